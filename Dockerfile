@@ -16,7 +16,7 @@ COPY docs/man docs/man
 COPY kfmt_cli kfmt_cli
 RUN python -m venv /opt/kfmt \
     && /opt/kfmt/bin/pip install --no-cache-dir ".[regex]" \
-    && /opt/kfmt/bin/python -c "from kfmt_cli.core.native.compiled import interpreted; assert not interpreted()"
+    && /opt/kfmt/bin/python -c "from kfmt_cli.core.native.build_state import interpreted_modules; assert not interpreted_modules()"
 
 FROM python:3.13-slim
 COPY --from=build /opt/kfmt /opt/kfmt

@@ -14,7 +14,7 @@ from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("kfmt_cli/core/native")
 # The names of the modules, and of the files that say what became of them.
-COMPILED = runpy.run_path(str(SOURCES / "compiled.py"))
+COMPILED = runpy.run_path(str(SOURCES / "build_state.py"))
 MODULES: tuple[str, ...] = COMPILED["MODULES"]
 SHARED: str = COMPILED["SHARED"]
 SAID = (COMPILED["NOT_COMPILED"], COMPILED["COMPILED_FROM"])

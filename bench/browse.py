@@ -18,46 +18,46 @@ from typing import Any
 
 from bench.make_files import MIB, Spec, make
 from bench.process import machine, put
-from kfmt_cli.browse.launch import session_of
-from kfmt_cli.browse.log_search import REGEX, Hunt, SoughtText
+from kfmt_cli.browse.launch import open_session
+from kfmt_cli.browse.log_search import REGEX_SEARCH, PartitionSearch, SearchTerm
 from kfmt_cli.browse.screen.app import BrowserApp
 
 DATA = Path(__file__).resolve().parent / "data"
 SIZE = 160, 50
 SCROLLS = 40
-SOUGHT = (SoughtText("nowhere to be found"), SoughtText("nowhere to be fo[a-z]nd", REGEX))
+SOUGHT = (SearchTerm("nowhere to be found"), SearchTerm("nowhere to be fo[a-z]nd", REGEX_SEARCH))
 
 
 async def measured(file: Path) -> dict[str, Any]:
     """The numbers of one file."""
     found: dict[str, Any] = {"file": file.parent.name, "MiB": file.stat().st_size // MIB}
-    app = BrowserApp(session_of((str(file),)), checks=False)
+    app = BrowserApp(open_session((str(file),)), checks_on_start=False)
     began = time.perf_counter()
     async with app.run_test(size=SIZE):
         found["start-up s"] = round(time.perf_counter() - began, 3)
         began = time.perf_counter()
         # On the screen, and not only read: the pilot would wait for threads, too.
-        while not (app.panes.display and app.session.content and app.panes.batches._strips):
+        while not (app.panes.display and app.session.selected_batch and app.panes.batches._strips):
             await asyncio.sleep(0.001)
         found["first rows s"] = round(time.perf_counter() - began, 3)
-        while app.session.log is None or not app.session.log.outline.is_whole:
+        while app.session.log_view is None or not app.session.log_view.index.is_complete:
             await asyncio.sleep(0.05)
         found["outlined s"] = round(time.perf_counter() - began, 3)
         await asyncio.sleep(0.2)
-        found["batches"] = app.session.log.outline.n_rows
+        found["batches"] = app.session.log_view.index.n_rows
         paged = [await _paged(app, app.panes.batches.action_page, 1) for _ in range(SCROLLS)]
         far = []
         for i in range(SCROLLS):
             row = (i * 7919 * 31) % max(found["batches"], 1)
-            far.append(await _paged(app, app.panes.batches.go, row))
+            far.append(await _paged(app, app.panes.batches.move_cursor, row))
         found["page ms"] = f"{median(paged) * 1000:.0f}, at most {max(paged) * 1000:.0f}"
         found["jump ms"] = f"{median(far) * 1000:.0f}, at most {max(far) * 1000:.0f}"
         for sought in SOUGHT:
-            outline = app.session.log.outline
-            hunt = Hunt([outline.file], outline, sought)
+            outline = app.session.log_view.index
+            hunt = PartitionSearch([outline.file], outline, sought)
             start = time.perf_counter()
-            assert list(hunt.hits()) == []
-            rate = hunt.done / (time.perf_counter() - start) / 1e9
+            assert list(hunt.iter_hits()) == []
+            rate = hunt.searched_bytes / (time.perf_counter() - start) / 1e9
             found[f"{sought.kind} GB/s"] = round(rate, 2)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found["peak MB"] = peak // (1024 if sys.platform != "darwin" else 1 << 20)

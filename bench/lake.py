@@ -21,12 +21,12 @@ from statistics import median
 
 from bench.make_files import FULL, HERE, PARTITIONS, SMOKE, make, make_many
 from bench.process import KFMT, machine, measure, put
-from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.spark.following.follower import Follower
-from kfmt_cli.spark.following.listed import SETTLED
-from kfmt_cli.spark.plan import plan
-from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.splits import read_split
+from kfmt_cli.arrow.input_files import list_input_files
+from kfmt_cli.spark.input_partition import distribute_files
+from kfmt_cli.spark.partition_reader import read_input_partition
+from kfmt_cli.spark.source_options import parse_request
+from kfmt_cli.spark.streaming.follower import StreamFollower
+from kfmt_cli.spark.streaming.stream_listing import SETTLE_SECONDS
 from tools.broker import free_ports
 
 STORE = {
@@ -77,9 +77,9 @@ def bucket(n: int, scratch: Path) -> Iterator[str]:
     with moto() if gateway is None else versity(gateway, scratch) as put_object:
         for i in range(n):
             put_object(f"kafka/topic{i // 1000}-{i % 10}/{i:020}.log")
-        request = replace(request_of({}), paths=("s3://segments/kafka",))
+        request = replace(parse_request({}), paths=("s3://segments/kafka",))
         began = time.perf_counter()
-        splits = plan(request, files_of(request))
+        splits = distribute_files(request, list_input_files(request))
         seconds = time.perf_counter() - began
     name = f"{n:,} objects of a bucket ({'moto' if gateway is None else 'versitygw'})"
     yield row(f"{name}, listed and planned", seconds, f"{len(splits)} tasks", 10)
@@ -129,24 +129,24 @@ def versity(gateway: str, scratch: Path) -> Iterator[Callable[[str], object]]:
 
 def stream(logs: Path, large: Path, n_partitions: int, scratch: Path) -> Iterator[str]:
     """A trigger without new data, and one with much."""
-    request = replace(request_of({}), paths=(str(hard_linked(logs, n_partitions, scratch)),))
-    follower = Follower(request)
-    n_files = len(files_of(request))
-    start = follower.latest({})
-    time.sleep(SETTLED)
-    assert follower.latest(start) == start
+    request = replace(parse_request({}), paths=(str(hard_linked(logs, n_partitions, scratch)),))
+    follower = StreamFollower(request)
+    n_files = len(list_input_files(request))
+    start = follower.latest_positions({})
+    time.sleep(SETTLE_SECONDS)
+    assert follower.latest_positions(start) == start
     times = []
     for _ in range(IDLE_TRIGGERS):
         began = time.perf_counter()
-        assert follower.latest(start) == start
+        assert follower.latest_positions(start) == start
         times.append(time.perf_counter() - began)
     name = f"a trigger without new data, {n_partitions:,} partitions, {n_files:,} logs"
     yield row(name, median(times), f"median of {IDLE_TRIGGERS}", 0.1)
-    request = replace(request_of({"columns": "offset,timestamp"}), paths=(str(large),))
-    follower = Follower(request)
+    request = replace(parse_request({"columns": "offset,timestamp"}), paths=(str(large),))
+    follower = StreamFollower(request)
     began = time.perf_counter()
-    splits = follower.splits({}, follower.latest({}))
-    n = sum(len(batch) for split in splits for batch in read_split(request, split))
+    splits = follower.input_partitions({}, follower.latest_positions({}))
+    n = sum(len(batch) for split in splits for batch in read_input_partition(request, split))
     seconds = time.perf_counter() - began
     rate = f"{n / seconds / 1e6:.1f} M records/s by one process"
     yield row(f"a trigger with {n / 1e6:.1f} M records", seconds, rate, n / 3e6)

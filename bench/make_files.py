@@ -111,7 +111,7 @@ def _segment(
     segment_bytes: int,
 ) -> tuple[int, int]:
     """Write a segment of batches `first`…; where the next one begins, and its offset."""
-    from kfmt_cli.broker.index import IndexBuilder
+    from kfmt_cli.broker.index_builder import IndexBuilder
 
     base, start, last = offset, batches[first][0], first
     positions, last_offsets, times = [], [], []

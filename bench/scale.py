@@ -24,22 +24,27 @@ from typing import Any
 
 from bench.make_files import MIB
 from bench.process import machine, put
-from kfmt_cli.arrow.checking import results_of, segment_row
-from kfmt_cli.arrow.columns.schema import schema_of
-from kfmt_cli.arrow.export.output import put_json
-from kfmt_cli.arrow.export.table_file import table_file
-from kfmt_cli.arrow.inputs import at_hand, files_of
+from kfmt_cli.arrow.columns.schema import arrow_schema
+from kfmt_cli.arrow.export.atomic_files import write_json_file
+from kfmt_cli.arrow.export.table_file import open_table_file
+from kfmt_cli.arrow.input_files import list_input_files, mount_split_files
+from kfmt_cli.arrow.split_checks import encode_findings, segment_row
 from kfmt_cli.core.stores import StoredFile
-from kfmt_cli.rows.table_types import SEGMENTS
-from kfmt_cli.rows.types.segment_row import NOTHING
-from kfmt_cli.sharing.piece import name_of
-from kfmt_cli.sharing.pieces import Pieces
-from kfmt_cli.spark.job import Job, Result
+from kfmt_cli.execution.file_split import format_split_name
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.rows.table_types import SEGMENTS_TABLE
+from kfmt_cli.rows.types.segment_row import EMPTY_NUMBERS
+from kfmt_cli.spark.job import JobDefinition, SplitResult
+from kfmt_cli.spark.job_directory import JobDirectory, result_file_name
 from kfmt_cli.spark.jobs.context import JobSummary
-from kfmt_cli.spark.jobs.verify import check, summed_up
-from kfmt_cli.spark.ledger import Ledger, file_of
-from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.work import TaskShares, sewn_together, shares_of, torn_files
+from kfmt_cli.spark.jobs.verify import check_for_job, sum_by_file
+from kfmt_cli.spark.source_options import parse_request
+from kfmt_cli.spark.split_processing import (
+    TaskInputs,
+    find_misaligned_files,
+    group_by_task,
+    merge_file_findings,
+)
 
 CORES = 1000  # of the cluster
 IN_PARTITION = 100
@@ -74,59 +79,64 @@ def segments(n: int) -> Iterator[StoredFile]:
 def drive(n: int) -> Driven:
     """Do what the driver of `pipeline verify` does before its tasks and after them. What a task
     writes is written in between, and not counted."""
-    request = replace(request_of({}), paths=("/var/lib/kafka/data",), parallelism=CORES)
+    request = replace(parse_request({}), paths=("/var/lib/kafka/data",), parallelism=CORES)
     steps, began = [], time.process_time()
 
     def reached() -> None:
         steps.append(f"{time.process_time() - began:.1f} s, {peak():.0f} MB")
 
-    files = files_of(request, listed=lambda _: segments(n))
+    files = list_input_files(request, files_below=lambda _: segments(n))
     reached()
     with tempfile.TemporaryDirectory() as scratch:
-        ledger = Ledger(scratch, Job("verify", check, {}))
+        ledger = JobDirectory(scratch, JobDefinition("verify", check_for_job, {}))
         ledger.open()
         ledger.plan(request, files)
-        numbers = ledger.open_pieces()
-        shares = shares_of(ledger.job, request, ledger.pieces.taken(numbers))
+        numbers = ledger.unprocessed_indexes()
+        shares = group_by_task(ledger.job, request, ledger.splits.select_at(numbers))
         reached()
         n_bytes, largest = 0, b""
-        for share in TaskShares(request, shares):
+        for share in TaskInputs(request, shares):
             n_bytes, largest = n_bytes + len(share), max(largest, share, key=len)
         reached()
         tasks_began = time.process_time()
         for pieces in shares:
-            put_json(f"{ledger.done_folder}/{file_of(pieces, ledger.run)}", dict(results(pieces)))
+            write_json_file(
+                f"{ledger.results_directory}/{result_file_name(pieces, ledger.run_number)}",
+                dict(results(pieces)),
+            )
         began += time.process_time() - tasks_began
-        ledger.take(numbers, shares)
+        ledger.add_results(numbers, shares)
         reached()
         write_tables(ledger, scratch)
         reached()
     return Driven(steps, len(shares), n_bytes, largest)
 
 
-def results(pieces: Pieces) -> Iterator[tuple[str, Result]]:
+def results(pieces: FileSplits) -> Iterator[tuple[str, SplitResult]]:
     """What a task writes of its pieces: no findings."""
     numbers = {"batches": 70, "records": 1050, "first_offset": 0, "last_offset": 1049}
     times = {"min_timestamp": MODIFIED // 10**6, "max_timestamp": MODIFIED // 10**6 + 1000}
-    clean = {"summary": {**NOTHING, **numbers, **times}, **results_of([], None)}
+    clean = {"summary": {**EMPTY_NUMBERS, **numbers, **times}, **encode_findings([], None)}
     for piece in pieces:
         about = [piece.size, piece.modified, piece.start, piece.end]
-        yield name_of(piece.path, piece.start), {**clean, "about": about}
+        yield format_split_name(piece.path, piece.start), {**clean, "about": about}
 
 
-def write_tables(ledger: Ledger, to: str) -> None:
+def write_tables(ledger: JobDirectory, to: str) -> None:
     """Go over all results as a job does: for torn files, and to write the table of segments."""
-    assert not torn_files(ledger.done(lambda piece: not piece.is_whole))
-    with table_file(f"{to}/segments/part-0", schema_of(SEGMENTS.leaves), "parquet") as made:
-        found, summary = sewn_together(ledger.done()), JobSummary()
-        for piece, numbers in summed_up((piece, summary.take(its)) for piece, its in found):
+    assert not find_misaligned_files(ledger.iter_results(lambda piece: not piece.is_whole))
+    with open_table_file(
+        f"{to}/segments/part-0", arrow_schema(SEGMENTS_TABLE.leaves), "parquet"
+    ) as made:
+        found, summary = merge_file_findings(ledger.iter_results()), JobSummary()
+        for piece, numbers in sum_by_file((piece, summary.add_result(its)) for piece, its in found):
             made.add([segment_row(piece, numbers)])
 
 
 def work(share: bytes) -> float:
     """What a worker takes that has a share."""
     pieces, _ = pickle.loads(share)  # noqa: S301 (the driver's own)
-    with at_hand(request_of({}), pieces):
+    with mount_split_files(parse_request({}), pieces):
         return peak()
 
 

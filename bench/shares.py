@@ -21,10 +21,10 @@ from unittest.mock import patch
 
 from bench.make_files import FULL, HERE, make, make_many
 from bench.process import KFMT, machine, measure, put
-from kfmt_cli.checks.log.verifier import Verifier
-from kfmt_cli.commands.verify_crc.command import Verify
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.sharing import engine
+from kfmt_cli.checks.log.checker import LogChecker
+from kfmt_cli.commands.verify_crc.command import VerifyCrcCommand
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.execution import item_processor
 from tools import kafka
 
 SMALL = kafka.SAMPLES / "kafka-3.9.1-broker1/orders-0/00000000000000000000.log"
@@ -34,7 +34,7 @@ POOL = 0.03  # a process's start, forked from one that has everything loaded
 
 def shares(path: str, deep: bool, jobs: int) -> tuple[float, list[float]]:
     """What the first process needs for itself, and each share's seconds in the order of shares."""
-    task = Verify(Verifier(deep, Limit(), 0), jobs)
+    task = VerifyCrcCommand(LogChecker(deep, DecompressionLimit(), 0), jobs)
     times: list[float] = []
 
     def timed(function: Any, items: Sequence[Any], jobs: int, at_once: int) -> Iterator[Any]:
@@ -47,9 +47,9 @@ def shares(path: str, deep: bool, jobs: int) -> tuple[float, list[float]]:
             yield from pickle.loads(done)  # noqa: S301
 
     began = time.perf_counter()
-    with patch.object(engine, "map_processes", timed):
-        list(task.plan((path,)))
-        for _ in task.events():
+    with patch.object(item_processor, "map_processes", timed):
+        list(task.find_files((path,)))
+        for _ in task.process():
             pass
     return time.perf_counter() - began - sum(times), times
 

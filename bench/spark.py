@@ -23,14 +23,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from bench.make_files import FULL, HERE, SMOKE, make
 from bench.process import KFMT, machine, put
-from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.arrow.input_files import list_input_files
 from kfmt_cli.spark import register
+from kfmt_cli.spark.input_partition import distribute_files
 from kfmt_cli.spark.jobs import export_job as export
 from kfmt_cli.spark.jobs import verify
-from kfmt_cli.spark.jobs.context import Context
-from kfmt_cli.spark.plan import plan
-from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.jobs.context import JobContext
 from kfmt_cli.spark.session import session
+from kfmt_cli.spark.source_options import parse_request
 
 MASTER = "local[2]"
 ROWS = 32768
@@ -95,7 +95,7 @@ def many_files(folder: Path, n: int) -> None:
 def rows(log: str, runs: int, n_files: int) -> Iterator[str]:
     """The lines of the table."""
     size = Path(log).stat().st_size
-    request = replace(request_of({}), paths=(str(Path(log).absolute()),), parallelism=2)
+    request = replace(parse_request({}), paths=(str(Path(log).absolute()),), parallelism=2)
     yield "| job | time | rate | goal |\n|---|---|---|---|"
     with session(MASTER) as spark, tempfile.TemporaryDirectory(dir=HERE / "data") as scratch:
         register(spark)
@@ -127,7 +127,7 @@ def rows(log: str, runs: int, n_files: int) -> Iterator[str]:
 
         def job(module: Any) -> None:
             to = f"{scratch}/{time.monotonic_ns()}"
-            module.run_job(Context(spark, request, to, "parquet", lambda _: None))
+            module.run_job(JobContext(spark, request, to, "parquet", lambda _: None))
             shutil.rmtree(to)
 
         seconds = best(lambda: job(verify), runs)
@@ -149,7 +149,7 @@ def rows(log: str, runs: int, n_files: int) -> Iterator[str]:
         many.mkdir()
         many_files(many, n_files)
         asked = replace(request, paths=(str(many),))
-        seconds = best(lambda: plan(asked, files_of(asked)), runs)
+        seconds = best(lambda: distribute_files(asked, list_input_files(asked)), runs)
         met = " met" if seconds < 2 else ""
         yield f"| planning of {n_files} files | {seconds:.2f} s | – | < 2 s{met} |"
 

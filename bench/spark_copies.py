@@ -19,10 +19,10 @@ from typing import Any
 from bench.make_files import FULL, HERE, SMOKE, Spec, make
 from bench.process import KFMT, machine, put
 from bench.spark import MASTER, best
-from kfmt_cli.cli.selection_options import asked_of
-from kfmt_cli.sharing.request import Request
+from kfmt_cli.cli.selection_options import parse_selection_options
+from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.spark.jobs import compare, export_job, find_job, restore, verify
-from kfmt_cli.spark.jobs.context import Context, JobSummary
+from kfmt_cli.spark.jobs.context import JobContext, JobSummary
 from kfmt_cli.spark.session import session
 
 KEY = "customer-7919"
@@ -39,11 +39,11 @@ class Bench:
     def run(self, module: Any, *paths: Path, to: Path | None = None, **options: Any) -> JobSummary:
         """A job, by default into a new directory, which is deleted."""
         place = to or self.scratch / str(time.monotonic_ns())
-        asked = asked_of(options)
+        asked = parse_selection_options(options)
         names = tuple(str(path.absolute()) for path in paths)
         table = "segments" if module in (verify, export_job) else "batches"
-        request = Request(table=table, paths=names, asked=asked, parallelism=2)
-        context = Context(self.spark, request, str(place), "parquet", lambda _: None, options)
+        request = ReadRequest(table=table, paths=names, selection_options=asked, parallelism=2)
+        context = JobContext(self.spark, request, str(place), "parquet", lambda _: None, options)
         summary: JobSummary = module.run_job(context)
         if to is None:
             shutil.rmtree(place)
@@ -119,14 +119,14 @@ def rows(specs: list[Spec], runs: int) -> Iterator[str]:
         bench = Bench(spark, Path(scratch), runs)
         yield from of_copies(bench, plain)
         for folder, words, goal in ((plain, "uncompressed", 6.0), (packed, "lz4", 4.0)):
-            n = bench.run(verify, folder).numbers["records"]
+            n = bench.run(verify, folder).counts["records"]
             seconds = bench.best(find_job, folder, key=KEY)
             yield of_records(f"find of one key, {words}", n, seconds, goal)
             seconds = alone(runs, "find", folder, "--key", KEY)
             yield of_records("kfmt find of the same without Spark, whole process", n, seconds)
         table = bench.scratch / "table"
         done = bench.run(export_job, plain, to=table, tables="records,batches")
-        n = done.numbers["records"]
+        n = done.counts["records"]
         seconds = bench.best(restore, table)
         yield of_records("restore of one partition, with batches", n, seconds, 0.5)
         seconds = bench.best(compare, plain, table)

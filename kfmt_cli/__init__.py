@@ -20,9 +20,9 @@ __version__ = "1.0.0rc1"
 # Its functions, by the module that has them; a line here and in `__all__` adds one.
 _MODULES = {
     "kfmt_cli.commands.python.read": ("read_batches", "read_file", "read_records", "verify"),
-    "kfmt_cli.commands.python.scanning": ("dataset", "scan"),
-    "kfmt_cli.commands.python.python_writing": ("build", "export", "rebuild_index", "salvage"),
-    "kfmt_cli.commands.python.python_api": (
+    "kfmt_cli.commands.python.lazy_tables": ("dataset", "scan"),
+    "kfmt_cli.commands.python.writing_commands": ("build", "export", "rebuild_index", "salvage"),
+    "kfmt_cli.commands.python.reading_commands": (
         *("check", "compaction", "diff", "find", "retention", "stat", "state", "txn"),
     ),
 }
@@ -48,7 +48,9 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from kfmt_cli.commands.python.python_api import (
+    from kfmt_cli.commands.python.lazy_tables import dataset, scan
+    from kfmt_cli.commands.python.read import read_batches, read_file, read_records, verify
+    from kfmt_cli.commands.python.reading_commands import (
         check,
         compaction,
         diff,
@@ -58,9 +60,7 @@ if TYPE_CHECKING:
         state,
         txn,
     )
-    from kfmt_cli.commands.python.python_writing import build, export, rebuild_index, salvage
-    from kfmt_cli.commands.python.read import read_batches, read_file, read_records, verify
-    from kfmt_cli.commands.python.scanning import dataset, scan
+    from kfmt_cli.commands.python.writing_commands import build, export, rebuild_index, salvage
 
 
 def __getattr__(name: str) -> object:

@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from kfmt_cli.errors import NO_OUTPUT, ExitCode, KfmtError, OutputClosed
+from kfmt_cli.errors import NO_OUTPUT_MESSAGE, ExitCode, KfmtError, OutputClosed
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def run() -> int:
         import click
 
         from kfmt_cli.cli import kfmt
-        from kfmt_cli.core.credentials import hidden
+        from kfmt_cli.core.credentials import redact_credentials
 
         try:
             result = kfmt.main(prog_name="kfmt", standalone_mode=False)
@@ -46,10 +46,10 @@ def run() -> int:
         except click.ClickException as error:
             words = io.StringIO()
             error.show(words)
-            click.echo(hidden(words.getvalue()), err=True, nl=False)
+            click.echo(redact_credentials(words.getvalue()), err=True, nl=False)
             return error.exit_code
         if sys.stdout is None:  # a command with rows has refused it
-            raise KfmtError(NO_OUTPUT)
+            raise KfmtError(NO_OUTPUT_MESSAGE)
         sys.stdout.flush()
         return int(result or 0)
     except OutputClosed as closed:
@@ -64,11 +64,11 @@ def run() -> int:
 
 
 def _complain(error: KfmtError) -> int:
-    from kfmt_cli.core.credentials import hidden
-    from kfmt_cli.render.style import safe
+    from kfmt_cli.core.credentials import redact_credentials
+    from kfmt_cli.render.style import escape_terminal
 
     try:
-        sys.stderr.write(f"kfmt: {safe(hidden(str(error)))}\n")
+        sys.stderr.write(f"kfmt: {escape_terminal(redact_credentials(str(error)))}\n")
         sys.stderr.flush()
     except OSError:
         pass

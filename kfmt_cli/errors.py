@@ -9,7 +9,7 @@ KfmtError
 ├── OutputError      an output could not be written                          exit 3
 ├── KernelError      the compiled kernel is not whole                         exit 4
 ├── OutputClosed     the reader closed the output                            the code so far
-└── DecodeError      bytes that are not what their Layout says (in `core/layout/place.py`)
+└── DecodeError      bytes that are not what their Layout says (in `core/layout/location.py`)
 
 Damage inside a readable file is none of these: it becomes findings (`findings/finding.py`).
 """
@@ -35,8 +35,8 @@ class KfmtError(Exception):
     exit_code = ExitCode.UNREADABLE
 
 
-NO_INPUT = "-: standard input is closed"
-NO_OUTPUT = "cannot write output: standard output is closed"
+NO_INPUT_MESSAGE = "-: standard input is closed"
+NO_OUTPUT_MESSAGE = "cannot write output: standard output is closed"
 
 
 class UsageError(KfmtError):
@@ -45,9 +45,9 @@ class UsageError(KfmtError):
     exit_code = ExitCode.USAGE
 
 
-def unknown_name(kind: str, name: object, known: Iterable[str]) -> UsageError:
+def unknown_name_error(kind: str, name: object, choices: Iterable[str]) -> UsageError:
     """The error for a name that is not among those of its kind."""
-    return UsageError(f"no {kind} named {name!r}; choose from {', '.join(known)}")
+    return UsageError(f"no {kind} named {name!r}; choose from {', '.join(choices)}")
 
 
 class SessionError(KfmtError):
@@ -65,43 +65,43 @@ class KernelError(KfmtError):
 class InputError(KfmtError):
     """An input is missing, not permitted, or not a file of Kafka's.
 
-    file: its path, where one is known. is_gone: no file with this name exists.
+    file: its path, where one is known. is_missing: no file with this name exists.
     """
 
-    def __init__(self, words: str, *, file: str = "", is_gone: bool = False) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, *, file: str = "", is_missing: bool = False) -> None:
+        super().__init__(message)
         self.file = file
-        self.is_gone = is_gone
+        self.is_missing = is_missing
 
 
-class LostBytesError(InputError):
+class UnreadableBytesError(InputError):
     """Some bytes of an input cannot be read, while others can, as on a disk with bad sectors.
 
-    at: the first of them. why: the reason alone; empty if the words say no place.
+    position: the first of them. reason: the reason alone; empty if the words say no place.
     """
 
-    def __init__(self, words: str, at: int = 0, why: str = "") -> None:
-        super().__init__(words)
-        self.at = at
-        self.why = why
+    def __init__(self, message: str, position: int = 0, reason: str = "") -> None:
+        super().__init__(message)
+        self.position = position
+        self.reason = reason
 
 
-class Caught:
+class InputErrorHandler:
     """Give the error of an input that cannot be read to a function, and go on after the block."""
 
-    def __init__(self, take: Callable[[InputError], None]) -> None:
-        self._take = take
+    def __init__(self, on_error: Callable[[InputError], None]) -> None:
+        self._on_error = on_error
 
     def __enter__(self) -> None: ...
 
-    def __exit__(self, kind: object, error: object, trace: object) -> bool:
+    def __exit__(self, error_type: object, error: object, traceback: object) -> bool:
         if isinstance(error, InputError):
-            self._take(error)
+            self._on_error(error)
             return True
         return False
 
 
-class ForeignError(InputError):
+class WrongKindError(InputError):
     """The contents of a file show that it is not of the kind that its name says."""
 
 

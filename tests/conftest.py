@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
-from kfmt_cli.core.native import compiled
+from kfmt_cli.core.native import build_state
 from tests.support import left_out, progress, warm
 from tests.support.spark_job import job
 from tests.support.store_server import bucket, server
@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Show which files are done, and what is left out; refuse a kernel of other sources."""
-    if words := compiled.stale():
+    if words := build_state.stale_message():
         pytest.exit(words, returncode=pytest.ExitCode.USAGE_ERROR)
     progress.show_on(config)
     left_out.show_on(config)

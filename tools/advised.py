@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kfmt_cli.writing.salvage.rearrange import ASIDE
+from kfmt_cli.writers.salvage.arrangement_writer import CONFLICT_DIRECTORY
 from tests.support.combined_cases import Combined, combined
 from tests.support.samples import kfmt
 from tools.broker import CLEAN_SHUTDOWN
@@ -65,7 +65,7 @@ def advised(case: Combined, start: Start, folder: Path) -> Advised:
             saved = folder / f"saved-{number}"
             kfmt(*words[1:-1], saved)
             loadings.append(_loading(saved, case))
-            for conflicting in saved.rglob(f"{ASIDE}*"):
+            for conflicting in saved.rglob(f"{CONFLICT_DIRECTORY}*"):
                 rows = kfmt("dump", conflicting, "--records", "--json").of("record")
                 aside[-1].update(row["offset"] for row in rows)
             continue

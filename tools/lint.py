@@ -30,7 +30,7 @@ LEVELS = [
     {"log"},
     {"broker"},
     {"checks", "render"},
-    {"sharing", "writing"},
+    {"execution", "writers"},
     {"arrow"},
     {"commands", "spark"},
     {"browse"},
@@ -38,16 +38,27 @@ LEVELS = [
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 # Modules in the folder of a command that belong to the command line.
-OF_COMMAND_LINE = re.compile(rf"{PACKAGE}[./]commands[./]\w+[./](options|pipelining)\b")
+OF_COMMAND_LINE = re.compile(rf"{PACKAGE}[./]commands[./]\w+[./](options|job_command)\b")
 # The same in the folder of each command.
 PARTS_OF_COMMANDS = ("options", "command", "lines")
 # Loops that a compiler turns into one jump from instruction to instruction; cut up, they are slow.
-LOOPS = {"kernel.decode", "emit._row", "encode.measure", "encode.encode", "cell._preview"}
+LOOPS = {
+    "kernel.decode",
+    "emit._write_row",
+    "encode.measure_rows",
+    "encode.encode",
+    "cell._put_preview",
+}
 LISTINGS = {"glob", "iglob", "rglob", "iterdir", "scandir", "listdir"}
 # Outputs and scratch files; the package's own sources; the listing of stores' data.
 LIST_THEIR_OWN = (
-    *("arrow/export/output.py", "writing/output.py", "writing/unfinished.py", "core/claims.py"),
-    *("core/native/compiled.py", "spark/session.py"),
+    *(
+        "arrow/export/atomic_files.py",
+        "writers/output.py",
+        "writers/leftovers.py",
+        "core/temporary_locks.py",
+    ),
+    *("core/native/build_state.py", "spark/session.py"),
     "core/directories.py",
 )
 # Rooms whose modules keep nothing that changes: objects do.
@@ -264,7 +275,7 @@ def inputs_are_listed_in_one_place(house: House) -> Iterator[str]:
             continue
         for node in source.nodes:
             if isinstance(node, ast.Attribute) and node.attr in LISTINGS:
-                yield f"{source.name}:{node.lineno}: {node.attr}; use disk/tree.py"
+                yield f"{source.name}:{node.lineno}: {node.attr}; use disk/directory_listing.py"
 
 
 def objects_keep_what_changes(house: House) -> Iterator[str]:

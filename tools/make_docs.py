@@ -14,26 +14,31 @@ from dataclasses import replace
 
 import click
 
-from kfmt_cli.checks.registry import code_chapters
-from kfmt_cli.cli import MODULES, kfmt
-from kfmt_cli.commands.contract import contract, shapes_by_name, telling
-from kfmt_cli.commands.explain.pages import PAGES
-from kfmt_cli.commands.explain.pages.page import facts_of
-from kfmt_cli.commands.format.command import chapters
-from kfmt_cli.commands.format.json_schema import schema_text
+from kfmt_cli.checks.registry import iter_codes_by_subject
+from kfmt_cli.cli import MODULE_BY_COMMAND, kfmt
+from kfmt_cli.commands.contract import contract_sections, distinguishing_member, shapes_by_name
+from kfmt_cli.commands.explain.pages import EXPLAIN_PAGES
+from kfmt_cli.commands.explain.pages.page import load_page_facts
+from kfmt_cli.commands.format.command import format_chapters
+from kfmt_cli.commands.format.json_schema import format_schema
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.disk import kinds
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.formats.checkpoint import CHECKPOINTS
-from kfmt_cli.render.finding import consequences
-from kfmt_cli.rows.column import PLACE, Column, ColumnKind, RowType
-from kfmt_cli.rows.json_shapes import OF_MEMBERS, VERSION, WORDS, Schema
-from kfmt_cli.rows.table_types import FOUND_RECORDS, TABLES
-from kfmt_cli.rows.types.compared_range import COMPARED_RANGE
-from kfmt_cli.rows.types.counted_batches import COUNTED
-from kfmt_cli.rows.types.format_entries import entries_of, size_words
-from kfmt_cli.spark.request import OPTIONS
-from kfmt_cli.spark.tables import type_name
+from kfmt_cli.render.finding import finding_consequences
+from kfmt_cli.rows.column import LOCATION_COLUMNS, Column, ColumnKind, RowType
+from kfmt_cli.rows.json_schemas import (
+    CONTRACT_VERSION,
+    ENUM_BY_MEMBER,
+    SCHEMA_BY_MEMBER,
+    JsonSchema,
+)
+from kfmt_cli.rows.table_types import FOUND_RECORDS_TABLE, TABLES
+from kfmt_cli.rows.types.compare_rows import COMPARED_RANGE_ROW
+from kfmt_cli.rows.types.format_entries import describe_size, iter_format_entries
+from kfmt_cli.rows.types.stats_rows import STATS_ROW_BY_TABLE
+from kfmt_cli.spark.source_options import OPTIONS
+from kfmt_cli.spark.tables import spark_type
 from tests.support.matrix import matrix
 from tools.kafka import ROOT
 from tools.man import man_pages
@@ -48,7 +53,7 @@ def formats() -> str:
         "group first. `varint` and `varlong` are zigzag-encoded."
     )
     parts = [f"# Formats\n\n{MADE}\n{intro}\n"]
-    for chapter in chapters():
+    for chapter in format_chapters():
         parts.append(f"\n## {chapter.title}\n")
         parts += [_format(layout) for layout in chapter.layouts]
     parts.append(
@@ -58,7 +63,7 @@ def formats() -> str:
     )
     for kind in kinds.KINDS:
         shown = ", ".join(dict.fromkeys(f"`{type_.name}`" for type_ in kind.row_types))
-        named = ", ".join(f"`{text}`" for text in kind.named)
+        named = ", ".join(f"`{text}`" for text in kind.name_patterns)
         parts.append(f"| `{kind.name}` | {named} | {kind.level.value} | {shown} |\n")
     parts += [_row_type(rows) for kind in kinds.KINDS for rows in _of_no_layout(kind)]
     return "".join(parts)
@@ -68,7 +73,7 @@ def _of_no_layout(kind: Kind) -> Iterator[RowType]:
     """The rows of a kind that no Layout on this page describes."""
     known = {
         field.name
-        for chapter in chapters()
+        for chapter in format_chapters()
         for layout in chapter.layouts
         for field in layout.fields
     }
@@ -86,17 +91,17 @@ def _row_type(rows: RowType) -> str:
 
 
 def _format(layout: Layout) -> str:
-    size = f" {size_words(layout).capitalize()}." if size_words(layout) else ""
+    size = f" {describe_size(layout).capitalize()}." if describe_size(layout) else ""
     lines = [f"\n### {layout.name}\n\n{layout.doc}{size} Source: `{layout.source}`.\n\n"]
     versioned = layout.versions is not None
     heading = "| field | type | versions | |" if versioned else "| at | field | type | |"
     lines.append(f"{heading}\n|---|---|---|---|\n")
-    for entry in entries_of(layout):
+    for entry in iter_format_entries(layout):
         name, kind = f"`{'.'.join(entry.path)}`", entry.bits or entry.type
         cells = (
             [name, kind, entry.versions]
             if versioned
-            else ["" if entry.at is None else str(entry.at)]
+            else ["" if entry.start is None else str(entry.start)]
         )
         cells += [] if versioned else [name, kind]
         lines.append(f"| {' | '.join(cells)} | {entry.meaning} |\n")
@@ -124,7 +129,7 @@ def json_contract() -> str:
         "check --json` with types made by json-schema-to-typescript."
     )
     parts = [f"# JSON\n\n{MADE}\n{intro}\n"]
-    for part in contract():
+    for part in contract_sections():
         parts.append(f"\n## {part.title}\n")
         parts += [_object(type_) for type_ in part.types]
     return "".join(parts)
@@ -134,7 +139,7 @@ def _told_apart() -> str:
     """The types with several shapes, with what tells these apart."""
     several = {name: shapes for name, shapes in shapes_by_name().items() if len(shapes) > 1}
     return ", ".join(
-        f"`{name}` ({' or '.join(f'`{telling(shape, shapes)}`' for shape in shapes)})"
+        f"`{name}` ({' or '.join(f'`{distinguishing_member(shape, shapes)}`' for shape in shapes)})"
         for name, shapes in several.items()
     )
 
@@ -156,15 +161,15 @@ def _object(rows: RowType) -> str:
     lines = [f"\n### `{rows.name}`\n\n{rows.doc}\n"]
     if rows.columns:
         lines.append("\n| member | type | |\n|---|---|---|\n")
-    if rows.placed.has_place and "file" not in rows.by_name:
+    if rows.location_source.has_location and "file" not in rows.leaf_by_name:
         lines += _places()
     for column in rows.columns:
         lines.append(_member(column, ""))
-        if rows.placed.has_place and column.name == "file":
+        if rows.location_source.has_location and column.name == "file":
             lines += _places()
         lines += [
             _member(inner, f"{column.name}.")
-            for inner in column.of
+            for inner in column.members
             if column.kind is ColumnKind.GROUP
         ]
     return "".join(lines)
@@ -172,14 +177,14 @@ def _object(rows: RowType) -> str:
 
 def words_of(column: Column) -> str:
     """The type of a member in words."""
-    if column.kind is ColumnKind.TEXT and column.name in WORDS:
-        return "one of " + ", ".join(f"`{word}`" for word in WORDS[column.name])
+    if column.kind is ColumnKind.TEXT and column.name in ENUM_BY_MEMBER:
+        return "one of " + ", ".join(f"`{word}`" for word in ENUM_BY_MEMBER[column.name])
     if column.kind is not ColumnKind.JSON:
         return _KINDS[column.kind]
-    return _shape(OF_MEMBERS[column.name])
+    return _shape(SCHEMA_BY_MEMBER[column.name])
 
 
-def _shape(schema: Schema) -> str:
+def _shape(schema: JsonSchema) -> str:
     """A shape of JSON in words."""
     kind = schema.get("type")
     if kind == "array" and "items" in schema:
@@ -192,15 +197,15 @@ def _shape(schema: Schema) -> str:
 
 
 def _places() -> Iterator[str]:
-    for name, words in PLACE.items():
+    for name, words in LOCATION_COLUMNS.items():
         kind = "integer" if name == "partition" else "text"
         yield f"| `{name}` | {kind}, may be null | {words} |\n"
 
 
 def _member(column: Column, before: str) -> str:
     kind = words_of(column)
-    kind += ", may be null" if column.given else ""
-    kind += ", may be absent" if column.only else ""
+    kind += ", may be null" if column.presence_column else ""
+    kind += ", may be absent" if column.present_if else ""
     return f"| `{before}{column.name}` | {kind} | {column.doc} |\n"
 
 
@@ -209,7 +214,7 @@ def commands() -> str:
     os.environ["COLUMNS"] = "100"
     parts = [f"# Commands\n\n{MADE}\n```\n{_help(kfmt, 'kfmt', None)}```\n"]
     context = click.Context(kfmt, info_name="kfmt", **kfmt.context_settings)
-    for name in MODULES:
+    for name in MODULE_BY_COMMAND:
         command = kfmt.get_command(context, name)
         assert command is not None
         parts.append(f"\n## {name}\n\n```\n{_help(command, name, context)}```\n")
@@ -251,11 +256,11 @@ records. "In tests, no … failed" means exactly that and no more.
 def findings() -> str:
     """docs/findings.md"""
     parts = [f"# Findings\n\n{MADE}{FINDINGS}"]
-    for title, codes in code_chapters():
+    for title, codes in iter_codes_by_subject():
         parts.append(f"\n## {title}\n")
         for code in codes:
             parts.append(f"\n### `{code.name}`\n\n**{code.severity.value}** · {code.meaning}\n")
-            told = list(consequences(code))
+            told = list(finding_consequences(code))
             if told:
                 parts.append("\n")
             parts += [f"- *{label}*: {words}\n" for label, words in told]
@@ -271,27 +276,27 @@ def spark_tables() -> str:
     parts = [f"# Tables and options of the data source\n\n{MADE}\n{intro}\n"]
     for name, rows in TABLES.items():
         parts.append(f"\n## {name}\n\n| column | type | |\n|---|---|---|\n")
-        parts += [f"| `{leaf.name}` | {type_name(leaf)} | {leaf.doc} |\n" for leaf in rows.leaves]
+        parts += [f"| `{leaf.name}` | {spark_type(leaf)} | {leaf.doc} |\n" for leaf in rows.leaves]
     parts.append("\n## Options\n\n| option | |\n|---|---|\n")
     parts += [f"| `{name}` | {words} |\n" for name, words in OPTIONS.items()]
     for words, rows in (
-        ("ranges, of `compare`", COMPARED_RANGE),
-        ("found, of `find`", FOUND_RECORDS),
-        *((f"{name}, of `stats`", rows) for name, rows in COUNTED.items()),
+        ("ranges, of `compare`", COMPARED_RANGE_ROW),
+        ("found, of `find`", FOUND_RECORDS_TABLE),
+        *((f"{name}, of `stats`", rows) for name, rows in STATS_ROW_BY_TABLE.items()),
     ):
         parts.append(f"\n## Table {words}\n\n{rows.doc}\n\n| column | type | |\n|---|---|---|\n")
-        parts += [f"| `{leaf.name}` | {type_name(leaf)} | {leaf.doc} |\n" for leaf in rows.leaves]
+        parts += [f"| `{leaf.name}` | {spark_type(leaf)} | {leaf.doc} |\n" for leaf in rows.leaves]
     return "".join(parts)
 
 
 def explained() -> dict[str, str]:
     """docs/explain: a page a mechanism, and a list of them."""
-    facts = replace(facts_of(None), still=True)
+    facts = replace(load_page_facts(None), is_reproducible=True)
     lines = [f"# How a broker works\n\n{MADE}\nThe pages of `kfmt explain TOPIC`.\n\n"]
     pages = {}
-    for page in PAGES.values():
+    for page in EXPLAIN_PAGES.values():
         parts = [f"# {page.title}\n\n{MADE}"]
-        for part in page.parts(facts):
+        for part in page.iter_sections(facts):
             if isinstance(part, str):
                 parts.append("\n" + "\n".join(textwrap.wrap(part, 100)) + "\n")
             else:
@@ -335,7 +340,7 @@ def main() -> None:
     pages = {name: page() for name, page in PAGES_BY_NAME.items()}
     pages |= {f"man/{name}": page for name, page in man_pages().items()}
     pages |= explained()
-    pages[f"schema/kfmt-{VERSION}.json"] = schema_text()
+    pages[f"schema/kfmt-{CONTRACT_VERSION}.json"] = format_schema()
     for name, text in pages.items():
         file = ROOT / "docs" / name
         if not file.exists() or file.read_text() != text:

@@ -53,10 +53,10 @@ def browse_picture(
 ) -> bytes:
     """A screen of the browser after some keys, as SVG; the same for the same files. path: below
     the repository."""
-    from kfmt_cli.browse.launch import picture
+    from kfmt_cli.browse.launch import render_svg
 
     with _at(ROOT):  # so that no path of this machine is in it
-        return _without_fonts(asyncio.run(picture((path,), keys, size, theme)))
+        return _without_fonts(asyncio.run(render_svg((path,), keys, size, theme)))
 
 
 def report_picture(paths: Sequence[str] = REPORTED) -> bytes:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import click
 
 from kfmt_cli import __version__
-from kfmt_cli.cli import MODULES, kfmt
-from kfmt_cli.cli.options import EXIT_CODES
+from kfmt_cli.cli import MODULE_BY_COMMAND, kfmt
+from kfmt_cli.cli.options import EXIT_CODES_HELP
 
 HELP = kfmt.context_settings["help_option_names"]
 Command = tuple[str, click.Command, click.Context]
@@ -32,7 +32,7 @@ def every_command() -> Iterator[Command]:
     """kfmt itself, its commands and theirs, each under its whole name."""
     context = click.Context(kfmt, info_name="kfmt", help_option_names=HELP)
     yield "kfmt", kfmt, context
-    for name in MODULES:
+    for name in MODULE_BY_COMMAND:
         command = kfmt.get_command(context, name)
         assert command is not None
         within = click.Context(command, info_name=name, parent=context)
@@ -69,7 +69,7 @@ def _page(name: str, command: click.Command, context: click.Context, others: lis
             job = command.get_command(context, inner)
             assert job is not None
             lines += _entry(f"{name}-{inner}(1)", job.get_short_help_str(limit=1000))
-    lines += [".SH EXIT STATUS", _text(EXIT_CODES.removeprefix("Exit codes: "))]
+    lines += [".SH EXIT STATUS", _text(EXIT_CODES_HELP.removeprefix("Exit codes: "))]
     related = [
         text for text in others if text == "kfmt" or text.startswith(name) or name.startswith(text)
     ]

@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kfmt_cli.arrow.part_files import keep_rows, parts_of
+from kfmt_cli.arrow.intermediate_files import read_intermediate_batches, write_intermediate_file
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.decoding import placed_runs
+from kfmt_cli.log.decoding import split_resolved_runs
 from kfmt_cli.rows.log_tables import BatchTable
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.request import Request
 
-NAMES = (
+BATCH_COLUMNS = (
     *("position", "size", "is_v2", "base_offset", "last_offset", "partition_leader_epoch"),
     *("crc", "crc_valid", "records_count"),
 )
-_NUMBERS = {name: i for i, name in enumerate(NAMES)}
-_SCHEMA = pa.schema([(name, pa.int64()) for name in NAMES])
+_INDEX_BY_NAME = {name: i for i, name in enumerate(BATCH_COLUMNS)}
+_SCHEMA = pa.schema([(name, pa.int64()) for name in BATCH_COLUMNS])
 
 
 @dataclass(slots=True)
-class _Extent:
+class _OffsetRangeAccumulator:
     """What a result says of the batches of a piece."""
 
     offsets: tuple[int, int] | None = None
@@ -37,37 +37,46 @@ class _Extent:
     has_holes: bool = False
     """Whether compaction has removed records."""
 
-    def take(self, batches: BatchTable) -> None:
+    def add_batches(self, batches: BatchTable) -> None:
         """Add batches."""
         first, last = int(batches.base_offset.min()), int(batches.last_offset.max())
-        known = self.offsets or (first, last)
-        self.offsets = min(first, known[0]), max(last, known[1])
-        span = batches.last_offset - batches.base_offset + 1
-        self.has_holes |= bool(((batches.is_v2 == 1) & (batches.records_count < span)).any())
+        previous = self.offsets or (first, last)
+        self.offsets = min(first, previous[0]), max(last, previous[1])
+        n_offsets = batches.last_offset - batches.base_offset + 1
+        self.has_holes |= bool(((batches.is_v2 == 1) & (batches.records_count < n_offsets)).any())
 
 
-def keep_batches(
-    request: Request, pieces: Sequence[Piece], to: str, name: str
+def write_batch_columns(
+    request: ReadRequest, splits: Sequence[FileSplit], output_directory: str, file_name: str
 ) -> list[dict[str, Any]]:
-    """Write the batches of pieces to a file, and check them; see `keep_rows`. A result has their
-    extent, too."""
-    extents: list[_Extent] = []
+    """Write the batches of pieces to a file, and check them; see `write_intermediate_file`. A
+    result has their extent, too."""
+    accumulators: list[_OffsetRangeAccumulator] = []
 
-    def rows_in(_: Piece, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
-        extents.append(extent := _Extent())
-        for run in (run for block in blocks for run in placed_runs(block, request.limit)):
+    def batch_rows(_: FileSplit, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
+        accumulators.append(accumulator := _OffsetRangeAccumulator())
+        for run in (
+            run
+            for block in blocks
+            for run in split_resolved_runs(block, request.decompression_limit)
+        ):
             if not len(run.batches):
                 continue
-            extent.take(run.batches)
-            columns = [pa.array(run.batches[name]) for name in NAMES]
+            accumulator.add_batches(run.batches)
+            columns = [pa.array(run.batches[name]) for name in BATCH_COLUMNS]
             yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
-    results = keep_rows(request, pieces, to, name, _SCHEMA, rows_in)
-    return [{**result, **asdict(its)} for result, its in zip(results, extents, strict=True)]
+    results = write_intermediate_file(
+        request, splits, output_directory, file_name, _SCHEMA, batch_rows
+    )
+    return [
+        {**result, **asdict(accumulator)}
+        for result, accumulator in zip(results, accumulators, strict=True)
+    ]
 
 
-def kept_batches(path: str, first: int, end: int) -> Iterator[BatchTable]:
-    """Batches in a file, in parts: the columns `NAMES`; raises InputError."""
-    for batch in parts_of(path, first, end):
+def read_batch_columns(path: str, first_batch: int, end_batch: int) -> Iterator[BatchTable]:
+    """Batches in a file, in parts: the columns `BATCH_COLUMNS`; raises InputError."""
+    for batch in read_intermediate_batches(path, first_batch, end_batch):
         data = np.array([column.to_numpy() for column in batch.columns])
-        yield BatchTable(_NUMBERS, data)
+        yield BatchTable(_INDEX_BY_NAME, data)

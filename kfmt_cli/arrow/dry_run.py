@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kfmt_cli.core.small_objects import is_fetched
-from kfmt_cli.core.stored_source import WINDOW
+from kfmt_cli.core.small_objects import is_fetched_whole
+from kfmt_cli.core.stored_source import READ_WINDOW_BYTES
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.render.style import count, grouped
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.pieces import Pieces
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.render.style import format_count, format_grouped
 
 
-def dry_run(files: Pieces, shares: Iterable[Sequence[Piece]], to: str) -> list[str]:
-    """The plan, as lines: how much data a job would read, and where it would write. shares: the
-    pieces of each task."""
-    reads = tasks = 0
-    for share in shares:
-        tasks += 1
-        for piece in share:
-            if not is_local(piece.path):
-                head = 0 if is_fetched(piece.path, piece.size) else 1
-                reads += head + max(-(-(piece.end - piece.start) // WINDOW), 1)
-    stored = f", in about {count(reads, 'object store request')}" if reads else ""
+def dry_run_lines(
+    files: FileSplits, task_splits: Iterable[Sequence[FileSplit]], output_directory: str
+) -> list[str]:
+    """The plan, as lines: how much data a job would read, and where it would write. task_splits:
+    the pieces of each task."""
+    n_requests = n_tasks = 0
+    for splits in task_splits:
+        n_tasks += 1
+        for split in splits:
+            if not is_local(split.path):
+                n_head_requests = 0 if is_fetched_whole(split.path, split.size) else 1
+                n_requests += n_head_requests + max(
+                    -(-(split.end - split.start) // READ_WINDOW_BYTES), 1
+                )
+    requests_text = (
+        f", in about {format_count(n_requests, 'object store request')}" if n_requests else ""
+    )
     return [
-        f"would read {count(len(files), 'file')}, {grouped(files.n_bytes)} bytes{stored}",
-        f"would run {count(tasks, 'task')} and write to {to}",
+        (
+            f"would read {format_count(len(files), 'file')}, {format_grouped(files.n_bytes)} "
+            f"bytes{requests_text}"
+        ),
+        f"would run {format_count(n_tasks, 'task')} and write to {output_directory}",
         "dry run: nothing was read or written",
     ]

@@ -9,100 +9,118 @@ from typing import TYPE_CHECKING
 from kfmt_cli.core.source import FileSource, Source
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.disk.names import MANIFEST, STORED_STEM
-from kfmt_cli.disk.opening import descriptor
+from kfmt_cli.disk.file_access import open_descriptor
+from kfmt_cli.disk.file_names import MANIFEST_SUFFIX, REMOTE_SEGMENT_NAME
 from kfmt_cli.errors import InputError
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.request import Request
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.read_request import ReadRequest
 
 if TYPE_CHECKING:
-    from kfmt_cli.disk.tiered import StoredLog
+    from kfmt_cli.disk.tiered import ChunkedLog
 
-MOST_CARRIED = 4 << 10  # bytes of a packed chunking; a segment of 1 GiB has 300 to 1,500
+MAX_CHUNKING_BYTES = 4 << 10  # bytes of a packed chunking; a segment of 1 GiB has 300 to 1,500
 
-Stated = tuple[int, int]
+ManifestVersion = tuple[int, int]
 """The size of a manifest and its time in a listing, 0 if unknown."""
-Told = tuple[tuple[str, int, str], bytes]
+ManifestContents = tuple[tuple[str, int, str], bytes]
 """What a manifest says: topic, partition and topic id, and the chunking, packed."""
 
 
 @dataclass(slots=True)
-class Manifests:
+class ManifestCache:
     """The manifests of those segments that were listed last."""
 
-    _told: dict[str, tuple[Stated, Told]] = field(default_factory=dict)
+    _contents_by_prefix: dict[str, tuple[ManifestVersion, ManifestContents]] = field(
+        default_factory=dict
+    )
 
-    def told(self, stem: str, stated: Stated) -> Told:
-        """What a manifest says, from memory if it is listed as before; raises InputError. stem: see
-        `stem_of`."""
-        known = self._told.get(stem)
-        if known is not None and known[0] == stated:
-            return known[1]
-        found = _told(stem, stated[0])
-        if stated[1] and len(found[1]) <= MOST_CARRIED:
-            self._told[stem] = stated, found
-        return found
+    def read_contents(self, object_prefix: str, version: ManifestVersion) -> ManifestContents:
+        """What a manifest says, from memory if it is listed as before; raises InputError.
+        object_prefix: see `parse_object_prefix`."""
+        cached = self._contents_by_prefix.get(object_prefix)
+        if cached is not None and cached[0] == version:
+            return cached[1]
+        contents = _read_manifest_contents(object_prefix, version[0])
+        if version[1] and len(contents[1]) <= MAX_CHUNKING_BYTES:
+            self._contents_by_prefix[object_prefix] = version, contents
+        return contents
 
-    def keep(self, stated: dict[str, Stated]) -> None:
+    def drop_unlisted(self, versions: dict[str, ManifestVersion]) -> None:
         """Forget the manifests that are not listed any more."""
-        for stem in self._told.keys() - stated.keys():
-            del self._told[stem]
+        for object_prefix in self._contents_by_prefix.keys() - versions.keys():
+            del self._contents_by_prefix[object_prefix]
 
 
-def stem_of(path: str) -> str | None:
+def parse_object_prefix(path: str) -> str | None:
     """The name prefix of a tiered segment's objects, from the path of its log; None for other
     paths."""
-    stem = path.removesuffix(".log")
-    return stem if STORED_STEM.match(stem.rpartition("/")[2]) else None
+    object_prefix = path.removesuffix(".log")
+    return object_prefix if REMOTE_SEGMENT_NAME.match(object_prefix.rpartition("/")[2]) else None
 
 
-def _told(stem: str, size: int | None) -> Told:
+def _read_manifest_contents(object_prefix: str, listed_size: int | None) -> ManifestContents:
     from kfmt_cli.disk.tiered import read_manifest
 
-    manifest = read_manifest(f"{stem}{MANIFEST}", partial(_as_stored, size))
-    place = manifest.remote_log_segment_metadata.remote_log_segment_id.topic_id_partition
-    its = place.topic_partition
-    return (its.topic, its.partition, place.topic_id), manifest.chunking.packed()
+    manifest = read_manifest(
+        f"{object_prefix}{MANIFEST_SUFFIX}", partial(_open_object, listed_size)
+    )
+    topic_id_partition = (
+        manifest.remote_log_segment_metadata.remote_log_segment_id.topic_id_partition
+    )
+    topic_partition = topic_id_partition.topic_partition
+    return (
+        topic_partition.topic,
+        topic_partition.partition,
+        topic_id_partition.topic_id,
+    ), manifest.chunking.to_bytes()
 
 
-def tiered_log(request: Request, path: str, there: int, chunking: bytes) -> StoredLog:
-    """The log of a segment; raises InputError. there: the bytes of the object with the chunks.
-    chunking: as packed, empty to read the manifest."""
-    from kfmt_cli.disk.tiered import stored_log
+def load_tiered_log(
+    request: ReadRequest, path: str, object_size: int, chunking: bytes
+) -> ChunkedLog:
+    """The log of a segment; raises InputError. object_size: the bytes of the object with the
+    chunks. chunking: as packed, empty to read the manifest."""
+    from kfmt_cli.disk.tiered import open_chunked_log
     from kfmt_cli.disk.tiered_keys import PrivateKey
-    from kfmt_cli.disk.tiered_manifest import Chunking
+    from kfmt_cli.disk.tiered_manifest import ChunkEncoding
 
     key = None if request.private_key is None else PrivateKey(request.private_key, "the key")
-    stem = path.removesuffix(".log")
-    known = Chunking.unpacked(chunking or _told(stem, None)[1])
-    return stored_log(stem, there, known, key, partial(_as_stored, there))
-
-
-def as_broker(request: Request, piece: Piece, told: Told) -> Piece:
-    """A segment as a broker had it: with the original size of its log; raises InputError."""
-    named, chunking = told
-    size = tiered_log(request, piece.path, piece.size, chunking).size
-    return Piece(
-        *(piece.path, piece.kind, piece.base_offset, size, piece.modified, 0, size),
-        tiered=True,
-        stored_size=piece.size,
-        named=named,
-        chunking=chunking if len(chunking) <= MOST_CARRIED else b"",
+    object_prefix = path.removesuffix(".log")
+    decoded_chunking = ChunkEncoding.from_bytes(
+        chunking or _read_manifest_contents(object_prefix, None)[1]
+    )
+    return open_chunked_log(
+        object_prefix, object_size, decoded_chunking, key, partial(_open_object, object_size)
     )
 
 
-def opened_log(request: Request, there: int, chunking: bytes, path: str) -> Source:
-    """The bytes of a log; raises InputError. there, chunking: as for `tiered_log`."""
+def with_log_size(request: ReadRequest, split: FileSplit, contents: ManifestContents) -> FileSplit:
+    """A segment as a broker had it: with the original size of its log; raises InputError."""
+    topic_id_partition, chunking = contents
+    size = load_tiered_log(request, split.path, split.size, chunking).size
+    return FileSplit(
+        *(split.path, split.kind, split.base_offset, size, split.modified, 0, size),
+        is_tiered=True,
+        object_size=split.size,
+        topic_id_partition=topic_id_partition,
+        encoded_chunking=chunking if len(chunking) <= MAX_CHUNKING_BYTES else b"",
+    )
+
+
+def open_tiered_source(
+    request: ReadRequest, object_size: int, chunking: bytes, path: str
+) -> Source:
+    """The bytes of a log; raises InputError. object_size, chunking: as for `load_tiered_log`."""
     from kfmt_cli.disk.tiered import ChunkedSource
 
-    return ChunkedSource(tiered_log(request, path, there, chunking), path)
+    return ChunkedSource(load_tiered_log(request, path, object_size, chunking), path)
 
 
-def _as_stored(listed: int | None, path: str, name: str) -> Source:
-    """A stored object, not decoded. listed: its size in a listing, None if unknown."""
+def _open_object(listed_size: int | None, path: str, name: str) -> Source:
+    """A stored object, not decoded. listed_size: its size in a listing, None if unknown."""
     if not is_local(path):
-        return StoredSource(path, listed)
+        return StoredSource(path, listed_size)
     try:
-        return FileSource(descriptor(path), name)
+        return FileSource(open_descriptor(path), name)
     except OSError as error:
         raise InputError(f"{name}: {error.strerror}", file=path) from error

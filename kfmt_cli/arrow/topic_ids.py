@@ -2,46 +2,50 @@
 
 from __future__ import annotations
 
-from kfmt_cli.arrow.export.output import read_whole
-from kfmt_cli.broker.start.identity import read_topic_id, topic_id_of
-from kfmt_cli.broker.start.stored import StartFailed
+from kfmt_cli.arrow.export.atomic_files import read_file_bytes
+from kfmt_cli.broker.start.meta_properties import parse_topic_id, read_topic_id
+from kfmt_cli.broker.start.stored_batches import StartError
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.core.uuids import uuid_text
-from kfmt_cli.disk.kinds import PARTITION_METADATA
-from kfmt_cli.disk.tree import classify
-from kfmt_cli.disk.trees import TREES
-from kfmt_cli.errors import ForeignError, InputError
-from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.core.uuids import format_uuid
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
+from kfmt_cli.disk.mounts import MOUNTS
+from kfmt_cli.errors import InputError, WrongKindError
+from kfmt_cli.execution.file_split import FileSplit
 
-METADATA = min(PARTITION_METADATA.names)
+PARTITION_METADATA_NAME = min(PARTITION_METADATA_KIND.names)
 
 
-class TopicIds(dict[str, "str | None"]):
+class TopicIdCache(dict[str, "str | None"]):
     """Topic ids by directory, each read when it is first asked for."""
 
-    def __missing__(self, folder: str) -> str | None:
-        self[folder] = topic_id_in(folder)
-        return self[folder]
+    def __missing__(self, directory: str) -> str | None:
+        self[directory] = read_topic_id_in(directory)
+        return self[directory]
 
-    def of(self, piece: Piece) -> str | None:
+    def find(self, split: FileSplit) -> str | None:
         """The topic id of a piece: from its manifest, or from the directory's partition.metadata;
         None if neither has it. Raises InputError."""
-        return self[piece.folder] if piece.named is None else piece.named[2]
+        return (
+            self[split.directory]
+            if split.topic_id_partition is None
+            else split.topic_id_partition[2]
+        )
 
 
-def topic_id_in(folder: str) -> str | None:
+def read_topic_id_in(directory: str) -> str | None:
     """The topic id in a directory's partition.metadata; None without a valid one. Raises
     InputError if the system or the store cannot read it."""
-    path = f"{folder}/{METADATA}"
-    file = classify(path, path)
+    path = f"{directory}/{PARTITION_METADATA_NAME}"
+    file = classify_file(path, path)
     try:
-        if is_local(path) or TREES.at(path) is not None:
-            return uuid_text(read_topic_id(file))
-        data = read_whole(path)  # in one request
-        return None if data is None else uuid_text(topic_id_of(file, data))
-    except (StartFailed, ForeignError):
+        if is_local(path) or MOUNTS.find(path) is not None:
+            return format_uuid(read_topic_id(file))
+        data = read_file_bytes(path)  # in one request
+        return None if data is None else format_uuid(parse_topic_id(file, data))
+    except (StartError, WrongKindError):
         return None
     except InputError as error:
-        if error.is_gone:
+        if error.is_missing:
             return None
         raise

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kfmt_cli.broker.topic_settings import DAY, TopicSettings
+from kfmt_cli.broker.topic_settings import DAY_MS, TopicSettings
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 
-TIME_INDEX, FILE_TIME = "time-index", "file-time"
-LATEST = (1 << 63) - 1
+FROM_TIME_INDEX, FROM_FILE_TIME = "time-index", "file-time"
+MAX_TIMESTAMP = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +23,17 @@ class SegmentTimes:
     name: str
     base_offset: int
     size: int
-    largest: int
+    largest_timestamp: int
     """The timestamp that the broker regards as the largest, from `source`."""
-    source: str
-    end: int
+    timestamp_source: str
+    end_offset: int
     """The offset after the segment's last one."""
-    why_file_time: str = ""
+    file_time_reason: str = ""
     """Why the broker uses the file's time."""
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack:
+class DeletionBounds:
     """Offsets that hold back deletion: the high watermark and the end of the data in remote
     storage; None if unknown."""
 
@@ -44,13 +44,13 @@ class HeldBack:
 
 
 @dataclass(slots=True)
-class SegmentFate:
+class SegmentRetention:
     """The effect of retention on a segment."""
 
     segment: SegmentTimes
     active: bool
     deletable: bool
-    at: int | None
+    deletable_at: int | None
     """The time from which it is deletable, or None if never by time."""
     why: str
     """The reason, as text."""
@@ -58,86 +58,105 @@ class SegmentFate:
     """Whether `at` is that late only because of a timestamp in the future."""
 
 
-def retained(
-    segments: Sequence[SegmentTimes], settings: TopicSettings, bounds: HeldBack, now: int
-) -> list[SegmentFate]:
+def check_retention(
+    segments: Sequence[SegmentTimes], settings: TopicSettings, bounds: DeletionBounds, now_ms: int
+) -> list[SegmentRetention]:
     """The effect of a retention check now on the segments, given in order."""
-    return list(_Retention(segments, settings, bounds, now).fates())
+    return list(_RetentionCheck(segments, settings, bounds, now_ms).iter_segments())
 
 
 @dataclass(frozen=True, slots=True)
-class _Retention:
+class _RetentionCheck:
     """A retention check."""
 
     segments: Sequence[SegmentTimes]
     settings: TopicSettings
-    bounds: HeldBack
-    now: int
+    bounds: DeletionBounds
+    now_ms: int
 
-    def fates(self) -> Iterator[SegmentFate]:
+    def iter_segments(self) -> Iterator[SegmentRetention]:
         """The effect on each segment."""
-        settings, gone = self.settings, self._deleted()
-        before: SegmentFate | None = None  # the last one that is kept
+        settings, reasons = self.settings, self._deletion_reasons()
+        previous_retained: SegmentRetention | None = None  # the last one that is kept
         for i, segment in enumerate(self.segments):
             active = i == len(self.segments) - 1
-            at = None if active and segment.size == 0 else _time_of(segment, settings)
-            if i in gone:
-                why = gone[i]
+            deletable_at = (
+                None if active and segment.size == 0 else _time_limit_end(segment, settings)
+            )
+            if i in reasons:
+                reason = reasons[i]
                 if active:
-                    why += "; it is the last segment, so the broker rolls a new one first"
-                yield SegmentFate(segment, active, True, at, why)
+                    reason += "; it is the last segment, so the broker rolls a new one first"
+                yield SegmentRetention(segment, active, True, deletable_at, reason)
                 continue
-            if before is not None:  # not before the earlier ones
-                at = None if at is None or before.at is None else max(at, before.at)
-            odd = at is not None and at > self.now + settings.kept_ms + DAY
-            why = self._held(i, held_by_earlier=before is not None)
-            before = SegmentFate(segment, active, False, at, why, odd)
-            yield before
+            if previous_retained is not None:  # not before the earlier ones
+                deletable_at = (
+                    None
+                    if deletable_at is None or previous_retained.deletable_at is None
+                    else max(deletable_at, previous_retained.deletable_at)
+                )
+            odd = (
+                deletable_at is not None
+                and deletable_at > self.now_ms + settings.effective_retention_ms + DAY_MS
+            )
+            reason = self._retention_reason(i, follows_retained=previous_retained is not None)
+            previous_retained = SegmentRetention(segment, active, False, deletable_at, reason, odd)
+            yield previous_retained
 
-    def _deleted(self) -> dict[int, str]:
+    def _deletion_reasons(self) -> dict[int, str]:
         """The segments that are deleted, each with the reason; the oldest first, without a gap."""
         segments, settings, log_start = self.segments, self.settings, self.bounds.log_start
-        gone: dict[int, str] = {}
+        reasons: dict[int, str] = {}
         # Each rule takes segments in order, up to the first that it keeps.
         for i in range(len(segments) - 1):
-            if segments[i + 1].base_offset > log_start or not self._may_go(i):
+            if segments[i + 1].base_offset > log_start or not self._is_deletable(i):
                 break
-            gone[i] = f"it ends before the log start offset {log_start}"
+            reasons[i] = f"it ends before the log start offset {log_start}"
         if not settings.deletes:
-            return gone
-        left = sum(segment.size for segment in segments[len(gone) :]) - settings.kept_bytes
-        for i in range(len(gone), len(segments)):
-            left -= segments[i].size
-            if settings.kept_bytes < 0 or left < 0 or not self._may_go(i):
+            return reasons
+        excess_bytes = (
+            sum(segment.size for segment in segments[len(reasons) :])
+            - settings.effective_retention_bytes
+        )
+        for i in range(len(reasons), len(segments)):
+            excess_bytes -= segments[i].size
+            if (
+                settings.effective_retention_bytes < 0
+                or excess_bytes < 0
+                or not self._is_deletable(i)
+            ):
                 break
-            gone[i] = f"the partition exceeds {settings.size_limit} ({settings.kept_bytes})"
-        for i in range(len(gone), len(segments)):
-            if not self._has_expired(segments[i]) or not self._may_go(i):
+            reasons[i] = (
+                f"the partition exceeds {settings.size_limit_name} "
+                f"({settings.effective_retention_bytes})"
+            )
+        for i in range(len(reasons), len(segments)):
+            if not self._has_expired(segments[i]) or not self._is_deletable(i):
                 break
-            gone[i] = _expired(segments[i], settings)
-        return gone
+            reasons[i] = _expiry_reason(segments[i], settings)
+        return reasons
 
     def _has_expired(self, segment: SegmentTimes) -> bool:
-        kept_ms = self.settings.kept_ms
-        return kept_ms >= 0 and self.now - segment.largest > kept_ms
+        kept_ms = self.settings.effective_retention_ms
+        return kept_ms >= 0 and self.now_ms - segment.largest_timestamp > kept_ms
 
-    def _may_go(self, i: int) -> bool:
+    def _is_deletable(self, i: int) -> bool:
         """Whether only the retention rules keep a segment."""
         if i == len(self.segments) - 1 and self.segments[i].size == 0:
             return False
-        return not self._bound(i)
+        return not self._blocking_reason(i)
 
-    def _bound(self, i: int) -> str:
+    def _blocking_reason(self, i: int) -> str:
         """Why a segment is held back, or an empty string."""
         segments, bounds = self.segments, self.bounds
-        end = segments[i + 1].base_offset if i + 1 < len(segments) else segments[i].end
+        end = segments[i + 1].base_offset if i + 1 < len(segments) else segments[i].end_offset
         if bounds.high_watermark is not None and bounds.high_watermark < end:
             return f"the high watermark ({bounds.high_watermark}) is before its end"
         if bounds.remote_end is not None and bounds.remote_end < end:
             return "it has not been copied to remote storage yet"
         return ""
 
-    def _held(self, i: int, *, held_by_earlier: bool) -> str:
+    def _retention_reason(self, i: int, *, follows_retained: bool) -> str:
         """Why a segment is kept."""
         segment, settings = self.segments[i], self.settings
         active = i == len(self.segments) - 1
@@ -147,42 +166,43 @@ class _Retention:
             return "cleanup.policy is empty: neither retention nor the log cleaner removes records"
         if active and segment.size == 0:
             return "it is the active segment, which is empty"
-        if bound := self._bound(i):
+        if bound := self._blocking_reason(i):
             return bound
-        if held_by_earlier and self._has_expired(segment):
+        if follows_retained and self._has_expired(segment):
             return "it has expired, but an earlier segment is still retained"
-        if settings.kept_ms < 0:
-            if settings.kept_bytes < 0:
-                return f"neither {settings.time_limit} nor {settings.size_limit} is set"
+        if settings.effective_retention_ms < 0:
+            if settings.effective_retention_bytes < 0:
+                return f"neither {settings.time_limit_name} nor {settings.size_limit_name} is set"
             return (
-                f"only {settings.size_limit} applies, and without this segment and those before it "
+                f"only {settings.size_limit_name} applies, and without this segment and those "
+                "before it "
                 "the partition would be smaller than that"
             )
-        if segment.largest > self.now:
+        if segment.largest_timestamp > self.now_ms:
             return "its newest record has a timestamp in the future"
-        if segment.source == FILE_TIME:
-            return f"its file is newer than {settings.time_limit}; {segment.why_file_time}"
-        of_active = "it is the active segment, and " if active else ""
-        return f"{of_active}its newest record is within {settings.time_limit}"
+        if segment.timestamp_source == FROM_FILE_TIME:
+            return f"its file is newer than {settings.time_limit_name}; {segment.file_time_reason}"
+        prefix = "it is the active segment, and " if active else ""
+        return f"{prefix}its newest record is within {settings.time_limit_name}"
 
 
-def _expired(segment: SegmentTimes, settings: TopicSettings) -> str:
-    if segment.source == FILE_TIME:
-        return f"its file is older than {settings.time_limit}; {segment.why_file_time}"
-    if segment.largest == 0:
+def _expiry_reason(segment: SegmentTimes, settings: TopicSettings) -> str:
+    if segment.timestamp_source == FROM_FILE_TIME:
+        return f"its file is older than {settings.time_limit_name}; {segment.file_time_reason}"
+    if segment.largest_timestamp == 0:
         return "its time index ends in zeros, so its newest record appears to be from 1970"
-    return f"its newest record is older than {settings.time_limit}"
+    return f"its newest record is older than {settings.time_limit_name}"
 
 
-def _time_of(segment: SegmentTimes, settings: TopicSettings) -> int | None:
+def _time_limit_end(segment: SegmentTimes, settings: TopicSettings) -> int | None:
     """The first millisecond at which the time rule allows deletion."""
-    if not settings.deletes or settings.kept_ms < 0:
+    if not settings.deletes or settings.effective_retention_ms < 0:
         return None
-    return min(segment.largest + settings.kept_ms + 1, LATEST)
+    return min(segment.largest_timestamp + settings.effective_retention_ms + 1, MAX_TIMESTAMP)
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveFacts:
+class ActiveSegmentFacts:
     """Facts about the active segment."""
 
     name: str
@@ -200,7 +220,7 @@ class ActiveFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Roll:
+class SegmentRoll:
     """The next roll of the active segment."""
 
     name: str
@@ -210,20 +230,22 @@ class Roll:
     """The size at which an append rolls the segment."""
     at_time: int | None
     """The timestamp at which an append rolls the segment, or None if time does not."""
-    words: str
+    text: str
 
 
-def rolled(active: ActiveFacts, settings: TopicSettings, now: int, is_expired: bool) -> Roll:
+def predict_roll(
+    active: ActiveSegmentFacts, settings: TopicSettings, now_ms: int, all_expired: bool
+) -> SegmentRoll:
     """The next roll of the active segment, and its cause."""
     at_time = None
     if active.size and active.first_time is not None and active.first_time >= 0:
         at_time = active.first_time + settings.segment_ms + 1
     at_bytes = settings.segment_bytes
 
-    def roll(reason: str, words: str) -> Roll:
-        return Roll(active.name, reason, at_bytes, at_time, words)
+    def roll(reason: str, text: str) -> SegmentRoll:
+        return SegmentRoll(active.name, reason, at_bytes, at_time, text)
 
-    if is_expired:
+    if all_expired:
         return roll("retention", "at the next retention check: everything in it has expired")
     if active.entries >= settings.segment_index_bytes // 8:
         return roll("index", "at the next append: its offset index is full")
@@ -235,19 +257,19 @@ def rolled(active: ActiveFacts, settings: TopicSettings, now: int, is_expired: b
         )
     if active.size >= at_bytes:
         return roll("size", "at the next append: segment.bytes is reached")
-    if at_time is not None and now >= at_time:
+    if at_time is not None and now_ms >= at_time:
         return roll("time", "at the next append: its first batch is older than segment.ms")
     if at_time is None:
         return roll(
             "size", "by size; without timestamps, segment.ms counts from the broker's start"
         )
-    by_size = _reached(active, at_bytes)
-    if by_size is not None and by_size < at_time:
+    full_at_ms = _predict_time_at_size(active, at_bytes)
+    if full_at_ms is not None and full_at_ms < at_time:
         return roll("size", "by size, at the write rate so far")
     return roll("time", "by time (segment.ms since its first batch)")
 
 
-def _reached(active: ActiveFacts, size: int) -> int | None:
+def _predict_time_at_size(active: ActiveSegmentFacts, size: int) -> int | None:
     """When the segment reaches a size, at its growth rate so far; None if unknown."""
     if active.first_time is None or active.last_time is None:
         return None

@@ -10,86 +10,90 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Timer:
-    """A timer. name: its name. at: when it is due, in milliseconds."""
+class TimerTask:
+    """A timer. name: its name. due_ms: when it is due, in milliseconds."""
 
     name: str
-    at: int
+    due_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class WheelStep:
+class TimerEvent:
     """An event."""
 
-    now: int
+    time_ms: int
     kind: str
     """Added, cascaded or fired."""
-    timer: Timer
+    timer: TimerTask
     level: int | None = None
     """The level of the wheel; 0 is the finest."""
     bucket: int | None = None
     """The bucket's number in its wheel."""
-    start: int | None = None
+    bucket_due_ms: int | None = None
     """When the bucket is due; None if the timer fired."""
 
 
 @dataclass(slots=True)
-class Wheel:
+class TimingWheel:
     """One level of the wheels."""
 
     tick: int
     """Milliseconds per bucket."""
-    size: int
+    n_buckets: int
     now: int
-    buckets: dict[int, list[Timer]] = field(default_factory=dict)
+    buckets: dict[int, list[TimerTask]] = field(default_factory=dict)
     """Timers by the start of their bucket, in order."""
 
     @property
-    def interval(self) -> int:
+    def interval_ms(self) -> int:
         """Milliseconds per revolution."""
-        return self.tick * self.size
+        return self.tick * self.n_buckets
 
 
-class TimingWheels:
+class HierarchicalTimingWheels:
     """A hierarchy of wheels; a timer beyond the highest one adds another."""
 
     def __init__(self, tick: int, size: int) -> None:
         self.now = 0
-        self.levels = [Wheel(tick, size, 0)]
-        self._size = size
+        self.wheels = [TimingWheel(tick, size, 0)]
+        self._n_buckets = size
 
-    def add(self, timer: Timer, kind: str = "added") -> WheelStep:
+    def add(self, timer: TimerTask, kind: str = "added") -> TimerEvent:
         """Put a timer into its bucket; it fires at once if its tick has come."""
         level = 0
         while True:
-            wheel = self.levels[level]
-            if timer.at < wheel.now + wheel.tick and level == 0:
-                return WheelStep(self.now, "fired", timer)
-            if timer.at < wheel.now + wheel.interval:
-                number = timer.at // wheel.tick
-                start = number * wheel.tick
+            wheel = self.wheels[level]
+            if timer.due_ms < wheel.now + wheel.tick and level == 0:
+                return TimerEvent(self.now, "fired", timer)
+            if timer.due_ms < wheel.now + wheel.interval_ms:
+                bucket_number = timer.due_ms // wheel.tick
+                start = bucket_number * wheel.tick
                 wheel.buckets.setdefault(start, []).append(timer)
-                return WheelStep(self.now, kind, timer, level, number % wheel.size, start)
-            if level + 1 == len(self.levels):
-                above = wheel.interval
-                self.levels.append(Wheel(above, self._size, self.now - self.now % above))
+                return TimerEvent(
+                    self.now, kind, timer, level, bucket_number % wheel.n_buckets, start
+                )
+            if level + 1 == len(self.wheels):
+                upper_tick_ms = wheel.interval_ms
+                self.wheels.append(
+                    TimingWheel(upper_tick_ms, self._n_buckets, self.now - self.now % upper_tick_ms)
+                )
             level += 1
 
     @property
-    def next(self) -> int | None:
+    def next_due_ms(self) -> int | None:
         """When the next bucket is due, or None."""
-        return min((start for level in self.levels for start in level.buckets), default=None)
+        return min((start for level in self.wheels for start in level.buckets), default=None)
 
-    def advance(self, to: int) -> Iterator[WheelStep]:
+    def advance(self, to_ms: int) -> Iterator[TimerEvent]:
         """Advance the time: timers in due buckets fire or cascade to lower wheels."""
-        while (start := self.next) is not None and start <= to:
-            self._move(max(start, self.now))
-            for wheel in reversed(self.levels):
+        while (start := self.next_due_ms) is not None and start <= to_ms:
+            self._set_time(max(start, self.now))
+            for wheel in reversed(self.wheels):
                 for timer in wheel.buckets.pop(start, ()):
                     yield self.add(timer, "cascaded")
-        self._move(max(to, self.now))
+        self._set_time(max(to_ms, self.now))
 
-    def _move(self, now: int) -> None:
-        self.now = now
-        for level in self.levels:
-            level.now = now - now % level.tick
+    def _set_time(self, now_ms: int) -> None:
+        self.now = now_ms
+        for level in self.wheels:
+            level.now = now_ms - now_ms % level.tick

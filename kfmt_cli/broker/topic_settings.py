@@ -9,30 +9,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
-from kfmt_cli.broker.defaults import SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS
+from kfmt_cli.broker.defaults import (
+    DEFAULT_SEGMENT_BYTES,
+    DEFAULT_SEGMENT_INDEX_BYTES,
+    DEFAULT_SEGMENT_MS,
+)
 from kfmt_cli.errors import UsageError
 
-_HOUR = 3_600_000
-_MINUTE = 60_000
-DAY = 24 * _HOUR
+_HOUR_MS = 3_600_000
+_MINUTE_MS = 60_000
+DAY_MS = 24 * _HOUR_MS
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
     """Times are in milliseconds. -1: no limit. -2, for local retention: the limit of the topic."""
 
-    retention_ms: int = 7 * DAY
+    retention_ms: int = 7 * DAY_MS
     retention_bytes: int = -1
-    segment_ms: int = SEGMENT_MS
-    segment_bytes: int = SEGMENT_BYTES
-    segment_index_bytes: int = SEGMENT_INDEX_BYTES
+    segment_ms: int = DEFAULT_SEGMENT_MS
+    segment_bytes: int = DEFAULT_SEGMENT_BYTES
+    segment_index_bytes: int = DEFAULT_SEGMENT_INDEX_BYTES
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     """The cleanup policies."""
     remote: bool = False
     local_retention_ms: int = -2
     local_retention_bytes: int = -2
     min_cleanable_ratio: float = 0.5
-    delete_retention_ms: int = DAY
+    delete_retention_ms: int = DAY_MS
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = (1 << 63) - 1
 
@@ -47,12 +51,12 @@ class TopicSettings:
         return "compact" in self.cleanup_policy
 
     @property
-    def kept_ms(self) -> int:
+    def effective_retention_ms(self) -> int:
         """How long a segment is kept on this disk."""
         return self.local_retention_ms if self._has_local_ms else self.retention_ms
 
     @property
-    def time_limit(self) -> str:
+    def time_limit_name(self) -> str:
         """The name of the setting used for `kept_ms`."""
         return f"{'local.' if self._has_local_ms else ''}retention.ms"
 
@@ -61,12 +65,12 @@ class TopicSettings:
         return self.remote and self.local_retention_ms != -2
 
     @property
-    def kept_bytes(self) -> int:
+    def effective_retention_bytes(self) -> int:
         """How many bytes are kept on this disk."""
         return self.local_retention_bytes if self._has_local_bytes else self.retention_bytes
 
     @property
-    def size_limit(self) -> str:
+    def size_limit_name(self) -> str:
         """The name of the setting used for `kept_bytes`."""
         return f"{'local.' if self._has_local_bytes else ''}retention.bytes"
 
@@ -74,26 +78,29 @@ class TopicSettings:
     def _has_local_bytes(self) -> bool:
         return self.remote and self.local_retention_bytes != -2
 
-    def named(self, name: str) -> object:
+    def setting_value(self, name: str) -> object:
         """The value of a setting by its topic name, as in a topic configuration."""
-        value = getattr(self, TOPIC_FIELDS[name])
+        value = getattr(self, FIELD_BY_TOPIC_SETTING[name])
         return ",".join(sorted(value)) if name == "cleanup.policy" else value
 
 
 # Topic setting to field: most are spelled alike.
-_OTHERS = {"remote": "remote.storage.enable", "min_cleanable_ratio": "min.cleanable.dirty.ratio"}
-TOPIC_FIELDS = {
-    _OTHERS.get(field.name, field.name.replace("_", ".")): field.name
+_IRREGULAR_NAMES = {
+    "remote": "remote.storage.enable",
+    "min_cleanable_ratio": "min.cleanable.dirty.ratio",
+}
+FIELD_BY_TOPIC_SETTING = {
+    _IRREGULAR_NAMES.get(field.name, field.name.replace("_", ".")): field.name
     for field in fields(TopicSettings)
 }
 # Broker setting to field and factor. Later entries win: a broker prefers milliseconds to minutes
 # and minutes to hours.
-_BROKER = {
-    "log.retention.hours": ("retention_ms", _HOUR),
-    "log.retention.minutes": ("retention_ms", _MINUTE),
+_FIELD_BY_BROKER_SETTING = {
+    "log.retention.hours": ("retention_ms", _HOUR_MS),
+    "log.retention.minutes": ("retention_ms", _MINUTE_MS),
     "log.retention.ms": ("retention_ms", 1),
     "log.retention.bytes": ("retention_bytes", 1),
-    "log.roll.hours": ("segment_ms", _HOUR),
+    "log.roll.hours": ("segment_ms", _HOUR_MS),
     "log.roll.ms": ("segment_ms", 1),
     "log.segment.bytes": ("segment_bytes", 1),
     "log.index.size.max.bytes": ("segment_index_bytes", 1),
@@ -107,33 +114,36 @@ _BROKER = {
 }
 
 
-def with_properties(settings: TopicSettings, given: Mapping[str, str]) -> TopicSettings:
+def apply_properties(settings: TopicSettings, properties: Mapping[str, str]) -> TopicSettings:
     """The settings with broker properties applied, then topic properties; raises UsageError."""
     changes: dict[str, object] = {}
-    for name, (field, factor) in _BROKER.items():
-        if name in given:
-            changes[field] = _value(name, field, given[name], factor)
-    for name, field in TOPIC_FIELDS.items():
-        if name in given:
-            changes[field] = _value(name, field, given[name], 1)
+    for name, (field, factor) in _FIELD_BY_BROKER_SETTING.items():
+        if name in properties:
+            changes[field] = _parse_value(name, field, properties[name], factor)
+    for name, field in FIELD_BY_TOPIC_SETTING.items():
+        if name in properties:
+            changes[field] = _parse_value(name, field, properties[name], 1)
     return replace(settings, **changes)  # type: ignore[arg-type]
 
 
-def fields_in(given: Mapping[str, str]) -> set[str]:
+def overridden_fields(properties: Mapping[str, str]) -> set[str]:
     """The fields that broker or topic properties set."""
-    named = {**TOPIC_FIELDS, **{name: field for name, (field, _) in _BROKER.items()}}
-    return {field for name, field in named.items() if name in given}
+    field_by_setting = {
+        **FIELD_BY_TOPIC_SETTING,
+        **{name: field for name, (field, _) in _FIELD_BY_BROKER_SETTING.items()},
+    }
+    return {field for name, field in field_by_setting.items() if name in properties}
 
 
-def policies_in(text: str) -> frozenset[str]:
+def parse_cleanup_policy(text: str) -> frozenset[str]:
     """The policies in a value of cleanup.policy."""
     return frozenset(part.strip() for part in text.split(",") if part.strip())
 
 
-def _value(name: str, field: str, text: str, factor: int) -> object:
+def _parse_value(name: str, field: str, text: str, factor: int) -> object:
     try:
         if field == "cleanup_policy":
-            return policies_in(text)
+            return parse_cleanup_policy(text)
         if field == "remote":
             return text.strip().lower() == "true"
         if field == "min_cleanable_ratio":

@@ -17,9 +17,9 @@ class KafkaVersion:
     name: str
     observed_on: str
     """The release."""
-    first_level: int
+    first_feature_level: int
     """The first feature level of its metadata.version."""
-    asks_base_offset: bool = True
+    reads_base_offset: bool = True
     """A lookup asks the batch that it finds for its base offset. A wrapper of magic 0 or 1 has it
     inside, so a broker decompresses it."""
     searches_by_base_offset: bool = True
@@ -27,51 +27,60 @@ class KafkaVersion:
     target. If False, it takes the first batch that ends at or after the target."""
 
 
-VERSIONS = (
-    KafkaVersion("3.9", "3.9.1", 21, asks_base_offset=False, searches_by_base_offset=False),
+KAFKA_VERSIONS = (
+    KafkaVersion("3.9", "3.9.1", 21, reads_base_offset=False, searches_by_base_offset=False),
     KafkaVersion("4.0", "4.0.0", 22, searches_by_base_offset=False),
     KafkaVersion("4.1", "4.1.0", 26),
     KafkaVersion("4.2", "4.2.0", 28),
 )
-OLDEST, NEWEST = VERSIONS[0], VERSIONS[-1]
-MOST_LEVEL = 29  # 4.2-IV1, the last feature level of the newest version
-FEATURE = "metadata.version"
+OLDEST_VERSION, NEWEST_VERSION = KAFKA_VERSIONS[0], KAFKA_VERSIONS[-1]
+MAX_FEATURE_LEVEL = 29  # 4.2-IV1, the last feature level of the newest version
+METADATA_VERSION_FEATURE = "metadata.version"
 
 
 @dataclass(frozen=True, slots=True)
-class PredictedFor:
+class PredictedVersion:
     """The version that a prediction is made for, and why this one."""
 
     version: KafkaVersion
-    why: str
+    reason: str
 
     @property
-    def row(self) -> dict[str, object]:
+    def json_members(self) -> dict[str, object]:
         """The version in the JSON contract."""
         return {"kafka_version": self.version.name, "observed_on": [self.version.observed_on]}
 
 
-def version_words(found: Iterable[PredictedFor]) -> str:
+def format_predicted_versions(predictions: Iterable[PredictedVersion]) -> str:
     """The versions and the reasons, for the end of a prediction."""
     reasons: dict[str, set[str]] = {}
-    for its in found:
-        reasons.setdefault(its.version.name, set()).add(its.why)
-    words = (f"for Kafka {name}, {' or '.join(sorted(why))}" for name, why in reasons.items())
-    return "; ".join(sorted(words))
+    for prediction in predictions:
+        reasons.setdefault(prediction.version.name, set()).add(prediction.reason)
+    descriptions = (
+        f"for Kafka {name}, {' or '.join(sorted(why))}" for name, why in reasons.items()
+    )
+    return "; ".join(sorted(descriptions))
 
 
-BY_DEFAULT = PredictedFor(OLDEST, "the default")
+DEFAULT_PREDICTED_VERSION = PredictedVersion(OLDEST_VERSION, "the default")
 
 
-def by_option(name: str) -> PredictedFor:
+def version_from_option(name: str) -> PredictedVersion:
     """The version that the user named."""
-    return PredictedFor(next(its for its in VERSIONS if its.name == name), "by --kafka-version")
+    return PredictedVersion(
+        next(its for its in KAFKA_VERSIONS if its.name == name), "by --kafka-version"
+    )
 
 
-def by_level(level: int) -> PredictedFor:
+def version_from_level(level: int) -> PredictedVersion:
     """The version of a feature level of metadata.version; the newest one for a later level."""
-    if level > MOST_LEVEL:
-        words = f"the newest that kfmt knows; the metadata log has {FEATURE} level {level}"
-        return PredictedFor(NEWEST, words)
-    fitting = [version for version in VERSIONS if version.first_level <= level]
-    return PredictedFor(fitting[-1] if fitting else OLDEST, "by the metadata log")
+    if level > MAX_FEATURE_LEVEL:
+        reason = (
+            f"the newest that kfmt knows; the metadata log has {METADATA_VERSION_FEATURE} "
+            f"level {level}"
+        )
+        return PredictedVersion(NEWEST_VERSION, reason)
+    known_versions = [version for version in KAFKA_VERSIONS if version.first_feature_level <= level]
+    return PredictedVersion(
+        known_versions[-1] if known_versions else OLDEST_VERSION, "by the metadata log"
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from kfmt_cli.browse.log_search import SoughtText
-from kfmt_cli.browse.wanted_batches import FLAG_NAMES, WantedBatches
-from kfmt_cli.render.style import shell_quoted
+from kfmt_cli.browse.batch_filter import FLAG_NAMES, BatchFilter
+from kfmt_cli.browse.log_search import SearchTerm
+from kfmt_cli.render.style import shell_quote
 
 
 class ViewKind(enum.Enum):
@@ -25,60 +25,69 @@ class ViewKind(enum.Enum):
 class ViewState:
     """The state of the screen."""
 
-    shown: ViewKind
-    name: str = ""
+    kind: ViewKind
+    path: str = ""
     """The file, as commands take it."""
     first_offset: int | None = None
     """The first offset of the batches or records shown; None if offsets cannot express them."""
     last_offset: int | None = None
-    position: int | None = None
+    batch_position: int | None = None
     """The byte at which the selected batch begins."""
-    offset: int | None = None
+    record_offset: int | None = None
     """The offset of the selected record; None if the batch header is selected."""
-    wanted: WantedBatches = field(default_factory=WantedBatches)
-    sought: SoughtText | None = None
+    batch_filter: BatchFilter = field(default_factory=BatchFilter)
+    search_term: SearchTerm | None = None
     command: tuple[str, ...] = ()
     """The command of a view, after `kfmt`."""
-    decoding: tuple[str, ...] = ()
+    decoding_options: tuple[str, ...] = ()
     """The options that decode keys and values."""
 
 
-def command_of(state: ViewState) -> list[str]:
+def command_arguments(state: ViewState) -> list[str]:
     """The arguments of the equivalent kfmt command, or of its first part; raises UsageError."""
-    shown = state.shown
-    if shown is ViewKind.VIEW:
+    kind = state.kind
+    if kind is ViewKind.VIEW:
         return list(state.command)
-    if shown is ViewKind.HITS:
-        assert state.sought is not None
-        return ["find", state.name, *state.sought.options[0]]
-    if shown is ViewKind.FIELDS:
-        return ["hex", state.name, *_place(state)]
-    if shown is ViewKind.BATCHES:
-        producer = state.wanted.producer_id
-        more = [] if producer is None else ["--producer-id", str(producer)]
-        json = ["--json"] if _jq(state.wanted) else []
-        return ["dump", state.name, *_range(state), *more, *json]
-    json = ["--json"] if shown is ViewKind.PAYLOAD else []
-    return ["dump", state.name, "--records", *_range(state), *state.decoding, *json]
+    if kind is ViewKind.HITS:
+        assert state.search_term is not None
+        return ["find", state.path, *state.search_term.find_options[0]]
+    if kind is ViewKind.FIELDS:
+        return ["hex", state.path, *_location_options(state)]
+    if kind is ViewKind.BATCHES:
+        producer = state.batch_filter.producer_id
+        producer_option = [] if producer is None else ["--producer-id", str(producer)]
+        json_option = ["--json"] if _jq_condition(state.batch_filter) else []
+        return ["dump", state.path, *_offset_options(state), *producer_option, *json_option]
+    json_option = ["--json"] if kind is ViewKind.PAYLOAD else []
+    return [
+        "dump",
+        state.path,
+        "--records",
+        *_offset_options(state),
+        *state.decoding_options,
+        *json_option,
+    ]
 
 
-def command_text(state: ViewState) -> str:
+def format_command(state: ViewState) -> str:
     """The equivalent command as typed in a shell."""
-    if state.shown is ViewKind.HITS and state.sought is not None:
-        calls = (["kfmt", "find", state.name, *option] for option in state.sought.options)
-        return "; ".join(" ".join(map(shell_quoted, call)) for call in calls)
-    words = " ".join(["kfmt", *map(shell_quoted, command_of(state))])
-    jq = _jq(state.wanted) if state.shown is ViewKind.BATCHES else ""
-    return f"{words} | jq -c {shell_quoted(f'select({jq})')}" if jq else words
+    if state.kind is ViewKind.HITS and state.search_term is not None:
+        commands = (
+            ["kfmt", "find", state.path, *option] for option in state.search_term.find_options
+        )
+        return "; ".join(" ".join(map(shell_quote, call)) for call in commands)
+    command = " ".join(["kfmt", *map(shell_quote, command_arguments(state))])
+    condition = _jq_condition(state.batch_filter) if state.kind is ViewKind.BATCHES else ""
+    return f"{command} | jq -c {shell_quote(f'select({condition})')}" if condition else command
 
 
-def _place(state: ViewState) -> list[str]:
-    if state.offset is not None:
-        return ["--offset", str(state.offset), "--alone"]
-    return ["--position", str(state.position or 0)]
+def _location_options(state: ViewState) -> list[str]:
+    if state.record_offset is not None:
+        return ["--offset", str(state.record_offset), "--alone"]
+    return ["--position", str(state.batch_position or 0)]
 
 
-def _range(state: ViewState) -> list[str]:
+def _offset_options(state: ViewState) -> list[str]:
     if state.first_offset is None or state.last_offset is None:
         return []
     if state.first_offset > state.last_offset:
@@ -86,15 +95,15 @@ def _range(state: ViewState) -> list[str]:
     return ["--from-offset", str(state.first_offset), "--to-offset", str(state.last_offset)]
 
 
-def _jq(wanted: WantedBatches) -> str:
+def _jq_condition(batch_filter: BatchFilter) -> str:
     """A jq condition for the filters that no option of kfmt covers."""
-    said = []
-    if wanted.codec is not None:
-        said.append(f'.attributes.compression=="{wanted.codec}"')
+    conditions = []
+    if batch_filter.codec is not None:
+        conditions.append(f'.attributes.compression=="{batch_filter.codec}"')
     for name in FLAG_NAMES:
-        value = getattr(wanted, name)
+        value = getattr(batch_filter, name)
         if value is not None:
             path = ".crc_valid" if name == "damaged" else f".attributes.{name}"
             is_true = value != (name == "damaged")
-            said.append(path if is_true else f"({path}|not)")
-    return " and ".join(said)
+            conditions.append(path if is_true else f"({path}|not)")
+    return " and ".join(conditions)

@@ -6,29 +6,31 @@ from collections.abc import Collection, Mapping
 
 from rich.text import Text
 
-from kfmt_cli.browse.checked import FoundInPartition
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
+from kfmt_cli.browse.partition_checks import NodeCheckResult
 from kfmt_cli.browse.views import VIEWS
 from kfmt_cli.findings.finding import Severity
-from kfmt_cli.render.style import count, human, safe
+from kfmt_cli.render.style import escape_terminal, format_bytes, format_count
 
-MOST_DAMAGED = 12
+MAX_DAMAGED = 12
 
 
-def home_lines(
-    node: DiskNode, checked: Mapping[str, FoundInPartition], checking: Collection[str]
+def directory_page_lines(
+    node: DiskNode, check_results: Mapping[str, NodeCheckResult], checking_paths: Collection[str]
 ) -> list[Text]:
     """The page of a directory."""
-    partitions = list(node.partitions())
-    logs = sum(len(partition.logs()) for partition in partitions)
+    partitions = list(node.iter_partitions())
+    n_segments = sum(len(partition.logs()) for partition in partitions)
     topics = {partition.label.rpartition("-")[0] for partition in partitions}
-    what = count(len(partitions), "partition")
+    contents = format_count(len(partitions), "partition")
     if node.kind is not NodeKind.PARTITION:
-        what += f" of {count(len(topics), 'topic')}"
-    verdict, *damage = _damage(list(node.checkable()), checked, checking) or [Text("")]
+        contents += f" of {format_count(len(topics), 'topic')}"
+    verdict, *damage = _damage_lines(
+        list(node.iter_checkable()), check_results, checking_paths
+    ) or [Text("")]
     lines = [
-        Text(f" {safe(node.name or node.label)}", style="bold"),
-        Text(f" {what}, {count(logs, 'segment')}, {human(node.size)}"),
+        Text(f" {escape_terminal(node.display_path or node.label)}", style="bold"),
+        Text(f" {contents}, {format_count(n_segments, 'segment')}, {format_bytes(node.size)}"),
         verdict,
         Text(""),
         *(
@@ -49,47 +51,51 @@ def home_lines(
     return lines
 
 
-def _damage(
-    nodes: list[DiskNode], checked: Mapping[str, FoundInPartition], checking: Collection[str]
+def _damage_lines(
+    nodes: list[DiskNode],
+    check_results: Mapping[str, NodeCheckResult],
+    checking_paths: Collection[str],
 ) -> list[Text]:
     # The small files of a log directory count only if they are damaged.
     nodes = [
         node
         for node in nodes
-        if node.file is None or node.is_log or _is_bad(checked.get(node.path))
+        if node.file is None or node.is_log or _has_errors(check_results.get(node.path))
     ]
-    known = [node for node in nodes if node.path in checked]
-    number = len(nodes)
+    checked_nodes = [node for node in nodes if node.path in check_results]
+    n_nodes = len(nodes)
     noun = "input" if any(node.file is not None for node in nodes) else "partition"
-    if any(node.path in checking for node in nodes):
-        return [Text(f" checking: {len(known)} of {number} {noun}s …", style="dim")]
+    if any(node.path in checking_paths for node in nodes):
+        return [Text(f" checking: {len(checked_nodes)} of {n_nodes} {noun}s …", style="dim")]
     if not nodes:
         return []
-    if not known:
+    if not checked_nodes:
         return [Text(" not checked yet; press c to check", style="yellow")]
-    bad = [node for node in known if _is_bad(checked[node.path])]
-    some = "" if len(known) == number else f" ({len(known)} of {number} checked)"
-    if not bad:
-        return [Text(f" ✓ checked: no errors{some}", style="green")]
-    unread = sum(bool(checked[node.path].trouble) for node in bad)
-    words = f"{count(len(bad) - unread, noun)} of {number} with errors"
-    if unread:
-        alone = f"{count(unread, noun)} of {number} unread"
-        words = f"{words}, {unread} unread" if unread < len(bad) else alone
-    lines = [Text(f" ✗ {words}{some}", style="bold red")]
-    for node in bad[:MOST_DAMAGED]:
-        held = checked[node.path]
-        kinds = dict.fromkeys(
+    damaged = [node for node in checked_nodes if _has_errors(check_results[node.path])]
+    coverage = (
+        "" if len(checked_nodes) == n_nodes else f" ({len(checked_nodes)} of {n_nodes} checked)"
+    )
+    if not damaged:
+        return [Text(f" ✓ checked: no errors{coverage}", style="green")]
+    n_unread = sum(bool(check_results[node.path].check_error) for node in damaged)
+    verdict = f"{format_count(len(damaged) - n_unread, noun)} of {n_nodes} with errors"
+    if n_unread:
+        unread_verdict = f"{format_count(n_unread, noun)} of {n_nodes} unread"
+        verdict = f"{verdict}, {n_unread} unread" if n_unread < len(damaged) else unread_verdict
+    lines = [Text(f" ✗ {verdict}{coverage}", style="bold red")]
+    for node in damaged[:MAX_DAMAGED]:
+        result = check_results[node.path]
+        code_names = dict.fromkeys(
             finding.code.name
-            for finding in held.findings
+            for finding in result.findings
             if finding.code.severity is Severity.ERROR
         )
-        said = held.trouble or ", ".join(kinds)
-        lines.append(Text.assemble(f"   {safe(node.label):<24} ", (said, "red")))
-    if len(bad) > MOST_DAMAGED:
-        lines.append(Text(f"   and {len(bad) - MOST_DAMAGED} more"))
+        summary = result.check_error or ", ".join(code_names)
+        lines.append(Text.assemble(f"   {escape_terminal(node.label):<24} ", (summary, "red")))
+    if len(damaged) > MAX_DAMAGED:
+        lines.append(Text(f"   and {len(damaged) - MAX_DAMAGED} more"))
     return lines
 
 
-def _is_bad(held: FoundInPartition | None) -> bool:
-    return held is not None and held.mark[1] == "bad"
+def _has_errors(result: NodeCheckResult | None) -> bool:
+    return result is not None and result.mark[1] == "bad"

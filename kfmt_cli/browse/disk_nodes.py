@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.kinds import UNKNOWN, in_order
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import mark_of, place_of
-from kfmt_cli.disk.targets import GivenPath, targets
-from kfmt_cli.disk.tree import Folder, is_segment, size_of
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import DirectoryListing, file_size, is_segment_log
+from kfmt_cli.disk.file_names import directory_mark, parse_topic_partition
+from kfmt_cli.disk.input_paths import InputPath, resolve_paths
+from kfmt_cli.disk.kinds import UNKNOWN_KIND, in_display_order
+from kfmt_cli.disk.kinds.kind import InputFile
 
-SHORT_NAME = 6  # least digits shown of a segment name
+MIN_NAME_DIGITS = 6  # least digits shown of a segment name
 
 
 class NodeKind(enum.Enum):
     """The kind of a node."""
 
-    TOP = "all inputs"
+    ROOT = "all inputs"
     DIRECTORY = "log directory"
     TOPIC = "topic"
     PARTITION = "partition"
@@ -37,16 +37,16 @@ class DiskNode:
     label: str
     path: str
     """The path to open it by; for a topic, the directory of its partitions."""
-    name: str
+    display_path: str
     """The path as shown, and as commands take it."""
     children: list[DiskNode] = field(default_factory=list)
-    file: Input | None = None
+    file: InputFile | None = None
 
     @cached_property
     def size(self) -> int:
         """Bytes of all files."""
         if self.file is not None:
-            return size_of(self.file)
+            return file_size(self.file)
         return sum(child.size for child in self.children)
 
     @property
@@ -62,133 +62,149 @@ class DiskNode:
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The paths to call commands with."""
-        if self.kind in (NodeKind.TOP, NodeKind.TOPIC):
+        if self.kind in (NodeKind.ROOT, NodeKind.TOPIC):
             return tuple(path for child in self.children for path in child.paths)
         return (self.path,)
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
+    def display_paths(self) -> tuple[str, ...]:
         """The same paths as a user types them."""
-        if self.kind in (NodeKind.TOP, NodeKind.TOPIC):
-            return tuple(name for child in self.children for name in child.names)
-        return (self.name,)
+        if self.kind in (NodeKind.ROOT, NodeKind.TOPIC):
+            return tuple(name for child in self.children for name in child.display_paths)
+        return (self.display_path,)
 
-    def partitions(self) -> Iterable[DiskNode]:
+    def iter_partitions(self) -> Iterable[DiskNode]:
         """The partitions at and under this node."""
         if self.kind is NodeKind.PARTITION:
             yield self
         for child in self.children:
-            yield from child.partitions()
+            yield from child.iter_partitions()
 
-    def checkable(self) -> Iterable[DiskNode]:
+    def iter_checkable(self) -> Iterable[DiskNode]:
         """The partitions at and under this node, and the files outside any partition that `check`
         of the directory reads."""
         if self.kind is NodeKind.PARTITION or self.file is not None:
             yield self
             return
         for child in self.children:
-            if child.file is None or child.file.kind is not UNKNOWN:
-                yield from child.checkable()
+            if child.file is None or child.file.kind is not UNKNOWN_KIND:
+                yield from child.iter_checkable()
 
     def logs(self) -> list[DiskNode]:
         """The logs of a partition, in the order of their base offsets."""
-        return [child for child in self.children if child.file and is_segment(child.file)]
+        return [child for child in self.children if child.file and is_segment_log(child.file)]
 
 
-def disk_of(paths: tuple[str, ...], complain: Callable[[str], None]) -> DiskNode:
-    """The tree of the files at some paths; raises UsageError. complain: receives unreadable
+def build_disk_tree(paths: tuple[str, ...], report_error: Callable[[str], None]) -> DiskNode:
+    """The tree of the files at some paths; raises UsageError. report_error: receives unreadable
     paths."""
-    found = [_given(target) for target in targets(paths, complain)]
-    if len(found) == 1:
-        return found[0]
-    return DiskNode(NodeKind.TOP, "all inputs", os.curdir, "", found)
+    roots = [_root_node(target) for target in resolve_paths(paths, report_error)]
+    if len(roots) == 1:
+        return roots[0]
+    return DiskNode(NodeKind.ROOT, "all inputs", os.curdir, "", roots)
 
 
-def _given(target: GivenPath) -> DiskNode:
+def _root_node(target: InputPath) -> DiskNode:
     """The tree of one given path."""
-    shown = name_text(target.path)
+    display_path = format_display_name(target.path)
     if target.file is not None:
-        return file_node(target.file, whole_name=True)
-    by_parent: dict[str, list[Folder]] = {}
-    for folder in target.folders:
-        if folder.path != target.path and _is_partition(folder):
-            by_parent.setdefault(str(Path(folder.path).parent), []).append(folder)
-    own = target.folders[0] if target.folders else None
-    if own is not None and (
-        _is_partition(own) or own.stored_logs or (own.takes_any and own.other_logs)
+        return file_node(target.file, full_name=True)
+    partitions_by_parent: dict[str, list[DirectoryListing]] = {}
+    for directory in target.directories:
+        if directory.path != target.path and _is_partition(directory):
+            partitions_by_parent.setdefault(str(Path(directory.path).parent), []).append(directory)
+    root_directory = target.directories[0] if target.directories else None
+    if root_directory is not None and (
+        _is_partition(root_directory)
+        or root_directory.remote_logs
+        or (root_directory.accepts_any_log and root_directory.renamed_logs)
     ):
-        return _partition_node(own, shown)
-    named = {str(Path(folder.path)): folder for folder in target.folders}
-    top = str(Path(target.path))
-    if set(by_parent) <= {top}:
-        return _directory(own, target.path, shown, by_parent.get(top, []), shown)
-    with_files = (
-        path for path, folder in named.items() if folder.files and not _is_partition(folder)
-    )
-    inside = [
-        _directory(
-            named.get(path),
-            path,
-            name_text(path),
-            by_parent.get(path, []),
-            os.path.relpath(path, top),
+        return _partition_node(root_directory, display_path)
+    directory_by_path = {str(Path(folder.path)): folder for folder in target.directories}
+    root_path = str(Path(target.path))
+    if set(partitions_by_parent) <= {root_path}:
+        return _directory_node(
+            root_directory,
+            target.path,
+            display_path,
+            partitions_by_parent.get(root_path, []),
+            display_path,
         )
-        for path in sorted({*by_parent, *with_files})
+    other_paths = (
+        path
+        for path, folder in directory_by_path.items()
+        if folder.files and not _is_partition(folder)
+    )
+    directories = [
+        _directory_node(
+            directory_by_path.get(path),
+            path,
+            format_display_name(path),
+            partitions_by_parent.get(path, []),
+            os.path.relpath(path, root_path),
+        )
+        for path in sorted({*partitions_by_parent, *other_paths})
     ]
-    if len(inside) == 1 and inside[0].path != top:
-        inside[0].label = inside[0].name
-        return inside[0]
-    return DiskNode(NodeKind.TOP, shown, target.path, shown, inside)
+    if len(directories) == 1 and directories[0].path != root_path:
+        directories[0].label = directories[0].display_path
+        return directories[0]
+    return DiskNode(NodeKind.ROOT, display_path, target.path, display_path, directories)
 
 
-def _is_partition(folder: Folder) -> bool:
-    name = Path(folder.path).name
-    return bool(folder.logs or folder.stored_logs) or (
-        place_of(name)[0] is not None or mark_of(name) != ""
+def _is_partition(directory: DirectoryListing) -> bool:
+    name = Path(directory.path).name
+    return bool(directory.logs or directory.remote_logs) or (
+        parse_topic_partition(name)[0] is not None or directory_mark(name) != ""
     )
 
 
-def _directory(
-    folder: Folder | None, path: str, name: str, partitions: list[Folder], label: str
+def _directory_node(
+    directory: DirectoryListing | None,
+    path: str,
+    name: str,
+    partitions: list[DirectoryListing],
+    label: str,
 ) -> DiskNode:
     """A log directory: its topics, then its own files."""
     by_topic: dict[str, list[DiskNode]] = {}
-    for inside in partitions:
-        node = _partition_node(inside, Path(inside.path).name)
-        topic = place_of(Path(inside.path).name)[0] or node.label
+    for partition in partitions:
+        node = _partition_node(partition, Path(partition.path).name)
+        topic = parse_topic_partition(Path(partition.path).name)[0] or node.label
         by_topic.setdefault(topic, []).append(node)
     children = [
         nodes[0] if len(nodes) == 1 else DiskNode(NodeKind.TOPIC, topic, path, name, nodes)
         for topic, nodes in by_topic.items()
     ]
-    children += _files(folder)
+    children += _file_nodes(directory)
     return DiskNode(NodeKind.DIRECTORY, label, path, name, children)
 
 
-def _partition_node(folder: Folder, label: str) -> DiskNode:
-    files = _files(folder)
-    return DiskNode(NodeKind.PARTITION, name_text(label), folder.path, folder.name, files)
+def _partition_node(directory: DirectoryListing, label: str) -> DiskNode:
+    files = _file_nodes(directory)
+    return DiskNode(
+        NodeKind.PARTITION, format_display_name(label), directory.path, directory.name, files
+    )
 
 
-def _files(folder: Folder | None) -> list[DiskNode]:
-    if folder is None:
+def _file_nodes(directory: DirectoryListing | None) -> list[DiskNode]:
+    if directory is None:
         return []
-    inputs = [folder.input(name) for name in in_order(folder.readable)]
+    inputs = [directory.input_file(name) for name in in_display_order(directory.regular_files)]
     logs_first = sorted(inputs, key=lambda file: not file.kind.holds_batches)
     return [file_node(file) for file in logs_first]
 
 
-def file_node(file: Input, *, whole_name: bool = False) -> DiskNode:
+def file_node(file: InputFile, *, full_name: bool = False) -> DiskNode:
     """The node of a file."""
-    name = name_text(Path(file.path).name)
-    label = name_text(file.name) if whole_name else _short(name)
+    name = format_display_name(Path(file.path).name)
+    label = format_display_name(file.name) if full_name else _short_name(name)
     return DiskNode(NodeKind.FILE, label, file.path, file.name, file=file)
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     """A segment file's name without most of its leading zeros."""
     digits = name[:20]
     if len(name) > 20 and digits.isdigit():
-        kept = digits.lstrip("0") or "0"
-        return f"…{kept.rjust(SHORT_NAME, '0')}{name[20:]}"
+        trimmed = digits.lstrip("0") or "0"
+        return f"…{trimmed.rjust(MIN_NAME_DIGITS, '0')}{name[20:]}"
     return name

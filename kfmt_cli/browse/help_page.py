@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from kfmt_cli.browse.keys import KEYS, MARKS, MOVES
+from kfmt_cli.browse.keys import KEY_BINDINGS, MOVEMENT_KEYS, TREE_MARKS
 
-INDENT = 16  # columns before the description of a key
+DESCRIPTION_INDENT = 16  # columns before the description of a key
 
 
 def help_lines(width: int) -> list[Text]:
     """The help page on a screen of this width."""
     lines = [Text(""), Text(" Keys", style="bold")]
-    lines += [_row(shown, doc, 12) for shown, doc in MOVES]
-    lines += [_row(key.shown, key.doc, 12) for key in KEYS]
+    lines += [_entry_line(display_key, doc, 12) for display_key, doc in MOVEMENT_KEYS]
+    lines += [_entry_line(key.display_key, key.doc, 12) for key in KEY_BINDINGS]
     lines += [Text(""), Text(" Marks in the tree", style="bold")]
-    lines += [_row(mark, doc, 12) for mark, doc in MARKS]
+    lines += [_entry_line(mark, doc, 12) for mark, doc in TREE_MARKS]
     lines += [
         Text(""),
         Text(" The line after $ is the equivalent command, ready for a script."),
@@ -23,25 +23,30 @@ def help_lines(width: int) -> list[Text]:
     ]
     wrapped: list[Text] = []
     for line in lines:
-        margin = INDENT if line.plain.startswith("   ") else 1
-        room = max(width - margin, 20)
-        first, *more = [line] if line.cell_len <= width else _wrapped(line, width, room)
-        wrapped += [first, *(Text(" " * margin).append_text(piece) for piece in more)]
+        margin = DESCRIPTION_INDENT if line.plain.startswith("   ") else 1
+        remaining_width = max(width - margin, 20)
+        first, *continuation = (
+            [line] if line.cell_len <= width else _wrap_line(line, width, remaining_width)
+        )
+        wrapped += [first, *(Text(" " * margin).append_text(part) for part in continuation)]
     return wrapped
 
 
-def _wrapped(line: Text, width: int, room: int) -> list[Text]:
+def _wrap_line(line: Text, width: int, remaining_width: int) -> list[Text]:
     """The pieces of a line: the first as wide as the screen, the others with room for a margin."""
-    at = line.plain.rfind(" ", 0, width + 1)
-    if at <= INDENT:
+    break_index = line.plain.rfind(" ", 0, width + 1)
+    if break_index <= DESCRIPTION_INDENT:
         return [line]
-    first, rest = line.divide([at + 1])
-    pieces = [first]
-    while rest.cell_len > room and (at := rest.plain.rfind(" ", 0, room + 1)) > 0:
-        piece, rest = rest.divide([at + 1])
-        pieces.append(piece)
-    return [*pieces, rest]
+    first, remaining = line.divide([break_index + 1])
+    parts = [first]
+    while (
+        remaining.cell_len > remaining_width
+        and (break_index := remaining.plain.rfind(" ", 0, remaining_width + 1)) > 0
+    ):
+        part, remaining = remaining.divide([break_index + 1])
+        parts.append(part)
+    return [*parts, remaining]
 
 
-def _row(name: str, doc: str, width: int) -> Text:
+def _entry_line(name: str, doc: str, width: int) -> Text:
     return Text.assemble((f"   {name:<{width}} ", "bold cyan"), doc)

@@ -10,77 +10,77 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kfmt_cli.browse.batch_positions import Anchor, Outline
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.browse.block_index import BlockIndex, IndexedBlock
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.source import Source
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.tree import size_of
+from kfmt_cli.disk.directory_listing import file_size
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.selection.expression import Expression, expression
-from kfmt_cli.log.selection.record_match import Match
-from kfmt_cli.log.selection.select import Selection
+from kfmt_cli.log.selection.record_filter import RecordFilter
+from kfmt_cli.log.selection.regex import BytesRegex, compile_regex
+from kfmt_cli.log.selection.selection import Selection
 
-TEXT, REGEX, HEX = "text", "regex", "hex"
-BOTH, KEY, VALUE = "key and value", "key", "value"
-MOST_HITS = 10_000
-NO_END = 1 << 62  # bytes
+TEXT_SEARCH, REGEX_SEARCH, HEX_SEARCH = "text", "regex", "hex"
+KEY_AND_VALUE, KEY_ONLY, VALUE_ONLY = "key and value", "key", "value"
+MAX_HITS = 10_000
+NO_END_POSITION = 1 << 62  # bytes
 
 
 @dataclass(frozen=True, slots=True)
-class SoughtText:
+class SearchTerm:
     """A search term."""
 
-    words: str
+    text: str
     """The text as typed."""
-    kind: str = TEXT
-    """`TEXT`, `REGEX` or `HEX`."""
-    field: str = BOTH
-    """`BOTH`, `KEY` or `VALUE`."""
+    kind: str = TEXT_SEARCH
+    """`TEXT_SEARCH`, `REGEX_SEARCH` or `HEX_SEARCH`."""
+    field: str = KEY_AND_VALUE
+    """`KEY_AND_VALUE`, `KEY_ONLY` or `VALUE_ONLY`."""
 
     @property
-    def pattern(self) -> Expression:
+    def pattern(self) -> BytesRegex:
         """The pattern to search the bytes for; raises UsageError."""
         try:
-            if self.kind == REGEX:
-                return expression(self.words)
-            return Expression(re.escape(self.literal or b""))
+            if self.kind == REGEX_SEARCH:
+                return compile_regex(self.text)
+            return BytesRegex(re.escape(self.literal or b""))
         except ValueError as error:
-            raise UsageError(f"{self.words!r} is not a regular expression: {error}") from None
+            raise UsageError(f"{self.text!r} is not a regular expression: {error}") from None
 
     @property
     def literal(self) -> bytes | None:
         """The literal bytes, None for a regular expression; raises UsageError."""
-        if self.kind == REGEX:
+        if self.kind == REGEX_SEARCH:
             return None
-        if self.kind == HEX:
+        if self.kind == HEX_SEARCH:
             try:
-                return bytes.fromhex(self.words)
+                return bytes.fromhex(self.text)
             except ValueError:
                 raise UsageError(
-                    f"{self.words!r} is not hexadecimal (two digits per byte)"
+                    f"{self.text!r} is not hexadecimal (two digits per byte)"
                 ) from None
-        return os.fsencode(self.words)
+        return os.fsencode(self.text)
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields to search: `KEY`, `VALUE`, or both."""
-        return (KEY, VALUE) if self.field == BOTH else (self.field,)
+        """The fields to search: `KEY_ONLY`, `VALUE_ONLY`, or both."""
+        return (KEY_ONLY, VALUE_ONLY) if self.field == KEY_AND_VALUE else (self.field,)
 
     @property
-    def options(self) -> list[tuple[str, str]]:
+    def find_options(self) -> list[tuple[str, str]]:
         """The equivalent `kfmt find` options and values, one per call; raises UsageError."""
         literal = self.literal or b""
-        if self.kind == REGEX:
-            said = self.words
-        elif self.kind == HEX or not _is_plain(literal):
-            said = "".join(f"\\x{byte:02x}" for byte in literal)
+        if self.kind == REGEX_SEARCH:
+            regex = self.text
+        elif self.kind == HEX_SEARCH or not _is_printable(literal):
+            regex = "".join(f"\\x{byte:02x}" for byte in literal)
         else:
-            said = re.escape(self.words)
-        return [(f"--{field}", f"~{said}") for field in self.fields]
+            regex = re.escape(self.text)
+        return [(f"--{field}", f"~{regex}") for field in self.fields]
 
 
-def _is_plain(literal: bytes) -> bool:
+def _is_printable(literal: bytes) -> bool:
     try:
         return literal.decode().isprintable()
     except UnicodeDecodeError:
@@ -88,127 +88,143 @@ def _is_plain(literal: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A matching record."""
 
     batch_position: int
     offset: int
-    file: str = ""
+    file_name: str = ""
     """The name of the log."""
 
 
 @dataclass(slots=True)
-class Hunt:
+class PartitionSearch:
     """A search of all logs of a partition: from a batch of the open log onward, through the later
     logs, then from the first log to the starting point. It runs on its own thread."""
 
-    logs: Sequence[Input]
+    logs: Sequence[InputFile]
     """In the order of their base offsets."""
-    outline: Outline
+    open_log_index: BlockIndex
     """The outline of the open log, which is one of `logs`."""
-    sought: SoughtText
-    start: int = 0
+    term: SearchTerm
+    start_position: int = 0
     """The byte of the open log at which the search starts."""
-    stop: Callable[[], bool] = lambda: False
-    limit: Limit | None = None
-    number: int = 0
+    is_cancelled: Callable[[], bool] = lambda: False
+    limit: DecompressionLimit | None = None
+    log_index: int = 0
     """The index of the log being searched."""
-    done: int = 0
+    searched_bytes: int = 0
     """Bytes searched."""
-    total: int = 0
+    total_bytes: int = 0
     """The size of all logs in bytes."""
-    troubles: list[str] = field(default_factory=list)
+    read_errors: list[str] = field(default_factory=list)
     """Why some of the logs could not be read."""
 
     def __post_init__(self) -> None:
-        self.total = sum(map(size_of, self.logs))
+        self.total_bytes = sum(map(file_size, self.logs))
 
-    def hits(self) -> Iterator[Hit]:
+    def iter_hits(self) -> Iterator[SearchHit]:
         """The matching records; raises UsageError."""
-        first = next(
-            (i for i, log in enumerate(self.logs) if log.path == self.outline.file.path), 0
+        open_log_number = next(
+            (i for i, log in enumerate(self.logs) if log.path == self.open_log_index.file.path), 0
         )
-        yield from self._in(first, self.start, NO_END)
-        for number in (*range(first + 1, len(self.logs)), *range(first)):
-            yield from self._in(number, 0, NO_END)
-        if self.start:
-            yield from self._in(first, 0, self.start)
+        yield from self._search_log(open_log_number, self.start_position, NO_END_POSITION)
+        for index in (*range(open_log_number + 1, len(self.logs)), *range(open_log_number)):
+            yield from self._search_log(index, 0, NO_END_POSITION)
+        if self.start_position:
+            yield from self._search_log(open_log_number, 0, self.start_position)
 
-    def _in(self, number: int, start: int, end: int) -> Iterator[Hit]:
+    def _search_log(self, index: int, start: int, end: int) -> Iterator[SearchHit]:
         """The hits in one log, from one byte up to another."""
-        if self.stop():
+        if self.is_cancelled():
             return
-        self.number = number
-        file = self.logs[number]
+        self.log_index = index
+        file = self.logs[index]
         try:
-            is_open = file.path == self.outline.file.path
-            outline = self.outline if is_open else Outline(file, self.outline.wanted)
-            yield from self._in_outline(outline, start, end)
+            is_open = file.path == self.open_log_index.file.path
+            log_index_entries = (
+                self.open_log_index
+                if is_open
+                else BlockIndex(file, self.open_log_index.batch_filter)
+            )
+            yield from self._search_index(log_index_entries, start, end)
         except InputError as error:
-            self.troubles.append(str(error))
+            self.read_errors.append(str(error))
 
-    def _in_outline(self, outline: Outline, start: int, end: int) -> Iterator[Hit]:
-        pattern, literal = self.sought.pattern, self.sought.literal
-        matches = {KEY: Match(key=pattern), VALUE: Match(value=pattern)}
-        wanted = [Selection(match=matches[name]) for name in self.sought.fields]
-        with closing(outline.source()) as source:
-            for anchor in self._anchors(outline, start, end):
-                if self.stop():
+    def _search_index(self, index: BlockIndex, start: int, end: int) -> Iterator[SearchHit]:
+        pattern, literal = self.term.pattern, self.term.literal
+        matches = {KEY_ONLY: RecordFilter(key=pattern), VALUE_ONLY: RecordFilter(value=pattern)}
+        selections = [Selection(record_filter=matches[name]) for name in self.term.fields]
+        with closing(index.open_file()) as source:
+            for indexed in self._iter_blocks(index, start, end):
+                if self.is_cancelled():
                     return
-                if not anchor.is_plain or literal is None or _occurs(source, anchor, literal):
-                    block = outline.block(anchor)
+                if (
+                    not indexed.is_uncompressed_v2
+                    or literal is None
+                    or _contains_literal(source, indexed, literal)
+                ):
+                    block = index.read_block(indexed)
                     batches = block.batches
-                    inside = (batches.position >= start) & (batches.position < end)
-                    block.batches = batches.select(np.flatnonzero(inside & (batches.control == 0)))
-                    if anchor.is_plain and literal:
-                        block = _near(block, literal)
-                    yield from self._in_block(block, wanted, outline.file.name)
-                self.done += anchor.end - max(anchor.state.position, start)
+                    in_range = (batches.position >= start) & (batches.position < end)
+                    block.batches = batches.select_rows(
+                        np.flatnonzero(in_range & (batches.control == 0))
+                    )
+                    if indexed.is_uncompressed_v2 and literal:
+                        block = _batches_with_literal(block, literal)
+                    yield from self._search_block(block, selections, index.file.name)
+                self.searched_bytes += indexed.end_position - max(indexed.state.position, start)
 
-    def _anchors(self, outline: Outline, start: int, end: int) -> Iterator[Anchor]:
+    def _iter_blocks(self, index: BlockIndex, start: int, end: int) -> Iterator[IndexedBlock]:
         """The blocks between two bytes; outlines the log further as needed."""
         i = 0
-        while not self.stop():
-            if i < len(outline.anchors):
-                anchor = outline.anchors[i]
+        while not self.is_cancelled():
+            if i < len(index.blocks):
+                indexed = index.blocks[i]
                 i += 1
-                if anchor.state.position >= end:
+                if indexed.state.position >= end:
                     return
-                if anchor.end > start:
-                    yield anchor
-            elif outline.is_whole:
-                if outline.trouble:
-                    raise InputError(outline.trouble)
+                if indexed.end_position > start:
+                    yield indexed
+            elif index.is_complete:
+                if index.read_error:
+                    raise InputError(index.read_error)
                 return
             else:
-                outline.grow(until=outline.end + 1, stop=self.stop)
+                index.extend(to_byte=index.end_position + 1, is_cancelled=self.is_cancelled)
 
-    def _in_block(self, block: Block, wanted: list[Selection], name: str) -> Iterator[Hit]:
-        for run, records in wanted[0].near(block, self.limit or Limit()):
-            owners = records.owner
-            found = np.logical_or.reduce([one.of_records(run, records) for one in wanted])
-            for row in np.flatnonzero(found).tolist():
-                position = int(run.batches.position[owners[row]])
-                yield Hit(position, int(records.rows.offset[row]), name)
+    def _search_block(
+        self, block: Block, selections: list[Selection], file_name: str
+    ) -> Iterator[SearchHit]:
+        for run, records in selections[0].iter_candidate_runs(
+            block, self.limit or DecompressionLimit()
+        ):
+            batch_indexes = records.batch_of_row
+            mask = np.logical_or.reduce(
+                [selection.record_mask(run, records) for selection in selections]
+            )
+            for row in np.flatnonzero(mask).tolist():
+                position = int(run.batches.position[batch_indexes[row]])
+                yield SearchHit(position, int(records.rows.offset[row]), file_name)
 
 
-def _occurs(source: Source, anchor: Anchor, literal: bytes) -> bool:
+def _contains_literal(source: Source, indexed: IndexedBlock, literal: bytes) -> bool:
     """Whether the literal occurs anywhere in the bytes of an uncompressed block."""
-    position = anchor.state.position
-    length = anchor.end - position
-    return literal in source.block(position, length, length)[:length]
+    position = indexed.state.position
+    length = indexed.end_position - position
+    return literal in source.read_block(position, length, length)[:length]
 
 
-def _near(block: Block, literal: bytes) -> Block:
+def _batches_with_literal(block: Block, literal: bytes) -> Block:
     """The block with only the batches that contain the literal."""
-    places: list[int] = []
-    at = block.data.find(literal)
-    while at >= 0 and len(places) < 2 * len(block.batches):
-        places.append(at)
-        at = block.data.find(literal, at + 1)
-    if at >= 0:
+    positions: list[int] = []
+    position = block.data.find(literal)
+    while position >= 0 and len(positions) < 2 * len(block.batches):
+        positions.append(position)
+        position = block.data.find(literal, position + 1)
+    if position >= 0:
         return block  # nearly everywhere
     batches = block.batches
-    i = np.searchsorted(batches.start, np.array(places, np.int64), side="right") - 1
-    held = np.unique(i[(i >= 0)])
-    return replace(block, batches=batches.select(held), findings=[])
+    batch_indexes = np.searchsorted(batches.start, np.array(positions, np.int64), side="right") - 1
+    matching = np.unique(batch_indexes[(batch_indexes >= 0)])
+    return replace(block, batches=batches.select_rows(matching), findings=[])

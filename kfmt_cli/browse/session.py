@@ -6,191 +6,199 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.browse.batch_content import BatchContent
-from kfmt_cli.browse.batch_positions import Outline
-from kfmt_cli.browse.checked import FoundInPartition
+from kfmt_cli.browse.batch_filter import BatchFilter
+from kfmt_cli.browse.block_index import BlockIndex
 from kfmt_cli.browse.command_line import ViewKind, ViewState
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, file_node
-from kfmt_cli.browse.log_search import Hit, SoughtText
-from kfmt_cli.browse.shown_log import ShownLog
-from kfmt_cli.browse.wanted_batches import WantedBatches
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.times import milliseconds
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.tree import listing, topic_of
+from kfmt_cli.browse.log_row_view import LogRowView
+from kfmt_cli.browse.log_search import SearchHit, SearchTerm
+from kfmt_cli.browse.partition_checks import NodeCheckResult
+from kfmt_cli.browse.selected_batch import SelectedBatch
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.times import parse_time_ms
+from kfmt_cli.disk.directory_listing import file_topic, list_directory
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError, KfmtError, UsageError
 from kfmt_cli.findings.finding import Finding, Severity
-from kfmt_cli.render.style import safe
-from kfmt_cli.topics import decoder_for
+from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.topics import find_decoder
 from kfmt_cli.topics.decoder import Decoder
 
-OFFSET, TIME, BYTE = "offset", "time", "byte"
+GO_TO_OFFSET, GO_TO_TIME, GO_TO_BYTE = "offset", "time", "byte"
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class GoToTarget:
     """A place in a log to go to."""
 
     kind: str
-    """`OFFSET`, `TIME` or `BYTE`."""
+    """`GO_TO_OFFSET`, `GO_TO_TIME` or `GO_TO_BYTE`."""
     value: int
-    record: int | None = None
+    record_offset: int | None = None
     """The offset of the record to select there."""
 
 
-def goal_of(words: str) -> Goal:
+def parse_go_to_target(words: str) -> GoToTarget:
     """A place as typed: 700, b7702, 0x1e16, 2023-11-14T22:20, now-1h; raises UsageError."""
-    text = words.strip().lower().replace(" ", "")
-    digits = text.removeprefix("byte").removeprefix("b")
+    compact = words.strip().lower().replace(" ", "")
+    digits = compact.removeprefix("byte").removeprefix("b")
     try:
         if digits.startswith("0x"):
-            return Goal(BYTE, int(digits, 16))
-        if text != digits:
-            return Goal(BYTE, int(digits))
-        if text.isdigit():
-            return Goal(OFFSET, int(text))
+            return GoToTarget(GO_TO_BYTE, int(digits, 16))
+        if compact != digits:
+            return GoToTarget(GO_TO_BYTE, int(digits))
+        if compact.isdigit():
+            return GoToTarget(GO_TO_OFFSET, int(compact))
     except ValueError:
         raise UsageError(f"{words!r} is not a byte position such as b7702 or 0x1e16") from None
-    return Goal(TIME, milliseconds("a time", words.strip()))
+    return GoToTarget(GO_TO_TIME, parse_time_ms("a time", words.strip()))
 
 
 @dataclass
-class Session:
+class BrowserSession:
     """The state of the browser."""
 
-    top: DiskNode
+    root: DiskNode
     decoder: Decoder | None = None
     """Decodes keys and values, if requested."""
-    decoding: tuple[str, ...] = ()
+    decoding_options: tuple[str, ...] = ()
     """The options that requested it."""
     topic: str | None = None
-    limit: Limit = field(default_factory=Limit)
-    node: DiskNode | None = None
-    log: ShownLog | None = None
-    content: BatchContent | None = None
-    place: Fields | None = None
-    record: int | None = None
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    opened_node: DiskNode | None = None
+    log_view: LogRowView | None = None
+    selected_batch: SelectedBatch | None = None
+    batch_fields: FieldDict | None = None
+    record_index: int | None = None
     """The index of the selected record; None if the batch header is selected."""
-    wanted: WantedBatches = field(default_factory=WantedBatches)
-    trouble: str = ""
+    batch_filter: BatchFilter = field(default_factory=BatchFilter)
+    open_error: str = ""
     """Why the opened node cannot be shown."""
-    checked: dict[str, FoundInPartition] = field(default_factory=dict)
+    check_results: dict[str, NodeCheckResult] = field(default_factory=dict)
     """The results of checks, by the path of the partition or log."""
-    finding: Finding | None = None
+    current_finding: Finding | None = None
     """The finding last visited."""
-    sought: SoughtText | None = None
-    sought_in: DiskNode | None = None
+    search_term: SearchTerm | None = None
+    search_scope: DiskNode | None = None
     """The partition, or the log outside any partition, that was searched."""
-    hits: list[Hit] = field(default_factory=list)
-    hit_at: int = -1
-    troubles: list[str] = field(default_factory=list)
+    hits: list[SearchHit] = field(default_factory=list)
+    hit_index: int = -1
+    read_errors: list[str] = field(default_factory=list)
     """Errors from reading the given paths."""
 
     def __post_init__(self) -> None:
         self._parents: dict[int, DiskNode] = {}
-        self._by_name: dict[str, DiskNode] = {}
-        self._index(self.top)
+        self._file_node_by_name: dict[str, DiskNode] = {}
+        self._index_subtree(self.root)
 
-    def _index(self, node: DiskNode) -> None:
+    def _index_subtree(self, node: DiskNode) -> None:
         if node.file is not None:
-            self._by_name[node.name] = node
+            self._file_node_by_name[node.display_path] = node
         for child in node.children:
             self._parents[id(child)] = node
-            self._index(child)
+            self._index_subtree(child)
 
-    def partition_of(self, node: DiskNode) -> DiskNode:
+    def enclosing_partition(self, node: DiskNode) -> DiskNode:
         """The partition that a node belongs to, otherwise the node itself."""
-        way = [*self.above(node), node]
-        return next((each for each in way if each.kind is NodeKind.PARTITION), node)
+        path_to_node = [*self.ancestors(node), node]
+        return next(
+            (ancestor for ancestor in path_to_node if ancestor.kind is NodeKind.PARTITION), node
+        )
 
-    def parent_of(self, node: DiskNode) -> DiskNode | None:
+    def parent(self, node: DiskNode) -> DiskNode | None:
         """A node's parent."""
         return self._parents.get(id(node))
 
-    def above(self, node: DiskNode) -> list[DiskNode]:
+    def ancestors(self, node: DiskNode) -> list[DiskNode]:
         """A node's ancestors, from the top."""
-        found: list[DiskNode] = []
-        parent = self.parent_of(node)
+        ancestors: list[DiskNode] = []
+        parent = self.parent(node)
         while parent is not None:
-            found.insert(0, parent)
-            parent = self.parent_of(parent)
-        return found
+            ancestors.insert(0, parent)
+            parent = self.parent(parent)
+        return ancestors
 
-    def file_named(self, name: str) -> DiskNode | None:
+    def find_file_node(self, name: str) -> DiskNode | None:
         """The node of a file, by the name that findings use."""
-        return self._by_name.get(name)
+        return self._file_node_by_name.get(name)
 
     # Opening.
 
     @property
-    def shown_log(self) -> ShownLog:
+    def required_log_view(self) -> LogRowView:
         """The open log, where there must be one."""
-        assert self.log is not None
-        return self.log
+        assert self.log_view is not None
+        return self.log_view
 
     @property
-    def shown_file(self) -> Input:
+    def opened_file(self) -> InputFile:
         """The file of the log."""
-        assert self.node is not None
-        assert self.node.file is not None
-        return self.node.file
+        assert self.opened_node is not None
+        assert self.opened_node.file is not None
+        return self.opened_node.file
 
     def open(self, node: DiskNode, width: int) -> None:
         """Open a log; if it cannot be read, `trouble` says why."""
-        self.node = node
-        self.content = self.place = self.record = self.log = None
-        self.trouble = ""
-        if self.partition_of(node) is not self.sought_in:
-            self.forget_hits()
+        self.opened_node = node
+        self.selected_batch = self.batch_fields = self.record_index = self.log_view = None
+        self.open_error = ""
+        if self.enclosing_partition(node) is not self.search_scope:
+            self.clear_search()
         try:
-            outline = Outline(self.shown_file, self.wanted)
-            self.log = ShownLog(outline, width)
+            outline = BlockIndex(self.opened_file, self.batch_filter)
+            self.log_view = LogRowView(outline, width)
         except KfmtError as error:
-            self.trouble = safe(str(error))
+            self.open_error = escape_terminal(str(error))
 
-    def forget_hits(self) -> None:
+    def clear_search(self) -> None:
         """Forget the last search and its hits."""
-        self.hits, self.hit_at, self.sought, self.sought_in = [], -1, None, None
+        self.hits, self.hit_index, self.search_term, self.search_scope = [], -1, None, None
 
-    def later_log(self) -> DiskNode | None:
+    def add_rolled_log(self) -> DiskNode | None:
         """The log after the open one, if the broker has rolled since; adds it to the tree."""
-        node = self.node
+        node = self.opened_node
         if node is None or node.file is None or node.file.base_offset is None:
             return None
-        above = self.parent_of(node)
+        parent = self.parent(node)
         try:
-            logs = listing(str(Path(node.path).parent)).logs
+            logs = list_directory(str(Path(node.path).parent)).logs
         except InputError:
             return None
-        found = [log for log in logs if log.base > node.file.base_offset]
-        known = None if not found else self.file_named(found[0].name)
-        if not found or above is None or known is not None:
-            return known
-        made = file_node(found[0])
-        above.children.insert(above.children.index(node) + 1, made)
-        self._parents[id(made)] = above
-        self._index(made)
-        return made
+        later_logs = [log for log in logs if log.base_or_zero > node.file.base_offset]
+        existing_node = None if not later_logs else self.find_file_node(later_logs[0].name)
+        if not later_logs or parent is None or existing_node is not None:
+            return existing_node
+        new_node = file_node(later_logs[0])
+        parent.children.insert(parent.children.index(node) + 1, new_node)
+        self._parents[id(new_node)] = parent
+        self._index_subtree(new_node)
+        return new_node
 
     def select_batch(self, row: int) -> None:
         """Select the batch of a row."""
-        log, file = self.shown_log, self.shown_file
-        self.record, self.trouble = None, ""
+        log, file = self.required_log_view, self.opened_file
+        self.record_index, self.open_error = None, ""
         try:
-            block, i = log.find(row)
-            self.place = log.place(row)
-            decoder = self.decoder or decoder_for(self.topic or topic_of(file))
-            self.content = BatchContent(file, block, i, decoder, self.limit)
+            block, batch_index = log.find_batch(row)
+            self.batch_fields = log.batch_fields(row)
+            decoder = self.decoder or find_decoder(self.topic or file_topic(file))
+            self.selected_batch = SelectedBatch(
+                file, block, batch_index, decoder, self.decompression_limit
+            )
         except KfmtError as error:
-            self.content = None
-            self.trouble = safe(str(error))
+            self.selected_batch = None
+            self.open_error = escape_terminal(str(error))
 
-    def row_of(self, goal: Goal) -> int | None:
+    def find_row(self, target: GoToTarget) -> int | None:
         """The row of a place; None if the outline does not reach it yet."""
-        log = self.shown_log
-        rows = {BYTE: log.row_at, TIME: log.row_of_time, OFFSET: log.row_of_offset}
-        return rows[goal.kind](goal.value)
+        log = self.required_log_view
+        finders = {
+            GO_TO_BYTE: log.find_row_by_byte,
+            GO_TO_TIME: log.find_row_by_time,
+            GO_TO_OFFSET: log.find_row_by_offset,
+        }
+        return finders[target.kind](target.value)
 
     # Findings.
 
@@ -199,66 +207,72 @@ class Session:
         """The findings of everything checked, in the order of the tree."""
         return [
             finding
-            for node in list(self.top.checkable()) or [self.top]
-            if node.path in self.checked
-            for finding in self.checked[node.path].findings
+            for node in list(self.root.iter_checkable()) or [self.root]
+            if node.path in self.check_results
+            for finding in self.check_results[node.path].findings
         ]
 
     @property
-    def n_left_out(self) -> int:
+    def n_suppressed(self) -> int:
         """How many findings were counted only."""
-        return sum(held.left_out.total() for held in self.checked.values())
+        return sum(result.suppressed.total() for result in self.check_results.values())
 
     @property
-    def gone_through(self) -> list[Finding]:
+    def navigable_findings(self) -> list[Finding]:
         """The findings to step through: notes only if there is nothing else."""
-        every = self.all_findings
-        worse = [finding for finding in every if finding.code.severity is not Severity.NOTE]
-        return worse or every
+        findings = self.all_findings
+        problems = [finding for finding in findings if finding.code.severity is not Severity.NOTE]
+        return problems or findings
 
-    def next_finding(self, by: int) -> Finding | None:
+    def next_finding(self, step: int) -> Finding | None:
         """The next or previous finding; wraps around at either end."""
-        found = self.gone_through
-        if not found:
-            self.finding = None
+        findings = self.navigable_findings
+        if not findings:
+            self.current_finding = None
             return None
-        here = [i for i, finding in enumerate(found) if finding is self.finding]
-        at = (here[0] + by) % len(found) if here else (0 if by > 0 else len(found) - 1)
-        self.finding = found[at]
-        return self.finding
+        indexes = [i for i, finding in enumerate(findings) if finding is self.current_finding]
+        index = (
+            (indexes[0] + step) % len(findings)
+            if indexes
+            else (0 if step > 0 else len(findings) - 1)
+        )
+        self.current_finding = findings[index]
+        return self.current_finding
 
     # The command line.
 
-    def state(self, shown: ViewKind, first: int = 0, last: int = 0) -> ViewState:
+    def view_state(self, view_kind: ViewKind, first: int = 0, last: int = 0) -> ViewState:
         """The state of the screen: rows first..last-1 of the batches or the records."""
-        node, place, content = self.node, self.place, self.content
+        node, batch_fields, batch = self.opened_node, self.batch_fields, self.selected_batch
         low = high = offset = None
-        if shown is ViewKind.BATCHES and self.log is not None and last > first:
-            low, high = self._offsets(first, last)
-        elif content is not None and content.n_records:
-            numbers = (first, last - 1)
-            if shown is ViewKind.PAYLOAD or shown is ViewKind.FIELDS:
-                numbers = (self.record or 0, self.record or 0)
-            low, high = (content.offset(number) for number in numbers)
-            offset = content.offset(self.record) if self.record is not None else None
-        topic = () if self.topic is None else ("--topic", self.topic)
+        if view_kind is ViewKind.BATCHES and self.log_view is not None and last > first:
+            low, high = self._offset_bounds(first, last)
+        elif batch is not None and batch.n_records:
+            record_indexes = (first, last - 1)
+            if view_kind is ViewKind.PAYLOAD or view_kind is ViewKind.FIELDS:
+                record_indexes = (self.record_index or 0, self.record_index or 0)
+            low, high = (batch.record_offset(record_index) for record_index in record_indexes)
+            offset = (
+                batch.record_offset(self.record_index) if self.record_index is not None else None
+            )
+        topic_option = () if self.topic is None else ("--topic", self.topic)
         return ViewState(
-            shown,
-            "" if node is None else node.name,
+            view_kind,
+            "" if node is None else node.display_path,
             low,
             high,
-            None if place is None else place.position,
+            None if batch_fields is None else batch_fields.position,
             offset,
-            self.wanted,
-            decoding=(*topic, *self.decoding),
+            self.batch_filter,
+            decoding_options=(*topic_option, *self.decoding_options),
         )
 
-    def _offsets(self, first: int, last: int) -> tuple[int | None, int | None]:
+    def _offset_bounds(self, first: int, last: int) -> tuple[int | None, int | None]:
         """The offsets of some rows of batches; None if they do not increase."""
-        log = self.shown_log
+        log = self.required_log_view
         try:
-            front, end = log.place(first), log.place(last - 1)
+            first_batch, last_batch = log.batch_fields(first), log.batch_fields(last - 1)
         except KfmtError:
             return None, None
-        low = front.base_offset if front.has_base_offset else front.last_offset
-        return (low, end.last_offset) if low <= end.last_offset else (None, None)
+        low = first_batch.base_offset if first_batch.has_base_offset else first_batch.last_offset
+        return (low, last_batch.last_offset) if low <= last_batch.last_offset else (None, None)

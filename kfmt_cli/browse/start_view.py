@@ -6,74 +6,98 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import attrgetter, itemgetter
 
-from kfmt_cli.broker.start.outcome import CLEAN, CRASH, Start
-from kfmt_cli.broker.start.ranges import size_of_ranges
-from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
-from kfmt_cli.commands.check.command import CheckPaths
-from kfmt_cli.commands.check.show import show
-from kfmt_cli.commands.run import Run
+from kfmt_cli.broker.start.offset_intervals import count_offsets
+from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, PredictedStart
+from kfmt_cli.commands.check.command import CheckCommand
+from kfmt_cli.commands.check.directory_result import CHECK_RESULT
+from kfmt_cli.commands.check.result_output import show_check_results
+from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.render.sinks.sink import Sink
-from kfmt_cli.render.start_lines import INTACT, LABELS, NextStep, start_words, step_lines
-from kfmt_cli.render.style import PLAIN, shell_path
+from kfmt_cli.render.start_lines import (
+    INTACT_TEXT,
+    START_LABELS,
+    NextStep,
+    format_start,
+    step_lines,
+)
+from kfmt_cli.render.style import NO_COLOUR, shell_quote_path
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 
-MOST_ROWS = 1000
-Starts = dict[str, Start]
+MAX_ROWS = 1000
+StartByShutdown = dict[str, PredictedStart]
 """The predicted starts on a directory, by the kind of shutdown before them."""
 
 
-class _AnswerSink(Sink):
+class _CheckAnswerSink(Sink):
     """Keeps the answers of check."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: CommandRun) -> None:
         super().__init__(run.sink.out)
         self.answers: list[str] = []
 
-    def answer(self, words: str) -> None:
+    def add_answer(self, words: str) -> None:
         self.answers.append(words)
 
-    def next_steps(self, steps: Sequence[NextStep]) -> None:
-        self.answers += step_lines(steps, PLAIN)
+    def add_next_steps(self, steps: Sequence[NextStep]) -> None:
+        self.answers += step_lines(steps, NO_COLOUR)
 
 
-def _rank(starts: Starts) -> tuple[int, ...]:
+def _worst_first_key(starts: StartByShutdown) -> tuple[int, ...]:
     """Sort key: the worst directories first."""
-    every = starts.values()
-    gone = sum(size_of_ranges(start.lost) for start in every)
-    away = sum(size_of_ranges(start.unreachable) for start in every)
-    return (-any(start.fails for start in every), -gone, -away)
+    all_starts = starts.values()
+    n_lost = sum(count_offsets(start.lost) for start in all_starts)
+    n_unreachable = sum(count_offsets(start.unreachable) for start in all_starts)
+    return (-any(start.fails for start in all_starts), -n_lost, -n_unreachable)
 
 
-def _column(after: str) -> LineColumn[Starts]:
-    def words(starts: Starts) -> str:
-        return start_words(starts[after], []) if after in starts else ""
+def _start_column(shutdown_kind: str) -> LineColumn[StartByShutdown]:
+    def text(starts: StartByShutdown) -> str:
+        return format_start(starts[shutdown_kind], []) if shutdown_kind in starts else ""
 
-    def style(starts: Starts) -> str:
-        return "good" if words(starts) in (INTACT, "") else "bad"
+    def style(starts: StartByShutdown) -> str:
+        return "good" if text(starts) in (INTACT_TEXT, "") else "bad"
 
-    return LineColumn(LABELS[after], words, right=False, style=style)
+    return LineColumn(START_LABELS[shutdown_kind], text, align_right=False, style=style)
 
 
-def show_start(run: Run, paths: tuple[str, ...], names: Sequence[str]) -> None:
-    """Show the effect of a start. names: the partitions, as a user types them."""
+def show_start(run: CommandRun, paths: tuple[str, ...], partition_names: Sequence[str]) -> None:
+    """Show the effect of a start. partition_names: the partitions, as a user types them."""
     theme, width = run.sink.out.theme, run.sink.out.width
-    kept = _AnswerSink(run)
-    checking = Run(run.host, kept, CHECK_RESULT)
-    checked = CheckPaths(checking).look(paths)
-    show(checking, checked)
-    run.sink.put("".join(f"{line}\n" for line in kept.answers))
-    ranked = sorted(checked.reports.values(), key=attrgetter("rank"))
-    every: dict[str, Starts] = {report.shown: {} for report in ranked}  # of equal starts, in order
-    for start in checked.starts:
-        every.setdefault(start.file, {})[start.after] = start
-    found = sorted(filter(itemgetter(1), every.items()), key=lambda pair: _rank(pair[1]))
-    table = LineTable("directory", found, (_column(CRASH), _column(CLEAN)), theme, width)
-    if found:
-        run.sink.put("\n" + table.heading())
-        run.sink.put("".join(table.line(name, row) for name, row in found[:MOST_ROWS]))
-    if len(found) > MOST_ROWS:
-        run.sink.put(f"… and {len(found) - MOST_ROWS} more\n")
-    worst = next((name for name, _ in found if name in names), next(iter(names), ""))
+    answer_sink = _CheckAnswerSink(run)
+    check_run = CommandRun(run.host, answer_sink, CHECK_RESULT)
+    check_result = CheckCommand(check_run).check_paths(paths)
+    show_check_results(check_run, check_result)
+    run.sink.write_line("".join(f"{line}\n" for line in answer_sink.answers))
+    reports = sorted(check_result.result_by_name.values(), key=attrgetter("rank"))
+    starts_by_directory: dict[str, StartByShutdown] = {
+        report.display_path: {} for report in reports
+    }  # of equal starts, in order
+    for start in check_result.starts:
+        starts_by_directory.setdefault(start.file, {})[start.after] = start
+    ranked_directories = sorted(
+        filter(itemgetter(1), starts_by_directory.items()),
+        key=lambda pair: _worst_first_key(pair[1]),
+    )
+    table = LineTable(
+        "directory",
+        ranked_directories,
+        (_start_column(AFTER_CRASH), _start_column(AFTER_CLEAN_SHUTDOWN)),
+        theme,
+        width,
+    )
+    if ranked_directories:
+        run.sink.write_line("\n" + table.format_heading())
+        run.sink.write_line(
+            "".join(table.format_line(name, row) for name, row in ranked_directories[:MAX_ROWS])
+        )
+    if len(ranked_directories) > MAX_ROWS:
+        run.sink.write_line(f"… and {len(ranked_directories) - MAX_ROWS} more\n")
+    worst = next(
+        (name for name, _ in ranked_directories if name in partition_names),
+        next(iter(partition_names), ""),
+    )
     if worst:
-        run.sink.put(f"\n$ kfmt explain recovery {shell_path(worst)}   explains it step by step\n")
+        run.sink.write_line(
+            f"\n$ kfmt explain recovery {shell_quote_path(worst)}   explains it step by step\n"
+        )
     run.sink.flush()

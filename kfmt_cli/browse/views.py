@@ -9,20 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kfmt_cli.broker.cluster.placement import GROUPS
+from kfmt_cli.broker.cluster.coordinators import GROUPS_TOPIC
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
-from kfmt_cli.browse.text_host import shown_by
-from kfmt_cli.commands.run import Run
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.browse.text_host import capture_output
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.times import now_ms
-from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
+from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.errors import InputError
 
-MOST_SNAPSHOTS = 64  # producer snapshots shown in one view
+MAX_SNAPSHOTS = 64  # producer snapshots shown in one view
 
 
 @dataclass(frozen=True, slots=True)
-class ViewedPlace:
+class ViewSubject:
     """The subject of a view: a node of the tree, and the selected offset."""
 
     node: DiskNode
@@ -30,201 +30,230 @@ class ViewedPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedView:
+class ViewSpec:
     """A view."""
 
     key: str
-    name: str
+    label: str
     """Its label in the bar, one word."""
     question: str
     """The question it answers."""
-    show: Callable[[Run, ViewedPlace], object]
-    command: Callable[[ViewedPlace], list[str]]
+    show: Callable[[CommandRun, ViewSubject], object]
+    command: Callable[[ViewSubject], list[str]]
     """The equivalent command, after `kfmt`; raises InputError if there is nothing to show."""
-    finds: bool = False
+    shows_findings: bool = False
     """Whether findings are its main output."""
 
 
-def _stat(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.stat.command import Stat
+def _stat(run: CommandRun, subject: ViewSubject) -> None:
+    from kfmt_cli.commands.stat.command import StatCommand
 
-    Stat(run, (_by(place),)).paths(place.node.paths)
-
-
-def _by(place: ViewedPlace) -> str:
-    is_small = place.node.kind in (NodeKind.PARTITION, NodeKind.FILE)
-    return "segment" if is_small else "partition"
+    StatCommand(run, (_stat_grouping(subject),)).paths(subject.node.paths)
 
 
-def _check(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
-    from kfmt_cli.commands.check.command import CheckPaths
-    from kfmt_cli.rows.result import Summary
-
-    run.summary = Summary(CHECK_RESULT)
-    CheckPaths(run).paths(place.node.paths)
+def _stat_grouping(subject: ViewSubject) -> str:
+    is_partition_or_file = subject.node.kind in (NodeKind.PARTITION, NodeKind.FILE)
+    return "segment" if is_partition_or_file else "partition"
 
 
-def _lag(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.state.command import ShowState, Wanted
+def _check(run: CommandRun, subject: ViewSubject) -> None:
+    from kfmt_cli.commands.check.command import CheckCommand
+    from kfmt_cli.commands.check.directory_result import CHECK_RESULT
+    from kfmt_cli.rows.file_result import RunSummary
 
-    ShowState(run, Wanted(), Limit()).paths(tuple(of.path for of in _groups(place.node)))
+    run.summary = RunSummary(CHECK_RESULT)
+    CheckCommand(run).check_and_show(subject.node.paths)
 
 
-def _groups(node: DiskNode) -> list[DiskNode]:
+def _lag(run: CommandRun, subject: ViewSubject) -> None:
+    from kfmt_cli.commands.state.command import StateCommand, StateSelection
+
+    StateCommand(run, StateSelection(), DecompressionLimit()).paths(
+        tuple(partition.path for partition in _group_partitions(subject.node))
+    )
+
+
+def _group_partitions(node: DiskNode) -> list[DiskNode]:
     """The partitions whose state is shown: the one given if it belongs to an internal topic,
     otherwise those with the groups' offsets; raises InputError if there are none."""
-    from kfmt_cli.disk.names import place_of
-    from kfmt_cli.topics import known_topic
+    from kfmt_cli.disk.file_names import parse_topic_partition
+    from kfmt_cli.topics import find_known_topic
 
-    inside = list(node.partitions())
-    names = {of: place_of(Path(of.path).name)[0] for of in inside}
-    if len(inside) == 1 and known_topic(names[inside[0]]) is not None:
-        return inside
-    chosen = [of for of in inside if names[of] == GROUPS and of.size]
-    if not chosen:
-        words = f"no {GROUPS} partition here; look on the brokers that host it"
-        raise InputError(f"{node.name or 'here'}: {words}")
-    return chosen
-
-
-def _txn(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.txn.command import ShowTransactions
-
-    ShowTransactions(run, counts_first=True).paths(place.node.paths)
-
-
-def _producers(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.dump.command import Dump
-
-    Dump(run, kinds=None).paths(tuple(node.path for node in _snapshots(place)))
+    partitions = list(node.iter_partitions())
+    topic_by_partition = {
+        partition: parse_topic_partition(Path(partition.path).name)[0] for partition in partitions
+    }
+    if len(partitions) == 1 and find_known_topic(topic_by_partition[partitions[0]]) is not None:
+        return partitions
+    offsets_partitions = [
+        partition
+        for partition in partitions
+        if topic_by_partition[partition] == GROUPS_TOPIC and partition.size
+    ]
+    if not offsets_partitions:
+        reason = f"no {GROUPS_TOPIC} partition here; look on the brokers that host it"
+        raise InputError(f"{node.display_path or 'here'}: {reason}")
+    return offsets_partitions
 
 
-def _snapshots(place: ViewedPlace) -> list[DiskNode]:
+def _txn(run: CommandRun, subject: ViewSubject) -> None:
+    from kfmt_cli.commands.txn.command import TxnCommand
+
+    TxnCommand(run, counts_first=True).paths(subject.node.paths)
+
+
+def _producers(run: CommandRun, subject: ViewSubject) -> None:
+    from kfmt_cli.commands.dump.command import DumpCommand
+
+    DumpCommand(run, directory_kinds=None).dump_paths(
+        tuple(node.path for node in _newest_snapshots(subject))
+    )
+
+
+def _newest_snapshots(subject: ViewSubject) -> list[DiskNode]:
     """The newest producer snapshot of each partition; raises InputError without any, and for more
-    than `MOST_SNAPSHOTS`."""
-    found = []
-    for node in place.node.partitions():
+    than `MAX_SNAPSHOTS`."""
+    newest = []
+    for node in subject.node.iter_partitions():
         snapshots = [
             child
             for child in node.children
-            if child.file is not None and child.file.kind is PRODUCER_SNAPSHOT
+            if child.file is not None and child.file.kind is PRODUCER_SNAPSHOT_KIND
         ]
         if snapshots:
-            found.append(max(snapshots, key=lambda child: Path(child.path).name))
-    name = place.node.name or "here"
-    if not found:
+            newest.append(max(snapshots, key=lambda child: Path(child.path).name))
+    name = subject.node.display_path or "here"
+    if not newest:
         raise InputError(f"{name}: no producer snapshot")
-    if len(found) > MOST_SNAPSHOTS:
+    if len(newest) > MAX_SNAPSHOTS:
         raise InputError(f"{name}: select a partition; producer state is per partition")
-    return found
+    return newest
 
 
-def _look_up(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.broker.offsets.lookup import OFFSET
+def _look_up(run: CommandRun, subject: ViewSubject) -> None:
+    from kfmt_cli.broker.offsets.lookup import OFFSET_COLUMN
     from kfmt_cli.commands.index_check.command import show_lookups
 
-    show_lookups(run, place.node.paths, OFFSET, place.offset)
+    show_lookups(run, subject.node.paths, OFFSET_COLUMN, subject.offset)
 
 
-def _start(run: Run, place: ViewedPlace) -> None:
+def _start(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.browse.start_view import show_start
 
-    inside = list(place.node.partitions())
-    show_start(run, place.node.paths, [of.name for of in inside if of.logs()])
+    partitions = list(subject.node.iter_partitions())
+    show_start(
+        run,
+        subject.node.paths,
+        [partition.display_path for partition in partitions if partition.logs()],
+    )
 
 
-def _replicas(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.replicas.command import CompareDisks
-    from kfmt_cli.commands.replicas.show import show
+def _replicas(run: CommandRun, subject: ViewSubject) -> None:
+    from kfmt_cli.commands.replicas.command import ReplicasCommand
+    from kfmt_cli.commands.replicas.row_output import show_cluster
 
-    show(run, CompareDisks(run).look(place.node.paths, ()), place.node.names)
-
-
-def _retention(run: Run, place: ViewedPlace) -> None:
-    from kfmt_cli.commands.log_settings import SettingsOf
-    from kfmt_cli.commands.retention.command import Retention
-
-    Retention(run, SettingsOf(None, {}), now_ms()).paths(place.node.paths)
+    show_cluster(
+        run, ReplicasCommand(run).compare_paths(subject.node.paths, ()), subject.node.display_paths
+    )
 
 
-def _with_paths(*words: str) -> Callable[[ViewedPlace], list[str]]:
-    return lambda place: [words[0], *place.node.names, *words[1:]]
+def _retention(run: CommandRun, subject: ViewSubject) -> None:
+    from kfmt_cli.commands.retention.command import RetentionCommand
+    from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
+
+    RetentionCommand(run, TopicSettingsResolver(None, {}), now_ms()).show_paths(subject.node.paths)
 
 
-VIEWS: tuple[ListedView, ...] = (
-    ListedView(
+def _path_command(*arguments: str) -> Callable[[ViewSubject], list[str]]:
+    return lambda place: [arguments[0], *place.node.display_paths, *arguments[1:]]
+
+
+VIEWS: tuple[ViewSpec, ...] = (
+    ViewSpec(
         "1",
         "Sizes",
         "What is on this disk?",
         _stat,
         lambda place: [
             "stat",
-            *place.node.names,
-            *(["--by", "segment"] if _by(place) != "partition" else []),
+            *place.node.display_paths,
+            *(["--by", "segment"] if _stat_grouping(place) != "partition" else []),
         ],
     ),
-    ListedView(
+    ViewSpec(
         "2",
         "Damage",
         "What is damaged or lost, and what now?",
         _check,
-        _with_paths("check"),
-        finds=True,
+        _path_command("check"),
+        shows_findings=True,
     ),
-    ListedView(
+    ViewSpec(
         "3",
         "Lag",
         "Which groups are lagging?",
         _lag,
-        lambda place: ["state", *(of.name for of in _groups(place.node))],
+        lambda place: ["state", *(of.display_path for of in _group_partitions(place.node))],
     ),
-    ListedView("4", "Txn", "Which transactions are open?", _txn, _with_paths("txn")),
-    ListedView(
+    ViewSpec("4", "Txn", "Which transactions are open?", _txn, _path_command("txn")),
+    ViewSpec(
         "5",
         "Producers",
         "Who wrote, and up to which sequence?",
         _producers,
-        lambda place: ["dump", *(node.name for node in _snapshots(place))],
+        lambda place: ["dump", *(node.display_path for node in _newest_snapshots(place))],
     ),
-    ListedView(
+    ViewSpec(
         "6",
         "Lookup",
         "How does a broker find this offset?",
         _look_up,
-        lambda place: ["index-check", *place.node.names, "--lookup-offset", str(place.offset)],
+        lambda place: [
+            "index-check",
+            *place.node.display_paths,
+            "--lookup-offset",
+            str(place.offset),
+        ],
     ),
-    ListedView(
+    ViewSpec(
         "7",
         "Start",
         "What would a broker start do?",
         _start,
-        _with_paths("check", "--all"),
+        _path_command("check", "--all"),
     ),
-    ListedView(
+    ViewSpec(
         "8",
         "Retention",
         "Why are segments still on disk?",
         _retention,
-        _with_paths("retention"),
+        _path_command("retention"),
     ),
-    ListedView(
+    ViewSpec(
         "9",
         "Order",
         "Which broker to start first?",
         _replicas,
-        _with_paths("replicas"),
+        _path_command("replicas"),
     ),
 )
 
 
-def view_at(key: str) -> ListedView:
+def view_for_key(key: str) -> ViewSpec:
     """The view of a key."""
     return next(view for view in VIEWS if view.key == key)
 
 
-def text_of_view(
-    view: ListedView, place: ViewedPlace, width: int, stop: Callable[[], bool] = lambda: False
+def render_view(
+    view: ViewSpec,
+    subject: ViewSubject,
+    width: int,
+    is_cancelled: Callable[[], bool] = lambda: False,
 ) -> str:
     """The output of a view on a screen of this width, coloured with escape sequences."""
-    return shown_by(lambda run: view.show(run, place), width, finds=view.finds, stop=stop)
+    return capture_output(
+        lambda run: view.show(run, subject),
+        width,
+        shows_findings=view.shows_findings,
+        is_cancelled=is_cancelled,
+    )

@@ -12,12 +12,12 @@ import enum
 from collections.abc import Iterable
 from typing import ClassVar, TypeVar
 
-from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.records import Records
+from kfmt_cli.log.records import RecordColumns
 
-Facts = dict[str, int]
-C = TypeVar("C", bound="LogCheck")
+BoundaryState = dict[str, int]
+LogCheckT = TypeVar("LogCheckT", bound="LogCheck")
 
 
 class Scope(enum.Enum):
@@ -38,39 +38,39 @@ class Scope(enum.Enum):
 class Check:
     """A rule. codes: the codes of its possible findings."""
 
-    codes: ClassVar[tuple[Code, ...]] = ()
+    codes: ClassVar[tuple[FindingCode, ...]] = ()
 
 
 class LogCheck(Check):
     """A rule about a log, for a stretch of it.
 
-    base_offset: of the segment, None if the file name has none. looks_back: compares a batch with
-    the previous one. magics: of the batches for which it can make findings.
+    base_offset: of the segment, None if the file name has none. needs_previous_batch: compares a
+    batch with the previous one. magics: of the batches for which it can make findings.
     """
 
-    looks_back: ClassVar[bool] = False
+    needs_previous_batch: ClassVar[bool] = False
     magics: ClassVar[frozenset[int]] = frozenset({0, 1, 2})
 
     def __init__(self, base_offset: int | None = None) -> None:
         self.base_offset = base_offset
-        self.file = ""
+        self.file_name = ""
         """The name of the log, for `join`."""
-        self.facts: Facts = {}
+        self.facts: BoundaryState = {}
         """The state that `join` needs, as numbers that can be stored."""
 
     @classmethod
-    def is_local(cls) -> bool:
+    def is_per_batch(cls) -> bool:
         """Whether it checks each batch by itself, wherever a log begins or ends."""
-        return cls.join is LogCheck.join and cls.__init__ is LogCheck.__init__
+        return cls.merge_later is LogCheck.merge_later and cls.__init__ is LogCheck.__init__
 
-    def take(self, run: Block, records: Records | None) -> Iterable[Finding]:
+    def check_block(self, run: Block, records: RecordColumns | None) -> Iterable[Finding]:
         """Check the next batches of the stretch, with their records if decoded.
 
         records: None for a check of headers.
         """
         raise NotImplementedError
 
-    def join(self: C, later: C) -> Iterable[Finding]:
+    def merge_later(self: LogCheckT, later: LogCheckT) -> Iterable[Finding]:
         """Add the following stretch; returns findings about where they meet."""
         del later
         return ()

@@ -11,72 +11,75 @@ from types import ModuleType
 from typing import Any
 
 from kfmt_cli.checks.base import LogCheck, Scope
-from kfmt_cli.core.lazy import load
-from kfmt_cli.findings.finding import Code
+from kfmt_cli.core.lazy import load_target
+from kfmt_cli.findings.finding import FindingCode
 
-_HERE = "kfmt_cli.checks"
+_PACKAGE = "kfmt_cli.checks"
 CHECKS: list[tuple[Scope, str]] = [
-    (Scope.HEADERS, f"{_HERE}.log.headers:Checksums"),
-    (Scope.HEADERS, f"{_HERE}.log.headers:Headers"),
-    (Scope.RECORDS, f"{_HERE}.log.wrappers:WrapperOffsets"),
-    (Scope.RECORDS, f"{_HERE}.log.records:RecordOffsets"),
-    (Scope.RECORDS, f"{_HERE}.log.records:MaxTimestamps"),
-    (Scope.RECORDS, f"{_HERE}.log.records:ControlRecords"),
-    (Scope.SEGMENT, f"{_HERE}.index.rules:IndexRules"),
-    (Scope.PARTITION, f"{_HERE}.partition.neighbours:SegmentOffsets"),
-    (Scope.DIRECTORY, f"{_HERE}.partition.names:Names"),
-    (Scope.HISTORY, f"{_HERE}.history.partition:PartitionHistory"),
-    (Scope.OFFSETS, f"{_HERE}.history.offsets:LostOffsets"),
-    (Scope.CHECKPOINTS, f"{_HERE}.history.offsets:CheckpointOffsets"),
-    (Scope.BROKERS, f"{_HERE}.history.owners:Owners"),
-    (Scope.BROKERS, f"{_HERE}.history.owners:MissingReplicas"),
-    (Scope.BROKERS, f"{_HERE}.history.owners:MovingReplicas"),
-    (Scope.STARTS, f"{_HERE}.history.starts:SetAside"),
-    (Scope.STARTS, f"{_HERE}.history.starts:FailingStarts"),
+    (Scope.HEADERS, f"{_PACKAGE}.log.headers:ChecksumCheck"),
+    (Scope.HEADERS, f"{_PACKAGE}.log.headers:HeaderCheck"),
+    (Scope.RECORDS, f"{_PACKAGE}.log.wrappers:WrapperOffsetsCheck"),
+    (Scope.RECORDS, f"{_PACKAGE}.log.records:RecordOffsetsCheck"),
+    (Scope.RECORDS, f"{_PACKAGE}.log.records:MaxTimestampCheck"),
+    (Scope.RECORDS, f"{_PACKAGE}.log.records:ControlRecordsCheck"),
+    (Scope.SEGMENT, f"{_PACKAGE}.index.rules:IndexRulesCheck"),
+    (Scope.PARTITION, f"{_PACKAGE}.partition.segment_offsets:SegmentOffsetsCheck"),
+    (Scope.DIRECTORY, f"{_PACKAGE}.partition.directory_names:DirectoryNamesCheck"),
+    (Scope.HISTORY, f"{_PACKAGE}.history.partition:PartitionHistoryCheck"),
+    (Scope.OFFSETS, f"{_PACKAGE}.history.offsets:LostOffsetsCheck"),
+    (Scope.CHECKPOINTS, f"{_PACKAGE}.history.offsets:CheckpointOffsetsCheck"),
+    (Scope.BROKERS, f"{_PACKAGE}.history.owners:DirectoryOwnerCheck"),
+    (Scope.BROKERS, f"{_PACKAGE}.history.owners:MissingReplicasCheck"),
+    (Scope.BROKERS, f"{_PACKAGE}.history.owners:MovingReplicasCheck"),
+    (Scope.STARTS, f"{_PACKAGE}.history.starts:UnservedPartitionCheck"),
+    (Scope.STARTS, f"{_PACKAGE}.history.starts:FailingStartsCheck"),
 ]
 """The scope of each, with its module and class as `module:name`."""
 
 
-def checks_of(scope: Scope) -> list[Any]:
+def check_classes(scope: Scope) -> list[Any]:
     """The check classes of a scope."""
-    return [load(target) for its_scope, target in CHECKS if its_scope is scope]
+    return [load_target(target) for check_scope, target in CHECKS if check_scope is scope]
 
 
-def log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
+def create_log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
     """A new check of each class of a scope, for a stretch of a log."""
-    return [check_type(base_offset) for check_type in checks_of(scope)]
+    return [check_type(base_offset) for check_type in check_classes(scope)]
 
 
-def code_chapters() -> Iterator[tuple[str, list[Code]]]:
+def iter_codes_by_subject() -> Iterator[tuple[str, list[FindingCode]]]:
     """All codes, by subject: from reading, writing and starts, from every kind of file and from
     every check."""
     from kfmt_cli.disk.kinds import KINDS
     from kfmt_cli.findings import damage, files, history
 
-    yield "Logs", _codes(damage, scopes=(Scope.HEADERS, Scope.RECORDS))
-    of_kinds = [code for kind in KINDS for code in kind.codes]
-    of_files = _codes(files, scopes=(Scope.SEGMENT,), more=of_kinds)
-    yield "Indexes, snapshots and checkpoints", of_files
-    yield "Directories", _codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))
-    together = (Scope.HISTORY, Scope.OFFSETS, Scope.CHECKPOINTS, Scope.STARTS)
-    yield "Producers, transactions and leader epochs", _codes(history, scopes=together)
+    yield "Logs", _sorted_codes(damage, scopes=(Scope.HEADERS, Scope.RECORDS))
+    kind_codes = [code for kind in KINDS for code in kind.codes]
+    file_codes = _sorted_codes(files, scopes=(Scope.SEGMENT,), extra_codes=kind_codes)
+    yield "Indexes, snapshots and checkpoints", file_codes
+    yield "Directories", _sorted_codes(scopes=(Scope.PARTITION, Scope.DIRECTORY))
+    history_scopes = (Scope.HISTORY, Scope.OFFSETS, Scope.CHECKPOINTS, Scope.STARTS)
+    yield "Producers, transactions and leader epochs", _sorted_codes(history, scopes=history_scopes)
 
 
-def _codes(
-    *modules: ModuleType, scopes: tuple[Scope, ...], more: Iterable[Code] = ()
-) -> list[Code]:
-    """The codes of modules and of the checks of some scopes, and `more`, sorted by name."""
-    found = {
-        var.name: var for page in modules for var in vars(page).values() if isinstance(var, Code)
+def _sorted_codes(
+    *modules: ModuleType, scopes: tuple[Scope, ...], extra_codes: Iterable[FindingCode] = ()
+) -> list[FindingCode]:
+    """The codes of modules and of the checks of some scopes, and `extra_codes`, sorted by name."""
+    by_name = {
+        var.name: var
+        for module in modules
+        for var in vars(module).values()
+        if isinstance(var, FindingCode)
     }
-    found |= {code.name: code for code in more}
+    by_name |= {code.name: code for code in extra_codes}
     for scope in scopes:
-        for check in checks_of(scope):
-            found |= {code.name: code for code in check.codes}
-    return [found[name] for name in sorted(found)]
+        for check in check_classes(scope):
+            by_name |= {code.name: code for code in check.codes}
+    return [by_name[name] for name in sorted(by_name)]
 
 
 @cache
-def every_code() -> Mapping[str, Code]:
+def codes_by_name() -> Mapping[str, FindingCode]:
     """All codes, by name."""
-    return {code.name: code for _, codes in code_chapters() for code in codes}
+    return {code.name: code for _, codes in iter_codes_by_subject() for code in codes}

@@ -12,9 +12,9 @@ import platform
 import click
 
 from kfmt_cli import __version__
-from kfmt_cli.cli.options import EXIT_CODES
+from kfmt_cli.cli.options import EXIT_CODES_HELP
 
-SECTIONS = {
+COMMAND_SECTIONS = {
     "Look": ("dump", "cat", "state", "hex", "stat", "find", "sql", "txn", "browse", "report"),
     "Why": ("retention", "compaction"),
     "Check": ("check", "verify-crc", "index-check", "diff", "replicas"),
@@ -26,30 +26,30 @@ SECTIONS = {
     ),
 }
 # The folders of commands that are not named after them.
-_FOLDERS = {
+_DIRECTORY_BY_COMMAND = {
     "convert-v0-to-v2": "convert",
     "encode-varint": "varint",
     "decode-varint": "varint",
     "request-header": "protocol_headers",
     "response-header": "protocol_headers",
 }
-MODULES = {
-    name: _FOLDERS.get(name, name.replace("-", "_"))
-    for names in SECTIONS.values()
+MODULE_BY_COMMAND = {
+    name: _DIRECTORY_BY_COMMAND.get(name, name.replace("-", "_"))
+    for names in COMMAND_SECTIONS.values()
     for name in names
 }
 
 
-class Commands(click.Group):
+class LazyCommandGroup(click.Group):
     """Imports a command's module when it is called, and groups commands in the help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(MODULES)
+        return list(MODULE_BY_COMMAND)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in MODULES:
+        if cmd_name not in MODULE_BY_COMMAND:
             return None
-        module = importlib.import_module(f"kfmt_cli.commands.{MODULES[cmd_name]}.options")
+        module = importlib.import_module(f"kfmt_cli.commands.{MODULE_BY_COMMAND[cmd_name]}.options")
         name = cmd_name.replace("-", "_")
         if hasattr(builtins, name):
             name = f"{name}_command"
@@ -63,13 +63,13 @@ class Commands(click.Group):
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             from difflib import get_close_matches
 
-            near = get_close_matches(name, MODULES, 3, 0.6)
-            words = f"; did you mean {' or '.join(near)}?" if near else ""
-            ctx.fail(f"no such command: {name!r}{words}")
+            candidates = get_close_matches(name, MODULE_BY_COMMAND, 3, 0.6)
+            suggestion = f"; did you mean {' or '.join(candidates)}?" if candidates else ""
+            ctx.fail(f"no such command: {name!r}{suggestion}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, names in SECTIONS.items():
+        for title, names in COMMAND_SECTIONS.items():
             rows = []
             for name in names:
                 command = self.get_command(ctx, name)
@@ -82,25 +82,29 @@ class Commands(click.Group):
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from kfmt_cli.core.native.compiled import interpreted, reason, stale
-    from kfmt_cli.rows.json_shapes import VERSION
+    from kfmt_cli.core.native.build_state import (
+        interpreted_modules,
+        interpreted_reason,
+        stale_message,
+    )
+    from kfmt_cli.rows.json_schemas import CONTRACT_VERSION
 
-    slow = interpreted()
-    modules = "kernel compiled"
+    slow = interpreted_modules()
+    kernel_text = "kernel compiled"
     if slow:
-        modules = f"{', '.join(slow)} interpreted (slow: {reason()})"
+        kernel_text = f"{', '.join(slow)} interpreted (slow: {interpreted_reason()})"
     python = f"Python {platform.python_version()} ({platform.python_implementation()})"
-    click.echo(f"kfmt {__version__}, JSON {VERSION}, {python}, {modules}")
-    if words := stale():
-        click.echo(f"kfmt: {words}", err=True)
+    click.echo(f"kfmt {__version__}, JSON {CONTRACT_VERSION}, {python}, {kernel_text}")
+    if message := stale_message():
+        click.echo(f"kfmt: {message}", err=True)
     ctx.exit()
 
 
 @click.group(
-    cls=Commands,
+    cls=LazyCommandGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
-    epilog=EXIT_CODES,
+    epilog=EXIT_CODES_HELP,
 )
 @click.option(
     "--version",

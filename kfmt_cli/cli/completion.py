@@ -5,31 +5,39 @@ from __future__ import annotations
 import click
 
 
-def codes(_context: click.Context, _parameter: click.Parameter, start: str) -> list[str]:
+def complete_codes(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Codes of findings."""
-    from kfmt_cli.checks.registry import every_code
+    from kfmt_cli.checks.registry import codes_by_name
 
-    return [name for name in every_code() if name.startswith(start)]
+    return [name for name in codes_by_name() if name.startswith(incomplete)]
 
 
-def pages(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+def complete_pages(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Names of pages of `explain`."""
-    from kfmt_cli.commands.explain.pages import PAGES
+    from kfmt_cli.commands.explain.pages import EXPLAIN_PAGES
 
-    found = [name for name in PAGES if name.startswith(start)]
-    return codes(context, parameter, start) + found
+    page_names = [name for name in EXPLAIN_PAGES if name.startswith(incomplete)]
+    return complete_codes(context, parameter, incomplete) + page_names
 
 
-def formats(_context: click.Context, _parameter: click.Parameter, start: str) -> list[str]:
+def complete_formats(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Names of formats."""
-    from kfmt_cli.commands.format.command import chapters
+    from kfmt_cli.commands.format.command import format_chapters
 
-    names = (layout.name for chapter in chapters() for layout in chapter.layouts)
-    return [name for name in names if name.lower().startswith(start.lower())]
+    names = (layout.name for chapter in format_chapters() for layout in chapter.layouts)
+    return [name for name in names if name.lower().startswith(incomplete.lower())]
 
 
-def topics(_context: click.Context, _parameter: click.Parameter, start: str) -> list[str]:
+def complete_topics(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
     """Names of internal topics."""
-    from kfmt_cli.topics import TOPICS
+    from kfmt_cli.topics import DECODED_TOPICS
 
-    return [name for name in TOPICS if name.startswith(start)]
+    return [name for name in DECODED_TOPICS if name.startswith(incomplete)]

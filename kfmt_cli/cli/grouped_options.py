@@ -10,7 +10,7 @@ import click
 
 # The groups after a command's own options, by the names of their parameters. Those of a selection
 # are in the order of its options.
-GROUPS: dict[str, Sequence[str]] = {
+OPTION_GROUPS: dict[str, Sequence[str]] = {
     "Selection": (
         *("from_offset", "to_offset", "from_time", "to_time", "key", "value", "header"),
         *("producer_id", "last", "isolation"),
@@ -27,9 +27,9 @@ GROUPS: dict[str, Sequence[str]] = {
         *("max_split_bytes", "jobs", "rsm_private_key", "max_decompressed"),
     ),
 }
-_TITLES = {name: title for title, names in GROUPS.items() for name in names}
-_PLACES = {name: place for place, name in enumerate(_TITLES)}
-FEW = 12  # options that need no titles
+_TITLE_BY_OPTION = {name: title for title, names in OPTION_GROUPS.items() for name in names}
+_POSITION_BY_OPTION = {name: place for place, name in enumerate(_TITLE_BY_OPTION)}
+MAX_UNTITLED_OPTIONS = 12  # options that need no titles
 
 
 class GroupedCommand(click.Command):
@@ -38,24 +38,26 @@ class GroupedCommand(click.Command):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.params.sort(key=lambda param: _PLACES.get(param.name or "", -1))
+        self.params.sort(key=lambda param: _POSITION_BY_OPTION.get(param.name or "", -1))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, a section for each group."""
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        if len(options) <= FEW:
+        if len(options) <= MAX_UNTITLED_OPTIONS:
             super().format_options(ctx, formatter)
             return
-        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Options", *GROUPS)}
+        sections: dict[str, list[tuple[str, str]]] = {
+            title: [] for title in ("Options", *OPTION_GROUPS)
+        }
         for option in options:
             if (row := option.get_help_record(ctx)) is not None:
-                sections[_TITLES.get(option.name or "", "Options")].append(row)
+                sections[_TITLE_BY_OPTION.get(option.name or "", "Options")].append(row)
         for title, rows in sections.items():
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
 
-command: Callable[..., Callable[[Callable[..., Any]], click.Command]] = partial(
+grouped_command: Callable[..., Callable[[Callable[..., Any]], click.Command]] = partial(
     click.command, cls=GroupedCommand
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.options import Function, Size, with_options
+from kfmt_cli.cli.options import ByteSizeType, CommandFunction, add_options
 
-_OPTIONS = (
+_LAKE_OPTIONS = (
     click.option(
         "--schema",
         type=click.Choice(["kfmt", "kafka", "kafka-headers"]),
@@ -28,7 +28,7 @@ _OPTIONS = (
     ),
     click.option(
         "--target-file-bytes",
-        type=Size(),
+        type=ByteSizeType(),
         default="128M",
         show_default=True,
         help="Maximum segment bytes per output file.",
@@ -36,6 +36,6 @@ _OPTIONS = (
 )
 
 
-def lake(function: Function) -> Function:
+def lake_options(function: CommandFunction) -> CommandFunction:
     """Add the options for the size, grouping and columns of files."""
-    return with_options(function, _OPTIONS)
+    return add_options(function, _LAKE_OPTIONS)

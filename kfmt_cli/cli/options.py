@@ -10,30 +10,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
-from kfmt_cli.broker.version import OLDEST, VERSIONS, by_option
+from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.version import KAFKA_VERSIONS, OLDEST_VERSION, version_from_option
 from kfmt_cli.cli import completion
 from kfmt_cli.core.parallel import available_cores
-from kfmt_cli.core.urls import local, plain
+from kfmt_cli.core.urls import normalize_path, strip_file_scheme
 from kfmt_cli.errors import UsageError
-from kfmt_cli.findings.finding import MOST_FINDINGS, MOST_PLACES
-from kfmt_cli.render.formats import FORMATS, REPORTS, OutputFormat
+from kfmt_cli.findings.finding import MAX_FINDINGS, MAX_LOCATIONS
+from kfmt_cli.render.output_formats import OUTPUT_FORMATS, REPORT_FORMATS, OutputFormat
 
-Function = Callable[..., Any]
-Decorator = Callable[[Function], Function]
-RUN = "kfmt.run"  # context key of the command's run
+CommandFunction = Callable[..., Any]
+Decorator = Callable[[CommandFunction], CommandFunction]
+RUN_CONTEXT_KEY = "kfmt.run"  # context key of the command's run
 
 if TYPE_CHECKING:
-    from kfmt_cli.commands.run import Run
-    from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.rows.result import ResultType
+    from kfmt_cli.commands.command_run import CommandRun
+    from kfmt_cli.core.codecs.decompress import DecompressionLimit
+    from kfmt_cli.render.sinks.sink import DisplayOptions
+    from kfmt_cli.rows.file_result import FileResultType
 
     _IntType = click.ParamType[int]
 else:  # not generic in every version of click
     _IntType = click.ParamType
 
-EXIT_CODES = (
+EXIT_CODES_HELP = (
     "Exit codes: 0 clean; 1 findings of severity error, or a lookup found nothing; 2 usage error; "
     "3 an input could not be read, or output not written; 4 Spark could not start (pipeline), or "
     "kfmt's compiled kernel is incomplete; 130 interrupted. If the output is closed early, as by "
@@ -41,14 +41,14 @@ EXIT_CODES = (
 )
 
 
-def with_options(function: Function, options: Sequence[Decorator]) -> Function:
+def add_options(function: CommandFunction, options: Sequence[Decorator]) -> CommandFunction:
     """A command with more options, in this order."""
     for option in reversed(options):
         function = option(function)
     return function
 
 
-class Size(_IntType):
+class ByteSizeType(_IntType):
     """A number of bytes, with K, M or G for powers of 1024."""
 
     name = "bytes"
@@ -67,61 +67,61 @@ class Size(_IntType):
         return int(digits) * factor
 
 
-def input_path(path: str) -> str:
+def parse_input_path(path: str) -> str:
     """A path or URL to read, without its credentials."""
-    from kfmt_cli.core.credentials import without_credentials
+    from kfmt_cli.core.credentials import strip_credentials
 
-    return plain(without_credentials(path))
+    return normalize_path(strip_credentials(path))
 
 
-def stored_path(path: str) -> str:
+def parse_stored_path(path: str) -> str:
     """A path or URL that is not unpacked, without its credentials and without file://."""
-    from kfmt_cli.core.credentials import without_credentials
+    from kfmt_cli.core.credentials import strip_credentials
 
     if not path:
         raise click.BadParameter("a path cannot be empty")
-    return local(without_credentials(path))
+    return strip_file_scheme(strip_credentials(path))
 
 
-def _paths(metavar: str, *, required: bool) -> Decorator:
+def _paths_argument(metavar: str, *, required: bool) -> Decorator:
     argument = click.argument(
-        "paths", nargs=-1, required=required, metavar=metavar, type=input_path
+        "paths", nargs=-1, required=required, metavar=metavar, type=parse_input_path
     )
-    return lambda function: private_key(argument(function))
+    return lambda function: private_key_option(argument(function))
 
 
-def _keep_key(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+def _store_private_key(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     del ctx, param
-    from kfmt_cli.disk.given import RSM_PRIVATE_KEY
+    from kfmt_cli.disk.path_resolution import RSM_PRIVATE_KEY
 
     RSM_PRIVATE_KEY.set(value)
 
 
-private_key = click.option(
+private_key_option = click.option(
     "--rsm-private-key",
     metavar="FILE",
     envvar="KFMT_RSM_PRIVATE_KEY",
     expose_value=False,
-    callback=_keep_key,
+    callback=_store_private_key,
     help="Private key (PKCS #8) for segments encrypted by Aiven's tiered storage.",
 )
 
 
 # PATH…: files, partition directories, log directories, - for standard input.
-paths = _paths("PATH...", required=True)
-optional_paths = _paths("[PATH...]", required=False)
+paths_argument = _paths_argument("PATH...", required=True)
+optional_paths_argument = _paths_argument("[PATH...]", required=False)
 
 
-def _format(formats: list[OutputFormat]) -> Decorator:
-    *others, last = (format_.words for format_ in formats if format_.words)
-    words = f"{', '.join(others)} or {last}"
+def _format_option(formats: list[OutputFormat]) -> Decorator:
+    *others, last = (format_.description for format_ in formats if format_.description)
+    format_list = f"{', '.join(others)} or {last}"
 
-    def decorate(function: Function) -> Function:
+    def decorate(function: CommandFunction) -> CommandFunction:
         if any(format_.name == "csv" for format_ in formats):
             function = click.option(
                 "--table",
                 metavar="TYPE",
-                callback=_row_type,
+                callback=_validate_row_type,
                 help="Row type to write as CSV, by its JSON name; a CSV file holds one type. "
                 "[default: the type of the first row]",
             )(function)
@@ -132,15 +132,17 @@ def _format(formats: list[OutputFormat]) -> Decorator:
             "--format",
             "format_",
             type=click.Choice([format_.name for format_ in formats]),
-            default=next(format_.name for format_ in formats if not format_.words),
-            help=f"Output format: a table for people; {words} for programs.",
+            default=next(format_.name for format_ in formats if not format_.description),
+            help=f"Output format: a table for people; {format_list} for programs.",
             show_default=True,
         )(function)
 
     return decorate
 
 
-def _row_type(_ctx: click.Context, _param: click.Parameter, name: str | None) -> str | None:
+def _validate_row_type(
+    _ctx: click.Context, _param: click.Parameter, name: str | None
+) -> str | None:
     if name is not None:
         from kfmt_cli.commands.contract import shapes_by_name
 
@@ -149,10 +151,10 @@ def _row_type(_ctx: click.Context, _param: click.Parameter, name: str | None) ->
     return name
 
 
-# The options whose values are in `Common`, by the names that commands give.
-COMMON: dict[str, Decorator] = {
-    "format": _format(FORMATS),
-    "report-format": _format(REPORTS),  # with those for programs that show findings
+# The options whose values are in `CommonOptions`, by the names that commands give.
+COMMON_OPTIONS: dict[str, Decorator] = {
+    "format": _format_option(OUTPUT_FORMATS),
+    "report-format": _format_option(REPORT_FORMATS),  # with those for programs that show findings
     "color": click.option(
         "--color",
         type=click.Choice(["auto", "always", "never"]),
@@ -169,7 +171,7 @@ COMMON: dict[str, Decorator] = {
         "given_findings",
         type=click.IntRange(min=1),
         default=None,
-        show_default=f"{MOST_PLACES} in the table, {MOST_FINDINGS} per file in other formats",
+        show_default=f"{MAX_LOCATIONS} in the table, {MAX_FINDINGS} per file in other formats",
         help="Maximum findings to show per kind; the rest are counted.",
     ),
     "all": click.option(
@@ -193,36 +195,36 @@ COMMON: dict[str, Decorator] = {
     ),
     "max-decompressed": click.option(
         "--max-decompressed",
-        type=Size(),
+        type=ByteSizeType(),
         default=None,
         help="Maximum decompressed size of one batch, e.g. 512M. [default: 64 MiB, or 100 times "
         "its compressed size up to 1 GiB]",
     ),
 }
 
-kafka_version = click.option(
+kafka_version_option = click.option(
     "--kafka-version",
     "kafka",
-    type=click.Choice([version.name for version in VERSIONS]),
-    callback=lambda _context, _option, name: None if name is None else by_option(name),
+    type=click.Choice([version.name for version in KAFKA_VERSIONS]),
+    callback=lambda _context, _option, name: None if name is None else version_from_option(name),
     help="The broker's version, for predictions. [default: metadata.version in the metadata "
-    f"log, {OLDEST.name} without one]",
+    f"log, {OLDEST_VERSION.name} without one]",
 )
 
-all_files = click.option(
+all_files_option = click.option(
     "--all",
     "all_files",
     is_flag=True,
     help="In the table, also list empty files.",
 )
 
-topic = click.option(
+topic_option = click.option(
     "--topic",
-    shell_complete=completion.topics,
+    shell_complete=completion.complete_topics,
     help="Topic name, if the directory is named differently; selects the decoder.",
 )
 
-layout = click.option(
+layout_option = click.option(
     "--layout",
     type=click.Choice(["notes-v0"]),
     help="Treat files as this format, whatever their names. notes-v0 is a simplified message "
@@ -230,36 +232,36 @@ layout = click.option(
 )
 
 
-def topic_name(ctx: click.Context, param: click.Parameter, name: str | None) -> str | None:
+def validate_topic_name(ctx: click.Context, param: click.Parameter, name: str | None) -> str | None:
     """Callback of options whose value is a new topic's name; raises UsageError."""
     del ctx
     if name is not None:
-        from kfmt_cli.disk.names import topic_trouble
+        from kfmt_cli.disk.file_names import find_topic_name_error
 
-        if trouble := topic_trouble(name):
-            raise UsageError(f"{param.opts[0]} {trouble}")
+        if error := find_topic_name_error(name):
+            raise UsageError(f"{param.opts[0]} {error}")
     return name
 
 
-force = click.option("--force", is_flag=True, help="Replace existing files in DST.")
+force_option = click.option("--force", is_flag=True, help="Replace existing files in DST.")
 
 
-def _milliseconds(ctx: click.Context, param: click.Parameter, value: str) -> int:
+def _parse_now(ctx: click.Context, param: click.Parameter, value: str) -> int:
     del ctx, param
-    from kfmt_cli.core.times import milliseconds
+    from kfmt_cli.core.times import parse_time_ms
 
-    return milliseconds("--now", value)
+    return parse_time_ms("--now", value)
 
 
-now = click.option(
+now_option = click.option(
     "--now",
     metavar="TIME",
     default="now",
-    callback=_milliseconds,
+    callback=_parse_now,
     help="Use this as the current time: milliseconds, or 2026-11-20T15:24. [default: now]",
 )
 
-config = click.option(
+config_option = click.option(
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -267,20 +269,20 @@ config = click.option(
 )
 
 
-def index_interval(help_: str) -> Decorator:
+def index_interval_option(help_: str) -> Decorator:
     """--index-interval-bytes. help_: its help text."""
     return click.option(
         "--index-interval-bytes",
-        type=Size(),
-        default=INDEX_INTERVAL_BYTES,
+        type=ByteSizeType(),
+        default=DEFAULT_INDEX_INTERVAL_BYTES,
         show_default=True,
         help=help_,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Common:
-    """Values of the `COMMON` options; each command has some of them."""
+class CommonOptions:
+    """Values of the `COMMON_OPTIONS` options; each command has some of them."""
 
     color: str = "auto"
     format_: str = "table"
@@ -294,74 +296,76 @@ class Common:
     max_decompressed: int | None = None
 
     @property
-    def limit(self) -> Limit:
+    def decompression_limit(self) -> DecompressionLimit:
         """Decompression limit for batches."""
-        from kfmt_cli.core.codecs.decompress import Limit
+        from kfmt_cli.core.codecs.decompress import DecompressionLimit
 
-        return Limit.of_option(self.max_decompressed)
+        return DecompressionLimit.from_option(self.max_decompressed)
 
     @property
     def max_findings(self) -> int:
         """Limit of findings kept per kind and file."""
-        return MOST_FINDINGS if self.given_findings is None else self.given_findings
+        return MAX_FINDINGS if self.given_findings is None else self.given_findings
 
-    def run(
+    def start_run(
         self,
-        type_: ResultType | None = None,
+        result_type: FileResultType | None = None,
         *,
-        look: Look | None = None,
-        writes: bool = False,
-        finds: bool = False,
-    ) -> Run:
+        display_options: DisplayOptions | None = None,
+        writes_files: bool = False,
+        shows_findings: bool = False,
+    ) -> CommandRun:
         """A run on the process's own streams.
 
-        type_: type of its results. look: how to show rows, if more than the shared options
-        determine it. writes: the command writes files, even if its output is closed. finds:
-        findings are its main result.
+        result_type: type of its results. display_options: how to show rows, if more than the shared
+        options determine it. writes_files: the command writes files, even if its output is closed.
+        shows_findings: findings are its main result.
         """
-        from kfmt_cli.cli.screen import Screen
-        from kfmt_cli.commands.run import Run
-        from kfmt_cli.render.formats import sink_named
-        from kfmt_cli.render.sinks.sink import Look
+        from kfmt_cli.cli.command_output import CommandOutput
+        from kfmt_cli.commands.command_run import CommandRun
+        from kfmt_cli.render.output_formats import sink_class
+        from kfmt_cli.render.sinks.sink import DisplayOptions
 
-        screen = Screen(self.color, goes_on=writes)
-        look = replace(
-            look or Look(wide=self.wide),
+        output = CommandOutput(self.color, ignores_closed_output=writes_files)
+        display_options = replace(
+            display_options or DisplayOptions(wide=self.wide),
             table=self.table or "",
-            finds=finds,
+            shows_findings=shows_findings,
             lists_all=self.lists_all,
             shows_notes=self.shows_notes,
-            places=self.given_findings or MOST_PLACES,
+            max_locations=self.given_findings or MAX_LOCATIONS,
         )
-        sink = sink_named(self.format_)(screen, look)
-        most = self.max_findings
-        if sink.for_people and not finds and self.given_findings is None:
-            most = MOST_PLACES
-        run = Run(screen, sink, type_, self.strict, most)
+        sink = sink_class(self.format_)(output, display_options)
+        max_findings = self.max_findings
+        if sink.for_people and not shows_findings and self.given_findings is None:
+            max_findings = MAX_LOCATIONS
+        run = CommandRun(output, sink, result_type, self.strict, max_findings)
         context = click.get_current_context(silent=True)
         if context is not None:
-            context.meta[RUN] = run
+            context.meta[RUN_CONTEXT_KEY] = run
         return run
 
 
-def common(*names: str) -> Decorator:
-    """Give a command some of the `COMMON` options; it receives them as one `Common`.
+def common_options(*names: str) -> Decorator:
+    """Give a command some of the `COMMON_OPTIONS` options; it receives them as one `CommonOptions`.
 
     A command that returns nothing ends with the exit code of its run.
     """
-    members = tuple(field.name for field in fields(Common))
+    option_names = tuple(field.name for field in fields(CommonOptions))
 
-    def decorate(function: Function) -> Function:
+    def decorate(function: CommandFunction) -> CommandFunction:
         @wraps(function)
-        def command(**given: Any) -> Any:
-            said = {name: given.pop(name) for name in members if name in given}
-            code = function(common=Common(**said), **given)
-            run: Run | None = click.get_current_context().meta.get(RUN)
+        def command(**arguments: Any) -> Any:
+            common_values = {
+                name: arguments.pop(name) for name in option_names if name in arguments
+            }
+            code = function(common=CommonOptions(**common_values), **arguments)
+            run: CommandRun | None = click.get_current_context().meta.get(RUN_CONTEXT_KEY)
             if code is not None or run is None:
                 return code
             run.sink.flush()
             return run.host.exit_code
 
-        return with_options(command, [COMMON[name] for name in names])
+        return add_options(command, [COMMON_OPTIONS[name] for name in names])
 
     return decorate

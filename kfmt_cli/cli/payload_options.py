@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from kfmt_cli.cli.options import Function
+from kfmt_cli.cli.options import CommandFunction
 
 
-class PayloadName(click.Choice[str]):
+class PayloadFormatType(click.Choice[str]):
     """The name of a payload format; imports the formats on demand."""
 
     case_sensitive = True
@@ -22,29 +22,31 @@ class PayloadName(click.Choice[str]):
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
         """The names of all payload formats."""
-        from kfmt_cli.topics.payloads import FORMATS
+        from kfmt_cli.topics.payloads import PAYLOAD_FORMATS
 
-        return tuple(FORMATS)
+        return tuple(PAYLOAD_FORMATS)
 
 
-def payload_formats(function: Function) -> Function:
+def payload_format_options(function: CommandFunction) -> CommandFunction:
     """Add --key-format, --value-format and their schemas, passed as `payloads`."""
 
     @wraps(function)
-    def call(
+    def wrapper(
         key_format: str | None,
         key_schema: str | None,
         value_format: str | None,
         value_schema: str | None,
         schemas: Path | None,
-        **others: Any,
+        **arguments: Any,
     ) -> Any:
-        from kfmt_cli.commands.payload_formats import payloads_of
+        from kfmt_cli.commands.payload_formats import payload_declarations
 
         key, value = (key_format, key_schema), (value_format, value_schema)
-        return function(payloads=payloads_of(key, value, schemas, others["paths"]), **others)
+        return function(
+            payloads=payload_declarations(key, value, schemas, arguments["paths"]), **arguments
+        )
 
-    command: Function = call
+    command: CommandFunction = wrapper
     for name in ("value", "key"):
         command = click.option(
             f"--{name}-schema",
@@ -54,7 +56,7 @@ def payload_formats(function: Function) -> Function:
         )(command)
         command = click.option(
             f"--{name}-format",
-            type=PayloadName(),
+            type=PayloadFormatType(),
             help=f"How to decode the {name}. If decoding fails, it is shown as stored.",
         )(command)
     return click.option(
@@ -66,19 +68,19 @@ def payload_formats(function: Function) -> Function:
     )(command)
 
 
-def decoded(function: Function) -> Function:
+def decode_options(function: CommandFunction) -> CommandFunction:
     """The same plus --decode, for commands that decode into columns."""
-    inner = payload_formats(function)
+    with_formats = payload_format_options(function)
 
-    @wraps(inner)
-    def call(decode: bool, **others: Any) -> Any:
-        if decode and others["value_format"] is None:
-            others["value_format"] = "confluent"
-        return inner(**others)
+    @wraps(with_formats)
+    def wrapper(decode: bool, **arguments: Any) -> Any:
+        if decode and arguments["value_format"] is None:
+            arguments["value_format"] = "confluent"
+        return with_formats(**arguments)
 
     return click.option(
         "--decode",
         is_flag=True,
         help="Same as --value-format confluent: decode values with schema registry schemas, as "
         "JSON in the column decoded_value. Internal topics are always decoded.",
-    )(call)
+    )(wrapper)

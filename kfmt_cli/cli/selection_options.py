@@ -8,72 +8,85 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kfmt_cli.cli.grouped_options import GROUPS
-from kfmt_cli.cli.options import Function, with_options
-from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.cli.grouped_options import OPTION_GROUPS
+from kfmt_cli.cli.options import CommandFunction, add_options
+from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.log.selection.select import Asked
+    from kfmt_cli.log.selection.selection import SelectionOptions
 
-PATTERN = "text, ~REGEX, or a value prefixed with hex:, base64:, int:, long:, double: or uuid:"
+PATTERN_HELP = "text, ~REGEX, or a value prefixed with hex:, base64:, int:, long:, double: or uuid:"
 READ_COMMITTED = "read_committed"
-NAMES = GROUPS["Selection"]
-N_BOUNDS = 4  # those that come first
-TIME = "ISO 8601 in UTC, now-1h or milliseconds"
+SELECTION_NAMES = OPTION_GROUPS["Selection"]
+N_BOUND_OPTIONS = 4  # those that come first
+TIME_HELP = "ISO 8601 in UTC, now-1h or milliseconds"
 
 
-def selection(function: Function) -> Function:
+def add_selection_options(function: CommandFunction) -> CommandFunction:
     """Add options for offsets, times, keys, values, headers and producers, passed as `asked`."""
 
     @wraps(function)
-    def call(**options: Any) -> Any:
-        asked = asked_of({name: options.pop(name) for name in NAMES})
+    def wrapper(**options: Any) -> Any:
+        asked = parse_selection_options({name: options.pop(name) for name in SELECTION_NAMES})
         return function(asked=asked, **options)
 
-    return with_options(call, _OPTIONS)
+    return add_options(wrapper, _SELECTION_OPTIONS)
 
 
-def asked_of(options: Mapping[str, Any]) -> Asked:
+def parse_selection_options(options: Mapping[str, Any]) -> SelectionOptions:
     """The selection from the options that are present; raises UsageError."""
-    from kfmt_cli.core.times import milliseconds
-    from kfmt_cli.log.selection.record_match import match_of
-    from kfmt_cli.log.selection.select import Asked, Selection
+    from kfmt_cli.core.times import parse_time_ms
+    from kfmt_cli.log.selection.record_filter import parse_record_filter
+    from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 
-    given = Fields({name: options.get(name) for name in NAMES})
-    first, last = (
-        None if given[name] is None else milliseconds(f"--{name.replace('_', '-')}", given[name])
+    option_values = FieldDict({name: options.get(name) for name in SELECTION_NAMES})
+    from_time, to_time = (
+        None
+        if option_values[name] is None
+        else parse_time_ms(f"--{name.replace('_', '-')}", option_values[name])
         for name in ("from_time", "to_time")
     )
-    low, high = given.from_offset, given.to_offset
-    for start, end, what in ((low, high, "offset"), (first, last, "time")):
+    from_offset, to_offset = option_values.from_offset, option_values.to_offset
+    for start, end, noun in ((from_offset, to_offset, "offset"), (from_time, to_time, "time")):
         if start is not None and end is not None and start > end:
-            raise UsageError(f"--from-{what} is after --to-{what}")
-    match = match_of(given.key, given.value, given.header or (), given.producer_id)
-    is_committed = given.isolation == READ_COMMITTED
-    return Asked(Selection(low, high, first, last, match), given.last, is_committed)
+            raise UsageError(f"--from-{noun} is after --to-{noun}")
+    match = parse_record_filter(
+        option_values.key,
+        option_values.value,
+        option_values.header or (),
+        option_values.producer_id,
+    )
+    is_committed = option_values.isolation == READ_COMMITTED
+    return SelectionOptions(
+        Selection(from_offset, to_offset, from_time, to_time, match),
+        option_values.last,
+        is_committed,
+    )
 
 
-def bounds(function: Function) -> Function:
+def bounds_options(function: CommandFunction) -> CommandFunction:
     """Add only the options for offsets and times, passed as `wanted`, a Selection."""
 
     @wraps(function)
-    def call(**options: Any) -> Any:
-        asked = asked_of({name: options.pop(name) for name in NAMES[:N_BOUNDS]})
-        return function(wanted=asked.wanted, **options)
+    def wrapper(**options: Any) -> Any:
+        asked = parse_selection_options(
+            {name: options.pop(name) for name in SELECTION_NAMES[:N_BOUND_OPTIONS]}
+        )
+        return function(wanted=asked.selection, **options)
 
-    return with_options(call, _OPTIONS[:N_BOUNDS])
+    return add_options(wrapper, _SELECTION_OPTIONS[:N_BOUND_OPTIONS])
 
 
-_OPTIONS = (
+_SELECTION_OPTIONS = (
     click.option("--from-offset", type=int, metavar="N", help="Skip records before this offset."),
     click.option("--to-offset", type=int, metavar="N", help="Skip records after this offset."),
-    click.option("--from-time", metavar="TIME", help=f"Skip records older than this: {TIME}."),
+    click.option("--from-time", metavar="TIME", help=f"Skip records older than this: {TIME_HELP}."),
     click.option("--to-time", metavar="TIME", help="Skip records newer than this."),
     click.option(
         "--key",
         metavar="PATTERN",
-        help=f"Only records with this key: {PATTERN}. A REGEX that repeats a group needs "
+        help=f"Only records with this key: {PATTERN_HELP}. A REGEX that repeats a group needs "
         "pip install 'kfmt-cli[regex]'.",
     ),
     click.option(
@@ -104,11 +117,11 @@ _OPTIONS = (
 )
 
 
-def bytes_of(option: str, text: str) -> bytes:
+def parse_bytes_pattern(option: str, text: str) -> bytes:
     """Parse bytes given as a pattern; raises UsageError for a regular expression."""
-    from kfmt_cli.log.selection.record_match import pattern_of
+    from kfmt_cli.log.selection.record_filter import parse_pattern
 
-    pattern = pattern_of(option, text)
+    pattern = parse_pattern(option, text)
     if not isinstance(pattern, bytes):
         raise UsageError(f"{option} {text!r}: needs an exact key, not a regular expression")
     return pattern

@@ -6,135 +6,152 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from kfmt_cli.broker.state import REPLAYS, replay_of
-from kfmt_cli.checks.comparison import RANGE
+from kfmt_cli.broker.state import REPLAYS, create_replay
 from kfmt_cli.checks.index.checker import INDEX_RESULT
-from kfmt_cli.commands.build.command import BUILT
-from kfmt_cli.commands.convert.command import CONVERTED
-from kfmt_cli.commands.protocol_headers.command import REQUEST, RESPONSE
-from kfmt_cli.commands.rebuild_index.command import REBUILT
-from kfmt_cli.commands.salvage.command import SALVAGED
+from kfmt_cli.checks.replica_comparison import RANGE_ROW
+from kfmt_cli.commands.build.command import BUILD_RESULT_TYPE
+from kfmt_cli.commands.convert.command import CONVERT_RESULT
+from kfmt_cli.commands.protocol_headers.command import REQUEST_HEADER_ROW, RESPONSE_HEADER_ROW
+from kfmt_cli.commands.rebuild_index.command import REBUILD_RESULT
+from kfmt_cli.commands.salvage.command import SALVAGE_RESULT
 from kfmt_cli.commands.verify_crc.command import LOG_RESULT
 from kfmt_cli.disk.kinds import KINDS
-from kfmt_cli.disk.kinds.notes import ROWS as NOTES_ROWS
+from kfmt_cli.disk.kinds.notes_v0 import NOTES_ROW as NOTES_ROWS
 from kfmt_cli.rows import documents
-from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
-from kfmt_cli.rows.documents import COUNTED_FINDINGS, FINDING, FINDINGS_LEFT_OUT
-from kfmt_cli.rows.result import ResultType
-from kfmt_cli.rows.table_types import BATCHES, RECORDS, TABLES, exported
+from kfmt_cli.rows.column import LOCATION_COLUMNS, Column, ColumnKind, LocationSource, RowType
+from kfmt_cli.rows.documents import FINDING_ROW, FINDINGS_LEFT_OUT_ROW, SEVERITY_COUNT_COLUMNS
+from kfmt_cli.rows.file_result import FileResultType
+from kfmt_cli.rows.table_types import BATCHES_TABLE, RECORDS_TABLE, TABLES, export_result_type
 from kfmt_cli.rows.types import cluster_rows
-from kfmt_cli.rows.types.anatomy import FIELD
-from kfmt_cli.rows.types.batch import BATCH
-from kfmt_cli.rows.types.found import FOUND
-from kfmt_cli.rows.types.placements import PLACEMENTS
-from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
-from kfmt_cli.rows.types.replayed import REPLAYED_ROWS
-from kfmt_cli.rows.types.shapes import SHAPES
-from kfmt_cli.rows.types.transaction import TRANSACTION
+from kfmt_cli.rows.types.anatomy import FIELD_ROW
+from kfmt_cli.rows.types.batch import BATCH_ROW
+from kfmt_cli.rows.types.log_shape_rows import SHAPE_ROWS
+from kfmt_cli.rows.types.match_row import MATCH_ROW
+from kfmt_cli.rows.types.partition_of_rows import PLACEMENT_ROWS
+from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
+from kfmt_cli.rows.types.replay_rows import REPLAYED_ROWS
+from kfmt_cli.rows.types.transaction import TRANSACTION_ROW
 
-_RESULTS = {
+_RESULT_TYPE_BY_COMMAND = {
     "verify-crc": LOG_RESULT,
     "index-check": INDEX_RESULT,
-    "rebuild-index": REBUILT,
-    "build": BUILT,
-    "convert-v0-to-v2": CONVERTED,
-    "salvage": SALVAGED,
-    "export": exported((RECORDS.name, BATCHES.name)),
+    "rebuild-index": REBUILD_RESULT,
+    "build": BUILD_RESULT_TYPE,
+    "convert-v0-to-v2": CONVERT_RESULT,
+    "salvage": SALVAGE_RESULT,
+    "export": export_result_type((RECORDS_TABLE.name, BATCHES_TABLE.name)),
 }
 
 
 @dataclass(frozen=True)
-class ContractPart:
+class ContractSection:
     """Objects that belong together."""
 
     title: str
     types: tuple[RowType, ...]
 
 
-def contract() -> Iterator[ContractPart]:
+def contract_sections() -> Iterator[ContractSection]:
     """The objects of every command, each type once."""
-    yield ContractPart("Batches and records", (BATCH, DECODED_RECORD, FIELD))
-    yield ContractPart("Findings", (FINDING, FINDINGS_LEFT_OUT))
-    yield ContractPart("Results of a file and of a run", (_file(), _SUMMARY))
-    declared = (var for var in vars(documents).values() if isinstance(var, RowType))
-    shown = {FINDING, FINDINGS_LEFT_OUT}
-    answers = tuple(document for document in declared if document not in shown)
-    yield ContractPart("Answers of commands", (*answers, *PLACEMENTS, *REPLAYED_ROWS))
-    yield ContractPart("Rows of commands", (FOUND, TRANSACTION, RANGE, REQUEST, RESPONSE))
+    yield ContractSection("Batches and records", (BATCH_ROW, DECODED_RECORD_ROW, FIELD_ROW))
+    yield ContractSection("Findings", (FINDING_ROW, FINDINGS_LEFT_OUT_ROW))
+    yield ContractSection("Results of a file and of a run", (_common_result_row(), _SUMMARY_ROW))
+    document_rows = (var for var in vars(documents).values() if isinstance(var, RowType))
+    finding_rows = {FINDING_ROW, FINDINGS_LEFT_OUT_ROW}
+    other_rows = tuple(document for document in document_rows if document not in finding_rows)
+    yield ContractSection("Answers of commands", (*other_rows, *PLACEMENT_ROWS, *REPLAYED_ROWS))
+    yield ContractSection(
+        "Rows of commands",
+        (MATCH_ROW, TRANSACTION_ROW, RANGE_ROW, REQUEST_HEADER_ROW, RESPONSE_HEADER_ROW),
+    )
     cluster = (var for var in vars(cluster_rows).values() if isinstance(var, RowType))
-    yield ContractPart("A dead cluster", tuple(cluster))
-    yield ContractPart("Log shapes, and the report page", SHAPES)
+    yield ContractSection("A dead cluster", tuple(cluster))
+    yield ContractSection("Log shapes, and the report page", SHAPE_ROWS)
     for topic in REPLAYS:
-        yield ContractPart(f"The state of {topic}", replay_of(topic).types)
+        yield ContractSection(f"The state of {topic}", create_replay(topic).row_types)
     kinds = dict.fromkeys(chain.from_iterable(kind.row_types for kind in KINDS))
-    yield ContractPart(
+    yield ContractSection(
         "Entries of files",
-        (*(kind for kind in kinds if kind not in (BATCH, RECORD)), NOTES_ROWS),
+        (*(kind for kind in kinds if kind not in (BATCH_ROW, RECORD_ROW)), NOTES_ROWS),
     )
 
 
 def shapes_by_name() -> dict[str, tuple[RowType, ...]]:
-    """The shapes of each type. Where it has several, `telling` tells them apart."""
-    found: dict[str, tuple[RowType, ...]] = {}
-    for part in contract():
-        for type_ in part.types:
-            found[type_.name] = (*found.get(type_.name, ()), type_)
-    return found
+    """The shapes of each type. Where it has several, `distinguishing_member` tells them apart."""
+    shapes: dict[str, tuple[RowType, ...]] = {}
+    for section in contract_sections():
+        for type_ in section.types:
+            shapes[type_.name] = (*shapes.get(type_.name, ()), type_)
+    return shapes
 
 
-def telling(shape: RowType, shapes: tuple[RowType, ...]) -> str:
+def distinguishing_member(shape: RowType, shapes: tuple[RowType, ...]) -> str:
     """The first member that each object of a shape has, and no object of another shape."""
-    others = {column.name for other in shapes if other is not shape for column in other.columns}
-    others |= {"file", *PLACE}
+    other_members = {
+        column.name for other in shapes if other is not shape for column in other.columns
+    }
+    other_members |= {"file", *LOCATION_COLUMNS}
     return next(
-        column.name for column in shape.columns if column.name not in others and not column.only
+        column.name
+        for column in shape.columns
+        if column.name not in other_members and not column.present_if
     )
 
 
 def state_types() -> frozenset[RowType]:
     """The types of `state`, whose objects have a `change` with --since-offset."""
-    return frozenset(chain.from_iterable(replay_of(topic).types for topic in REPLAYS))
+    return frozenset(chain.from_iterable(create_replay(topic).row_types for topic in REPLAYS))
 
 
-def results() -> dict[str, RowType]:
+def result_rows_by_command() -> dict[str, RowType]:
     """The row type of a file's result, by command."""
-    return {command: _result(command, type_) for command, type_ in _RESULTS.items()}
+    return {
+        command: _result_row(command, type_) for command, type_ in _RESULT_TYPE_BY_COMMAND.items()
+    }
 
 
-def _result(command: str, type_: ResultType) -> RowType:
+def _result_row(command: str, result_type: FileResultType) -> RowType:
     """An export counts the rows of the tables that it writes, which may be some."""
     tables = TABLES if command == "export" else ()
-    counted = (_counted(number, may_lack=number in tables) for number in type_.numbers)
-    return RowType("file", "", (*_FILE, *counted, *COUNTED_FINDINGS), Placed.FILE)
+    count_columns = (
+        _count_column(number, is_optional=number in tables) for number in result_type.count_names
+    )
+    return RowType(
+        "file", "", (*_FILE_COLUMNS, *count_columns, *SEVERITY_COUNT_COLUMNS), LocationSource.FILE
+    )
 
 
-def _file() -> RowType:
+def _common_result_row() -> RowType:
     """The results of all commands as one type; what only some count may be absent."""
-    counting: dict[str, list[str]] = {}
-    for command, type_ in _RESULTS.items():
-        for number in type_.numbers:
-            counting.setdefault(number, []).append(command)
-    counted = (
+    commands_by_count: dict[str, list[str]] = {}
+    for command, type_ in _RESULT_TYPE_BY_COMMAND.items():
+        for count_name in type_.count_names:
+            commands_by_count.setdefault(count_name, []).append(command)
+    count_columns = (
         replace(
-            _counted(number, may_lack=len(commands) < len(_RESULTS)),
-            doc=f"{_COUNTED[number]} Of {', '.join(f'`{command}`' for command in commands)}.",
+            _count_column(number, is_optional=len(commands) < len(_RESULT_TYPE_BY_COMMAND)),
+            doc=f"{_DOC_BY_COUNT[number]} Of {', '.join(f'`{command}`' for command in commands)}.",
         )
-        for number, commands in counting.items()
+        for number, commands in commands_by_count.items()
     )
     doc = "Result for one file of a command that checks or writes."
-    return RowType("file", doc, (*_FILE, *counted, *COUNTED_FINDINGS), Placed.FILE)
+    return RowType(
+        "file", doc, (*_FILE_COLUMNS, *count_columns, *SEVERITY_COUNT_COLUMNS), LocationSource.FILE
+    )
 
 
-def _counted(number: str, *, may_lack: bool) -> Column:
-    given = f"has_{number}"
-    return Column(number, given=given, only=(given, 1) if may_lack else None)
+def _count_column(name: str, *, is_optional: bool) -> Column:
+    presence_flag = f"has_{name}"
+    return Column(
+        name, presence_column=presence_flag, present_if=(presence_flag, 1) if is_optional else None
+    )
 
 
-_FILE = (
+_FILE_COLUMNS = (
     Column("file", ColumnKind.TEXT, "The file."),
     Column("kind", ColumnKind.TEXT, "File type."),
 )
-_COUNTED = {
+_DOC_BY_COUNT = {
     "bytes": "Bytes of the file.",
     "bytes_after": "Bytes of the new log.",
     "batches": "Batches.",
@@ -147,7 +164,7 @@ _COUNTED = {
     "holes": "Damaged places that were dropped.",
     "reencoded": "Batches re-encoded without their damaged records.",
 }
-_SUMMARY = RowType(
+_SUMMARY_ROW = RowType(
     "summary",
     "Result of the run: the per-file counters summed over all files, plus these.",
     (
@@ -157,7 +174,7 @@ _SUMMARY = RowType(
             "not_looked_at",
             ColumnKind.JSON,
             "Number of files of other types, by type.",
-            only=("has_not_looked_at", 1),
+            present_if=("has_not_looked_at", 1),
         ),
         Column("exit_code", doc="Exit code."),
     ),

@@ -7,112 +7,132 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kfmt_cli.broker.start.checkpoints import CheckpointError, NumberError, offsets_of
-from kfmt_cli.broker.start.own_files import LOG_STARTS
-from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.run import Run
-from kfmt_cli.core.throttle import PACE
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import folder_of_log, place_of
-from kfmt_cli.disk.opening import is_file
-from kfmt_cli.disk.partitions import Partition, partitions_below
-from kfmt_cli.disk.targets import GivenPath
-from kfmt_cli.disk.tree import classify, size_of
+from kfmt_cli.broker.start.checkpoints import CheckpointError, NumberError, read_checkpoint_offsets
+from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
+from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.core.throttle import READ_THROTTLE
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import classify_file, file_size
+from kfmt_cli.disk.file_access import is_file
+from kfmt_cli.disk.file_names import log_directory_path, parse_topic_partition
+from kfmt_cli.disk.input_paths import InputPath
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.partitions import Partition, find_partitions
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.block import Block
 
 
-class LogStarts:
+class LogStartNotes:
     """Notes which offsets of partitions are below their log start offset, once per partition.
 
     Consumers cannot read these, but they stay on disk until their segment is deleted, as after
     DeleteRecords. The checkpoint of a log directory is read once for its partitions.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: CommandRun) -> None:
         self._run = run
-        self._seen: set[str] = set()
-        self._file: Path | None = None
-        self._starts: dict[tuple[str, int], int] = {}
+        self._noted_directories: set[str] = set()
+        self._checkpoint_path: Path | None = None
+        self._log_start_offsets: dict[tuple[str, int], int] = {}
 
-    def tell(self, path: str, base_offset: int | None, name: str) -> None:
+    def note_log(self, path: str, base_offset: int | None, display_path: str) -> None:
         """Note unreadable offsets if this log is the first of its partition."""
-        folder = path.rpartition(os.sep)[0]
-        if base_offset is not None and folder not in self._seen:
-            self._seen.add(folder)
-            self._tell(name.rpartition("/")[0] or name, folder_of_log(path), base_offset)
+        directory = path.rpartition(os.sep)[0]
+        if base_offset is not None and directory not in self._noted_directories:
+            self._noted_directories.add(directory)
+            self._note_unreadable(
+                display_path.rpartition("/")[0] or display_path,
+                log_directory_path(path),
+                base_offset,
+            )
 
-    def of(self, partition: Partition) -> None:
+    def note_partition(self, partition: Partition) -> None:
         """Note the unreadable offsets of a partition."""
         if partition.logs:
-            self._tell(partition.name, partition.folder, partition.logs[0].base)
+            self._note_unreadable(
+                partition.name, partition.directory, partition.logs[0].base_or_zero
+            )
 
-    def _tell(self, name: str, folder: Path, first: int) -> None:
-        """Note the offsets from `first` up to the log start offset of a partition's directory;
-        complain if that cannot be read. name: the partition's, for display."""
-        topic, number = place_of(folder.name)
+    def _note_unreadable(self, partition_label: str, directory: Path, first_offset: int) -> None:
+        """Note the offsets from `first_offset` up to the log start offset of a partition's
+        directory; complain if that cannot be read. partition_label: the partition's, for
+        display."""
+        topic, partition = parse_topic_partition(directory.name)
         if topic is None:
             return
-        start = self._in(folder.parent / LOG_STARTS).get((topic, number or 0), 0)
-        if start > first:
-            words = f"consumers cannot read offsets {first}–{start - 1}"
-            self._run.sink.note(f"{name}: {words}: log start offset {start}\n")
+        log_start_offset = self._read_checkpoint(directory.parent / LOG_START_CHECKPOINT).get(
+            (topic, partition or 0), 0
+        )
+        if log_start_offset > first_offset:
+            message = f"consumers cannot read offsets {first_offset}–{log_start_offset - 1}"
+            self._run.sink.note(
+                f"{partition_label}: {message}: log start offset {log_start_offset}\n"
+            )
 
-    def _in(self, file: Path) -> dict[tuple[str, int], int]:
+    def _read_checkpoint(self, checkpoint_path: Path) -> dict[tuple[str, int], int]:
         """The log start offsets in a checkpoint; none if it is missing or unreadable."""
-        if file != self._file:
-            self._file, self._starts = file, {}
-            if is_file(str(file)):
-                with self._run.complaining(), suppress(CheckpointError, NumberError):
-                    self._starts = offsets_of(classify(str(file), name_text(str(file))))
-        return self._starts
+        if checkpoint_path != self._checkpoint_path:
+            self._checkpoint_path, self._log_start_offsets = checkpoint_path, {}
+            if is_file(str(checkpoint_path)):
+                with self._run.catch_unreadable(), suppress(CheckpointError, NumberError):
+                    self._log_start_offsets = read_checkpoint_offsets(
+                        classify_file(
+                            str(checkpoint_path), format_display_name(str(checkpoint_path))
+                        )
+                    )
+        return self._log_start_offsets
 
 
-def each_partition(
-    run: Run,
-    paths: Sequence[GivenPath | str],
-    take: Callable[[Partition], None],
+def for_each_partition(
+    run: CommandRun,
+    paths: Sequence[InputPath | str],
+    process_partition: Callable[[Partition], None],
     *,
-    takes_pipe: bool = False,
-    reads_all: bool = False,
-    alone: str = "",
+    accepts_stdin: bool = False,
+    shows_progress: bool = False,
+    single_partition_option: str = "",
 ) -> None:
-    """Call `take` on each partition under the paths; complains about unreadable ones and
-    continues. Raises UsageError.
+    """Call `process_partition` on each partition under the paths; complains about unreadable ones
+    and continues. Raises UsageError.
 
-    reads_all: the logs are read completely, so that progress can be shown. alone: what takes a
-    single partition, such as an option; empty if there may be several.
+    shows_progress: the logs are read completely, so that progress can be shown.
+    single_partition_option: what takes a single partition, such as an option; empty if there may be
+    several.
     """
-    partitions = partitions_below(paths, run.complain, run.sink.note, takes_pipe=takes_pipe)
-    if alone and len(partitions) > 1:
-        raise UsageError(f"{alone} needs a single partition, but {len(partitions)} were given")
-    starts = LogStarts(run)
-    logs = [log for partition in partitions for log in partition.logs] if reads_all else []
-    with reading(run, logs):
+    partitions = find_partitions(
+        paths, run.report_unreadable, run.sink.note, accepts_stdin=accepts_stdin
+    )
+    if single_partition_option and len(partitions) > 1:
+        raise UsageError(
+            f"{single_partition_option} needs a single partition, but {len(partitions)} were given"
+        )
+    log_start_notes = LogStartNotes(run)
+    logs = [log for partition in partitions for log in partition.logs] if shows_progress else []
+    with log_progress(run, logs):
         for partition in partitions:
-            starts.of(partition)
-            with run.complaining():
-                take(partition)
+            log_start_notes.note_partition(partition)
+            with run.catch_unreadable():
+                process_partition(partition)
 
 
 @contextmanager
-def reading(run: Run, logs: Iterable[Input]) -> Iterator[None]:
+def log_progress(run: CommandRun, logs: Iterable[InputFile]) -> Iterator[None]:
     """Show how much of some logs this process has read, while the block runs."""
-    total = sum(map(size_of, logs))
-    if not total:
+    total_bytes = sum(map(file_size, logs))
+    if not total_bytes:
         yield
         return
     with (
-        run.host.progress(total, beside_rows=True) as progress,
-        PACE.telling(progress.advance),
+        run.host.progress(total_bytes, with_rows=True) as progress,
+        READ_THROTTLE.reporting(progress.on_progress),
     ):
         yield
 
 
-def blocks_of(logs: Sequence[Input]) -> Iterator[tuple[Input, Block]]:
+def read_log_blocks(logs: Sequence[InputFile]) -> Iterator[tuple[InputFile, Block]]:
     """The batches of a partition's logs, block by block, each with its log; raises InputError."""
     for file in logs:
-        with open_checked(file, read_ahead=True) as log:
+        with open_checked_log(file, read_ahead=True) as log:
             for block in log.blocks:
                 yield file, block

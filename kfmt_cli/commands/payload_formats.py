@@ -5,41 +5,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kfmt_cli.commands.registry_schemas import registry_beside, registry_of
-from kfmt_cli.errors import unknown_name
-from kfmt_cli.topics.payloads import FORMATS, NOTHING_SAID, Payload, Payloads, Schema
+from kfmt_cli.commands.registry_schemas import find_registry_near, read_registry
+from kfmt_cli.errors import unknown_name_error
+from kfmt_cli.topics.payloads import (
+    NO_DECLARATIONS,
+    PAYLOAD_FORMATS,
+    PayloadDeclaration,
+    PayloadDeclarations,
+    SchemaSource,
+)
 
-REGISTRY = "confluent"
-Declared = tuple[str | None, str | None]
+REGISTRY_FORMAT = "confluent"
+FormatAndSchema = tuple[str | None, str | None]
 """A format, and `FILE[:MESSAGE]` of its schema; None where none was declared."""
 
 
-def payloads_of(
-    key: Declared, value: Declared, schemas: Path | None, paths: Sequence[str]
-) -> Payloads:
+def payload_declarations(
+    key: FormatAndSchema, value: FormatAndSchema, schemas: Path | None, paths: Sequence[str]
+) -> PayloadDeclarations:
     """The formats of keys and values; raises UsageError, InputError.
 
     schemas: directory or topic of registry schemas; None for a topic _schemas next to the paths.
     """
     if key[0] is None and value[0] is None:
-        return NOTHING_SAID
-    found = Payloads(*(_payload(*declared, schemas, paths) for declared in (key, value)))
-    _ = found.readers  # raises at once if something is missing
-    return found
+        return NO_DECLARATIONS
+    declarations = PayloadDeclarations(
+        *(_payload_declaration(*declared, schemas, paths) for declared in (key, value))
+    )
+    _ = declarations.readers  # raises at once if something is missing
+    return declarations
 
 
-def _payload(
+def _payload_declaration(
     format_: str | None, schema: str | None, schemas: Path | None, paths: Sequence[str]
-) -> Payload | None:
+) -> PayloadDeclaration | None:
     if format_ is None:
         return None
-    if format_ not in FORMATS:
-        raise unknown_name("format", format_, FORMATS)
-    file, _, message = (schema or "").partition(":")
-    folder, registry = schemas, None
-    if format_ == REGISTRY:
-        registry = registry_beside(paths) if schemas is None else registry_of(str(schemas))
-        folder = schemas if registry is None else None
-    path = Path(file).absolute() if file else None
-    folder = None if folder is None else folder.absolute()
-    return Payload(format_, Schema(path, message, folder, registry))
+    if format_ not in PAYLOAD_FORMATS:
+        raise unknown_name_error("format", format_, PAYLOAD_FORMATS)
+    schema_file, _, message = (schema or "").partition(":")
+    schema_directory, registry = schemas, None
+    if format_ == REGISTRY_FORMAT:
+        registry = find_registry_near(paths) if schemas is None else read_registry(str(schemas))
+        schema_directory = schemas if registry is None else None
+    path = Path(schema_file).absolute() if schema_file else None
+    schema_directory = None if schema_directory is None else schema_directory.absolute()
+    return PayloadDeclaration(format_, SchemaSource(path, message, schema_directory, registry))

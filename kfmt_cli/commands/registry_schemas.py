@@ -8,54 +8,62 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from kfmt_cli.broker.state.schema_registry import RegistryReplay
-from kfmt_cli.commands.state.internal_topics import partitions_of, taken
+from kfmt_cli.broker.state.schema_registry import SchemaRegistryReplay
+from kfmt_cli.commands.state.internal_topics import find_internal_partitions, iter_replay_findings
 from kfmt_cli.core.urls import is_url
-from kfmt_cli.disk.given import located
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.opening import is_folder, is_there
-from kfmt_cli.disk.tree import modified_ms, size_of
+from kfmt_cli.disk.directory_listing import file_modified_ms, file_size
+from kfmt_cli.disk.file_access import is_directory, path_exists
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.path_resolution import resolve_display_path
 from kfmt_cli.errors import InputError
 from kfmt_cli.topics.payloads import SchemaRegistry
 
-TOPIC = "_schemas"
-PARTITION = f"{TOPIC}-0"
+SCHEMAS_TOPIC = "_schemas"
+SCHEMAS_PARTITION = f"{SCHEMAS_TOPIC}-0"
 
 
-def registry_beside(paths: Sequence[str]) -> SchemaRegistry | None:
+def find_registry_near(paths: Sequence[str]) -> SchemaRegistry | None:
     """The registry whose topic is in the same log directory as one of the paths; the first such."""
-    for given in paths:
-        path = given
+    for user_path in paths:
+        path = user_path
         with suppress(InputError):  # reading the path reports it
-            path = located(given)
-        here = Path(path) if is_url(path) else Path(os.path.realpath(path))
-        for folder in (here, here.parent, here.parent.parent):
-            if is_folder(str(folder / PARTITION)):
-                return registry_of(str(folder / PARTITION))
+            path = resolve_display_path(user_path)
+        resolved_path = Path(path) if is_url(path) else Path(os.path.realpath(path))
+        for ancestor in (resolved_path, resolved_path.parent, resolved_path.parent.parent):
+            if is_directory(str(ancestor / SCHEMAS_PARTITION)):
+                return read_registry(str(ancestor / SCHEMAS_PARTITION))
     return None
 
 
-def registry_of(path: str) -> SchemaRegistry | None:
+def read_registry(path: str) -> SchemaRegistry | None:
     """The registry whose topic is at a path, or None; raises InputError if it cannot be read.
 
     Damaged records are skipped: decoding a payload with a missing schema reports it.
     """
-    path = located(path)
-    inside = Path(path) / PARTITION
-    if is_folder(str(inside)):
-        return registry_of(str(inside))
-    here = Path(path)
-    if not is_there(path) or (is_folder(path) and Path(os.path.realpath(here)).name != PARTITION):
+    path = resolve_display_path(path)
+    partition_path = Path(path) / SCHEMAS_PARTITION
+    if is_directory(str(partition_path)):
+        return read_registry(str(partition_path))
+    directory = Path(path)
+    if not path_exists(path) or (
+        is_directory(path) and Path(os.path.realpath(directory)).name != SCHEMAS_PARTITION
+    ):
         return None
-    logs = [log for each in partitions_of((path,), TOPIC, lambda _: None) for log in each.logs]
-    return _registry_in(tuple(logs), tuple((size_of(log), modified_ms(log)) for log in logs))
+    logs = [
+        log
+        for each in find_internal_partitions((path,), SCHEMAS_TOPIC, lambda _: None)
+        for log in each.logs
+    ]
+    return _replay_registry(
+        tuple(logs), tuple((file_size(log), file_modified_ms(log)) for log in logs)
+    )
 
 
 @lru_cache(maxsize=8)
-def _registry_in(logs: tuple[Input, ...], _: tuple[tuple[int, int], ...]) -> SchemaRegistry:
+def _replay_registry(logs: tuple[InputFile, ...], _: tuple[tuple[int, int], ...]) -> SchemaRegistry:
     """The registry in some logs, which are read again once they have another size or time."""
-    replay = RegistryReplay()
+    replay = SchemaRegistryReplay()
     for log in logs:
-        for _finding in taken(replay, log):
+        for _finding in iter_replay_findings(replay, log):
             pass
-    return replay.every
+    return replay.all_schemas

@@ -10,13 +10,13 @@ from typing import BinaryIO, Protocol
 
 from kfmt_cli.errors import InputError
 
-WHOLLY_PACKED = "the file itself is compressed; decompress it first"
-Read = Callable[[int], bytes]
-AT_ONCE = 1 << 10  # compressed bytes, which may expand to much more
-_GZIP = 16 + zlib.MAX_WBITS  # a header and a checksum around the data
+COMPRESSED_FILE_MESSAGE = "the file itself is compressed; decompress it first"
+ReadFunction = Callable[[int], bytes]
+MAX_READ_BYTES = 1 << 10  # compressed bytes, which may expand to much more
+_GZIP_WBITS = 16 + zlib.MAX_WBITS  # a header and a checksum around the data
 
 
-class _Frame(Protocol):
+class _FrameDecompressor(Protocol):
     """Decompresses one of the frames (gzip: members) that a file has one after another."""
 
     @property
@@ -31,86 +31,86 @@ class _Frame(Protocol):
         """The bytes that more compressed bytes give."""
 
 
-_Begin = Callable[[], _Frame]
+_FrameFactory = Callable[[], _FrameDecompressor]
 
 
-def _gzip() -> tuple[_Begin, type[Exception]]:
-    return partial(zlib.decompressobj, _GZIP), zlib.error
+def _gzip() -> tuple[_FrameFactory, type[Exception]]:
+    return partial(zlib.decompressobj, _GZIP_WBITS), zlib.error
 
 
-def _zstd() -> tuple[_Begin, type[Exception]]:
+def _zstd() -> tuple[_FrameFactory, type[Exception]]:
     import zstandard
 
     return lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError
 
 
-def _lz4() -> tuple[_Begin, type[Exception]]:
+def _lz4() -> tuple[_FrameFactory, type[Exception]]:
     import lz4.frame
 
     return lz4.frame.LZ4FrameDecompressor, RuntimeError
 
 
-_OPENERS = {".gz": _gzip, ".zst": _zstd, ".lz4": _lz4}
-PACKED_SUFFIXES = tuple(_OPENERS)
+_FRAME_TYPES = {".gz": _gzip, ".zst": _zstd, ".lz4": _lz4}
+COMPRESSED_SUFFIXES = tuple(_FRAME_TYPES)
 
 
-def packed_suffix(path: str) -> str:
+def compressed_suffix(path: str) -> str:
     """The suffix of a file compressed as a whole; empty for any other file."""
     suffix = path[path.rfind(".") :]
-    return suffix if suffix in _OPENERS else ""
+    return suffix if suffix in _FRAME_TYPES else ""
 
 
-def reader(file: BinaryIO, suffix: str, name: str) -> Read:
+def decompressing_reader(file: BinaryIO, suffix: str, name: str) -> ReadFunction:
     """A function that reads decompressed bytes, up to the end of a cut file, or to the byte that is
     damaged; then it raises InputError."""
-    begin, error_type = _OPENERS[suffix]()
+    new_frame, error_type = _FRAME_TYPES[suffix]()
     padding = b"\0" if suffix == ".gz" else b""  # gzip allows zeros after a member
-    frame, rest = begin(), b""
-    start = end = 0  # of the frame, and of what was read
-    damage: Exception | None = None
+    frame, unread = new_frame(), b""
+    frame_start = read_end = 0  # of the frame, and of what was read
+    damage_error: Exception | None = None
 
-    def before_damage(length: int) -> bytes:
+    def read_until_damage(length: int) -> bytes:
         """What the last bytes that were read give, one at a time, up to the damage."""
-        file.seek(start)
-        again, left = begin(), end - length - start
-        while left and (packed := file.read(min(left, AT_ONCE))):
-            again.decompress(packed)
-            left -= len(packed)
-        found = bytearray()
+        file.seek(frame_start)
+        frame, remaining = new_frame(), read_end - length - frame_start
+        while remaining and (compressed := file.read(min(remaining, MAX_READ_BYTES))):
+            frame.decompress(compressed)
+            remaining -= len(compressed)
+        output = bytearray()
         with suppress(error_type):
             for byte in file.read(length):
-                found += again.decompress(bytes((byte,)))
-        return bytes(found)
+                output += frame.decompress(bytes((byte,)))
+        return bytes(output)
 
-    def more(size: int) -> bytes:
-        nonlocal frame, rest, start, end, damage
-        while packed := rest or file.read(min(size, AT_ONCE)):
-            if not rest:
-                end += len(packed)
-            rest = b""
+    def read_chunk(size: int) -> bytes:
+        nonlocal frame, unread, frame_start, read_end, damage_error
+        while compressed := unread or file.read(min(size, MAX_READ_BYTES)):
+            if not unread:
+                read_end += len(compressed)
+            unread = b""
             if frame.eof:
-                packed = packed.lstrip(padding)
-                if not packed:
+                compressed = compressed.lstrip(padding)
+                if not compressed:
                     continue
-                frame, start = begin(), end - len(packed)
+                frame, frame_start = new_frame(), read_end - len(compressed)
             try:
-                piece = frame.decompress(packed)
+                chunk = frame.decompress(compressed)
             except error_type as error:
-                damage = error
-                return before_damage(len(packed))
-            rest = frame.unused_data or b""
-            if piece:
-                return piece
+                damage_error = error
+                return read_until_damage(len(compressed))
+            unread = frame.unused_data or b""
+            if chunk:
+                return chunk
         if not frame.eof:
             raise EOFError("the file ends inside a frame")
         return b""
 
     def read(size: int) -> bytes:
         try:
-            piece = b"" if damage else more(size)
-            if damage and not piece:
-                raise damage
-            return piece
+            chunk = b"" if damage_error else read_chunk(size)
+            if damage_error and not chunk:
+                raise damage_error
+            return chunk
         except (OSError, EOFError, error_type) as error:
             raise InputError(f"{name}: cannot be decompressed: {error}") from error
 

@@ -1,7 +1,7 @@
 """Credentials in URLs, such as `s3://KEY:SECRET@bucket/a`, kept where nothing is printed.
 
 A URL is split where it is given. All that follows gets the URL without them, and only
-`core/file_systems.py` puts them back. `SentCredentials` takes them to other processes.
+`core/file_systems.py` puts them back. `PickledCredentials` takes them to other processes.
 """
 
 from __future__ import annotations
@@ -15,16 +15,23 @@ from urllib.parse import unquote
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.errors import UsageError
 
-SAME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "az": "abfs", "viewfs": "hdfs"}
-_NO_PORTS = ("s3", "gs")
-_TOKENS = ("http", "https")  # where a user without a password may be a token
-_LONG = 6  # characters of a secret that is looked for in messages
-_SECRET = re.compile(
+STORE_BY_SCHEME = {
+    "s3a": "s3",
+    "s3n": "s3",
+    "gcs": "gs",
+    "abfss": "abfs",
+    "az": "abfs",
+    "viewfs": "hdfs",
+}
+_STORES_WITHOUT_PORTS = ("s3", "gs")
+_TOKEN_SCHEMES = ("http", "https")  # where a user without a password may be a token
+_MIN_SECRET_LENGTH = 6  # characters of a secret that is looked for in messages
+_SECRET_NAME = re.compile(
     r"(.*_)?(secret|password|passwd|pwd|token|sig|signature|credentials?|key|sas|auth"
     r"|authorization|delegation)|.*(accesskey|accesskeyid|secretkey|accountkey|sessiontoken"
     r"|apikey|clientsecret)"
 )
-_IN_TEXT = re.compile(r"[A-Za-z][\w+.-]*:/{1,2}[^\s'\"<>()]+")
+_URL_IN_TEXT = re.compile(r"[A-Za-z][\w+.-]*:/{1,2}[^\s'\"<>()]+")
 
 
 class Credentials(NamedTuple):
@@ -37,120 +44,132 @@ class Credentials(NamedTuple):
 
     def secrets(self) -> set[str]:
         """The parts that nobody may see, as they are and decoded."""
-        given = [self.user.partition(":")[2] or self.user]
-        given += [part.partition("=")[2] for part in self.query.split("&") if _is_secret(part)]
-        return {form for part in given for form in (part, unquote(part)) if len(form) >= _LONG}
+        secrets = [self.user.partition(":")[2] or self.user]
+        secrets += [part.partition("=")[2] for part in self.query.split("&") if _is_secret(part)]
+        return {
+            form
+            for part in secrets
+            for form in (part, unquote(part))
+            if len(form) >= _MIN_SECRET_LENGTH
+        }
 
 
-class Parts(NamedTuple):
+class UrlParts(NamedTuple):
     """A URL in parts."""
 
-    clean: str
-    place: tuple[str, str]
+    stripped_url: str
+    location: tuple[str, str]
     """Its kind of store, and the bucket or host."""
     credentials: Credentials | None
-    is_torn: bool = False
+    has_unescaped_password: bool = False
     """Whether the password has a character that ends the host."""
 
 
-class KeptCredentials:
+class CredentialRegistry:
     """The credentials that this process was given, by store and bucket or host."""
 
     def __init__(self) -> None:
-        self.by_place: dict[tuple[str, str], Credentials] = {}
+        self.by_location: dict[tuple[str, str], Credentials] = {}
 
 
-KEPT = KeptCredentials()
+CREDENTIALS = CredentialRegistry()
 
 
-def without_credentials(url: str) -> str:
+def strip_credentials(url: str) -> str:
     """A path or URL without credentials, which are kept for this bucket or host; raises UsageError
     if others are."""
     if is_local(url):
         return url
-    parts = _parts(url)
-    if parts.is_torn:
-        words = "the credentials contain /, ? or #; write them as %2F, %3F and %23"
-        raise UsageError(f"{parts.clean}: {words}")
-    given = parts.credentials
-    if given is not None and KEPT.by_place.setdefault(parts.place, given) != given:
-        words = "is given with different credentials; use one run for each of them"
-        raise UsageError(f"{parts.place[0]}://{parts.place[1]}: {words}")
-    return parts.clean
+    parts = _split_url(url)
+    if parts.has_unescaped_password:
+        message = "the credentials contain /, ? or #; write them as %2F, %3F and %23"
+        raise UsageError(f"{parts.stripped_url}: {message}")
+    credentials = parts.credentials
+    if (
+        credentials is not None
+        and CREDENTIALS.by_location.setdefault(parts.location, credentials) != credentials
+    ):
+        message = "is given with different credentials; use one run for each of them"
+        raise UsageError(f"{parts.location[0]}://{parts.location[1]}: {message}")
+    return parts.stripped_url
 
 
 def credentials_of(url: str) -> Credentials | None:
     """The credentials kept for a URL's bucket or host."""
-    return KEPT.by_place.get(_parts(url).place)
+    return CREDENTIALS.by_location.get(_split_url(url).location)
 
 
-def hidden(text: str) -> str:
+def redact_credentials(text: str) -> str:
     """A message, maybe of a library, without credentials."""
-    text = _IN_TEXT.sub(_hidden_url, text)
-    for secret in chain.from_iterable(kept.secrets() for kept in KEPT.by_place.values()):
+    text = _URL_IN_TEXT.sub(_redact_url, text)
+    for secret in chain.from_iterable(
+        credentials.secrets() for credentials in CREDENTIALS.by_location.values()
+    ):
         text = text.replace(secret, "***")
     return text
 
 
-def _hidden_url(found: re.Match[str]) -> str:
-    url = found[0]
-    return url if url.startswith("file:") else _parts(url).clean
+def _redact_url(match: re.Match[str]) -> str:
+    url = match[0]
+    return url if url.startswith("file:") else _split_url(url).stripped_url
 
 
-class SentCredentials:
+class PickledCredentials:
     """Pickles as the credentials kept by this process; another keeps them when it unpickles."""
 
     def __reduce__(
         self,
-    ) -> tuple[Callable[..., SentCredentials], tuple[Mapping[tuple[str, str], Credentials]]]:
-        return _arrived, (dict(KEPT.by_place),)
+    ) -> tuple[Callable[..., PickledCredentials], tuple[Mapping[tuple[str, str], Credentials]]]:
+        return _restore_credentials, (dict(CREDENTIALS.by_location),)
 
 
-def _arrived(kept: Mapping[tuple[str, str], Credentials]) -> SentCredentials:
-    KEPT.by_place.update(kept)
-    return SentCredentials()
+def _restore_credentials(by_location: Mapping[tuple[str, str], Credentials]) -> PickledCredentials:
+    CREDENTIALS.by_location.update(by_location)
+    return PickledCredentials()
 
 
-def _parts(url: str) -> Parts:
-    scheme, colon, below = url.partition(":")
-    slashes = below[: len(below) - len(below.lstrip("/"))][:2]
-    below = below[len(slashes) :]
-    kind = SAME.get(scheme.lower(), scheme.lower())
-    authority = re.split("[/?#]", below, maxsplit=1)[0]
-    user, at, host = authority.rpartition("@")
-    rest = below[len(authority) :]
-    if not at and "@" in rest and _has_password(kind, authority):
-        host = below.rpartition("@")[2]
-        return Parts(f"{scheme}{colon}{slashes}{host}", (kind, host), None, is_torn=True)
-    shown, secret = _shown_user(kind, user)
-    rest, query = _without_query(rest)
-    place = f"{shown}@{host}" if shown else host
-    found = Credentials(secret, query) if secret or query else None
-    return Parts(f"{scheme}{colon}{slashes}{place}{rest}", (kind, place), found)
+def _split_url(url: str) -> UrlParts:
+    scheme, colon, remainder = url.partition(":")
+    slashes = remainder[: len(remainder) - len(remainder.lstrip("/"))][:2]
+    remainder = remainder[len(slashes) :]
+    kind = STORE_BY_SCHEME.get(scheme.lower(), scheme.lower())
+    authority = re.split("[/?#]", remainder, maxsplit=1)[0]
+    user, separator, host = authority.rpartition("@")
+    path = remainder[len(authority) :]
+    if not separator and "@" in path and _has_password(kind, authority):
+        host = remainder.rpartition("@")[2]
+        return UrlParts(
+            f"{scheme}{colon}{slashes}{host}", (kind, host), None, has_unescaped_password=True
+        )
+    public_user, secret_user = _split_user(kind, user)
+    path, query = _split_secret_query(path)
+    location = f"{public_user}@{host}" if public_user else host
+    credentials = Credentials(secret_user, query) if secret_user or query else None
+    return UrlParts(f"{scheme}{colon}{slashes}{location}{path}", (kind, location), credentials)
 
 
-def _shown_user(kind: str, user: str) -> tuple[str, str]:
+def _split_user(kind: str, user: str) -> tuple[str, str]:
     """What is shown of `USER:PASSWORD`, and what is kept."""
     name, colon, _ = user.partition(":")
     if kind == "abfs":  # the name is a container
         return name, user if colon else ""
-    return ("", user) if colon or kind in _TOKENS else (user, "")
+    return ("", user) if colon or kind in _TOKEN_SCHEMES else (user, "")
 
 
 def _has_password(kind: str, authority: str) -> bool:
-    _, colon, end = authority.rpartition(":")
-    is_port = kind not in _NO_PORTS and (end.isdigit() or authority.startswith("["))
+    _, colon, port = authority.rpartition(":")
+    is_port = kind not in _STORES_WITHOUT_PORTS and (port.isdigit() or authority.startswith("["))
     return bool(colon) and not is_port
 
 
-def _without_query(rest: str) -> tuple[str, str]:
+def _split_secret_query(url_path: str) -> tuple[str, str]:
     """The end of a URL without parameters, and these if one is a secret: an object's name may
     contain a question mark."""
-    path, _, query = rest.rpartition("?")
+    path, _, query = url_path.rpartition("?")
     is_query = any(map(_is_secret, query.split("&")))
-    return (path, query) if is_query else (rest, "")
+    return (path, query) if is_query else (url_path, "")
 
 
 def _is_secret(parameter: str) -> bool:
     name, equals, _ = parameter.partition("=")
-    return bool(equals and _SECRET.fullmatch(name.lower().replace("-", "_")))
+    return bool(equals and _SECRET_NAME.fullmatch(name.lower().replace("-", "_")))

@@ -6,12 +6,12 @@ import errno
 import mmap
 import os
 
-from kfmt_cli.core.source import READ_ONLY, FileSource
-from kfmt_cli.core.throttle import PACE
+from kfmt_cli.core.source import READ_ONLY_FLAGS, FileSource
+from kfmt_cli.core.throttle import READ_THROTTLE
 from kfmt_cli.errors import InputError
 
 ALIGNMENT = 4096
-_DIRECT = getattr(os, "O_DIRECT", 0)
+_DIRECT_FLAG = getattr(os, "O_DIRECT", 0)
 
 
 class DirectSource(FileSource):
@@ -23,21 +23,21 @@ class DirectSource(FileSource):
 
     def __init__(self, path: str, name: str) -> None:
         try:
-            super().__init__(_opened(path), name)
+            super().__init__(_open_direct(path), name)
         except OSError as error:
             raise InputError(f"{name}: {error.strerror}", file=path) from error
         self.bytes_read = 0
-        self._start = 0
-        self._held = b""
+        self._buffer_start = 0
+        self._buffer = b""
 
-    def block(self, position: int, length: int, least: int) -> bytes:
-        at = position - self._start
-        if at < 0 or at + least > len(self._held):
-            data = self._read(position, max(length, least))
-            if len(data) < len(self._held):  # a small read elsewhere
+    def read_block(self, position: int, length: int, min_length: int) -> bytes:
+        index = position - self._buffer_start
+        if index < 0 or index + min_length > len(self._buffer):
+            data = self._read(position, max(length, min_length))
+            if len(data) < len(self._buffer):  # a small read elsewhere
                 return data
-            self._start, self._held, at = position, data, 0
-        return self._held[at : at + length]
+            self._buffer_start, self._buffer, index = position, data, 0
+        return self._buffer[index : index + length]
 
     def prefetch(self, position: int, length: int) -> None:
         """Read nothing ahead."""
@@ -46,28 +46,28 @@ class DirectSource(FileSource):
         start = position - position % ALIGNMENT
         size = -(-(position + length - start) // ALIGNMENT) * ALIGNMENT
         try:
-            with mmap.mmap(-1, size) as room, memoryview(room) as pages:
-                n = done = os.preadv(self._fd, [pages], start)
-                while n > 0 and done < size and not n % ALIGNMENT:
-                    n = os.preadv(self._fd, [pages[done:]], start + done)
-                    done += n
-                data = bytes(pages[position - start : min(done, position - start + length)])
+            with mmap.mmap(-1, size) as buffer, memoryview(buffer) as pages:
+                n = n_read = os.preadv(self._fd, [pages], start)
+                while n > 0 and n_read < size and not n % ALIGNMENT:
+                    n = os.preadv(self._fd, [pages[n_read:]], start + n_read)
+                    n_read += n
+                data = bytes(pages[position - start : min(n_read, position - start + length)])
         except OSError as error:
             raise InputError(
                 f"{self.name} byte {position}: cannot be read: {error.strerror}"
             ) from error
-        self.bytes_read += done
-        PACE.spent(done)
+        self.bytes_read += n_read
+        READ_THROTTLE.report_read(n_read)
         return data
 
 
-def _opened(path: str) -> int:
+def _open_direct(path: str) -> int:
     try:
-        return os.open(path, READ_ONLY | _DIRECT)
+        return os.open(path, READ_ONLY_FLAGS | _DIRECT_FLAG)
     except OSError as error:
-        if error.errno != errno.EINVAL or not _DIRECT:
+        if error.errno != errno.EINVAL or not _DIRECT_FLAG:
             raise
-    fd = os.open(path, READ_ONLY)
+    fd = os.open(path, READ_ONLY_FLAGS)
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
     return fd

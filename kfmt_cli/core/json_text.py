@@ -1,4 +1,4 @@
-"""Single values as JSON; `render/templates.py` writes whole tables."""
+"""Single values as JSON; `render/row_templates.py` writes whole tables."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ def json_text(value: object) -> str:
     """A value as JSON that is safe to print: only control characters are escaped. Numbers
     that JSON lacks become text: "NaN", "Infinity", "-Infinity"."""
     try:
-        plain = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
-        plain = json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":"))
-    if plain.isprintable():
-        return plain
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
+        text = json.dumps(_replace_non_finite(value), ensure_ascii=False, separators=(",", ":"))
+    if text.isprintable():
+        return text
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _finite(value: Any) -> Any:
+def _replace_non_finite(value: Any) -> Any:
     """A value in which numbers that JSON lacks are text."""
     if isinstance(value, dict):
-        return {key: _finite(member) for key, member in value.items()}
+        return {key: _replace_non_finite(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(element) for element in value]
+        return [_replace_non_finite(element) for element in value]
     if isinstance(value, float) and value - value != 0:
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"  # noqa: PLR0124
     return value

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 
-def load(target: str) -> Any:
+def load_target(target: str) -> Any:
     """Import the object that `module:name` names."""
     module, _, name = target.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -14,58 +14,58 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-CONNECTIONS = 8  # to stores, at once
-SMALL = 1 << 20  # larger files are worth a reader of their own
-PACK = 2 << 20  # bytes of small files handled together
+MAX_CONNECTIONS = 8  # to stores, at once
+SMALL_BYTES = 1 << 20  # larger files are worth a reader of their own
+GROUP_BYTES = 2 << 20  # bytes of small files handled together
 
 
-def together(items: Iterable[T], size: Callable[[T], int | None]) -> Iterator[list[T]]:
+def group_small_items(items: Iterable[T], get_size: Callable[[T], int | None]) -> Iterator[list[T]]:
     """Group items in order: consecutive small ones together, others alone.
 
-    size: the bytes of an item; None for one that must be alone.
+    get_size: the bytes of an item; None for one that must be alone.
     """
 
     def cost(item: T) -> int:
-        n_bytes = size(item)
-        return n_bytes if n_bytes is not None and n_bytes <= SMALL else PACK + 1
+        n_bytes = get_size(item)
+        return n_bytes if n_bytes is not None and n_bytes <= SMALL_BYTES else GROUP_BYTES + 1
 
-    return in_shares(items, PACK, cost)
+    return group_by_cost(items, GROUP_BYTES, cost)
 
 
-def in_shares(items: Iterable[T], target: int, cost: Callable[[T], int]) -> Iterator[list[T]]:
-    """Group items, in order, into shares that cost at most `target`; one that costs more is a share
+def group_by_cost(items: Iterable[T], limit: int, cost: Callable[[T], int]) -> Iterator[list[T]]:
+    """Group items, in order, into shares that cost at most `limit`; one that costs more is a share
     of its own."""
-    share: list[T] = []
-    room = target
+    group: list[T] = []
+    remaining = limit
     for item in items:
-        price = cost(item)
-        if share and price > room:
-            yield share
-            share, room = [], target
-        share.append(item)
-        room -= price
-        if room < 0:  # without waiting for the next one
-            yield share
-            share, room = [], target
-    if share:
-        yield share
+        item_cost = cost(item)
+        if group and item_cost > remaining:
+            yield group
+            group, remaining = [], limit
+        group.append(item)
+        remaining -= item_cost
+        if remaining < 0:  # without waiting for the next one
+            yield group
+            group, remaining = [], limit
+    if group:
+        yield group
 
 
-def aside(make: Callable[[], R]) -> Future[R]:
+def run_detached(compute: Callable[[], R]) -> Future[R]:
     """The answer of a thread that the end of the process does not wait for, as it may never end."""
     from concurrent.futures import Future
     from threading import Thread
 
-    made: Future[R] = Future()
+    future: Future[R] = Future()
 
     def run() -> None:
         try:
-            made.set_result(make())
+            future.set_result(compute())
         except BaseException as error:  # the caller's to handle
-            made.set_exception(error)
+            future.set_exception(error)
 
     Thread(target=run, daemon=True).start()
-    return made
+    return future
 
 
 def available_cores() -> int:
@@ -80,13 +80,13 @@ def map_ordered(
     function: Callable[[T], R],
     items: Iterable[T],
     workers: int,
-    alone: Callable[[T], bool] = lambda _: False,
+    runs_in_caller: Callable[[T], bool] = lambda _: False,
 ) -> Iterator[R]:
     """Map a function over items on `workers` threads, in order, at most a few items ahead.
 
-    The caller's thread makes the items. It also processes those that `alone` picks, after all
-    earlier ones, or all of them if there are no workers. An exception from making items is raised
-    after the results of the items made before it.
+    The caller's thread makes the items. It also processes those that `runs_in_caller` picks, after
+    all earlier ones, or all of them if there are no workers. An exception from making items is
+    raised after the results of the items made before it.
     """
     if workers < 1:
         yield from map(function, items)
@@ -97,8 +97,8 @@ def map_ordered(
     pending: deque[Future[R]] = deque()
     failures: list[Exception] = []
     try:
-        for item in _until_failure(items, failures):
-            if alone(item):
+        for item in _iter_until_failure(items, failures):
+            if runs_in_caller(item):
                 while pending:
                     yield pending.popleft().result()
                 yield function(item)
@@ -114,7 +114,7 @@ def map_ordered(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _until_failure(items: Iterable[T], failures: list[Exception]) -> Iterator[T]:
+def _iter_until_failure(items: Iterable[T], failures: list[Exception]) -> Iterator[T]:
     """The items until making one fails; appends the exception to `failures`."""
     try:
         yield from items

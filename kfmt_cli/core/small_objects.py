@@ -16,37 +16,41 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.core.file_systems import ATTEMPTS, PATIENCE, file_system_at
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.lazy import load
-from kfmt_cli.core.listed_stores import store_kind, store_of
+from kfmt_cli.core.file_systems import MAX_ATTEMPTS, STORE_TIMEOUT_SECONDS, file_system_at
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.lazy import load_target
+from kfmt_cli.core.store_registry import find_store, store_kind
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, S3Store
     from pyarrow import fs
 
-SMALL = 4 << 20  # bytes
-MOST_FAILURES = 3  # in a row, after which pyarrow reads the bucket
-NO_NAMES = {"", ".", ".."}
-_OF_CONTAINERS = (
+SMALL_OBJECT_BYTES = 4 << 20  # bytes
+MAX_FAILURES = 3  # in a row, after which pyarrow reads the bucket
+UNSUPPORTED_NAME_PARTS = {"", ".", ".."}
+_CONTAINER_VARIABLES = (
     *("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
 
 
-def is_fetched(url: str, size: int) -> bool:
+def is_fetched_whole(url: str, size: int) -> bool:
     """Whether an object of this size is fetched whole."""
-    store = store_of(_scheme(url))
-    return store is not None and store.fetch != "" and size <= SMALL
+    store = find_store(_scheme(url))
+    return store is not None and store.fetch_target != "" and size <= SMALL_OBJECT_BYTES
 
 
-def fetched(url: str, most: int | None = None) -> bytes | None:
-    """An object's bytes; None if it has more than `most`, cannot be fetched, or is in another kind
-    of store."""
-    store = store_of(_scheme(url))
+def fetch_object(url: str, max_bytes: int | None = None) -> bytes | None:
+    """An object's bytes; None if it has more than `max_bytes`, cannot be fetched, or is in another
+    kind of store."""
+    store = find_store(_scheme(url))
     try:
-        found: bytes | None = load(store.fetch)(url, most) if store and store.fetch else None
-        return found
+        data: bytes | None = (
+            load_target(store.fetch_target)(url, max_bytes)
+            if store and store.fetch_target
+            else None
+        )
+        return data
     except Exception:  # of any kind: pyarrow tries next, and reports it
         return None
 
@@ -55,61 +59,67 @@ def _scheme(url: str) -> str:
     return url.partition("://")[0]
 
 
-def by_pyarrow(url: str, most: int | None) -> bytes | None:
+def fetch_with_pyarrow(url: str, max_bytes: int | None) -> bytes | None:
     """Read a Google Cloud Storage object as a stream, in one request."""
-    system, below = file_system_at(url)
-    with system.open_input_stream(below, compression=None) as stream:
-        data = bytes(stream.read() if most is None else stream.read(most + 1))
-    return data if most is None or len(data) <= most else None
+    system, store_path = file_system_at(url)
+    with system.open_input_stream(store_path, compression=None) as stream:
+        data = bytes(stream.read() if max_bytes is None else stream.read(max_bytes + 1))
+    return data if max_bytes is None or len(data) <= max_bytes else None
 
 
-def by_obstore(url: str, most: int | None) -> bytes | None:
+def fetch_with_obstore(url: str, max_bytes: int | None) -> bytes | None:
     import obstore
 
     bucket, _, name = file_system_at(url)[1].partition("/")
-    top = url.removesuffix(name)
-    if top == url or NO_NAMES & set(name.split("/")):  # obstore would take x//y for x/y
+    root_url = url.removesuffix(name)
+    if root_url == url or UNSUPPORTED_NAME_PARTS & set(
+        name.split("/")
+    ):  # obstore would take x//y for x/y
         return None
-    used = _bucket(top, bucket)
-    if used.store is None or used.failures >= MOST_FAILURES:
+    client = _object_store_client(root_url, bucket)
+    if client.store is None or client.n_failures >= MAX_FAILURES:
         return None
     try:
-        found = obstore.get(used.store, name)
-        data = None if most is not None and found.meta["size"] > most else bytes(found.bytes())
+        response = obstore.get(client.store, name)
+        data = (
+            None
+            if max_bytes is not None and response.meta["size"] > max_bytes
+            else bytes(response.bytes())
+        )
     except FileNotFoundError:
         return None
     except Exception:
-        used.failures += 1
+        client.n_failures += 1
         raise
-    used.failures = 0
+    client.n_failures = 0
     return data
 
 
-class NoConditionsError(Exception):
+class ConditionalWriteError(Exception):
     """A store, or the way to it, has no conditional writes."""
 
 
-def put_if(url: str, data: bytes, tag: str | None) -> str | None:
+def put_conditionally(url: str, data: bytes, etag: str | None) -> str | None:
     """Write an object only if it is still the one with this tag, or only if there is none; its new
     tag, None if another one is there. Raises NoConditionsError."""
-    store, name = _place(url)
+    store, name = _store_and_name(url)
     if store is None:
-        raise NoConditionsError
+        raise ConditionalWriteError
     import obstore
     from obstore.exceptions import AlreadyExistsError, PreconditionError
 
     try:
-        done = obstore.put(store, name, data, mode="create" if tag is None else {"e_tag": tag})
+        result = obstore.put(store, name, data, mode="create" if etag is None else {"e_tag": etag})
     except (AlreadyExistsError, PreconditionError):
         return None
     except Exception as error:  # NotImplemented, or a server without them
-        raise NoConditionsError from error
-    return done["e_tag"] or ""
+        raise ConditionalWriteError from error
+    return result["e_tag"] or ""
 
 
-def tag_of(url: str) -> str | None:
+def read_object_etag(url: str) -> str | None:
     """The tag of an object; None if there is none or it cannot be asked for."""
-    store, name = _place(url)
+    store, name = _store_and_name(url)
     if store is None:
         return None
     import obstore
@@ -120,24 +130,24 @@ def tag_of(url: str) -> str | None:
         return None
 
 
-def names_below(url: str) -> Iterator[list[str]]:
+def iter_object_names(url: str) -> Iterator[list[str]]:
     """The names of the objects below a URL, many at a time; none if obstore cannot be used for the
     store. Raises errors of any kind."""
-    store, name = _place(url)
+    store, name = _store_and_name(url)
     if store is not None:
         import obstore
 
         for page in obstore.list(store, name.rstrip("/") or None):
-            yield [found["path"] for found in page]
+            yield [entry["path"] for entry in page]
 
 
-def _place(url: str) -> tuple[S3Store | AzureStore | None, str]:
+def _store_and_name(url: str) -> tuple[S3Store | AzureStore | None, str]:
     """The bucket of an object, None if obstore cannot be used for it, and the object's name."""
     bucket, _, name = file_system_at(url)[1].partition("/")
     try:
         import obstore.exceptions  # noqa: F401 (needed by all that follows)
 
-        return _bucket(url.removesuffix(name), bucket).store, name
+        return _object_store_client(url.removesuffix(name), bucket).store, name
     except ImportError:
         return None, name
 
@@ -145,45 +155,45 @@ def _place(url: str) -> tuple[S3Store | AzureStore | None, str]:
 def store_settings(url: str) -> dict[str, Any] | None:
     """The settings that pyarrow found for a store, in the words of Rust's object_store; None if
     those cannot say the same."""
-    store = store_of(_scheme(url))
-    if store is None or not store.settings:
+    store = find_store(_scheme(url))
+    if store is None or not store.settings_target:
         return None
     system, _ = file_system_at(url)
     _, (settings,) = system.__reduce__()
-    found: dict[str, Any] | None = load(store.settings)(system, Fields(settings))
-    return found
+    result: dict[str, Any] | None = load_target(store.settings_target)(system, FieldDict(settings))
+    return result
 
 
 @dataclass(slots=True)
-class _Bucket:
+class _ObjectStoreClient:
     """A bucket."""
 
     store: S3Store | AzureStore | None = None
     """None if obstore cannot use the same credentials."""
-    failures: int = 0
+    n_failures: int = 0
     """In a row."""
 
 
 @lru_cache(maxsize=64)
-def _bucket(top: str, bucket: str) -> _Bucket:
+def _object_store_client(root_url: str, bucket: str) -> _ObjectStoreClient:
     """A bucket with pyarrow's settings, by the URL of its top."""
-    config = store_settings(top)
+    config = store_settings(root_url)
     if config is None:
-        return _Bucket()
+        return _ObjectStoreClient()
     from obstore.store import AzureStore, S3Store
 
-    patience = timedelta(seconds=PATIENCE)
-    made = S3Store if store_kind(_scheme(top)) == "s3" else AzureStore
-    store = made(
+    timeout = timedelta(seconds=STORE_TIMEOUT_SECONDS)
+    store_class = S3Store if store_kind(_scheme(root_url)) == "s3" else AzureStore
+    store = store_class(
         bucket,
-        client_options={"allow_http": True, "timeout": patience, "connect_timeout": patience},
-        retry_config={"max_retries": ATTEMPTS - 1, "retry_timeout": patience},
+        client_options={"allow_http": True, "timeout": timeout, "connect_timeout": timeout},
+        retry_config={"max_retries": MAX_ATTEMPTS - 1, "retry_timeout": timeout},
         **config,
     )
-    return _Bucket(store)
+    return _ObjectStoreClient(store)
 
 
-def s3_settings(system: fs.S3FileSystem, settings: Fields) -> dict[str, Any] | None:
+def s3_settings(system: fs.S3FileSystem, settings: FieldDict) -> dict[str, Any] | None:
     config: dict[str, Any] = {"region": system.region}
     endpoint = settings.endpoint_override
     if endpoint:
@@ -203,15 +213,19 @@ def s3_settings(system: fs.S3FileSystem, settings: Fields) -> dict[str, Any] | N
         except ImportError:
             return None
         return {**config, "credential_provider": Boto3CredentialProvider()}
-    is_alone = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
-    return None if is_alone and not any(map(os.environ.get, _OF_CONTAINERS)) else config
+    lacks_metadata_service = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
+    return (
+        None
+        if lacks_metadata_service and not any(map(os.environ.get, _CONTAINER_VARIABLES))
+        else config
+    )
 
 
-def azure_settings(system: fs.AzureFileSystem, settings: Fields) -> dict[str, Any] | None:
+def azure_settings(system: fs.AzureFileSystem, settings: FieldDict) -> dict[str, Any] | None:
     del system
     account, authority = settings.account_name, settings.blob_storage_authority
-    place = f"{account}{authority}" if authority.startswith(".") else f"{authority}/{account}"
-    config = {"account_name": account, "endpoint": f"{settings.blob_storage_scheme}://{place}"}
+    host_path = f"{account}{authority}" if authority.startswith(".") else f"{authority}/{account}"
+    config = {"account_name": account, "endpoint": f"{settings.blob_storage_scheme}://{host_path}"}
     if settings.account_key:
         return {**config, "account_key": settings.account_key}
     return {**config, "sas_key": settings.sas_token} if settings.sas_token else None

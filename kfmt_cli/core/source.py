@@ -14,21 +14,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from kfmt_cli.core.throttle import PACE
-from kfmt_cli.errors import InputError, LostBytesError
+from kfmt_cli.core.throttle import READ_THROTTLE
+from kfmt_cli.errors import InputError, UnreadableBytesError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-PIPE = "-"  # standard input, as a path
-STREAM_WINDOW = 128 << 20
-READ_AT_ONCE = 1 << 20
-WORTH_READING_AHEAD = 32 << 20
+STDIN_PATH = "-"  # standard input, as a path
+STREAM_WINDOW_BYTES = 128 << 20
+READ_BYTES = 1 << 20
+MIN_PREFETCH_BYTES = 32 << 20
 # Errors of a place on a disk: a bad sector, or a checksum of the file system.
-_OF_DISKS = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
-MOST_EXTENTS = 64  # checked to find the end of a file's data
+_DISK_ERRORS = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
+MAX_EXTENTS = 64  # checked to find the end of a file's data
 # Opening a pipe without a writer would block.
-READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+READ_ONLY_FLAGS = (
+    os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+)
 
 
 class Source(ABC):
@@ -36,24 +38,24 @@ class Source(ABC):
 
     name: str
     """As the user gave it."""
-    largest = 1 << 31
+    max_block_bytes = 1 << 31
     """The longest block that can be requested."""
-    unit = 4096
+    loss_unit_bytes = 4096
     """Bytes that are lost together if one of them is: from multiples of it to the next."""
     size: int | None
     """Its bytes when it was opened, None for a stream."""
 
     @abstractmethod
-    def block(self, position: int, length: int, least: int) -> bytes:
+    def read_block(self, position: int, length: int, min_length: int) -> bytes:
         """Up to `length` bytes starting at byte `position`.
 
-        At least `least` bytes; fewer only at the end of the file.
+        At least `min_length` bytes; fewer only at the end of the file.
 
         Raises InputError if the system cannot read them, LostBytesError if it may be able to read
         others.
         """
 
-    def end_of_data(self) -> int:
+    def data_end(self) -> int:
         """Where the written data ends, before a hole that reads as zeros; the file's size if the
         system cannot tell."""
         return self.size or 0
@@ -76,58 +78,58 @@ class FileSource(Source):
         self.size: int = os.fstat(fd).st_size
         self._fd = fd
         self._reader: ThreadPoolExecutor | None = None
-        self._ahead: tuple[int, int, Future[bytes]] | None = None
+        self._prefetched: tuple[int, int, Future[bytes]] | None = None
 
-    def block(self, position: int, length: int, least: int) -> bytes:
+    def read_block(self, position: int, length: int, min_length: int) -> bytes:
         data = b""
         try:
-            data = self._first_read(position, length)
-            while len(data) < least:  # a read may return fewer bytes than there are
-                more = os.pread(self._fd, length - len(data), position + len(data))
-                if not more:
+            data = self._read_once(position, length)
+            while len(data) < min_length:  # a read may return fewer bytes than there are
+                chunk = os.pread(self._fd, length - len(data), position + len(data))
+                if not chunk:
                     break
-                data += more
+                data += chunk
         except OSError as error:
-            at = position + len(data)
-            words = f"{self.name} byte {at}: cannot be read: {error.strerror}"
-            if error.errno in _OF_DISKS:
-                raise LostBytesError(words, at, error.strerror or "") from error
-            raise InputError(words) from error
-        PACE.spent(len(data))
+            error_position = position + len(data)
+            message = f"{self.name} byte {error_position}: cannot be read: {error.strerror}"
+            if error.errno in _DISK_ERRORS:
+                raise UnreadableBytesError(message, error_position, error.strerror or "") from error
+            raise InputError(message) from error
+        READ_THROTTLE.report_read(len(data))
         return data
 
-    def end_of_data(self) -> int:
+    def data_end(self) -> int:
         if not hasattr(os, "SEEK_DATA"):
             return self.size
         end = 0
-        for _ in range(MOST_EXTENTS + 1):
+        for _ in range(MAX_EXTENTS + 1):
             try:
-                at = os.lseek(self._fd, end, os.SEEK_DATA)
+                data_start = os.lseek(self._fd, end, os.SEEK_DATA)
             except OSError as error:
                 return end if error.errno == errno.ENXIO else self.size
-            end = os.lseek(self._fd, at, os.SEEK_HOLE)
+            end = os.lseek(self._fd, data_start, os.SEEK_HOLE)
             if end >= self.size:
                 return end
         return self.size
 
-    def _first_read(self, position: int, length: int) -> bytes:
+    def _read_once(self, position: int, length: int) -> bytes:
         """The bytes of one read, or the block read ahead."""
-        if self._ahead is not None and self._ahead[:2] == (position, length):
-            data = self._ahead[2].result()
-            self._ahead = None
+        if self._prefetched is not None and self._prefetched[:2] == (position, length):
+            data = self._prefetched[2].result()
+            self._prefetched = None
             return data
         return os.pread(self._fd, length, position)
 
     def prefetch(self, position: int, length: int) -> None:
-        if self.size < WORTH_READING_AHEAD:
+        if self.size < MIN_PREFETCH_BYTES:
             return
         if self._reader is None:
             from concurrent.futures import ThreadPoolExecutor
 
             self._reader = ThreadPoolExecutor(1)
         started = threading.Event()
-        read = self._reader.submit(self._read_ahead, position, length, started)
-        self._ahead = position, length, read
+        future = self._reader.submit(self._read_ahead, position, length, started)
+        self._prefetched = position, length, future
         # Checksums hold the GIL: without a wait, the read would begin only after them.
         started.wait()
 
@@ -138,7 +140,7 @@ class FileSource(Source):
     def close(self) -> None:
         if self._reader is not None:
             self._reader.shutdown()
-        PACE.done(self._fd)
+        READ_THROTTLE.drop_from_cache(self._fd)
         os.close(self._fd)
 
 
@@ -149,11 +151,15 @@ class SourceWindow(Source):
         self._source = source
         self.name = source.name
         self.size: int = size
-        self.largest = source.largest
+        self.max_block_bytes = source.max_block_bytes
 
-    def block(self, position: int, length: int, least: int) -> bytes:
-        room = max(self.size - position, 0)
-        return self._source.block(position, min(length, room), min(least, room)) if room else b""
+    def read_block(self, position: int, length: int, min_length: int) -> bytes:
+        available = max(self.size - position, 0)
+        return (
+            self._source.read_block(position, min(length, available), min(min_length, available))
+            if available
+            else b""
+        )
 
     def prefetch(self, position: int, length: int) -> None:
         if position < self.size:
@@ -174,8 +180,8 @@ class BytesSource(Source):
         self.size = len(data)
         self._data = data
 
-    def block(self, position: int, length: int, least: int) -> bytes:
-        del least
+    def read_block(self, position: int, length: int, min_length: int) -> bytes:
+        del min_length
         return self._data[position : position + length]
 
 
@@ -185,55 +191,55 @@ class StreamSource(Source):
     read: returns the next bytes. let_go: called on close.
     """
 
-    largest = STREAM_WINDOW
+    max_block_bytes = STREAM_WINDOW_BYTES
 
     def __init__(
-        self, name: str, read: Callable[[int], bytes], let_go: Callable[[], None] | None = None
+        self, name: str, read: Callable[[int], bytes], on_close: Callable[[], None] | None = None
     ) -> None:
         self.name = name
         self.size = None
         self._read = read
-        self._let_go = let_go
-        self._start = 0
+        self._on_close = on_close
+        self._window_start = 0
         self._window = bytearray()
-        self._ended = False
+        self._has_ended = False
 
-    def block(self, position: int, length: int, least: int) -> bytes:
-        at = position - self._start
-        assert at >= 0, "asked for bytes that were released"
-        while len(self._window) < at + least and not self._ended:
+    def read_block(self, position: int, length: int, min_length: int) -> bytes:
+        index = position - self._window_start
+        assert index >= 0, "asked for bytes that were released"
+        while len(self._window) < index + min_length and not self._has_ended:
             try:
-                piece = self._read(READ_AT_ONCE)
+                chunk = self._read(READ_BYTES)
             except OSError as error:
                 raise InputError(f"{self.name}: cannot be read: {error.strerror}") from error
-            self._ended = not piece
-            self._window += piece
+            self._has_ended = not chunk
+            self._window += chunk
         with memoryview(self._window) as window:
-            return bytes(window[at : at + length])
+            return bytes(window[index : index + length])
 
     def release(self, position: int) -> None:
-        if position - self._start > READ_AT_ONCE:
-            del self._window[: position - self._start]
-            self._start = position
+        if position - self._window_start > READ_BYTES:
+            del self._window[: position - self._window_start]
+            self._window_start = position
 
     def close(self) -> None:
-        if self._let_go is not None:
-            self._let_go()
+        if self._on_close is not None:
+            self._on_close()
 
 
-def as_file(source: Source) -> BinaryIO:
+def open_as_file(source: Source) -> BinaryIO:
     """A source as a buffered file; its reads raise InputError."""
-    return cast(BinaryIO, io.BufferedReader(SourceFile(source), READ_AT_ONCE))
+    return cast(BinaryIO, io.BufferedReader(SourceRawIO(source), READ_BYTES))
 
 
-class SourceFile(io.RawIOBase):
+class SourceRawIO(io.RawIOBase):
     """A source as a file object."""
 
     def __init__(self, source: Source) -> None:
         super().__init__()
         self.name = source.name
         self._source = source
-        self._at = 0
+        self._position = 0
 
     def readable(self) -> bool:
         return True
@@ -242,15 +248,15 @@ class SourceFile(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        starts = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._source.size or 0}
-        self._at = starts[whence] + offset
-        return self._at
+        starts = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._source.size or 0}
+        self._position = starts[whence] + offset
+        return self._position
 
     def readinto(self, buffer: object) -> int:
-        room = memoryview(cast(bytearray, buffer))
-        data = self._source.block(self._at, len(room), 1)
-        room[: len(data)] = data
-        self._at += len(data)
+        target = memoryview(cast(bytearray, buffer))
+        data = self._source.read_block(self._position, len(target), 1)
+        target[: len(data)] = data
+        self._position += len(data)
         return len(data)
 
     def close(self) -> None:

@@ -8,16 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kfmt_cli.core.file_systems import file_system_at
-from kfmt_cli.core.small_objects import SMALL, fetched, is_fetched
+from kfmt_cli.core.small_objects import SMALL_OBJECT_BYTES, fetch_object, is_fetched_whole
 from kfmt_cli.core.source import Source
-from kfmt_cli.core.stores import insist
-from kfmt_cli.core.throttle import PACE
+from kfmt_cli.core.stores import request_with_retries
+from kfmt_cli.core.throttle import READ_THROTTLE
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
 
-LEAST = 256 << 10  # bytes per request: many small requests cost more than their bytes
-WINDOW = 4 << 20  # bytes per request when a file is read from front to end
+MIN_REQUEST_BYTES = 256 << 10  # bytes per request: many small requests cost more than their bytes
+READ_WINDOW_BYTES = 4 << 20  # bytes per request when a file is read from front to end
 
 
 class StoredSource(Source):
@@ -33,63 +33,65 @@ class StoredSource(Source):
     def __init__(
         self,
         path: str,
-        listed: int | None = None,
-        fetch: Callable[[str, int], bytes | None] = fetched,
+        listed_size: int | None = None,
+        fetch: Callable[[str, int], bytes | None] = fetch_object,
     ) -> None:
         self.name = path
         self.size: int
         self._file: NativeFile | None = None
-        self._start = 0
-        is_small = listed is not None and is_fetched(path, listed)
-        whole = fetch(path, SMALL) if is_small else None
-        if whole is not None:
-            self._held, self.size = whole, len(whole)
-            PACE.spent(len(whole))
+        self._buffer_start = 0
+        is_small = listed_size is not None and is_fetched_whole(path, listed_size)
+        content = fetch(path, SMALL_OBJECT_BYTES) if is_small else None
+        if content is not None:
+            self._buffer, self.size = content, len(content)
+            READ_THROTTLE.report_read(len(content))
         else:
-            system, below = file_system_at(path)
-            self._file = insist(lambda: system.open_input_file(below), path)
-            self._held, self.size = b"", insist(self._file.size, path)
+            system, store_path = file_system_at(path)
+            self._file = request_with_retries(lambda: system.open_input_file(store_path), path)
+            self._buffer, self.size = b"", request_with_retries(self._file.size, path)
         self._reader: ThreadPoolExecutor | None = None
-        self._ahead: tuple[int, Future[bytes]] | None = None
+        self._prefetched: tuple[int, Future[bytes]] | None = None
 
-    def block(self, position: int, length: int, least: int) -> bytes:
-        del least  # a read returns all available bytes
+    def read_block(self, position: int, length: int, min_length: int) -> bytes:
+        del min_length  # a read returns all available bytes
         end = min(position + length, self.size)
-        held_to = self._start + len(self._held)
+        buffer_end = self._buffer_start + len(self._buffer)
         if end <= position:
             return b""
-        if self._start <= position <= held_to < end and held_to:
-            self._go_on(position, held_to, end)
-        elif not self._start <= position <= end <= held_to:
-            data = self._read(position, max(end, min(position + LEAST, self.size)))
-            self._start, self._held = position, data
-        at = position - self._start
-        return self._held[at : at + end - position]
+        if self._buffer_start <= position <= buffer_end < end and buffer_end:
+            self._extend_buffer(position, buffer_end, end)
+        elif not self._buffer_start <= position <= end <= buffer_end:
+            data = self._read(position, max(end, min(position + MIN_REQUEST_BYTES, self.size)))
+            self._buffer_start, self._buffer = position, data
+        index = position - self._buffer_start
+        return self._buffer[index : index + end - position]
 
-    def _go_on(self, position: int, held_to: int, end: int) -> None:
+    def _extend_buffer(self, position: int, buffer_end: int, end: int) -> None:
         """Also buffer the bytes up to `end`."""
-        parts = [self._held[position - self._start :]]
-        while held_to < end:
-            ahead, self._ahead = self._ahead, None
-            if ahead is not None and ahead[0] == held_to:
-                more = ahead[1].result()
+        chunks = [self._buffer[position - self._buffer_start :]]
+        while buffer_end < end:
+            prefetched, self._prefetched = self._prefetched, None
+            if prefetched is not None and prefetched[0] == buffer_end:
+                chunk = prefetched[1].result()
             else:
-                more = self._read(held_to, min(max(held_to + WINDOW, end), self.size))
-            if not more:  # the file has shrunk
+                chunk = self._read(
+                    buffer_end, min(max(buffer_end + READ_WINDOW_BYTES, end), self.size)
+                )
+            if not chunk:  # the file has shrunk
                 break
-            parts.append(more)
-            held_to += len(more)
-        self._start, self._held = position, b"".join(parts)
-        if held_to < self.size:
+            chunks.append(chunk)
+            buffer_end += len(chunk)
+        self._buffer_start, self._buffer = position, b"".join(chunks)
+        if buffer_end < self.size:
             self._reader = self._reader or ThreadPoolExecutor(1)
-            until = min(held_to + WINDOW, self.size)
-            self._ahead = held_to, self._reader.submit(self._read, held_to, until)
+            window_end = min(buffer_end + READ_WINDOW_BYTES, self.size)
+            self._prefetched = buffer_end, self._reader.submit(self._read, buffer_end, window_end)
 
     def _read(self, position: int, end: int) -> bytes:
         assert self._file is not None
         read = partial(self._file.read_at, end - position, position)
-        data: bytes = insist(read, self.name, f" byte {position}: cannot be read")
-        PACE.spent(len(data))
+        data: bytes = request_with_retries(read, self.name, f" byte {position}: cannot be read")
+        READ_THROTTLE.report_read(len(data))
         return data
 
     def close(self) -> None:

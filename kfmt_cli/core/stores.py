@@ -15,16 +15,16 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
-from kfmt_cli.core.file_systems import PATIENCE, file_system_at, one_line
-from kfmt_cli.core.long_listings import listed
+from kfmt_cli.core.file_systems import STORE_TIMEOUT_SECONDS, file_system_at, first_error_line
+from kfmt_cli.core.long_listings import run_listing
 from kfmt_cli.errors import InputError
 
 T = TypeVar("T")
 
-PAUSES = 0.5, 2.0, 5.0  # seconds between attempts
-FAILING = 60.0  # seconds for which a store counts as failing
+RETRY_PAUSES_SECONDS = 0.5, 2.0, 5.0  # seconds between attempts
+FAILING_SECONDS = 60.0  # seconds for which a store counts as failing
 # Errors that another attempt does not fix; 408 and 429 ask for one.
-_REFUSED = re.compile(
+_PERMANENT_ERROR = re.compile(
     r"HTTP status 4(?!08|29)\d\d|credentials"
     r"|AWS Error (ACCESS_DENIED|INVALID_|SIGNATURE_DOES_NOT_MATCH|NO_SUCH_|RESOURCE_NOT_FOUND)",
     re.IGNORECASE,
@@ -32,18 +32,18 @@ _REFUSED = re.compile(
 
 
 @dataclass(slots=True)
-class _Health:
+class _StoreHealth:
     """Whether a store fails."""
 
-    failed_at: float = -FAILING
+    failed_at: float = -FAILING_SECONDS
     """When it last failed, in seconds."""
 
 
 @lru_cache(maxsize=256)
-def _health(store: str) -> _Health:
+def _store_health(store: str) -> _StoreHealth:
     """The health of the store at a URL."""
     del store
-    return _Health()
+    return _StoreHealth()
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -52,110 +52,116 @@ class StoredFile:
 
     path: str
     size: int
-    modified: int
+    modified_ns: int
     """Nanoseconds since the epoch, 0 if unknown."""
-    trouble: str | None = None
+    error: str | None = None
     """Why a directory could not be listed; `path` is then that directory."""
 
 
-def insist(ask: Callable[[], T], path: str, what: str = "") -> T:
+def request_with_retries(request: Callable[[], T], path: str, message_suffix: str = "") -> T:
     """Ask a store, with retries, and return its answer; raises InputError.
 
     A store that has just failed to answer in spite of retries is asked once.
 
-    what: text after the path in the message.
+    message_suffix: text after the path in the message.
     """
     started = time.monotonic()
     store = "/".join(path.split("/", 3)[:3])
-    health = _health(store)
-    is_failing = started - health.failed_at < FAILING
-    for pause in (None,) if is_failing else (*PAUSES, None):
+    health = _store_health(store)
+    is_failing = started - health.failed_at < FAILING_SECONDS
+    for pause in (None,) if is_failing else (*RETRY_PAUSES_SECONDS, None):
         try:
-            answer = ask()
-            health.failed_at = -FAILING
+            answer = request()
+            health.failed_at = -FAILING_SECONDS
             return answer
         except InputError:
             raise
         except FileNotFoundError:
-            words = os.strerror(errno.ENOENT)
-            raise InputError(f"{path}{what}: {words}", file=path, is_gone=True) from None
+            message = os.strerror(errno.ENOENT)
+            raise InputError(
+                f"{path}{message_suffix}: {message}", file=path, is_missing=True
+            ) from None
         except Exception as error:  # fsspec's file systems raise many kinds
-            words = one_line(error)
-            is_late = time.monotonic() - started > PATIENCE
-            is_refused = isinstance(error, PermissionError) or _REFUSED.search(words)
-            if not is_refused and (pause is None or is_late):
+            message = first_error_line(error)
+            is_late = time.monotonic() - started > STORE_TIMEOUT_SECONDS
+            is_permanent = isinstance(error, PermissionError) or _PERMANENT_ERROR.search(message)
+            if not is_permanent and (pause is None or is_late):
                 health.failed_at = time.monotonic()
-            if pause is None or is_late or is_refused:
+            if pause is None or is_late or is_permanent:
                 # Without the error, which may have the URL with its credentials.
-                raise InputError(f"{path}{what}: {words}") from None
+                raise InputError(f"{path}{message_suffix}: {message}") from None
         time.sleep(pause)
     raise AssertionError
 
 
-def about(path: str) -> StoredFile | None:
+def stat_file(path: str) -> StoredFile | None:
     """The file at a URL, None for a directory; raises InputError if it does not exist."""
-    system, below = file_system_at(path)
+    system, store_path = file_system_at(path)
     from pyarrow import fs
 
-    (info,) = insist(lambda: system.get_file_info([below]), path)
+    (info,) = request_with_retries(lambda: system.get_file_info([store_path]), path)
     if info.type is fs.FileType.NotFound:
-        container = below.strip("/").partition("/")[0]
-        in_bucket = below.startswith(f"{container}/")
+        container = store_path.strip("/").partition("/")[0]
+        in_bucket = store_path.startswith(f"{container}/")
         if in_bucket and system.get_file_info(container).type is fs.FileType.NotFound:
             raise InputError(f"{path}: {container} does not exist")
-        raise InputError(f"{path}: not found", file=path, is_gone=True)
+        raise InputError(f"{path}: not found", file=path, is_missing=True)
     if info.type is fs.FileType.Directory:
         return None
     return StoredFile(path, info.size or 0, info.mtime_ns or 0)
 
 
-def files_in(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
+def list_files(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
     """The files in a directory at a URL; raises InputError.
 
     A subdirectory that cannot be listed comes as an entry with its `trouble`.
     """
-    system, below = file_system_at(path)
+    system, store_path = file_system_at(path)
     from pyarrow import fs
 
     if isinstance(system, fs.PyFileSystem):
-        yield from _files_of_fsspec(system.handler.fs, path.rstrip("/"), below, recursive)
+        yield from _list_fsspec_objects(system.handler.fs, path.rstrip("/"), store_path, recursive)
         return
-    selector = fs.FileSelector(below, recursive=recursive)
-    found = insist(lambda: listed(lambda: system.get_file_info(selector), path), path)
-    top, folder = f"{path.rstrip('/')}/", f"{below.strip('/')}/"
-    for info in found:
+    selector = fs.FileSelector(store_path, recursive=recursive)
+    infos = request_with_retries(
+        lambda: run_listing(lambda: system.get_file_info(selector), path), path
+    )
+    url_prefix, store_prefix = f"{path.rstrip('/')}/", f"{store_path.strip('/')}/"
+    for info in infos:
         if info.type is fs.FileType.File:
-            name = info.path.lstrip("/").removeprefix(folder)
-            yield StoredFile(top + name, info.size or 0, info.mtime_ns or 0)
+            name = info.path.lstrip("/").removeprefix(store_prefix)
+            yield StoredFile(url_prefix + name, info.size or 0, info.mtime_ns or 0)
 
 
-def _files_of_fsspec(system: Any, path: str, below: str, recursive: bool) -> Iterator[StoredFile]:
-    """`files_in` for fsspec, whose own walk skips directories that it cannot list."""
-    top = below.strip("/")
-    folders = [path]
-    while folders:
-        folder = folders.pop()
+def _list_fsspec_objects(
+    system: Any, path: str, store_path: str, recursive: bool
+) -> Iterator[StoredFile]:
+    """`list_files` for fsspec, whose own walk skips directories that it cannot list."""
+    store_root = store_path.strip("/")
+    directories = [path]
+    while directories:
+        directory = directories.pop()
         try:
-            ls = partial(system.ls, below + folder[len(path) :], detail=True)
-            entries = insist(ls, folder)
+            ls = partial(system.ls, store_path + directory[len(path) :], detail=True)
+            entries = request_with_retries(ls, directory)
         except InputError as error:
-            if folder == path:
+            if directory == path:
                 raise
-            yield StoredFile(folder, 0, 0, str(error).removeprefix(f"{folder}: "))
+            yield StoredFile(directory, 0, 0, str(error).removeprefix(f"{directory}: "))
             continue
         for entry in entries:
-            name = entry["name"].strip("/").removeprefix(top).strip("/")
-            found = f"{path}/{name}"
+            name = entry["name"].strip("/").removeprefix(store_root).strip("/")
+            url = f"{path}/{name}"
             if entry["type"] == "file":
-                yield StoredFile(found, entry["size"] or 0, _modified(entry))
-            elif entry["type"] == "directory" and recursive and found != folder:
-                folders.append(found)
+                yield StoredFile(url, entry["size"] or 0, _modified_ns(entry))
+            elif entry["type"] == "directory" and recursive and url != directory:
+                directories.append(url)
 
 
-def _modified(entry: Mapping[str, Any]) -> int:
+def _modified_ns(entry: Mapping[str, Any]) -> int:
     """When a file listed by fsspec was modified, in nanoseconds since the epoch, 0 if unknown."""
     if "modificationTime" in entry:  # of WebHDFS, in milliseconds
         return int(entry["modificationTime"]) * 1_000_000
-    at = entry.get("mtime")
-    seconds = at.timestamp() if isinstance(at, datetime) else at
+    mtime = entry.get("mtime")
+    seconds = mtime.timestamp() if isinstance(mtime, datetime) else mtime
     return int(seconds * 1e9) if isinstance(seconds, int | float) else 0

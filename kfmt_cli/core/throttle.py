@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
-class Pace:
+class ReadThrottle:
     """A limit on the read rate, and a callback for the bytes read.
 
     rate: bytes per second, None for no limit. With a limit, bytes that were read are dropped from
@@ -17,43 +17,48 @@ class Pace:
 
     def __init__(self) -> None:
         self.rate: int | None = None
-        self._read = 0
-        self._since = 0.0
-        self._tell: Callable[[int], None] | None = None
+        self._bytes_read = 0
+        self._started_at = 0.0
+        self._on_read: Callable[[int], None] | None = None
 
     @contextmanager
-    def telling(self, tell: Callable[[int], None]) -> Iterator[None]:
-        """In this context, call `tell` with the number of bytes of each read."""
-        before, self._tell = self._tell, tell
+    def reporting(self, on_read: Callable[[int], None]) -> Iterator[None]:
+        """In this context, call `on_read` with the number of bytes of each read."""
+        previous, self._on_read = self._on_read, on_read
         try:
             yield
         finally:
-            self._tell = before
+            self._on_read = previous
 
     @contextmanager
     def limited(self, rate: int | None) -> Iterator[None]:
         """In this context, read at this rate."""
-        before, self.rate, self._read, self._since = self.rate, rate, 0, time.monotonic()
+        previous_rate, self.rate, self._bytes_read, self._started_at = (
+            self.rate,
+            rate,
+            0,
+            time.monotonic(),
+        )
         try:
             yield
         finally:
-            self.rate = before
+            self.rate = previous_rate
 
-    def spent(self, n_bytes: int) -> None:
+    def report_read(self, n_bytes: int) -> None:
         """Report bytes read, and wait until the rate allows them."""
-        if self._tell is not None:
-            self._tell(n_bytes)
+        if self._on_read is not None:
+            self._on_read(n_bytes)
         if self.rate is None:
             return
-        self._read += n_bytes
-        ahead = self._read / self.rate - (time.monotonic() - self._since)
-        if ahead > 0:
-            time.sleep(ahead)
+        self._bytes_read += n_bytes
+        wait_seconds = self._bytes_read / self.rate - (time.monotonic() - self._started_at)
+        if wait_seconds > 0:
+            time.sleep(wait_seconds)
 
-    def done(self, handle: int) -> None:
+    def drop_from_cache(self, fd: int) -> None:
         """Drop a finished file from the page cache, if there is a limit."""
         if self.rate is not None and hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-PACE = Pace()
+READ_THROTTLE = ReadThrottle()

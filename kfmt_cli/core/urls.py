@@ -8,7 +8,7 @@ import re
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]+:/")
 
 
-_SLASHES = re.compile(f"{re.escape(os.sep)}{{2,}}")
+_REPEATED_SLASHES = re.compile(f"{re.escape(os.sep)}{{2,}}")
 
 
 def is_local(path: str) -> bool:
@@ -16,7 +16,7 @@ def is_local(path: str) -> bool:
     return "://" not in path or path.startswith("file://")
 
 
-def local(path: str) -> str:
+def strip_file_scheme(path: str) -> str:
     """A local path without its scheme."""
     return path.removeprefix("file://")
 
@@ -26,34 +26,34 @@ def is_url(path: str) -> bool:
     return ":/" in path and _SCHEME.match(path) is not None
 
 
-def url_text(path: str) -> str:
+def restore_url_slashes(path: str) -> str:
     """A path, with both slashes after its scheme, of which pathlib leaves one."""
     return path.replace(":/", "://", 1) if is_url(path) and "://" not in path else path
 
 
-def plain(path: str) -> str:
+def normalize_path(path: str) -> str:
     """A path as it is compared with others and shown: without file:// and redundant slashes."""
     if not is_local(path):
         return path.rstrip("/")
-    short = _SLASHES.sub(lambda _: os.sep, local(path))
-    return short.rstrip(os.sep) or short
+    local_path = _REPEATED_SLASHES.sub(lambda _: os.sep, strip_file_scheme(path))
+    return local_path.rstrip(os.sep) or local_path
 
 
-def absolute(path: str) -> str:
+def absolute_path(path: str) -> str:
     """A local path, absolute, with links as they are named; `..` after a link is the directory
     above its target, as the system takes it."""
     if is_url(path):
         return path
-    up = f"{os.sep}{os.pardir}"
-    above, found, below = f"{path}{os.sep}".rpartition(f"{up}{os.sep}")
-    if found:
-        path = f"{os.path.realpath(above + up)}{os.sep}{below}"
+    parent_step = f"{os.sep}{os.pardir}"
+    parent, separator, subpath = f"{path}{os.sep}".rpartition(f"{parent_step}{os.sep}")
+    if separator:
+        path = f"{os.path.realpath(parent + parent_step)}{os.sep}{subpath}"
     return os.path.abspath(path)  # noqa: PTH100
 
 
-def name_text(name: str) -> str:
+def format_display_name(name: str) -> str:
     """A name or path as text, with bytes that are not valid UTF-8 as \\xhh."""
-    name = url_text(name)
+    name = restore_url_slashes(name)
     if name.isascii():
         return name
     return os.fsencode(name).decode("utf-8", "backslashreplace")

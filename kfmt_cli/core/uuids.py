@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 
 
-def uuid_text(data: bytes) -> str:
+def format_uuid(data: bytes) -> str:
     """16 bytes as Kafka prints a uuid."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def uuid_bytes(text: str) -> bytes:
-    """The inverse of `uuid_text`; also accepts the form with hyphens. Raises ValueError."""
+def parse_uuid(text: str) -> bytes:
+    """The inverse of `format_uuid`; also accepts the form with hyphens. Raises ValueError."""
     if len(text) == 36:
         import uuid
 

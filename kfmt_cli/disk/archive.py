@@ -20,196 +20,208 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import IO, Any, cast
 
-from kfmt_cli.core.compressed_files import packed_suffix, reader
-from kfmt_cli.core.source import Source, as_file
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.trees import Tree, Trouble, path_in, told_of
+from kfmt_cli.core.compressed_files import compressed_suffix, decompressing_reader
+from kfmt_cli.core.source import Source, open_as_file
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.mounts import FileTree, ReadProblem, join_subpath, messages_below
 from kfmt_cli.errors import InputError
 
-_OTHERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
+_OPENER_BY_SUFFIX: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
 # Errors of a name in an archive, as of one that is also the name of a directory.
-_OF_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
+_NAME_ERRNOS = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
 # The last two are what zipfile raises for some fields, such as a name that is not UTF-8.
-_CORRUPT = (
+_CORRUPT_ERRORS = (
     *(tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError),
     *(struct.error, ValueError),
 )
-PIECE = 1 << 20
-_ZEROS = bytes(PIECE)
-_ENCRYPTED = 1  # a bit of a file's flags
-_LONGEST = 4096  # bytes of the target of a link
-_LATEST = 1 << 33  # seconds
-_MOST_SPARSE = 1 << 33  # bytes of a file with holes, which take time to read
+READ_BYTES = 1 << 20
+_ZERO_CHUNK = bytes(READ_BYTES)
+_ENCRYPTED_FLAG = 1  # a bit of a file's flags
+_MAX_LINK_TARGET_BYTES = 4096  # bytes of the target of a link
+_MAX_TIME_SECONDS = 1 << 33  # seconds
+_MAX_SPARSE_BYTES = 1 << 33  # bytes of a file with holes, which take time to read
 
-Member = tuple[str, float, IO[bytes]]
+ArchiveMember = tuple[str, float, IO[bytes]]
 """The name of a file in an archive, its time in seconds, and its bytes."""
 
 
 @dataclass(slots=True)
-class Archive(Tree):
-    """The archive at a path. stored: the tree that has it, at the path `top` in it."""
+class ArchiveTree(FileTree):
+    """The archive at a path. underlying: the tree that has it, at the path `root` in it."""
 
-    stored: Tree
-    top: str
-    _unpacked: tuple[int, int] | None = None
+    underlying: FileTree
+    root: str
+    _unpacked_version: tuple[int, int] | None = None
     """The size and time of the file that was unpacked."""
-    _folder: str = ""
-    _trouble: InputError | None = None
+    _scratch_directory: str = ""
+    _error: InputError | None = None
     """Why it cannot be read."""
-    _left_out: list[Trouble] = field(default_factory=list)
+    _problems: list[ReadProblem] = field(default_factory=list)
 
-    def real(self, below: str) -> str:
-        if self._trouble is not None:
-            raise self._trouble
-        if not self._folder:
-            self._unpacked = self._version()
-            folder = scratch()
+    def local_path(self, subpath: str) -> str:
+        if self._error is not None:
+            raise self._error
+        if not self._scratch_directory:
+            self._unpacked_version = self._file_version()
+            scratch_directory = create_scratch_directory()
             try:
-                self._left_out = _unpack(self.path, self._file, folder)
+                self._problems = _unpack(self.mount_point, self._open_archive, scratch_directory)
             except InputError as error:
-                self._trouble = error
+                self._error = error
                 raise
-            self._folder = folder
-        return path_in(self._folder, below)
+            self._scratch_directory = scratch_directory
+        return join_subpath(self._scratch_directory, subpath)
 
-    def is_current(self) -> bool:
-        return self._unpacked == self._version()
+    def is_unchanged(self) -> bool:
+        return self._unpacked_version == self._file_version()
 
-    def _version(self) -> tuple[int, int] | None:
+    def _file_version(self) -> tuple[int, int] | None:
         try:
-            status = self.stored.status(self.top)
+            status = self.underlying.stat(self.root)
         except OSError:
             return None
         return status.st_size, status.st_mtime_ns
 
-    def _file(self) -> Source:
-        return self.stored.opened(self.top)
+    def _open_archive(self) -> Source:
+        return self.underlying.open_source(self.root)
 
-    def troubles(self, below: str) -> list[str]:
-        return told_of(self._left_out, below)
+    def read_problems(self, subpath: str) -> list[str]:
+        return messages_below(self._problems, subpath)
 
 
-def scratch() -> str:
+def create_scratch_directory() -> str:
     """A temporary directory that is deleted when the process ends."""
     import atexit
     import shutil
 
-    from kfmt_cli.core.claims import claim_scratch
+    from kfmt_cli.core.temporary_locks import lock_scratch_directory
 
-    claim = claim_scratch()
+    claim = lock_scratch_directory()
 
     def remove() -> None:
-        shutil.rmtree(claim.inside, ignore_errors=True)
-        claim.give_up()  # also of files created meanwhile
+        shutil.rmtree(claim.files_directory, ignore_errors=True)
+        claim.discard()  # also of files created meanwhile
 
     atexit.register(remove)
-    return str(claim.inside)
+    return str(claim.files_directory)
 
 
-def _unpack(archive: str, opened: Callable[[], Source], to: str) -> list[Trouble]:
+def _unpack(archive: str, open_archive: Callable[[], Source], directory: str) -> list[ReadProblem]:
     """Unpack an archive into a directory; the members that are left out, with reasons. Raises
     InputError."""
-    shown = name_text(archive)
-    found = _Contents()
+    display_path = format_display_name(archive)
+    contents = _ArchiveContents()
     try:
-        for name, at, content in _members(archive, opened, found):
-            write_file(Path(to) / name, at, content)
-        _link(Path(to), found.links)
-    except _CORRUPT as error:
-        raise InputError(f"{shown}: truncated or corrupt archive: {error}") from error
+        for name, modified, content in _iter_members(archive, open_archive, contents):
+            write_sparse_file(Path(directory) / name, modified, content)
+        _create_links(Path(directory), contents.links)
+    except _CORRUPT_ERRORS as error:
+        raise InputError(f"{display_path}: truncated or corrupt archive: {error}") from error
     except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unsupported method
-        raise InputError(f"{shown}: cannot be read: {error}") from error
+        raise InputError(f"{display_path}: cannot be read: {error}") from error
     except OSError as error:
-        raise InputError(f"{shown}: {_unpacking(error, to)}") from error
-    return found.troubles
+        raise InputError(f"{display_path}: {_unpack_error_reason(error, directory)}") from error
+    return contents.problems
 
 
-def _unpacking(error: OSError, to: str) -> str:
+def _unpack_error_reason(error: OSError, directory: str) -> str:
     """Why an archive cannot be unpacked: its data, a name in it, or the directory for it."""
     if error.errno is None:
         return "its data is corrupt"
-    if error.errno in _OF_NAMES and isinstance(error.filename, str | os.PathLike):
-        name = os.path.relpath(error.filename, to)
-        return f"{name_text(name)}: cannot be unpacked: {error.strerror}"
-    return f"{unpacking_words()}: {error.strerror}"
+    if error.errno in _NAME_ERRNOS and isinstance(error.filename, str | os.PathLike):
+        name = os.path.relpath(error.filename, directory)
+        return f"{format_display_name(name)}: cannot be unpacked: {error.strerror}"
+    return f"{unpack_failure_text()}: {error.strerror}"
 
 
-def unpacking_words() -> str:
+def unpack_failure_text() -> str:
     """Where files cannot be unpacked, and what to do."""
     return f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
 
 
 @dataclass(slots=True)
-class _Contents:
+class _ArchiveContents:
     """What an archive has besides files."""
 
     links: dict[str, str] = field(default_factory=dict)
     """Names and targets of links."""
-    troubles: list[Trouble] = field(default_factory=list)
+    problems: list[ReadProblem] = field(default_factory=list)
     """Members that are left out, with reasons."""
 
 
-def _members(archive: str, opened: Callable[[], Source], found: _Contents) -> Iterator[Member]:
+def _iter_members(
+    archive: str, open_archive: Callable[[], Source], contents: _ArchiveContents
+) -> Iterator[ArchiveMember]:
     """The files of an archive, without devices, and without those outside it, which are named."""
-    with as_file(opened()) as file:
+    with open_as_file(open_archive()) as file:
         if archive.endswith(".zip"):
-            yield from _of_zip(file, name_text(archive), found)
+            yield from _iter_zip_members(file, format_display_name(archive), contents)
             return
-        suffix = ".gz" if archive.endswith(".tgz") else packed_suffix(archive)
-        other = next((opened for end, opened in _OTHERS.items() if archive.endswith(end)), None)
-        source: Any = file if other is None else other(file)
+        suffix = ".gz" if archive.endswith(".tgz") else compressed_suffix(archive)
+        opener = next(
+            (opened for end, opened in _OPENER_BY_SUFFIX.items() if archive.endswith(end)), None
+        )
+        source: Any = file if opener is None else opener(file)
         if suffix:
-            source = SimpleNamespace(read=reader(file, suffix, name_text(archive)))
-        yield from _of_tar(source, name_text(archive), found)
-        while source.read(PIECE):  # to verify the checksum at its end
+            source = SimpleNamespace(
+                read=decompressing_reader(file, suffix, format_display_name(archive))
+            )
+        yield from _iter_tar_members(source, format_display_name(archive), contents)
+        while source.read(READ_BYTES):  # to verify the checksum at its end
             pass
 
 
-def _of_zip(file: Any, archive: str, found: _Contents) -> Iterator[Member]:
-    with zipfile.ZipFile(file) as packed:
-        for info in packed.infolist():
+def _iter_zip_members(
+    file: Any, archive: str, contents: _ArchiveContents
+) -> Iterator[ArchiveMember]:
+    with zipfile.ZipFile(file) as zip_file:
+        for info in zip_file.infolist():
             if not info.filename:
-                found.troubles.append(("", f"{archive}: a member without a name, skipped"))
+                contents.problems.append(("", f"{archive}: a member without a name, skipped"))
                 continue
-            name = _named(info.filename, archive, found)
+            name = _member_path(info.filename, archive, contents)
             if info.is_dir() or not name:
                 continue
-            if info.flag_bits & _ENCRYPTED:
-                raise RuntimeError(f"{name_text(name)} is encrypted")
-            with packed.open(info) as content:
+            if info.flag_bits & _ENCRYPTED_FLAG:
+                raise RuntimeError(f"{format_display_name(name)} is encrypted")
+            with zip_file.open(info) as content:
                 if stat.S_ISLNK(info.external_attr >> 16):
-                    target = os.fsdecode(content.read(_LONGEST))
-                    found.links[name] = _target(name, target)
+                    target = os.fsdecode(content.read(_MAX_LINK_TARGET_BYTES))
+                    contents.links[name] = _link_target(name, target)
                 else:
                     yield name, _zip_time(info), content
 
 
-def _of_tar(source: Any, archive: str, found: _Contents) -> Iterator[Member]:
-    with tarfile.open(fileobj=source, mode="r|", tarinfo=_Header) as tar:
+def _iter_tar_members(
+    source: Any, archive: str, contents: _ArchiveContents
+) -> Iterator[ArchiveMember]:
+    with tarfile.open(fileobj=source, mode="r|", tarinfo=_ValidatedTarInfo) as tar:
         for member in tar:
-            name = _named(member.name, archive, found)
+            name = _member_path(member.name, archive, contents)
             if name and member.isreg():
-                if member.sparse and member.size > _MOST_SPARSE:
-                    words = f"sparse file of {member.size} bytes, skipped"
-                    found.troubles.append((name, f"{archive}: {name_text(name)}: {words}"))
+                if member.sparse and member.size > _MAX_SPARSE_BYTES:
+                    reason = f"sparse file of {member.size} bytes, skipped"
+                    contents.problems.append(
+                        (name, f"{archive}: {format_display_name(name)}: {reason}")
+                    )
                     continue
                 yield name, member.mtime, cast(IO[bytes], tar.extractfile(member))
             elif name and member.islnk():
-                found.links[name] = _below(member.linkname)
+                contents.links[name] = _path_in_archive(member.linkname)
             elif name and member.issym():
-                found.links[name] = _target(name, member.linkname)
+                contents.links[name] = _link_target(name, member.linkname)
 
 
-def _named(name: str, archive: str, found: _Contents) -> str:
+def _member_path(name: str, archive: str, contents: _ArchiveContents) -> str:
     """The path of a member inside the archive; empty for one outside, which is named."""
-    below = _below(name)
-    if not below and PurePosixPath(name).name:
-        words = f"{archive}: {name_text(name)}: points outside the archive, skipped"
-        found.troubles.append(("", words))
-    return below
+    path = _path_in_archive(name)
+    if not path and PurePosixPath(name).name:
+        message = f"{archive}: {format_display_name(name)}: points outside the archive, skipped"
+        contents.problems.append(("", message))
+    return path
 
 
-class _Header(tarfile.TarInfo):
+class _ValidatedTarInfo(tarfile.TarInfo):
     """A header that must be valid: tarfile treats a damaged one as the end of the archive."""
 
     @classmethod
@@ -222,15 +234,15 @@ class _Header(tarfile.TarInfo):
             raise tarfile.ReadError(f"a header is missing or damaged: {error}") from error
 
 
-def _below(name: str) -> str:
+def _path_in_archive(name: str) -> str:
     """A relative path inside the archive; empty for a name that points outside."""
     parts = [part for part in PurePosixPath(name).parts if part not in ("/", ".")]
     return "" if ".." in parts or "\0" in name else "/".join(parts)
 
 
-def _target(name: str, link: str) -> str:
+def _link_target(name: str, link: str) -> str:
     """The file that a symbolic link of an archive points to; empty outside the archive."""
-    return _below(os.path.normpath(f"{name.rpartition('/')[0]}/{link}"))
+    return _path_in_archive(os.path.normpath(f"{name.rpartition('/')[0]}/{link}"))
 
 
 def _zip_time(info: zipfile.ZipInfo) -> float:
@@ -241,29 +253,29 @@ def _zip_time(info: zipfile.ZipInfo) -> float:
         return 0.0
 
 
-def _link(top: Path, links: dict[str, str]) -> None:
+def _create_links(root: Path, links: dict[str, str]) -> None:
     """Create links to files in the archive as hard links."""
     for name, target in links.items():
-        seen = {name}
-        found = target
-        while found in links and found not in seen:
-            seen.add(found)
-            found = links[found]
-        if found and (top / found).is_file() and not (top / name).exists():
-            (top / name).parent.mkdir(parents=True, exist_ok=True)
-            (top / name).hardlink_to(top / found)
+        visited = {name}
+        final_target = target
+        while final_target in links and final_target not in visited:
+            visited.add(final_target)
+            final_target = links[final_target]
+        if final_target and (root / final_target).is_file() and not (root / name).exists():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).hardlink_to(root / final_target)
 
 
-def write_file(path: Path, at: float, content: IO[bytes]) -> None:
+def write_sparse_file(path: Path, modified: float, content: IO[bytes]) -> None:
     """Write a file with its time; pages of zeros become holes, as indexes are mostly zeros."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as out:
-        while piece := content.read(PIECE):
-            if piece == _ZEROS[: len(piece)]:
-                out.seek(len(piece), os.SEEK_CUR)
+    with path.open("wb") as file:
+        while chunk := content.read(READ_BYTES):
+            if chunk == _ZERO_CHUNK[: len(chunk)]:
+                file.seek(len(chunk), os.SEEK_CUR)
             else:
-                out.write(piece)
-        out.truncate(out.tell())
+                file.write(chunk)
+        file.truncate(file.tell())
     # Any number may be in a header.
-    at = at if 0 <= at < _LATEST else 0.0
-    os.utime(path, (at, at))
+    modified = modified if 0 <= modified < _MAX_TIME_SECONDS else 0.0
+    os.utime(path, (modified, modified))

@@ -6,68 +6,85 @@ import os
 from functools import lru_cache
 from typing import Any
 
-from kfmt_cli.core.source import PIPE
-from kfmt_cli.core.urls import absolute
-from kfmt_cli.disk.names import depends_on, place_of, stored_place
-from kfmt_cli.rows.column import PLACE, Placed
+from kfmt_cli.core.source import STDIN_PATH
+from kfmt_cli.core.urls import absolute_path
+from kfmt_cli.disk.file_names import (
+    cwd_cache_key,
+    parse_remote_topic_partition,
+    parse_topic_partition,
+)
+from kfmt_cli.rows.column import LOCATION_COLUMNS, LocationSource
 
 
-def place_members(path: str, placed: Placed) -> dict[str, Any]:
-    """The values of `PLACE` for a path; null if no directory is named like a partition.
+def location_members(path: str, location_source: LocationSource) -> dict[str, Any]:
+    """The values of `LOCATION_COLUMNS` for a path; null if no directory is named like a partition.
 
-    placed: whether the path is a file's or may be a partition directory.
+    location_source: whether the path is a file's or may be a partition directory.
     """
-    return _members(path, placed, depends_on(path))
+    return _cached_location(path, location_source, cwd_cache_key(path))
 
 
 @lru_cache(maxsize=4096)
-def _members(path: str, placed: Placed, _: str) -> dict[str, Any]:
-    if path == PIPE:
-        return dict.fromkeys(PLACE)
-    folder = path
+def _cached_location(path: str, location_source: LocationSource, _: str) -> dict[str, Any]:
+    if path == STDIN_PATH:
+        return dict.fromkeys(LOCATION_COLUMNS)
+    directory = path
     topic: str | None = None
-    if placed is Placed.PARTITION:
-        topic, number = place_of(_base_name(path))
+    if location_source is LocationSource.PARTITION:
+        topic, partition = parse_topic_partition(_base_name(path))
     if topic is None:
-        folder = _above(path)
-        topic, number = place_of(_base_name(folder))
-    if topic is None and (stored := stored_place(path))[0] is not None:
-        return dict(zip(PLACE, (*stored, _above(_above(folder))), strict=True))
+        directory = _parent_directory(path)
+        topic, partition = parse_topic_partition(_base_name(directory))
+    if (
+        topic is None
+        and (remote_topic_partition := parse_remote_topic_partition(path))[0] is not None
+    ):
+        return dict(
+            zip(
+                LOCATION_COLUMNS,
+                (*remote_topic_partition, _parent_directory(_parent_directory(directory))),
+                strict=True,
+            )
+        )
     if topic is None:  # a link may lead to a partition
-        real = os.path.realpath(path)
-        folder = real if placed is Placed.PARTITION and os.path.isdir(real) else _above(real)  # noqa: PTH112
-        topic, number = place_of(_base_name(folder))
-    members = (topic, number, None if topic is None else _above(folder))
-    return dict(zip(PLACE, members, strict=True))
+        real_path = os.path.realpath(path)
+        directory = (
+            real_path
+            if location_source is LocationSource.PARTITION and os.path.isdir(real_path)  # noqa: PTH112
+            else _parent_directory(real_path)
+        )
+        topic, partition = parse_topic_partition(_base_name(directory))
+    members = (topic, partition, None if topic is None else _parent_directory(directory))
+    return dict(zip(LOCATION_COLUMNS, members, strict=True))
 
 
-def with_place(row: dict[str, object], placed: Placed) -> dict[str, object]:
-    """An object with `PLACE` inserted after its file, if its type has one."""
-    if not placed.has_place or not isinstance(row.get("file"), str):
+def with_location(row: dict[str, object], location_source: LocationSource) -> dict[str, object]:
+    """An object with `LOCATION_COLUMNS` inserted after its file, if its type has one."""
+    if not location_source.has_location or not isinstance(row.get("file"), str):
         return row
-    made: dict[str, object] = {}
+    members: dict[str, object] = {}
     for name, value in row.items():
-        made[name] = value
+        members[name] = value
         if name == "file":
-            made |= place_members(str(value), placed)
-    return made
+            members |= location_members(str(value), location_source)
+    return members
 
 
 def _base_name(path: str) -> str:
     """The last name of a path, even if the path ends with dots."""
     name = path.rstrip(os.sep).rpartition(os.sep)[2]
     if name in ("", os.curdir, os.pardir):
-        name = absolute(path).rpartition(os.sep)[2]
+        name = absolute_path(path).rpartition(os.sep)[2]
     return name
 
 
-def _above(path: str) -> str:
+def _parent_directory(path: str) -> str:
     """The parent directory of a path, relative to the current directory."""
-    above, separator, name = path.rstrip(os.sep).rpartition(os.sep)
-    if name == os.curdir and above:
-        return _above(above)
+    parent, separator, name = path.rstrip(os.sep).rpartition(os.sep)
+    if name == os.curdir and parent:
+        return _parent_directory(parent)
     if name in ("", os.curdir):
         return os.pardir
     if name == os.pardir:
         return f"{path}{os.sep}{os.pardir}"
-    return above or (os.sep if separator else os.curdir)
+    return parent or (os.sep if separator else os.curdir)

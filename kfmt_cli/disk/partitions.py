@@ -6,11 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import folder_of_log, identity, partition_folder, place_of
-from kfmt_cli.disk.targets import GivenPath, targets
-from kfmt_cli.disk.tree import no_log
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import format_no_log
+from kfmt_cli.disk.file_names import (
+    log_directory_path,
+    parse_topic_partition,
+    partition_directory,
+    path_identity,
+)
+from kfmt_cli.disk.input_paths import InputPath, resolve_paths
+from kfmt_cli.disk.kinds.kind import InputFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,71 +24,78 @@ class Partition:
 
     name: str
     """Its name for display."""
-    folder: Path
+    directory: Path
     """The directory."""
-    logs: list[Input]
-    given: bool = False
+    logs: list[InputFile]
+    is_explicit: bool = False
     """Whether only one of its files was named."""
-    is_stored: bool = False
+    is_tiered: bool = False
     """Whether its segments are in tiered storage, where other rules apply."""
 
     @property
-    def place(self) -> tuple[str | None, int | None]:
+    def topic_partition(self) -> tuple[str | None, int | None]:
         """The topic and partition in the directory's name."""
-        return place_of(self.folder.name)
+        return parse_topic_partition(self.directory.name)
 
     @property
     def log_directory(self) -> Path:
         """The directory that contains the broker's partitions."""
-        return self.folder.parent
+        return self.directory.parent
 
 
-def partitions_below(
-    paths: Sequence[GivenPath | str],
-    complain: Callable[[str], None],
-    tell: Callable[[str], None],
+def find_partitions(
+    paths: Sequence[InputPath | str],
+    on_error: Callable[[str], None],
+    on_note: Callable[[str], None],
     *,
-    takes_pipe: bool = False,
+    accepts_stdin: bool = False,
 ) -> list[Partition]:
     """The partitions under the paths, each once; raises UsageError.
 
-    Logs given one by one are a partition if they are in one directory. complain: receives errors
-    about unreadable paths. tell: receives notes about marked directories, which are skipped unless
-    named.
+    Logs given one by one are a partition if they are in one directory. on_error: receives errors
+    about unreadable paths. on_note: receives notes about marked directories, which are skipped
+    unless named.
     """
-    found: dict[str, Partition] = {}
-    logs: dict[str, dict[str, Input]] = {}  # of those given in parts, by their real paths
-    for target in targets(paths, complain, takes_pipe=takes_pipe):
-        partitions = list(_in(used := target.in_use(tell)))
-        if not partitions and not target.unlisted and used is target:
-            complain(no_log(target.path))
+    partition_by_path: dict[str, Partition] = {}
+    explicit_logs: dict[
+        str, dict[str, InputFile]
+    ] = {}  # of those given in parts, by their real paths
+    for target in resolve_paths(paths, on_error, accepts_stdin=accepts_stdin):
+        partitions = list(_iter_partitions(used := target.exclude_marked(on_note)))
+        if not partitions and not target.listing_errors and used is target:
+            on_error(format_no_log(target.path))
         for partition in partitions:
-            real = identity(str(partition.folder))
-            held = found.setdefault(real, partition)
-            if held is partition or not held.given:
+            identity_path = path_identity(str(partition.directory))
+            existing = partition_by_path.setdefault(identity_path, partition)
+            if existing is partition or not existing.is_explicit:
                 continue
-            its = logs.setdefault(real, _by_path(held.logs))
-            n_before = len(its)
-            for path, log in _by_path(partition.logs).items():
-                its.setdefault(path, log)
-            if len(its) > n_before:
-                parent = name_text(str(Path(target.path).parent))
-                found[real] = replace(partition, name=parent) if partition.given else partition
-    for real, its in logs.items():
-        found[real] = replace(found[real], logs=sorted(its.values(), key=lambda log: log.base))
-    return list(found.values())
+            logs_by_path = explicit_logs.setdefault(identity_path, _logs_by_path(existing.logs))
+            n_before = len(logs_by_path)
+            for path, log in _logs_by_path(partition.logs).items():
+                logs_by_path.setdefault(path, log)
+            if len(logs_by_path) > n_before:
+                parent = format_display_name(str(Path(target.path).parent))
+                partition_by_path[identity_path] = (
+                    replace(partition, name=parent) if partition.is_explicit else partition
+                )
+    for identity_path, logs_by_path in explicit_logs.items():
+        partition_by_path[identity_path] = replace(
+            partition_by_path[identity_path],
+            logs=sorted(logs_by_path.values(), key=lambda log: log.base_or_zero),
+        )
+    return list(partition_by_path.values())
 
 
-def _by_path(logs: list[Input]) -> dict[str, Input]:
-    return {identity(log.stored_path): log for log in logs}
+def _logs_by_path(logs: list[InputFile]) -> dict[str, InputFile]:
+    return {path_identity(log.stored_path): log for log in logs}
 
 
-def _in(target: GivenPath) -> Iterator[Partition]:
+def _iter_partitions(target: InputPath) -> Iterator[Partition]:
     """The partitions at a path, in order."""
     if target.file is not None:
-        yield Partition(target.file.name, folder_of_log(target.path), [target.file], True)
-    for folder in target.folders:
+        yield Partition(target.file.name, log_directory_path(target.path), [target.file], True)
+    for folder in target.directories:
         if logs := folder.logs:
-            yield Partition(folder.name, partition_folder(folder.path), logs)
-        elif logs := folder.stored_logs:
-            yield Partition(folder.name, partition_folder(folder.path), logs, is_stored=True)
+            yield Partition(folder.name, partition_directory(folder.path), logs)
+        elif logs := folder.remote_logs:
+            yield Partition(folder.name, partition_directory(folder.path), logs, is_tiered=True)

@@ -8,34 +8,39 @@ from __future__ import annotations
 import re
 import struct
 
-from kfmt_cli.core.codecs.checksum import CRC32C, crc_of
-from kfmt_cli.disk.directories import each_directory
-from kfmt_cli.disk.opening import is_folder
+from kfmt_cli.core.codecs.checksum import CRC32C_POLYNOMIAL, compute_crc
+from kfmt_cli.disk.directory_walk import iter_directories
+from kfmt_cli.disk.file_access import is_directory
 
-REDPANDA = "Redpanda data, whose segments kfmt does not read; read the topics with a Kafka client"
+REDPANDA_MESSAGE = (
+    "Redpanda data, whose segments kfmt does not read; read the topics with a Kafka client"
+)
 # header_crc, size_bytes, base_offset, type, crc, attributes, last_offset_delta, first_timestamp,
 # max_timestamp, producer_id, producer_epoch, base_sequence, record_count
-_HEADER = struct.Struct("<IiqbiHiqqqhii")
-_SEGMENT = re.compile(r"^\d+-\d+-v\d+\.log$")  # BASE-TERM-VERSION
-_OWN = ("redpanda/controller", "redpanda/kvstore")
+_BATCH_HEADER = struct.Struct("<IiqbiHiqqqhii")
+_SEGMENT_NAME = re.compile(r"^\d+-\d+-v\d+\.log$")  # BASE-TERM-VERSION
+_REDPANDA_DIRECTORIES = ("redpanda/controller", "redpanda/kvstore")
 
 
 def is_redpanda_log(name: str) -> bool:
     """Whether a name is that of a Redpanda segment."""
-    return _SEGMENT.match(name) is not None
+    return _SEGMENT_NAME.match(name) is not None
 
 
 def is_redpanda_batch(start: bytes) -> bool:
     """Whether bytes begin with a batch header of Redpanda's, whose checksum matches."""
-    if len(start) < _HEADER.size:
+    if len(start) < _BATCH_HEADER.size:
         return False
-    stored, size = struct.unpack_from("<Ii", start)
-    return bool(size >= _HEADER.size and crc_of(CRC32C, start[4 : _HEADER.size]) == stored)
+    stored_crc, size = struct.unpack_from("<Ii", start)
+    return bool(
+        size >= _BATCH_HEADER.size
+        and compute_crc(CRC32C_POLYNOMIAL, start[4 : _BATCH_HEADER.size]) == stored_crc
+    )
 
 
 def is_redpanda_directory(path: str) -> bool:
     """Whether a directory without broker files is a Redpanda data directory or in one."""
-    if any(is_folder(f"{path}/{own}") for own in _OWN):
+    if any(is_directory(f"{path}/{own}") for own in _REDPANDA_DIRECTORIES):
         return True
-    below = (its.files for _, its in each_directory(path, lambda _, __: None))
-    return any(is_redpanda_log(entry.name) for files in below for entry in files)
+    file_lists = (its.files for _, its in iter_directories(path, lambda _, __: None))
+    return any(is_redpanda_log(entry.name) for files in file_lists for entry in files)

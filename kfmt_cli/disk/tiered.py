@@ -18,49 +18,61 @@ from typing import IO, ClassVar
 
 import zstandard
 
-from kfmt_cli.core.parallel import CONNECTIONS, map_ordered
+from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
 from kfmt_cli.core.source import BytesSource, Source
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.names import MANIFEST, STORED_INDEXES, STORED_STEM, stored_place
-from kfmt_cli.disk.opening import file_at, open_source, status_of
-from kfmt_cli.disk.tiered_keys import PrivateKey, Unlock
-from kfmt_cli.disk.tiered_manifest import (
-    Chunking,
-    Encryption,
-    IndexPlace,
-    Manifest,
-    chunk_sizes,
-    expanded,
-    manifest_at,
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import DirectoryListing
+from kfmt_cli.disk.file_access import open_binary, open_source, stat_path
+from kfmt_cli.disk.file_names import (
+    MANIFEST_SUFFIX,
+    REMOTE_INDEXES_SUFFIX,
+    REMOTE_SEGMENT_NAME,
+    parse_remote_topic_partition,
 )
-from kfmt_cli.disk.tree import Folder
-from kfmt_cli.disk.trees import DirectoryEntries, Listing, Overlay, Trouble, path_in, told_of
-from kfmt_cli.errors import InputError, LostBytesError
+from kfmt_cli.disk.mounts import (
+    DirectoryEntries,
+    MemoryListing,
+    OverlayTree,
+    ReadProblem,
+    join_subpath,
+    messages_below,
+)
+from kfmt_cli.disk.tiered_keys import DecryptFunction, PrivateKey
+from kfmt_cli.disk.tiered_manifest import (
+    ChunkEncoding,
+    EncryptionMetadata,
+    SegmentIndexLocation,
+    SegmentManifest,
+    chunk_sizes,
+    decompress_zstd,
+    parse_manifest,
+)
+from kfmt_cli.errors import InputError, UnreadableBytesError
 
-LOG = ".log"
-EPOCHS = "leader-epoch-checkpoint"
-MOST_POSITION = 1 << 62  # bytes
-PIECE = 1 << 20
+LOG_SUFFIX = ".log"
+EPOCH_CHECKPOINT_NAME = "leader-epoch-checkpoint"
+MAX_POSITION = 1 << 62  # bytes
+READ_BYTES = 1 << 20
 
 
-Opened = Callable[[str, str], Source]
+NamedSourceOpener = Callable[[str, str], Source]
 """Opens a path or a URL; the second argument is its name for display."""
 
 
 @dataclass(frozen=True, slots=True)
-class StoredLog:
+class ChunkedLog:
     """A log in chunks."""
 
-    chunking: Chunking
+    chunking: ChunkEncoding
     path: str
     """The object that contains the chunks."""
-    ends: list[int]
+    chunk_ends: list[int]
     """The end of each chunk, in stored bytes."""
-    there: int
+    stored_size: int
     """The size of the object; less than the last end if it is cut."""
-    unlock: Unlock | None
-    opened: Opened = open_source
-    modified: int = 0
+    decrypt: DecryptFunction | None
+    open_object: NamedSourceOpener = open_source
+    modified_ns: int = 0
     """When it was stored, in nanoseconds; 0 if unknown."""
 
     @property
@@ -72,368 +84,416 @@ class StoredLog:
     def size(self) -> int:
         """The original bytes."""
         total = self.chunking.chunk_index.original_file_size
-        return min(total, len(self.ends) * self.chunk_size)
+        return min(total, len(self.chunk_ends) * self.chunk_size)
 
     @property
-    def missing(self) -> int:
+    def missing_bytes(self) -> int:
         """The bytes by which the object is too short; negative if it has more than the chunks."""
-        return (self.ends[-1] if self.ends else 0) - self.there
+        return (self.chunk_ends[-1] if self.chunk_ends else 0) - self.stored_size
 
-    def chunk(self, number: int, stored: Source) -> bytes:
+    def read_chunk(self, chunk_index: int, source: Source) -> bytes:
         """A chunk as the broker had it; raises InputError, and LostBytesError if it is damaged.
-        stored: the object."""
-        if self.ends[number] > self.there:
-            raise self._lost(number, f"is missing: the object is {self.missing} bytes too short")
-        start = self.ends[number - 1] if number else 0
-        plain = min(self.chunk_size, self.size - number * self.chunk_size)
-        length = self.ends[number] - start
-        data = stored.block(start, length, length)
+        source: the object."""
+        if self.chunk_ends[chunk_index] > self.stored_size:
+            raise self._chunk_error(
+                chunk_index, f"is missing: the object is {self.missing_bytes} bytes too short"
+            )
+        start = self.chunk_ends[chunk_index - 1] if chunk_index else 0
+        expected_size = min(self.chunk_size, self.size - chunk_index * self.chunk_size)
+        length = self.chunk_ends[chunk_index] - start
+        data = source.read_block(start, length, length)
         try:
             if len(data) != length:
                 raise InputError(f"is {length - len(data)} bytes too short")
-            data = _unlocked(self.chunking.encryption, data, self.unlock)
+            data = _decrypt(self.chunking.encryption, data, self.decrypt)
             if self.chunking.compression:
-                data = expanded(data, plain)
-            if len(data) != plain:
-                raise InputError(f"has {len(data)} bytes instead of {plain}")
+                data = decompress_zstd(data, expected_size)
+            if len(data) != expected_size:
+                raise InputError(f"has {len(data)} bytes instead of {expected_size}")
         except (zstandard.ZstdError, ValueError) as error:
-            raise self._lost(number, f"cannot be decompressed: {error}") from error
+            raise self._chunk_error(chunk_index, f"cannot be decompressed: {error}") from error
         except InputError as error:
-            raise self._lost(number, str(error)) from error
+            raise self._chunk_error(chunk_index, str(error)) from error
         return data
 
-    def _lost(self, number: int, why: str) -> LostBytesError:
-        why = f"chunk {number} {why}"
-        return LostBytesError(f"{name_text(self.path)}: {why}", number * self.chunk_size, why)
+    def _chunk_error(self, chunk_index: int, reason: str) -> UnreadableBytesError:
+        reason = f"chunk {chunk_index} {reason}"
+        return UnreadableBytesError(
+            f"{format_display_name(self.path)}: {reason}", chunk_index * self.chunk_size, reason
+        )
 
 
 class ChunkedSource(Source):
     """A log in chunks, which are read on demand."""
 
-    def __init__(self, log: StoredLog, name: str) -> None:
+    def __init__(self, log: ChunkedLog, name: str) -> None:
         self.name = name
         self.size = log.size
-        self.unit = log.chunk_size
+        self.loss_unit_bytes = log.chunk_size
         self._log = log
-        self._stored = log.opened(log.path, name_text(log.path))
-        self._held: tuple[int, bytes] = -1, b""
+        self._object = log.open_object(log.path, format_display_name(log.path))
+        self._cached_chunk: tuple[int, bytes] = -1, b""
 
-    def block(self, position: int, length: int, least: int) -> bytes:
-        end, needed = min(position + length, self._log.size), position + least
-        size = self._log.chunk_size
+    def read_block(self, position: int, length: int, min_length: int) -> bytes:
+        end, required_end = min(position + length, self._log.size), position + min_length
+        chunk_size = self._log.chunk_size
         parts: list[bytes] = []
         while position < end:
-            number, at = divmod(position, size)
-            held = self._held  # other threads may read, too
-            if held[0] != number:
+            chunk_index, start = divmod(position, chunk_size)
+            cached = self._cached_chunk  # other threads may read, too
+            if cached[0] != chunk_index:
                 try:
-                    held = self._held = number, self._log.chunk(number, self._stored)
-                except LostBytesError as error:
-                    if not parts or position < needed:
-                        error.at = number * size  # the byte of the log
+                    cached = self._cached_chunk = (
+                        chunk_index,
+                        self._log.read_chunk(chunk_index, self._object),
+                    )
+                except UnreadableBytesError as error:
+                    if not parts or position < required_end:
+                        error.position = chunk_index * chunk_size  # the byte of the log
                         raise
                     break
-            parts.append(held[1][at : at + end - position])
+            parts.append(cached[1][start : start + end - position])
             position += len(parts[-1])
         return b"".join(parts)
 
     def close(self) -> None:
-        self._stored.close()
+        self._object.close()
 
 
 @dataclass(frozen=True, slots=True)
-class _Segment:
+class _RemoteSegment:
     """A segment in tiered storage."""
 
-    manifest: Manifest
-    log: StoredLog
-    shown: str
+    manifest: SegmentManifest
+    log: ChunkedLog
+    display_path: str
     indexes: dict[str, bytes]
     """By their names on a broker's disk."""
-    troubles: list[str]
+    problems: list[str]
     """The problems with its log and its indexes."""
 
 
 @dataclass(slots=True)
-class Bucket(Overlay):
+class TieredStorageTree(OverlayTree):
     """A bucket, a copy of one, or a part of it, as the log directory that it came from."""
 
-    is_elsewhere: ClassVar[bool] = True
+    is_remote: ClassVar[bool] = True
 
-    key: PrivateKey | None = None
-    is_whole: bool = False
+    private_key: PrivateKey | None = None
+    has_only_segments: bool = False
     """Whether nothing else is to be read there."""
-    _left_out: list[Trouble] = field(default_factory=list)
+    _problems: list[ReadProblem] = field(default_factory=list)
     """What is wrong with objects that are unreadable or incomplete."""
-    _unread_folders: dict[str, str] = field(default_factory=dict)
+    _unread_directories: dict[str, str] = field(default_factory=dict)
     """The directory of the objects of a partition of which some are left out, by its name."""
-    _logs: dict[str, StoredLog] = field(default_factory=dict)
-    _files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    _log_by_path: dict[str, ChunkedLog] = field(default_factory=dict)
+    _file_by_path: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     """The bytes of the other files, and their times."""
-    _folders: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _objects_by_directory: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The topic id of each partition and the directory of its objects, by its directory."""
-    _listing: Listing | None = None
+    _listing: MemoryListing | None = None
 
-    def listed(self, path: str) -> DirectoryEntries:
+    def list_assembled(self, path: str) -> DirectoryEntries:
         """The entries of one of its directories; raises OSError."""
-        return self._known.entries(path[len(self.path) :].strip(os.sep))
+        return self._assembled_listing.entries(path[len(self.mount_point) :].strip(os.sep))
 
     @property
-    def _known(self) -> Listing:
+    def _assembled_listing(self) -> MemoryListing:
         if self._listing is None:
-            self._listing = Listing()
-            self._listing.add_folder("")
-            for below, log in self._logs.items():
-                self._listing.add(below, log.size, log.modified)
-            for below, (data, modified) in self._files.items():
+            self._listing = MemoryListing()
+            self._listing.add_directory("")
+            for below, log in self._log_by_path.items():
+                self._listing.add(below, log.size, log.modified_ns)
+            for below, (data, modified) in self._file_by_path.items():
                 self._listing.add(below, len(data), modified)
         return self._listing
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing has been taken."""
-        return not self._logs and not self._left_out
+        return not self._log_by_path and not self._problems
 
-    def is_tiered(self, below: str) -> bool:
-        if not below:
-            return self.is_whole
-        return below in self._folders or below in self._logs or below in self._files
+    def is_tiered(self, subpath: str) -> bool:
+        if not subpath:
+            return self.has_only_segments
+        return (
+            subpath in self._objects_by_directory
+            or subpath in self._log_by_path
+            or subpath in self._file_by_path
+        )
 
-    def _is_stored(self, below: str) -> bool:
+    def _exists_underneath(self, subpath: str) -> bool:
         try:
-            Overlay.status(self, below)
+            OverlayTree.stat(self, subpath)
         except OSError:
             return False
         return True
 
-    def entries(self, below: str) -> DirectoryEntries:
-        return self._known.entries(below) if self.is_tiered(below) else Overlay.entries(self, below)
+    def list_entries(self, subpath: str) -> DirectoryEntries:
+        return (
+            self._assembled_listing.entries(subpath)
+            if self.is_tiered(subpath)
+            else OverlayTree.list_entries(self, subpath)
+        )
 
-    def status(self, below: str) -> os.stat_result:
-        return self._known.status(below) if self.is_tiered(below) else Overlay.status(self, below)
+    def stat(self, subpath: str) -> os.stat_result:
+        return (
+            self._assembled_listing.status(subpath)
+            if self.is_tiered(subpath)
+            else OverlayTree.stat(self, subpath)
+        )
 
-    def opened(self, below: str) -> Source:
-        name = name_text(f"{self.path}{os.sep}{below}")
-        if below in self._logs:
-            return ChunkedSource(self._logs[below], name)
-        if below in self._files:
-            return BytesSource(self._files[below][0], name)
-        return Overlay.opened(self, below)
+    def open_source(self, subpath: str) -> Source:
+        name = format_display_name(f"{self.mount_point}{os.sep}{subpath}")
+        if subpath in self._log_by_path:
+            return ChunkedSource(self._log_by_path[subpath], name)
+        if subpath in self._file_by_path:
+            return BytesSource(self._file_by_path[subpath][0], name)
+        return OverlayTree.open_source(self, subpath)
 
-    def real(self, below: str) -> str | None:
-        return None if self.is_tiered(below) else Overlay.real(self, below)
+    def local_path(self, subpath: str) -> str | None:
+        return None if self.is_tiered(subpath) else OverlayTree.local_path(self, subpath)
 
-    def identity(self, below: str) -> str:
-        if below in self._logs:
-            return self._logs[below].path
-        folder, _, name = below.rpartition(os.sep)
-        if below in self._files:
-            return path_in(self._folders[folder][1], name)
-        return self._folders[below][1] if below in self._folders else Overlay.identity(self, below)
+    def identity(self, subpath: str) -> str:
+        if subpath in self._log_by_path:
+            return self._log_by_path[subpath].path
+        directory, _, name = subpath.rpartition(os.sep)
+        if subpath in self._file_by_path:
+            return join_subpath(self._objects_by_directory[directory][1], name)
+        return (
+            self._objects_by_directory[subpath][1]
+            if subpath in self._objects_by_directory
+            else OverlayTree.identity(self, subpath)
+        )
 
-    def troubles(self, below: str) -> list[str]:
-        objects = self._objects_of(below)
-        return [*Overlay.troubles(self, objects), *told_of(self._left_out, objects)]
+    def read_problems(self, subpath: str) -> list[str]:
+        objects = self._object_path(subpath)
+        return [*OverlayTree.read_problems(self, objects), *messages_below(self._problems, objects)]
 
-    def _objects_of(self, below: str) -> str:
+    def _object_path(self, subpath: str) -> str:
         """The path of the objects that a log or a partition has been put together from, or would
         have been if they could be read."""
-        if below in self._logs or below in self._folders:
-            return self._below(self.identity(below).removesuffix(LOG))
-        return self._unread_folders.get(below, below)
+        if subpath in self._log_by_path or subpath in self._objects_by_directory:
+            return self._subpath(self.identity(subpath).removesuffix(LOG_SUFFIX))
+        return self._unread_directories.get(subpath, subpath)
 
-    def _below(self, path: str) -> str:
+    def _subpath(self, path: str) -> str:
         """The path of an object in this tree."""
-        return path.removeprefix(self.path).strip(os.sep)
+        return path.removeprefix(self.mount_point).strip(os.sep)
 
-    def take(self, folder: Folder) -> None:
+    def add_directory(self, directory: DirectoryListing) -> None:
         """Put together every segment in a directory, in order."""
-        files = [Path(name) for name in folder.files]
-        stems = [file.stem for file in files if file.suffix == MANIFEST]
-        named = [(f"{folder.path}/{stem}", f"{folder.name}/{stem}") for stem in stems]
-        segments = map_ordered(self._read, named, CONNECTIONS)
-        for (stem, _), segment in zip(named, segments, strict=True):
-            self._put(stem, segment)
+        files = [Path(name) for name in directory.files]
+        base_names = [file.stem for file in files if file.suffix == MANIFEST_SUFFIX]
+        paths = [(f"{directory.path}/{stem}", f"{directory.name}/{stem}") for stem in base_names]
+        segments = map_ordered(self._try_read_segment, paths, MAX_CONNECTIONS)
+        for (stem, _), segment in zip(paths, segments, strict=True):
+            self._add_files(stem, segment)
         for file in files:
-            is_part = file.suffix in (LOG, STORED_INDEXES) and STORED_STEM.match(file.stem)
-            if is_part and file.stem not in stems:
-                words = f"{folder.name}/{file.name}: no manifest, skipped"
-                self._leave_out(f"{folder.path}/{file.stem}", words)
+            is_segment_object = file.suffix in (
+                LOG_SUFFIX,
+                REMOTE_INDEXES_SUFFIX,
+            ) and REMOTE_SEGMENT_NAME.match(file.stem)
+            if is_segment_object and file.stem not in base_names:
+                message = f"{directory.name}/{file.name}: no manifest, skipped"
+                self._add_problem(f"{directory.path}/{file.stem}", message)
 
-    def segment(self, stem: str, shown: str) -> str:
+    def add_segment(self, base_path: str, display_path: str) -> str:
         """Put a segment together, and return the path of its log below this one; raises InputError.
 
-        stem: the path of its objects without their suffixes. shown: the same, for display.
+        base_path: the path of its objects without their suffixes. display_path: the same, for
+        display.
         """
-        if self._logs:
-            return next(iter(self._logs))
-        log = self._put(stem, self._read((stem, shown)))
-        if log is None:
-            raise InputError(self._left_out.pop()[1])
-        return log
+        if self._log_by_path:
+            return next(iter(self._log_by_path))
+        log_path = self._add_files(base_path, self._try_read_segment((base_path, display_path)))
+        if log_path is None:
+            raise InputError(self._problems.pop()[1])
+        return log_path
 
-    def _read(self, named: tuple[str, str]) -> _Segment | str:
+    def _try_read_segment(self, paths: tuple[str, str]) -> _RemoteSegment | str:
         """A segment, or the reason why it cannot be read."""
-        stem, shown = named
+        base_path, display_path = paths
         try:
-            return self._segment(stem, shown)
+            return self._read_segment(base_path, display_path)
         except InputError as error:
-            words = str(error)
-            return words if words.startswith(shown) else f"{shown}: {words}"
+            message = str(error)
+            return message if message.startswith(display_path) else f"{display_path}: {message}"
         except OSError as error:
             name = Path(error.filename or "").name
-            return f"{shown}: {name}: {error.strerror}"
+            return f"{display_path}: {name}: {error.strerror}"
 
-    def _segment(self, stem: str, shown: str) -> _Segment:
-        status = status_of(f"{stem}{LOG}")
-        manifest = read_manifest(f"{stem}{MANIFEST}")
-        log = stored_log(stem, status.st_size, manifest.chunking, self.key)
-        log = replace(log, modified=status.st_mtime_ns)
-        indexes, troubles = _indexes(manifest, stem, log.unlock)
-        if log.missing < 0:
-            troubles.append("its log has extra bytes after the last chunk")
-        return _Segment(manifest, log, shown, indexes, [f"{shown}: {each}" for each in troubles])
+    def _read_segment(self, base_path: str, display_path: str) -> _RemoteSegment:
+        status = stat_path(f"{base_path}{LOG_SUFFIX}")
+        manifest = read_manifest(f"{base_path}{MANIFEST_SUFFIX}")
+        log = open_chunked_log(base_path, status.st_size, manifest.chunking, self.private_key)
+        log = replace(log, modified_ns=status.st_mtime_ns)
+        indexes, problems = _read_indexes(manifest, base_path, log.decrypt)
+        if log.missing_bytes < 0:
+            problems.append("its log has extra bytes after the last chunk")
+        return _RemoteSegment(
+            manifest, log, display_path, indexes, [f"{display_path}: {each}" for each in problems]
+        )
 
-    def _leave_out(self, stem: str, words: str) -> None:
+    def _add_problem(self, base_path: str, message: str) -> None:
         """Remember what is wrong with the objects of a segment."""
-        self._left_out.append((self._below(stem), words))
-        topic, partition = stored_place(f"{stem}{LOG}")
+        self._problems.append((self._subpath(base_path), message))
+        topic, partition = parse_remote_topic_partition(f"{base_path}{LOG_SUFFIX}")
         if topic is not None:
-            above = self._below(stem.rpartition(os.sep)[0])
-            self._unread_folders.setdefault(f"{topic}-{partition}", above)
+            object_directory = self._subpath(base_path.rpartition(os.sep)[0])
+            self._unread_directories.setdefault(f"{topic}-{partition}", object_directory)
 
-    def _put(self, stem: str, segment: _Segment | str) -> str | None:
-        """Take the files of a segment; returns the path of its log. stem: of its objects."""
+    def _add_files(self, base_path: str, segment: _RemoteSegment | str) -> str | None:
+        """Take the files of a segment; returns the path of its log. base_path: of its objects."""
         if isinstance(segment, str):
-            self._leave_out(stem, segment)
+            self._add_problem(base_path, segment)
             return None
-        place = segment.manifest.remote_log_segment_metadata.remote_log_segment_id
-        named = place.topic_id_partition.topic_partition
-        folder = f"{named.topic}-{named.partition}"
-        topic_id = place.topic_id_partition.topic_id
-        above = segment.log.path.rpartition(os.sep)[0]
-        known_id, _ = self._folders.get(folder, (topic_id, above))  # maybe of a deleted topic
-        if known_id != topic_id or self._is_stored(folder):  # of a broker that has newer segments
-            folder = path_in(self._below(above), folder)
-        log = f"{folder}/{_base_of(PurePath(stem).name, segment.manifest):020}{LOG}"
-        if log in self._logs:
-            first = name_text(self._logs[log].path.removesuffix(LOG))
-            words = f"{first} has the same base offset; this copy is skipped"
-            self._leave_out(stem, f"{segment.shown}: {words}")
+        segment_id = segment.manifest.remote_log_segment_metadata.remote_log_segment_id
+        topic_partition = segment_id.topic_id_partition.topic_partition
+        directory = f"{topic_partition.topic}-{topic_partition.partition}"
+        topic_id = segment_id.topic_id_partition.topic_id
+        object_directory = segment.log.path.rpartition(os.sep)[0]
+        known_id, _ = self._objects_by_directory.get(
+            directory, (topic_id, object_directory)
+        )  # maybe of a deleted topic
+        if known_id != topic_id or self._exists_underneath(
+            directory
+        ):  # of a broker that has newer segments
+            directory = join_subpath(self._subpath(object_directory), directory)
+        log_path = f"{directory}/{_base_offset(PurePath(base_path).name, segment.manifest):020}{LOG_SUFFIX}"
+        if log_path in self._log_by_path:
+            existing_path = format_display_name(
+                self._log_by_path[log_path].path.removesuffix(LOG_SUFFIX)
+            )
+            reason = f"{existing_path} has the same base offset; this copy is skipped"
+            self._add_problem(base_path, f"{segment.display_path}: {reason}")
             return None
-        self._folders.setdefault(folder, (topic_id, above))
-        self._logs[log] = segment.log
+        self._objects_by_directory.setdefault(directory, (topic_id, object_directory))
+        self._log_by_path[log_path] = segment.log
         self._listing = None
-        for trouble in segment.troubles:
-            self._leave_out(stem, trouble)
-        of_partition = {"partition.metadata": f"version: 0\ntopic_id: {topic_id}".encode()}
-        for name, data in (of_partition | segment.indexes).items():
-            path = f"{folder}/{name}"
-            known = self._files[path][0] if name == EPOCHS and path in self._files else None
-            held = data if known is None else _both_epochs(known, data)
-            self._files[path] = held, segment.log.modified
-        return log
+        for trouble in segment.problems:
+            self._add_problem(base_path, trouble)
+        metadata_files = {"partition.metadata": f"version: 0\ntopic_id: {topic_id}".encode()}
+        for name, data in (metadata_files | segment.indexes).items():
+            path = f"{directory}/{name}"
+            existing = (
+                self._file_by_path[path][0]
+                if name == EPOCH_CHECKPOINT_NAME and path in self._file_by_path
+                else None
+            )
+            merged = data if existing is None else _merge_epoch_checkpoints(existing, data)
+            self._file_by_path[path] = merged, segment.log.modified_ns
+        return log_path
 
 
-def read_manifest(path: str, opened: Opened = open_source) -> Manifest:
+def read_manifest(path: str, open_object: NamedSourceOpener = open_source) -> SegmentManifest:
     """The manifest at a path or a URL; raises InputError."""
-    with closing(opened(path, name_text(path))) as source:
-        return manifest_at(source)
+    with closing(open_object(path, format_display_name(path))) as source:
+        return parse_manifest(source)
 
 
-def stored_log(
-    stem: str,
-    there: int,
-    chunking: Chunking,
+def open_chunked_log(
+    base_path: str,
+    stored_size: int,
+    chunking: ChunkEncoding,
     key: PrivateKey | None,
-    opened: Opened = open_source,
-) -> StoredLog:
+    open_object: NamedSourceOpener = open_source,
+) -> ChunkedLog:
     """A log, from its manifest; raises InputError.
 
-    stem: the path of its objects without their suffixes. there: the bytes of the object with the
-    chunks.
+    base_path: the path of its objects without their suffixes. stored_size: the bytes of the object
+    with the chunks.
     """
-    unlock = None
+    decrypt = None
     if chunking.encryption is not None:
         if key is None:
-            name = chunking.encryption.data_key.rpartition(":")[0]
-            words = f"encrypted with key {name}; pass --rsm-private-key FILE to read it"
-            raise InputError(words)
-        unlock = key.unwrapped(chunking.encryption.data_key)
-    ends = list(accumulate(chunk_sizes(chunking)))
-    return StoredLog(chunking, f"{stem}{LOG}", ends, there, unlock, opened)
+            key_name = chunking.encryption.data_key.rpartition(":")[0]
+            message = f"encrypted with key {key_name}; pass --rsm-private-key FILE to read it"
+            raise InputError(message)
+        decrypt = key.unwrap_data_key(chunking.encryption.data_key)
+    chunk_ends = list(accumulate(chunk_sizes(chunking)))
+    return ChunkedLog(
+        chunking, f"{base_path}{LOG_SUFFIX}", chunk_ends, stored_size, decrypt, open_object
+    )
 
 
-def _base_of(stem: str, manifest: Manifest) -> int:
+def _base_offset(name: str, manifest: SegmentManifest) -> int:
     """The base offset of a segment, from its name or else from its manifest."""
-    found = STORED_STEM.match(stem)
-    return int(found[1]) if found else manifest.remote_log_segment_metadata.start_offset
+    match = REMOTE_SEGMENT_NAME.match(name)
+    return int(match[1]) if match else manifest.remote_log_segment_metadata.start_offset
 
 
-def _indexes(
-    manifest: Manifest, stem: str, unlock: Unlock | None
+def _read_indexes(
+    manifest: SegmentManifest, base_path: str, decrypt: DecryptFunction | None
 ) -> tuple[dict[str, bytes], list[str]]:
     """The indexes of a segment, by their names on a broker's disk, and why some are missing."""
-    places, base = manifest.segment_indexes, _base_of(PurePath(stem).name, manifest)
-    end = manifest.remote_log_segment_metadata.end_offset + 1
-    found: dict[str, bytes] = {}
-    troubles: list[str] = []
-    named = {
-        f"{base:020}.index": places.offset,
-        f"{base:020}.timeindex": places.timestamp,
-        f"{base:020}.txnindex": places.transaction,
-        f"{end:020}.snapshot": places.producer_snapshot,
-        EPOCHS: places.leader_epoch,
+    locations, base_offset = (
+        manifest.segment_indexes,
+        _base_offset(PurePath(base_path).name, manifest),
+    )
+    end_offset = manifest.remote_log_segment_metadata.end_offset + 1
+    indexes: dict[str, bytes] = {}
+    problems: list[str] = []
+    location_by_name = {
+        f"{base_offset:020}.index": locations.offset,
+        f"{base_offset:020}.timeindex": locations.timestamp,
+        f"{base_offset:020}.txnindex": locations.transaction,
+        f"{end_offset:020}.snapshot": locations.producer_snapshot,
+        EPOCH_CHECKPOINT_NAME: locations.leader_epoch,
     }
     try:
-        with file_at(f"{stem}{STORED_INDEXES}") as stored:
-            for name, place in named.items():
-                if place is None:
+        with open_binary(f"{base_path}{REMOTE_INDEXES_SUFFIX}") as file:
+            for name, location in location_by_name.items():
+                if location is None:
                     continue
                 try:
-                    data = _part(stored, place)
-                    found[name] = _unlocked(manifest.encryption, data, unlock)
+                    data = _read_index(file, location)
+                    indexes[name] = _decrypt(manifest.encryption, data, decrypt)
                 except InputError as error:
-                    troubles.append(f"{error}; its log is read without {name}")
+                    problems.append(f"{error}; its log is read without {name}")
     except (OSError, InputError) as error:
-        words = error.strerror if isinstance(error, OSError) else str(error).rpartition(": ")[2]
-        troubles.append(f"{STORED_INDEXES}: {words}; its log is read without its indexes")
-    return found, troubles
+        reason = error.strerror if isinstance(error, OSError) else str(error).rpartition(": ")[2]
+        problems.append(f"{REMOTE_INDEXES_SUFFIX}: {reason}; its log is read without its indexes")
+    return indexes, problems
 
 
-def _both_epochs(ours: bytes, theirs: bytes) -> bytes:
+def _merge_epoch_checkpoints(left: bytes, right: bytes) -> bytes:
     """Two checkpoints of leader epochs merged: each epoch begins at its lowest offset."""
     starts: dict[int, int] = {}
-    for data in (ours, theirs):
+    for data in (left, right):
         for line in data.split(b"\n")[2:]:
-            words = line.split()
-            if len(words) == 2 and all(word.isdigit() for word in words):
-                epoch, start = map(int, words)
+            columns = line.split()
+            if len(columns) == 2 and all(word.isdigit() for word in columns):
+                epoch, start = map(int, columns)
                 starts[epoch] = min(start, starts.get(epoch, start))
     lines = [f"{epoch} {start}" for epoch, start in sorted(starts.items())]
     return "\n".join(["0", str(len(lines)), *lines, ""]).encode()
 
 
-def _unlocked(encryption: Encryption | None, data: bytes, unlock: Unlock | None) -> bytes:
-    if unlock is None or encryption is None:
+def _decrypt(
+    encryption: EncryptionMetadata | None, data: bytes, decrypt: DecryptFunction | None
+) -> bytes:
+    if decrypt is None or encryption is None:
         return data
     try:
         aad = base64.b64decode(encryption.aad)
     except ValueError as error:
         raise InputError(f"its manifest is malformed: aad: {error}") from error
-    return unlock(data, aad)
+    return decrypt(data, aad)
 
 
-def _part(stored: IO[bytes], place: IndexPlace) -> bytes:
+def _read_index(file: IO[bytes], location: SegmentIndexLocation) -> bytes:
     """The bytes of one index; raises InputError if there are fewer."""
-    if place.size < 0 or not 0 <= place.position < MOST_POSITION:
-        raise InputError(f"its manifest puts an index of {place.size} bytes at {place.position}")
-    stored.seek(place.position)
-    parts: list[bytes] = []
-    left = place.size
-    while left > 0 and (part := stored.read(min(left, PIECE))):
-        parts.append(part)
-        left -= len(part)
-    if left:
-        raise InputError(f"{Path(stored.name).suffix[1:]} is {left} bytes too short")
-    return b"".join(parts)
+    if location.size < 0 or not 0 <= location.position < MAX_POSITION:
+        raise InputError(
+            f"its manifest puts an index of {location.size} bytes at {location.position}"
+        )
+    file.seek(location.position)
+    chunks: list[bytes] = []
+    remaining = location.size
+    while remaining > 0 and (chunk := file.read(min(remaining, READ_BYTES))):
+        chunks.append(chunk)
+        remaining -= len(chunk)
+    if remaining:
+        raise InputError(f"{Path(file.name).suffix[1:]} is {remaining} bytes too short")
+    return b"".join(chunks)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from kfmt_cli.errors import InputError, UsageError
 
-NONCE = 12
-HASH = "sha3_512"
-Unlock = Callable[[bytes, bytes], bytes]
+NONCE_BYTES = 12
+OAEP_HASH = "sha3_512"
+DecryptFunction = Callable[[bytes, bytes], bytes]
 """Encrypted bytes and their authenticated data → the decrypted bytes."""
 
 
-def key_bytes(path: str) -> bytes:
+def read_key_file(path: str) -> bytes:
     """The bytes of a key file; raises UsageError."""
     try:
         return Path(path).read_bytes()
@@ -31,9 +31,9 @@ class PrivateKey:
     """A private key, which unwraps data keys."""
 
     @classmethod
-    def at(cls, path: str) -> PrivateKey:
+    def from_file(cls, path: str) -> PrivateKey:
         """The key in a file; raises UsageError."""
-        return cls(key_bytes(path), path)
+        return cls(read_key_file(path), path)
 
     def __init__(self, data: bytes, path: str) -> None:
         """Read PKCS #8, as PEM or DER; raises UsageError. path: the key's file."""
@@ -44,8 +44,8 @@ class PrivateKey:
                 load_pem_private_key,
             )
         except ImportError:
-            words = "cryptography is not installed: pip install 'kfmt-cli[remote]'"
-            raise UsageError(f"encrypted segments: {words}") from None
+            message = "cryptography is not installed: pip install 'kfmt-cli[remote]'"
+            raise UsageError(f"encrypted segments: {message}") from None
         try:
             load = load_pem_private_key if b"-----BEGIN" in data else load_der_private_key
             key = load(data, None)
@@ -56,48 +56,50 @@ class PrivateKey:
         numbers = key.private_numbers()
         self._modulus, self._exponent = numbers.public_numbers.n, numbers.d
 
-    def unwrapped(self, data_key: str) -> Unlock:
+    def unwrap_data_key(self, data_key: str) -> DecryptFunction:
         """The decryption function for a data key, which has its wrapping key's name as a prefix;
         raises InputError."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        name, _, wrapped = data_key.rpartition(":")
+        key_name, _, wrapped = data_key.rpartition(":")
         try:
-            cipher = AESGCM(self._plain(base64.b64decode(wrapped, validate=True)))
+            cipher = AESGCM(self._unwrap_oaep(base64.b64decode(wrapped, validate=True)))
         except ValueError as error:
-            raise InputError(f"its data key cannot be unwrapped with this key ({name})") from error
+            raise InputError(
+                f"its data key cannot be unwrapped with this key ({key_name})"
+            ) from error
 
-        def unlock(data: bytes, authenticated: bytes) -> bytes:
+        def decrypt(data: bytes, associated_data: bytes) -> bytes:
             try:
-                return cipher.decrypt(data[:NONCE], data[NONCE:], authenticated)
+                return cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], associated_data)
             except (InvalidTag, ValueError) as error:
                 raise InputError("cannot be decrypted: the data fails authentication") from error
 
-        return unlock
+        return decrypt
 
-    def _plain(self, wrapped: bytes) -> bytes:
+    def _unwrap_oaep(self, wrapped: bytes) -> bytes:
         """The unwrapped bytes; raises ValueError. cryptography only has OAEP without SHA-3."""
         size = (self._modulus.bit_length() + 7) // 8
-        number = int.from_bytes(wrapped, "big")
-        if len(wrapped) != size or number >= self._modulus:
+        encrypted_number = int.from_bytes(wrapped, "big")
+        if len(wrapped) != size or encrypted_number >= self._modulus:
             raise ValueError("wrong size")
-        block = pow(number, self._exponent, self._modulus).to_bytes(size, "big")
-        n = hashlib.new(HASH).digest_size
-        seed = _xor(block[1 : 1 + n], _mask(block[1 + n :], n))
-        data = _xor(block[1 + n :], _mask(seed, size - n - 1))
-        label, rest = data[:n], data[n:].lstrip(b"\0")
-        if block[0] or label != hashlib.new(HASH).digest() or rest[:1] != b"\1":
+        block = pow(encrypted_number, self._exponent, self._modulus).to_bytes(size, "big")
+        hash_size = hashlib.new(OAEP_HASH).digest_size
+        seed = _xor(block[1 : 1 + hash_size], _mgf1_mask(block[1 + hash_size :], hash_size))
+        data = _xor(block[1 + hash_size :], _mgf1_mask(seed, size - hash_size - 1))
+        label_hash, unpadded = data[:hash_size], data[hash_size:].lstrip(b"\0")
+        if block[0] or label_hash != hashlib.new(OAEP_HASH).digest() or unpadded[:1] != b"\1":
             raise ValueError("wrong key")
-        return rest[1:]
+        return unpadded[1:]
 
 
-def _mask(seed: bytes, size: int) -> bytes:
+def _mgf1_mask(seed: bytes, size: int) -> bytes:
     """The MGF1 mask."""
-    rounds = range(-(-size // hashlib.new(HASH).digest_size))
-    parts = (hashlib.new(HASH, seed + i.to_bytes(4, "big")).digest() for i in rounds)
+    rounds = range(-(-size // hashlib.new(OAEP_HASH).digest_size))
+    parts = (hashlib.new(OAEP_HASH, seed + i.to_bytes(4, "big")).digest() for i in rounds)
     return b"".join(parts)[:size]
 
 
-def _xor(a: bytes, b: bytes) -> bytes:
-    return bytes(x ^ y for x, y in zip(a, b, strict=True))
+def _xor(left: bytes, right: bytes) -> bytes:
+    return bytes(x ^ y for x, y in zip(left, right, strict=True))

@@ -8,26 +8,31 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from kfmt_cli.core.urls import absolute
-from kfmt_cli.disk.directories import each_directory, stored_entries
-from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, kind_of
-from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
-from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.disk.names import MANIFEST, STORED_INDEXES, STORED_STEM, mark_of
-from kfmt_cli.disk.tree import unlisted
+from kfmt_cli.core.urls import absolute_path
+from kfmt_cli.disk.directory_listing import listing_error_handler
+from kfmt_cli.disk.directory_walk import iter_directories, list_stored_entries
+from kfmt_cli.disk.file_names import (
+    MANIFEST_SUFFIX,
+    REMOTE_INDEXES_SUFFIX,
+    REMOTE_SEGMENT_NAME,
+    directory_mark,
+)
+from kfmt_cli.disk.kinds import INDEX_KINDS, UNKNOWN_KIND, classify_name
+from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
 
-BLOCK = 512  # the unit of `st_blocks`
-LOGS = "logs"
-REMOTE_CACHE = "remote-log-index-cache"
+BLOCK_BYTES = 512  # the unit of `st_blocks`
+LOGS_PURPOSE = "logs"
+REMOTE_CACHE_DIRECTORY = "remote-log-index-cache"
 # What a broker does with the files, if that does not depend on settings.
-BECOMES = {
+FATE_BY_PURPOSE = {
     "left_over": "A broker deletes them when it starts.",
     "marked_delete": "A broker deletes them after it starts.",
     "marked_stray": "No broker ever deletes them.",
     "other": "No broker ever deletes them.",
 }
-PURPOSES = {
-    LOGS: "log segments in use",
+USAGE_PURPOSES = {
+    LOGS_PURPOSE: "log segments in use",
     "indexes": "their indexes; active ones are preallocated",
     "producer_snapshots": "producer state snapshots",
     "kraft_snapshots": "cluster metadata snapshots",
@@ -36,7 +41,7 @@ PURPOSES = {
     "marked_delete": "-delete directories",
     "marked_stray": "-stray directories",
     "marked_future": "-future directories: replicas being moved here",
-    "remote_index_cache": f"{REMOTE_CACHE}: cached indexes of remote segments",
+    "remote_index_cache": f"{REMOTE_CACHE_DIRECTORY}: cached indexes of remote segments",
     "remote_storage": "manifests and indexes of segments in remote storage",
     "broker_files": "checkpoints and other small broker files",
     "other": "files not written by a broker",
@@ -44,7 +49,7 @@ PURPOSES = {
 
 
 @dataclass(slots=True)
-class Usage:
+class DiskUsage:
     """Files of one purpose."""
 
     purpose: str
@@ -63,18 +68,20 @@ class Usage:
     """Bytes kept much longer because of timestamps in the future."""
 
 
-def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
+def read_disk_usage(root: str, on_error: Callable[[str], None]) -> list[DiskUsage]:
     """The usage of every purpose found under a directory.
 
-    A file with several names counts once, and a link to a file does not. complain: receives
+    A file with several names counts once, and a link to a file does not. on_error: receives
     messages about directories that cannot be listed.
     """
-    name = absolute(top).rpartition(os.sep)[2]
-    found = {purpose: Usage(purpose) for purpose in PURPOSES}
-    seen: set[tuple[int, int]] = set()
-    for folder, its in each_directory(top, unlisted(complain), stored_entries):
-        of_folder = _purpose_of_all(f"{name}{os.sep}{os.path.relpath(folder, top)}")
-        for entry in its.files:
+    name = absolute_path(root).rpartition(os.sep)[2]
+    usage_by_purpose = {purpose: DiskUsage(purpose) for purpose in USAGE_PURPOSES}
+    counted_inodes: set[tuple[int, int]] = set()
+    for directory, entries in iter_directories(
+        root, listing_error_handler(on_error), list_stored_entries
+    ):
+        directory_purpose = _directory_purpose(f"{name}{os.sep}{os.path.relpath(directory, root)}")
+        for entry in entries.files:
             try:
                 status = entry.stat(follow_symlinks=False)
             except OSError:
@@ -82,42 +89,44 @@ def usage_below(top: str, complain: Callable[[str], None]) -> list[Usage]:
             if not stat.S_ISREG(status.st_mode):
                 continue
             if status.st_nlink > 1:
-                if (status.st_dev, status.st_ino) in seen:
+                if (status.st_dev, status.st_ino) in counted_inodes:
                     continue
-                seen.add((status.st_dev, status.st_ino))
-            usage = found[of_folder or _purpose_of(entry.name)]
+                counted_inodes.add((status.st_dev, status.st_ino))
+            usage = usage_by_purpose[directory_purpose or _file_purpose(entry.name)]
             usage.files += 1
             usage.bytes += status.st_size
-            in_blocks = status.st_blocks is not None  # of a store, none are known
-            usage.disk_bytes += BLOCK * status.st_blocks if in_blocks else status.st_size
-    return [usage for usage in found.values() if usage.files]
+            has_blocks = status.st_blocks is not None  # of a store, none are known
+            usage.disk_bytes += BLOCK_BYTES * status.st_blocks if has_blocks else status.st_size
+    return [usage for usage in usage_by_purpose.values() if usage.files]
 
 
-def _purpose_of_all(folder: str) -> str:
+def _directory_purpose(path: str) -> str:
     """The purpose of all files of a directory, from its path starting at the one given; empty if
     their names decide."""
-    parts = PurePath(folder).parts
-    if REMOTE_CACHE in parts:
+    parts = PurePath(path).parts
+    if REMOTE_CACHE_DIRECTORY in parts:
         return "remote_index_cache"
-    mark = next(filter(None, map(mark_of, parts)), "")
+    mark = next(filter(None, map(directory_mark, parts)), "")
     return f"marked_{mark}" if mark else ""
 
 
-def _purpose_of(name: str) -> str:
+def _file_purpose(name: str) -> str:
     """The purpose of a file with this name."""
-    stem, dot, suffix = name.rpartition(".")
-    if dot + suffix in (MANIFEST, STORED_INDEXES) and STORED_STEM.match(stem):
+    base_name, dot, suffix = name.rpartition(".")
+    if dot + suffix in (MANIFEST_SUFFIX, REMOTE_INDEXES_SUFFIX) and REMOTE_SEGMENT_NAME.match(
+        base_name
+    ):
         return "remote_storage"
-    kind, _, transient = kind_of(name)
+    kind, _, transient = classify_name(name)
     if transient:
         return "swap" if transient == "swap" else "left_over"
-    return _OF_KINDS.get(kind, "broker_files")
+    return _PURPOSE_BY_KIND.get(kind, "broker_files")
 
 
-_OF_KINDS = {
-    **dict.fromkeys(INDEXES, "indexes"),
-    LOG: LOGS,
-    PRODUCER_SNAPSHOT: "producer_snapshots",
-    KRAFT_SNAPSHOT: "kraft_snapshots",
-    UNKNOWN: "other",
+_PURPOSE_BY_KIND = {
+    **dict.fromkeys(INDEX_KINDS, "indexes"),
+    LOG_KIND: LOGS_PURPOSE,
+    PRODUCER_SNAPSHOT_KIND: "producer_snapshots",
+    KRAFT_SNAPSHOT_KIND: "kraft_snapshots",
+    UNKNOWN_KIND: "other",
 }

@@ -6,34 +6,41 @@ Each clause about a broker was observed: `tests/interop/test_claims.py` starts o
 from __future__ import annotations
 
 from kfmt_cli.findings.consequences import (
-    BEFORE_IT,
-    COPY,
-    CUT,
-    FETCH,
-    KEPT,
-    NEXT_BATCH,
-    NEXT_SEGMENT,
-    RECOVER,
-    RECOVER_PRICE,
-    REPLICA,
-    STOP,
-    STOP_INSIDE,
-    TRUNCATED_INSIDE,
+    CONSUMERS_STOP,
+    CONSUMERS_STOP_INSIDE,
+    COPY_FIRST,
+    FETCH_FAILS,
+    FORCE_RECOVERY,
+    INNER_MESSAGE_TRUNCATED,
+    LOG_TRUNCATED,
+    LOG_UNCHANGED,
+    ONE_BY_ONE_READS,
+    RECOVERY_COST,
+    RESTORE_FROM_REPLICA,
+    SEEK_NEXT_BATCH,
+    SEEK_NEXT_SEGMENT,
 )
-from kfmt_cli.findings.finding import Code, error, note, warning
+from kfmt_cli.findings.finding import FindingCode, error, note, warning
 
 
-def _unreadable(name: str, meaning: str, otherwise: str = "") -> Code:
-    """Damage at which reading stops. otherwise: what else happens without log recovery."""
-    stop = STOP + otherwise
-    return error(name, meaning, COPY + NEXT_SEGMENT, after_crash=CUT, after_clean_shutdown=stop)
+def _stops_reading(name: str, meaning: str, clean_shutdown_effect: str = "") -> FindingCode:
+    """Damage at which reading stops. clean_shutdown_effect: what else happens without log
+    recovery."""
+    effect = CONSUMERS_STOP + clean_shutdown_effect
+    return error(
+        name,
+        meaning,
+        COPY_FIRST + SEEK_NEXT_SEGMENT,
+        after_crash=LOG_TRUNCATED,
+        after_clean_shutdown=effect,
+    )
 
 
 BATCH_TRUNCATED = error(
     "batch-truncated",
     "The file ends in the middle of a batch: an unfinished append, or a truncated file.",
-    COPY + RECOVER + "removes only the incomplete batch" + RECOVER_PRICE,
-    after_crash=CUT,
+    COPY_FIRST + FORCE_RECOVERY + "removes only the incomplete batch" + RECOVERY_COST,
+    after_crash=LOG_TRUNCATED,
     after_clean_shutdown=(
         "In a closed segment, the broker leaves the log unchanged and the records of this batch "
         "are silently skipped. In the last segment, the log end offset is then the segment's "
@@ -41,18 +48,18 @@ BATCH_TRUNCATED = error(
         "most 17 bytes are left over, every record is delivered."
     ),
 )
-LENGTH_NEGATIVE = _unreadable(
+LENGTH_NEGATIVE = _stops_reading(
     "batch-length-negative",
     "A batch's length field is negative.",
     " If it is the last batch of the last segment, the broker does not start.",
 )
-LENGTH_TOO_SMALL = _unreadable(
+LENGTH_TOO_SMALL = _stops_reading(
     "batch-length-too-small",
     "A batch's length field is below the minimum.",
     " If it is the last batch of the last segment and the length is less than 14, the broker does "
     "not start.",
 )
-LENGTH_TOO_BIG = _unreadable(
+LENGTH_TOO_BIG = _stops_reading(
     "batch-length-too-big",
     "A batch's length field extends past the next undamaged batch or the end of the file.",
     " If the length is near 2^31, every fetch that includes this batch fails as a whole. If it is "
@@ -61,29 +68,29 @@ LENGTH_TOO_BIG = _unreadable(
 MAGIC_UNKNOWN = error(
     "magic-unknown",
     "A batch's magic byte is not 0, 1 or 2.",
-    COPY.rstrip(),
+    COPY_FIRST.rstrip(),
     after_crash=(
         "If this was a magic 2 batch and the byte is now 3 or higher, the broker leaves the log "
         "unchanged and consumers get an error at this batch. Otherwise the broker truncates the "
         "log at this byte and deletes all later segments."
     ),
-    after_clean_shutdown=STOP,
+    after_clean_shutdown=CONSUMERS_STOP,
 )
 ZERO_TAIL = error(
     "zero-tail",
     "The file ends in zeros: space that was preallocated but never written, or lost in a crash.",
     "Normal for the active segment of a killed broker with log.preallocate=true. Otherwise: "
-    + RECOVER
+    + FORCE_RECOVERY
     + "removes only the zeros"
-    + RECOVER_PRICE,
-    after_crash=CUT,
+    + RECOVERY_COST,
+    after_crash=LOG_TRUNCATED,
     after_clean_shutdown=(
         "In the last segment, the broker does not start. In a closed segment, the broker leaves "
         "the log unchanged and consumers get an error at the zeros."
     ),
 )
-ZERO_HOLE = _unreadable("zero-hole", "Zeros where a batch should begin: pages lost in a crash.")
-GARBAGE = _unreadable(
+ZERO_HOLE = _stops_reading("zero-hole", "Zeros where a batch should begin: pages lost in a crash.")
+GARBAGE = _stops_reading(
     "garbage",
     "Bytes that are not a record batch.",
     " After the last batch of the last segment: if the bytes read as a length below 14, the broker "
@@ -92,8 +99,8 @@ GARBAGE = _unreadable(
 DECOMPRESSION_FAILED = error(
     "decompression-failed",
     "A batch's records cannot be decompressed.",
-    REPLICA + NEXT_BATCH,
-    on_start=STOP,
+    RESTORE_FROM_REPLICA + SEEK_NEXT_BATCH,
+    on_start=CONSUMERS_STOP,
 )
 DECOMPRESSION_LIMIT = error(
     "decompression-limit",
@@ -108,22 +115,23 @@ RECORDS_LIMIT = error(
 RECORD_MALFORMED = error(
     "record-malformed",
     "A record's fields do not match its length.",
-    REPLICA + NEXT_BATCH,
-    on_start=STOP_INSIDE,
+    RESTORE_FROM_REPLICA + SEEK_NEXT_BATCH,
+    on_start=CONSUMERS_STOP_INSIDE,
 )
 RECORDS_COUNT_MISMATCH = error(
     "records-count-mismatch",
     "A batch's record count does not match the records it contains.",
-    REPLICA + NEXT_BATCH,
-    on_start=STOP_INSIDE + " If the count is 0, they skip the batch without an error.",
+    RESTORE_FROM_REPLICA + SEEK_NEXT_BATCH,
+    on_start=CONSUMERS_STOP_INSIDE + " If the count is 0, they skip the batch without an error.",
 )
 CONTROL_MALFORMED = error(
     "control-malformed",
     "A control record's key or value is too short.",
-    REPLICA.rstrip(),
+    RESTORE_FROM_REPLICA.rstrip(),
     after_crash="The broker does not start if it rebuilds producer state from this record.",
     after_clean_shutdown=(
-        f"{KEPT} If the key is too short, read_committed consumers get an error at this batch. If "
+        f"{LOG_UNCHANGED} If the key is too short, read_committed consumers get an error at "
+        "this batch. If "
         "only the value is too short, no read_committed consumer received a wrong record in "
         "tests."
     ),
@@ -144,32 +152,32 @@ PAYLOAD_MALFORMED = error(
 MESSAGE_MALFORMED = error(
     "message-malformed",
     "A message's key or value does not match its declared size.",
-    REPLICA + BEFORE_IT.lstrip(),
-    on_start=FETCH,
+    RESTORE_FROM_REPLICA + ONE_BY_ONE_READS.lstrip(),
+    on_start=FETCH_FAILS,
 )
 INNER_CRC_MISMATCH = error(
     "inner-crc-mismatch",
     "An inner message of a compressed wrapper fails its checksum.",
-    REPLICA.rstrip(),
-    on_start=STOP_INSIDE,
+    RESTORE_FROM_REPLICA.rstrip(),
+    on_start=CONSUMERS_STOP_INSIDE,
 )
 INNER_SET_MALFORMED = error(
     "inner-set-malformed",
     "The message set inside a compressed wrapper is damaged.",
-    REPLICA.rstrip(),
-    on_start=STOP,
+    RESTORE_FROM_REPLICA.rstrip(),
+    on_start=CONSUMERS_STOP,
 )
 INNER_SET_TRUNCATED = warning(
     "inner-set-truncated",
     "The message set inside a compressed wrapper ends in the middle of a message.",
-    REPLICA.rstrip(),
-    on_start=KEPT + TRUNCATED_INSIDE,
+    RESTORE_FROM_REPLICA.rstrip(),
+    on_start=LOG_UNCHANGED + INNER_MESSAGE_TRUNCATED,
 )
 WRAPPER_OFFSET_INVALID = error(
     "wrapper-offset-invalid",
     "A wrapper's offset does not match the offsets of its inner messages.",
-    REPLICA.rstrip(),
-    on_start=STOP,
+    RESTORE_FROM_REPLICA.rstrip(),
+    on_start=CONSUMERS_STOP,
 )
 FILE_VANISHED = error(
     "file-vanished",
@@ -182,7 +190,7 @@ FILE_UNREADABLE = error(
     "The operating system could not read the whole file.",
     "Rows after this byte are missing. If the disk is failing, copy it first.",
 )
-UNREAD = frozenset({FILE_VANISHED, FILE_UNREADABLE})
+UNREAD_CODES = frozenset({FILE_VANISHED, FILE_UNREADABLE})
 """Findings about files that could not be read, or not to their end."""
 DIRECTORY_UNREADABLE = error(
     "directory-unreadable",

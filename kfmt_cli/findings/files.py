@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from kfmt_cli.findings.consequences import (
+    INDEX_REBUILT,
+    INDEX_USED,
     NO_FAILED_LOOKUP,
-    NO_SKIP,
+    NO_SEEK_MISSED,
     NO_WRONG_RECORD,
     REBUILD_INDEX,
-    REBUILT,
-    SNAPSHOT,
-    TAKEN,
+    SNAPSHOT_REWRITTEN,
 )
 from kfmt_cli.findings.finding import error, note, warning
 
-DISCARDED = "The broker discards the bytes after the last entry."
+TRAILING_DISCARDED = "The broker discards the bytes after the last entry."
 NO_START = "The broker does not start if this is its only log directory."
-CHECKPOINT = (
+CHECKPOINT_EFFECT = (
     "The broker does not start if this is its only log directory and the version, the entry "
     "count, the format of a line, or a number in leader-epoch-checkpoint is wrong. With a "
     "malformed cleaner-offset-checkpoint, or a wrong number in recovery-point-offset-checkpoint "
@@ -45,45 +45,45 @@ NOTES_MALFORMED = error(
 INDEX_TRAILING_BYTES = error(
     "index-trailing-bytes",
     "The file ends with a partial entry.",
-    after_crash=DISCARDED,
-    after_clean_shutdown=DISCARDED + NO_SKIP,
+    after_crash=TRAILING_DISCARDED,
+    after_clean_shutdown=TRAILING_DISCARDED + NO_SEEK_MISSED,
 )
 TIME_INDEX_TRAILING_BYTES = error(
     "time-index-trailing-bytes",
     "The file ends with a partial entry.",
-    after_crash=DISCARDED,
-    after_clean_shutdown=DISCARDED + NO_FAILED_LOOKUP,
+    after_crash=TRAILING_DISCARDED,
+    after_clean_shutdown=TRAILING_DISCARDED + NO_FAILED_LOOKUP,
 )
 TRANSACTION_INDEX_TRAILING_BYTES = error(
     "transaction-index-trailing-bytes",
     "The file ends with a partial entry.",
     REBUILD_INDEX,
-    after_crash=REBUILT + NO_WRONG_RECORD,
-    after_clean_shutdown=TAKEN + NO_WRONG_RECORD,
+    after_crash=INDEX_REBUILT + NO_WRONG_RECORD,
+    after_clean_shutdown=INDEX_USED + NO_WRONG_RECORD,
 )
 SNAPSHOT_CRC_MISMATCH = error(
     "snapshot-crc-mismatch",
     "A producer snapshot fails its checksum.",
-    on_start=SNAPSHOT,
+    on_start=SNAPSHOT_REWRITTEN,
 )
 SNAPSHOT_MALFORMED = error(
     "snapshot-malformed",
     "A producer snapshot is malformed.",
-    after_crash=SNAPSHOT,
-    after_clean_shutdown=SNAPSHOT
+    after_crash=SNAPSHOT_REWRITTEN,
+    after_clean_shutdown=SNAPSHOT_REWRITTEN
     + " If only an older snapshot is malformed, the broker does not read it.",
 )
 SNAPSHOT_TRAILING_BYTES = error(
     "snapshot-trailing-bytes",
     "The file ends with a partial entry.",
-    on_start=SNAPSHOT,
+    on_start=SNAPSHOT_REWRITTEN,
 )
 CHECKPOINT_MALFORMED = error(
     "checkpoint-malformed",
     "A checkpoint file is malformed.",
     "A broker starts without the file, so it can be removed. Without recovery points, the broker "
     "recovers every segment after a crash.",
-    on_start=CHECKPOINT,
+    on_start=CHECKPOINT_EFFECT,
 )
 PRODUCERS_UNKNOWN = note(
     "producers-unknown",

@@ -9,7 +9,7 @@ from functools import partial
 
 # Default limits per kind: findings shown per file, and places shown where people see each kind
 # once.
-MOST_FINDINGS, MOST_PLACES = 100, 3
+MAX_FINDINGS, MAX_LOCATIONS = 100, 3
 
 
 class Severity(enum.Enum):
@@ -25,7 +25,7 @@ SEVERITIES = tuple(severity.value for severity in Severity)  # the worst first
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class FindingCode:
     """A kind of finding."""
 
     name: str
@@ -41,7 +41,7 @@ class Code:
     """What to do, and its cost. Each of the three is None if there is nothing to report."""
 
 
-def code(
+def define_code(
     severity: Severity,
     name: str,
     meaning: str,
@@ -50,16 +50,16 @@ def code(
     after_crash: str | None = None,
     after_clean_shutdown: str | None = None,
     on_start: str | None = None,
-) -> Code:
+) -> FindingCode:
     """A kind of finding, with the advice before the effects on a broker. on_start: the effect of
     either start."""
     effects = after_crash or on_start, after_clean_shutdown or on_start
-    return Code(name, severity, meaning, *effects, advice)
+    return FindingCode(name, severity, meaning, *effects, advice)
 
 
-error = partial(code, Severity.ERROR)
-warning = partial(code, Severity.WARNING)
-note = partial(code, Severity.NOTE)
+error = partial(define_code, Severity.ERROR)
+warning = partial(define_code, Severity.WARNING)
+note = partial(define_code, Severity.NOTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ class Finding:
     """One finding."""
 
     file: str
-    code: Code
+    code: FindingCode
     position: int | None
     """Byte in the file."""
-    words: str
+    detail: str
     """What was found; for a batch, the text after "batch N"."""
     offset: int | None = field(default=None, kw_only=True)
     """The Kafka offset it concerns, if known."""
@@ -82,7 +82,7 @@ class Finding:
     @property
     def message(self) -> str:
         """What was found, as text."""
-        return self.words if self.batch is None else f"batch {self.batch}{self.words}"
+        return self.detail if self.batch is None else f"batch {self.batch}{self.detail}"
 
 
 def is_error(finding: Finding) -> bool:
@@ -95,63 +95,63 @@ def has_errors(findings: Iterable[Finding]) -> bool:
     return any(map(is_error, findings))
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
+def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Findings sorted by position in the file."""
     return sorted(findings, key=lambda finding: finding.position or 0)
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class SeverityCounts:
     """Counts findings by severity; the base of classes that have these three numbers."""
 
     errors: int = 0
     warnings: int = 0
     notes: int = 0
 
-    def count(self, code: Code, number: int = 1) -> None:
+    def add(self, code: FindingCode, n: int = 1) -> None:
         """Add findings of a kind to the counts."""
-        self.errors += number * (code.severity is Severity.ERROR)
-        self.warnings += number * (code.severity is Severity.WARNING)
-        self.notes += number * (code.severity is Severity.NOTE)
+        self.errors += n * (code.severity is Severity.ERROR)
+        self.warnings += n * (code.severity is Severity.WARNING)
+        self.notes += n * (code.severity is Severity.NOTE)
 
 
 @dataclass(slots=True)
-class Findings:
-    """The findings of one file: keeps the first `most` of each kind and counts the rest.
+class FindingCollector:
+    """The findings of one file: keeps the first `max_per_code` of each kind and counts the rest.
 
     Memory is bounded by the number of kinds, whatever a file contains.
     """
 
-    most: int = MOST_FINDINGS
-    held: list[Finding] = field(default_factory=list)
+    max_per_code: int = MAX_FINDINGS
+    shown: list[Finding] = field(default_factory=list)
     """In order of arrival."""
-    _seen: dict[str, int] = field(default_factory=dict)
-    _codes: dict[str, Code] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=dict)
+    _suppressed_codes: dict[str, FindingCode] = field(default_factory=dict)
 
-    def admits(self, finding: Finding) -> bool:
+    def count_and_admit(self, finding: Finding) -> bool:
         """Count a finding, and return whether to show it."""
         name = finding.code.name
-        seen = self._seen[name] = self._seen.get(name, 0) + 1
-        if seen > self.most:
-            self._codes[name] = finding.code
-        return seen <= self.most
+        n = self._counts[name] = self._counts.get(name, 0) + 1
+        if n > self.max_per_code:
+            self._suppressed_codes[name] = finding.code
+        return n <= self.max_per_code
 
-    def take(self, findings: Iterable[Finding]) -> None:
+    def add_all(self, findings: Iterable[Finding]) -> None:
         """Keep the findings to show, and count all."""
-        self.held += filter(self.admits, findings)
+        self.shown += filter(self.count_and_admit, findings)
 
-    def leave_out(self, code: Code, number: int) -> None:
+    def suppress(self, code: FindingCode, n: int) -> None:
         """Count findings of a kind that has findings here, without keeping them."""
-        self._seen[code.name] += number
-        self._codes[code.name] = code
+        self._counts[code.name] += n
+        self._suppressed_codes[code.name] = code
 
-    def left_out(self) -> Iterator[tuple[Code, int]]:
+    def iter_suppressed(self) -> Iterator[tuple[FindingCode, int]]:
         """The kinds with more findings than `most`, each with the number that were not kept."""
-        for name, code in self._codes.items():
-            yield code, self._seen[name] - self.most
+        for name, code in self._suppressed_codes.items():
+            yield code, self._counts[name] - self.max_per_code
 
     def __iter__(self) -> Iterator[Finding]:
-        return iter(self.held)
+        return iter(self.shown)
 
     def __len__(self) -> int:
-        return len(self.held)
+        return len(self.shown)

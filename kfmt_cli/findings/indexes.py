@@ -5,64 +5,72 @@ from __future__ import annotations
 from functools import partial
 
 from kfmt_cli.findings.consequences import (
+    INDEX_REBUILT,
+    INDEX_USED,
     NO_FAILED_LOOKUP,
     NO_FAILED_READ,
-    NO_SKIP,
+    NO_SEEK_MISSED,
     NO_WRONG_RECORD,
     REBUILD_ABORTS,
     REBUILD_INDEX,
-    REBUILT,
-    SOME_SKIP,
-    TAKEN,
-    TIMES_BOTH,
-    TIMES_EMPTY,
-    TIMES_ZEROS,
-    VERSION_STOPS,
+    REBUILD_TIME_INDEX,
+    REBUILD_WITHOUT_ZEROS,
+    SEEKS_SKIP,
+    TIME_INDEX_EMPTY_EFFECT,
+    VERSION_PREVENTS_START,
 )
-from kfmt_cli.findings.finding import Code, error, note, warning
+from kfmt_cli.findings.finding import FindingCode, error, note, warning
 
 
-def _taken(
-    name: str, meaning: str, effect: str, advice: str = REBUILD_INDEX, after_crash: str = REBUILT
-) -> Code:
+def _used_index_error(
+    name: str,
+    meaning: str,
+    effect: str,
+    advice: str = REBUILD_INDEX,
+    after_crash: str = INDEX_REBUILT,
+) -> FindingCode:
     """An error in an index that a broker uses as is. effect: on lookups."""
-    clean = TAKEN + effect
-    return error(name, meaning, advice, after_crash=after_crash, after_clean_shutdown=clean)
+    effect_after_shutdown = INDEX_USED + effect
+    return error(
+        name, meaning, advice, after_crash=after_crash, after_clean_shutdown=effect_after_shutdown
+    )
 
 
 # The same of a transaction index.
-_taken_aborts = partial(_taken, advice=REBUILD_ABORTS, after_crash=REBUILT + NO_WRONG_RECORD)
+_used_abort_error = partial(
+    _used_index_error, advice=REBUILD_ABORTS, after_crash=INDEX_REBUILT + NO_WRONG_RECORD
+)
 
-INDEX_NOT_INCREASING = _taken(
+INDEX_NOT_INCREASING = _used_index_error(
     "index-entries-not-increasing",
     "An entry's offset or position is not greater than the previous entry's.",
-    SOME_SKIP,
+    SEEKS_SKIP,
 )
-INDEX_POSITION_OUT_OF_LOG = _taken(
-    "index-position-out-of-log", "An entry's position is 0 or past the end of the log.", SOME_SKIP
+INDEX_POSITION_OUT_OF_LOG = _used_index_error(
+    "index-position-out-of-log", "An entry's position is 0 or past the end of the log.", SEEKS_SKIP
 )
-INDEX_NOT_AT_BATCH = _taken(
+INDEX_NOT_AT_BATCH = _used_index_error(
     "index-entry-not-at-batch",
     "An entry points to a byte in the log where no batch starts.",
-    SOME_SKIP,
+    SEEKS_SKIP,
 )
-INDEX_OFFSET_NOT_IN_LOG = _taken(
+INDEX_OFFSET_NOT_IN_LOG = _used_index_error(
     "index-offset-not-in-log",
     "No batch at or after an entry's position contains its offset.",
     NO_FAILED_READ,
 )
-INDEX_OFFSET_BEFORE_BATCH = _taken(
+INDEX_OFFSET_BEFORE_BATCH = _used_index_error(
     "index-offset-before-batch",
     "An entry's offset is below the base offset of the batch it points to.",
-    SOME_SKIP,
+    SEEKS_SKIP,
 )
-INDEX_OFFSET_OUT_OF_SEGMENT = _taken(
+INDEX_OFFSET_OUT_OF_SEGMENT = _used_index_error(
     "index-offset-out-of-segment",
     "An entry's offset is outside the segment's offset range.",
-    SOME_SKIP,
+    SEEKS_SKIP,
 )
-INDEX_ZERO_TAIL = _taken(
-    "index-zero-tail", "An index ends in zeros although its segment is closed.", NO_SKIP
+INDEX_ZERO_TAIL = _used_index_error(
+    "index-zero-tail", "An index ends in zeros although its segment is closed.", NO_SEEK_MISSED
 )
 INDEX_MISSING = error(
     "index-missing",
@@ -82,8 +90,8 @@ INDEX_PREALLOCATED = note(
     "The index of the active segment ends in zeros: space preallocated for future entries.",
     "Normal while a broker is running or after it was killed; a clean shutdown trims the zeros.",
     after_crash="The broker discards the bytes after the last entry at its next clean shutdown.",
-    after_clean_shutdown=TAKEN
-    + NO_SKIP
+    after_clean_shutdown=INDEX_USED
+    + NO_SEEK_MISSED
     + " If it is a time index, lookups by timestamp in it find nothing.",
 )
 INDEX_FURTHER_ON = note(
@@ -91,36 +99,36 @@ INDEX_FURTHER_ON = note(
     "Entries have offsets beyond the batch they point to.",
     "Followers, the cleaner and brokers before 4.1 write an entry for several batches at once. A "
     "search starts slightly earlier than necessary; kafka-dump-log reports these as mismatches.",
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + NO_SKIP,
+    after_crash=INDEX_REBUILT,
+    after_clean_shutdown=INDEX_USED + NO_SEEK_MISSED,
 )
 INDEX_SPARSE = note(
     "index-sparse",
     "Parts of the log longer than the index interval have no entry.",
     "Lookups scan more of the log. Followers write one entry per fetch, and a restart resets the "
     "interval.",
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN + NO_SKIP,
+    after_crash=INDEX_REBUILT,
+    after_clean_shutdown=INDEX_USED + NO_SEEK_MISSED,
 )
 INDEX_IN_DAMAGE = note(
     "index-entry-in-damage",
     "Entries refer to a damaged part of the log and cannot be checked.",
     "This is a consequence of damage in the log; see the findings for the log.",
 )
-TIME_INDEX_NOT_INCREASING = _taken(
+TIME_INDEX_NOT_INCREASING = _used_index_error(
     "time-index-entries-not-increasing",
     "An entry's timestamp is not greater than the previous entry's, or its offset is lower.",
     NO_FAILED_LOOKUP,
 )
-TIME_INDEX_OFFSET_OUT_OF_SEGMENT = _taken(
+TIME_INDEX_OFFSET_OUT_OF_SEGMENT = _used_index_error(
     "time-index-offset-out-of-segment",
     "An entry's offset is outside the segment's offset range.",
     NO_FAILED_LOOKUP,
 )
-TIME_INDEX_OFFSET_NOT_IN_LOG = _taken(
+TIME_INDEX_OFFSET_NOT_IN_LOG = _used_index_error(
     "time-index-offset-not-in-log", "No batch contains an entry's offset.", NO_FAILED_LOOKUP
 )
-TIME_INDEX_TIMESTAMP_NOT_IN_LOG = _taken(
+TIME_INDEX_TIMESTAMP_NOT_IN_LOG = _used_index_error(
     "time-index-timestamp-not-in-log",
     "Neither the batch nor the record at an entry's offset has the entry's timestamp.",
     " If the last entry is too high, lookups by timestamp find nothing in any later segment. "
@@ -132,27 +140,27 @@ TIME_INDEX_NOT_LARGEST = error(
     "The effect on a broker has not been tested. With the broker stopped, run kfmt rebuild-index "
     "to write a correct index.",
 )
-TIME_INDEX_ZERO_TAIL = _taken(
+TIME_INDEX_ZERO_TAIL = _used_index_error(
     "time-index-zero-tail",
     "A time index ends in zeros although its segment is closed.",
     " Lookups by timestamp skip to the next segment. Time-based retention deletes the segment.",
-    TIMES_ZEROS,
+    REBUILD_WITHOUT_ZEROS,
 )
 TIME_INDEX_MISSING = error(
     "time-index-missing",
     "A magic 2 log has no time index.",
-    TIMES_BOTH,
-    after_crash=REBUILT,
-    after_clean_shutdown=TIMES_EMPTY,
+    REBUILD_TIME_INDEX,
+    after_crash=INDEX_REBUILT,
+    after_clean_shutdown=TIME_INDEX_EMPTY_EFFECT,
 )
 TIME_INDEX_EMPTY = error(
     "time-index-empty",
     "The time index of a closed magic 1 or 2 segment is empty (0 bytes).",
-    TIMES_BOTH,
-    after_crash=REBUILT,
-    after_clean_shutdown=TIMES_EMPTY,
+    REBUILD_TIME_INDEX,
+    after_crash=INDEX_REBUILT,
+    after_clean_shutdown=TIME_INDEX_EMPTY_EFFECT,
 )
-TIME_INDEX_NOT_YET = note(
+TIME_INDEX_ABSENT = note(
     "time-index-absent",
     "A magic 0 or 1 log has no time index.",
     "Brokers before 0.10.1 did not write time indexes.",
@@ -164,33 +172,33 @@ TIME_INDEX_ENDS_EARLY = note(
     "The last time index entry of a closed segment is not its largest timestamp.",
     "Brokers add the last entry when they roll or close a segment. With the broker stopped, kfmt "
     "rebuild-index writes it.",
-    after_crash=REBUILT,
-    after_clean_shutdown=TAKEN
+    after_crash=INDEX_REBUILT,
+    after_clean_shutdown=INDEX_USED
     + " Beyond its last entry, lookups by timestamp skip to the next segment.",
 )
 TRANSACTION_INDEX_VERSION = error(
     "transaction-index-version",
     "An entry has a version other than 0.",
     REBUILD_ABORTS,
-    after_crash=VERSION_STOPS + REBUILT + NO_WRONG_RECORD,
-    after_clean_shutdown=VERSION_STOPS + TAKEN + NO_WRONG_RECORD,
+    after_crash=VERSION_PREVENTS_START + INDEX_REBUILT + NO_WRONG_RECORD,
+    after_clean_shutdown=VERSION_PREVENTS_START + INDEX_USED + NO_WRONG_RECORD,
 )
-TRANSACTION_INDEX_NOT_INCREASING = _taken_aborts(
+TRANSACTION_INDEX_NOT_INCREASING = _used_abort_error(
     "transaction-index-entries-not-increasing",
     "An entry's last offset is not greater than the previous entry's.",
     NO_WRONG_RECORD,
 )
-TRANSACTION_INDEX_NOT_A_MARKER = _taken_aborts(
+TRANSACTION_INDEX_NOT_A_MARKER = _used_abort_error(
     "transaction-index-not-a-marker",
     "An entry's last offset is not an ABORT marker of its producer.",
     " If the entry names another producer, read_committed consumers receive aborted records.",
 )
-TRANSACTION_INDEX_ENTRY_MISSING = _taken_aborts(
+TRANSACTION_INDEX_ENTRY_MISSING = _used_abort_error(
     "transaction-index-entry-missing",
     "An aborted transaction is missing from the segment's transaction index.",
     " read_committed consumers receive aborted records.",
 )
-TRANSACTION_INDEX_MISLEADING = _taken_aborts(
+TRANSACTION_INDEX_MISLEADING = _used_abort_error(
     "transaction-index-misleading",
     "An entry's first offset or last stable offset is too high for its transaction.",
     " read_committed consumers receive aborted records.",
@@ -199,6 +207,6 @@ TRANSACTION_INDEX_MISSING = error(
     "transaction-index-missing",
     "A log with aborted transactions has no transaction index.",
     REBUILD_ABORTS,
-    after_crash=REBUILT + NO_WRONG_RECORD,
+    after_crash=INDEX_REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown="read_committed consumers receive aborted records.",
 )

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from kfmt_cli.findings.consequences import (
-    BEFORE_IT,
-    COPY,
-    CUT,
-    FETCH,
-    KEPT,
-    NEXT_BATCH,
-    OUT_OF_BATCH,
-    PASSED,
-    REPLICA,
-    STOP,
+    CONSUMERS_STOP,
+    COPY_FIRST,
+    FETCH_FAILS,
+    LOG_TRUNCATED,
+    LOG_UNCHANGED,
+    OFFSET_OUT_OF_BATCH,
+    ONE_BY_ONE_READS,
+    RECORDS_SKIPPED,
+    RESTORE_FROM_REPLICA,
+    SEEK_NEXT_BATCH,
 )
 from kfmt_cli.findings.finding import error, warning
 
 CRC_MISMATCH = error(
     "crc-mismatch",
     "A batch fails its checksum: the stored CRC does not match its bytes.",
-    COPY + NEXT_BATCH,
-    after_crash=CUT,
-    after_clean_shutdown=STOP,
+    COPY_FIRST + SEEK_NEXT_BATCH,
+    after_crash=LOG_TRUNCATED,
+    after_clean_shutdown=CONSUMERS_STOP,
 )
 CODEC_UNKNOWN = error(
     "codec-unknown",
     "A batch's attributes name a compression codec that does not exist, or not in its magic.",
-    REPLICA + NEXT_BATCH + BEFORE_IT,
-    on_start=FETCH,
+    RESTORE_FROM_REPLICA + SEEK_NEXT_BATCH + ONE_BY_ONE_READS,
+    on_start=FETCH_FAILS,
 )
 OFFSETS_BACKWARDS = error(
     "offsets-backwards",
@@ -38,7 +38,7 @@ OFFSETS_BACKWARDS = error(
         "then it empties the segment and deletes all later ones. Records with offsets that a "
         "consumer has already passed are silently skipped."
     ),
-    after_clean_shutdown=PASSED + "those with offsets that a consumer has already passed.",
+    after_clean_shutdown=RECORDS_SKIPPED + "those with offsets that a consumer has already passed.",
 )
 OFFSET_OUT_OF_SEGMENT = error(
     "offset-out-of-segment",
@@ -61,20 +61,21 @@ RECORD_OFFSETS_BACKWARDS = error(
     "record-offsets-backwards",
     "Record offsets inside a batch do not increase.",
     "The records are still in the file: kfmt dump --records shows them.",
-    on_start=PASSED + "those with offsets that a consumer has already passed.",
+    on_start=RECORDS_SKIPPED + "those with offsets that a consumer has already passed.",
 )
 RECORD_OFFSET_OUT_OF_BATCH = error(
     "record-offset-out-of-batch",
     "A record's offset is outside its batch's offset range.",
     "The records are still in the file: kfmt dump --records shows them.",
-    on_start=KEPT + OUT_OF_BATCH,
+    on_start=LOG_UNCHANGED + OFFSET_OUT_OF_BATCH,
 )
 MAX_TIMESTAMP_MISMATCH = warning(
     "max-timestamp-mismatch",
     "A batch's max timestamp is not its records' largest timestamp.",
     after_crash=(
-        f"{KEPT} The time index is built from the batch's max timestamp: if it is too high, "
+        f"{LOG_UNCHANGED} The time index is built from the batch's max timestamp: if it is too "
+        "high, "
         "lookups by timestamp find nothing in any later segment. Every record is delivered."
     ),
-    after_clean_shutdown=KEPT + " Every record is delivered.",
+    after_clean_shutdown=LOG_UNCHANGED + " Every record is delivered.",
 )

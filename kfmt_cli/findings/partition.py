@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from kfmt_cli.findings.consequences import KEPT
+from kfmt_cli.findings.consequences import LOG_UNCHANGED
 from kfmt_cli.findings.finding import error, note, warning
 
-OVERLAP = KEPT + (
+OVERLAP_EFFECT = LOG_UNCHANGED + (
     " Every record is delivered exactly once, and in tests no seek missed a record, with one "
     "exception: a segment that lies inside another segment's offset range hides the other's "
     "records from its own base offset onward."
 )
-GAP = KEPT + " The missing offsets are silently skipped."
-EMPTY = (
+GAP_EFFECT = LOG_UNCHANGED + " The missing offsets are silently skipped."
+EMPTY_EFFECT = (
     "Between other segments, the broker leaves the log unchanged and the missing offsets are "
     "silently skipped. If it is the last segment, the log end offset is then the segment's base "
     "offset, and new records get offsets from there."
@@ -49,21 +49,21 @@ SEGMENTS_OVERLAP = warning(
     "segments-overlap",
     "Two consecutive segments contain the same offsets.",
     "Tools that read every file see these records twice.",
-    on_start=OVERLAP,
+    on_start=OVERLAP_EFFECT,
 )
 SEGMENTS_GAP = note(
     "segments-gap",
     "Offsets are missing between two segments, although the log has no other gaps.",
     "Compaction and record deletion leave such gaps. Otherwise a segment was lost, and only "
     "a replica has its records.",
-    on_start=GAP,
+    on_start=GAP_EFFECT,
 )
 LOG_EMPTY = note(
     "log-empty",
     "A log is empty (0 bytes) although there are offsets before or after it.",
     "Normal for an active segment that nothing has been written to yet. Otherwise only a "
     "replica has its records.",
-    on_start=EMPTY,
+    on_start=EMPTY_EFFECT,
 )
 LOG_NOT_CHECKED = warning(
     "log-not-checked",

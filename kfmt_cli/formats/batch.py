@@ -3,11 +3,11 @@
 Source: `org.apache.kafka.common.record.DefaultRecordBatch`, `DefaultRecord`.
 """
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Bits, Field
+from kfmt_cli.core.layout.field import MS_UNIT, BitField, Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.wire import (
-    Array,
-    Bytes,
+from kfmt_cli.core.layout.wire_types import (
+    ArrayWireType,
+    BytesWireType,
     Int8,
     Int16,
     Int32,
@@ -23,20 +23,20 @@ MAX_SEQUENCE = (1 << 31) - 1  # the next number is 0
 NO_SEQUENCE = -1
 
 # The bits of the attributes. Codec and timestamp type of messages are in the same bits.
-COMPRESSION = Bits("compression", at=0, width=3, symbols=CODECS, doc="Codec of the records.")
-TIMESTAMP_TYPE = Bits(
+COMPRESSION = BitField("compression", shift=0, width=3, symbols=CODECS, doc="Codec of the records.")
+TIMESTAMP_TYPE = BitField(
     "timestamp_type",
-    at=3,
+    shift=3,
     symbols=TIMESTAMP_TYPES,
     doc="Who set the timestamps: the producer (CreateTime) or the broker on append "
     "(LogAppendTime).",
 )
-TRANSACTIONAL = Bits("transactional", at=4, doc="The batch belongs to a transaction.")
-CONTROL = Bits(
-    "control", at=5, doc="The batch contains control records, which consumers never see."
+TRANSACTIONAL = BitField("transactional", shift=4, doc="The batch belongs to a transaction.")
+CONTROL = BitField(
+    "control", shift=5, doc="The batch contains control records, which consumers never see."
 )
-DELETE_HORIZON = Bits(
-    "delete_horizon", at=6, doc="The base timestamp is a delete horizon (KIP-534)."
+DELETE_HORIZON = BitField(
+    "delete_horizon", shift=6, doc="The base timestamp is a delete horizon (KIP-534)."
 )
 ATTRIBUTES = (COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, CONTROL, DELETE_HORIZON)
 
@@ -60,28 +60,28 @@ RECORD_BATCH = Layout(
             "base_timestamp",
             Int64,
             "Base of the record timestamps; the delete horizon if its bit is set.",
-            unit=MILLISECONDS,
-            none=-1,
+            unit=MS_UNIT,
+            none_value=-1,
         ),
         Field(
             "max_timestamp",
             Int64,
             "The largest record timestamp, or the append time.",
-            unit=MILLISECONDS,
-            none=-1,
+            unit=MS_UNIT,
+            none_value=-1,
         ),
         Field(
             "producer_id",
             Int64,
             "Id of an idempotent or transactional producer; -1 for none.",
-            none=-1,
+            none_value=-1,
         ),
-        Field("producer_epoch", Int16, "Epoch of that producer; -1 for none.", none=-1),
+        Field("producer_epoch", Int16, "Epoch of that producer; -1 for none.", none_value=-1),
         Field(
             "base_sequence",
             Int32,
             "Sequence number of the first record; -1 for none.",
-            none=-1,
+            none_value=-1,
         ),
         Field("records_count", Int32, "Records in the batch."),
     ),
@@ -93,8 +93,8 @@ RECORD_HEADER = Layout(
     "A header of a record.",
     "org.apache.kafka.common.record.DefaultRecord",
     (
-        Field("key", Bytes(ZigZag32, nullable=False), "The header's name, UTF-8."),
-        Field("value", Bytes(ZigZag32), "null if the length is negative."),
+        Field("key", BytesWireType(ZigZag32, nullable=False), "The header's name, UTF-8."),
+        Field("value", BytesWireType(ZigZag32), "null if the length is negative."),
     ),
 )
 
@@ -103,20 +103,20 @@ RECORD = Layout(
     "A magic 2 record; in compressed batches, all records are in one compressed block.",
     "org.apache.kafka.common.record.DefaultRecord",
     (
-        Field("length", ZigZag32, "Size of the rest of the record in bytes.", frames=True),
+        Field("length", ZigZag32, "Size of the rest of the record in bytes.", is_frame_size=True),
         Field("attributes", Int8, "Unused."),
         Field(
             "timestamp_delta",
             ZigZag64,
             "Timestamp, relative to the batch's base timestamp.",
-            unit=MILLISECONDS,
+            unit=MS_UNIT,
         ),
         Field("offset_delta", ZigZag32, "Offset, relative to the batch's base offset."),
-        Field("key", Bytes(ZigZag32), "null if the length is negative."),
-        Field("value", Bytes(ZigZag32), "null if the length is negative: a tombstone."),
+        Field("key", BytesWireType(ZigZag32), "null if the length is negative."),
+        Field("value", BytesWireType(ZigZag32), "null if the length is negative: a tombstone."),
         Field(
             "headers",
-            Array(ZigZag32, RECORD_HEADER),
+            ArrayWireType(ZigZag32, RECORD_HEADER),
             "In the order set by the producer; names may repeat.",
         ),
     ),

@@ -5,7 +5,7 @@ Source: `org.apache.kafka.common.record.ControlRecordType`, `EndTransactionMarke
 
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.wire import Int16, Int32
+from kfmt_cli.core.layout.wire_types import Int16, Int32
 
 CONTROL_TYPES = (
     "ABORT",
@@ -19,7 +19,7 @@ CONTROL_TYPES = (
 ABORT, COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
 
 # The first KRaft type; `formats/kraft.py` has the layouts of their values.
-FIRST_OF_KRAFT = CONTROL_TYPES.index("LEADER_CHANGE")
+FIRST_KRAFT_TYPE = CONTROL_TYPES.index("LEADER_CHANGE")
 
 CONTROL_RECORD_KEY = Layout(
     "ControlRecordKey",

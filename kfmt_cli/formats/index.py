@@ -5,9 +5,9 @@ None has a header or a checksum: a file is a sequence of entries.
 Source: `org.apache.kafka.storage.internals.log.OffsetIndex`, `TimeIndex`, `AbortedTxn`.
 """
 
-from kfmt_cli.core.layout.field import BYTE, MILLISECONDS, OFFSET, Field
+from kfmt_cli.core.layout.field import BYTE_UNIT, MS_UNIT, OFFSET_UNIT, Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.wire import Int16, Int32, Int64
+from kfmt_cli.core.layout.wire_types import Int16, Int32, Int64
 
 MAX_RELATIVE_OFFSET = (1 << 31) - 1
 _RELATIVE_OFFSET = Field(
@@ -21,7 +21,7 @@ OFFSET_INDEX_ENTRY = Layout(
     "org.apache.kafka.storage.internals.log.OffsetIndex",
     (
         _RELATIVE_OFFSET,
-        Field("log_position", Int32, "Position of a batch in the log.", unit=BYTE),
+        Field("log_position", Int32, "Position of a batch in the log.", unit=BYTE_UNIT),
     ),
 )
 
@@ -30,7 +30,7 @@ TIME_INDEX_ENTRY = Layout(
     "An entry of `.timeindex`: no record up to this offset is newer than this timestamp.",
     "org.apache.kafka.storage.internals.log.TimeIndex",
     (
-        Field("timestamp", Int64, "Largest timestamp so far in the segment.", unit=MILLISECONDS),
+        Field("timestamp", Int64, "Largest timestamp so far in the segment.", unit=MS_UNIT),
         _RELATIVE_OFFSET,
     ),
 )
@@ -42,8 +42,8 @@ ABORTED_TRANSACTION = Layout(
     (
         Field("version", Int16, "Version of the entry: 0."),
         Field("producer_id", Int64, "The transaction's producer."),
-        Field("first_offset", Int64, "First offset of the transaction.", unit=OFFSET),
-        Field("last_offset", Int64, "Offset of its ABORT marker.", unit=OFFSET),
+        Field("first_offset", Int64, "First offset of the transaction.", unit=OFFSET_UNIT),
+        Field("last_offset", Int64, "Offset of its ABORT marker.", unit=OFFSET_UNIT),
         Field(
             "last_stable_offset",
             Int64,

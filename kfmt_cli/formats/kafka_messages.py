@@ -13,91 +13,101 @@ from functools import cache
 from pkgutil import get_data  # half the import time of importlib.resources
 from typing import Any, TypeVar
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Field, HeldMessage
+from kfmt_cli.core.layout.field import MS_UNIT, EmbeddedMessage, Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.protocol import (
-    Blob,
+from kfmt_cli.core.layout.protocol_types import (
     Bool,
+    DeclaredBytes,
+    DeclaredListType,
     Float64,
-    ListOf,
     String,
-    Struct,
+    StructWireType,
     UInt16,
     UuidType,
 )
-from kfmt_cli.core.layout.wire import Int8, Int16, Int32, Int64, UInt32, WireType
-from kfmt_cli.formats import meanings
+from kfmt_cli.core.layout.wire_types import Int8, Int16, Int32, Int64, UInt32, WireType
+from kfmt_cli.formats import message_descriptions
 
 _COMMON = "org.apache.kafka.common.message"
 _COORDINATOR = "org.apache.kafka.coordinator"
-SOURCES = {
+PACKAGE_BY_TOPIC = {
     "__cluster_metadata": "org.apache.kafka.common.metadata",
     "__consumer_offsets": f"{_COORDINATOR}.group.generated",
     "__remote_log_metadata": "org.apache.kafka.server.log.remote.metadata.storage.generated",
     "__share_group_state": f"{_COORDINATOR}.share.generated",
     "__transaction_state": f"{_COORDINATOR}.transaction.generated",
 }
-_TYPES: dict[str, WireType] = {
+_WIRE_TYPE_BY_NAME: dict[str, WireType] = {
     type_.name: type_
     for type_ in (
         *(Int8, Int16, Int32, Int64, UInt16, UInt32),
-        *(Bool, Float64, UuidType, String, Blob),
+        *(Bool, Float64, UuidType, String, DeclaredBytes),
     )
 }
-_OF_VERSIONS = ("since", "until", "nullable_since", "tag", "tagged_since", "classic")
+_VERSION_KEYS = ("since", "until", "nullable_since", "tag", "tagged_since", "classic")
 _Meaning = TypeVar("_Meaning")
 
 
 @cache
-def definitions() -> dict[str, dict[str, Any]]:
+def load_definitions() -> dict[str, dict[str, Any]]:
     """Kafka's definitions by message name: `where` it is found, its `id` there, and its fields."""
     data = get_data("kfmt_cli.formats", "kafka_messages_4.2.json")
-    found: dict[str, dict[str, Any]] = json.loads(data or b"")
-    return found
+    result: dict[str, dict[str, Any]] = json.loads(data or b"")
+    return result
 
 
 @cache
-def message(name: str) -> Layout:
+def message_layout(name: str) -> Layout:
     """The Layout of a message over all of its versions; raises KeyError for an unknown name."""
-    definition = definitions()[name]
+    definition = load_definitions()[name]
     first, last = definition["versions"]
     return Layout(
         name,
-        meanings.MESSAGES[name],
-        SOURCES.get(definition["where"], _COMMON),
-        _fields(definition["fields"], (name,)),
+        message_descriptions.MESSAGE_DESCRIPTIONS[name],
+        PACKAGE_BY_TOPIC.get(definition["where"], _COMMON),
+        _build_fields(definition["fields"], (name,)),
         versions=(first, last),
         flexible_since=definition.get("flexible_since"),
     )
 
 
-def _fields(defined: Sequence[Mapping[str, Any]], path: tuple[str, ...]) -> tuple[Field, ...]:
-    return tuple(_field(each, (*path, each["name"])) for each in defined)
+def _build_fields(
+    definitions: Sequence[Mapping[str, Any]], path: tuple[str, ...]
+) -> tuple[Field, ...]:
+    return tuple(
+        _build_field(definition, (*path, definition["name"])) for definition in definitions
+    )
 
 
-def _field(defined: Mapping[str, Any], path: tuple[str, ...]) -> Field:
-    name, doc = path[-1], _meaning(meanings.FIELDS, path) or ""
+def _build_field(definition: Mapping[str, Any], path: tuple[str, ...]) -> Field:
+    name, doc = path[-1], _find_by_path(message_descriptions.FIELD_DESCRIPTIONS, path) or ""
     type_: WireType
-    if "fields" in defined:
+    if "fields" in definition:
         title = "".join(word.capitalize() for word in name.split("_"))
-        inner = Layout(title, doc, "", _fields(defined["fields"], path))
-        type_ = ListOf(inner) if "list" in defined else Struct(inner)
+        struct_layout = Layout(title, doc, "", _build_fields(definition["fields"], path))
+        type_ = (
+            DeclaredListType(struct_layout)
+            if "list" in definition
+            else StructWireType(struct_layout)
+        )
     else:
-        leaf = _TYPES[defined["type"]]
-        type_ = ListOf(leaf) if "list" in defined else leaf
-    held = _meaning(meanings.HELD, path)
+        leaf = _WIRE_TYPE_BY_NAME[definition["type"]]
+        type_ = DeclaredListType(leaf) if "list" in definition else leaf
+    embedded = _find_by_path(message_descriptions.EMBEDDED_MESSAGES, path)
     return Field(
         name,
         type_,
         doc,
-        unit=MILLISECONDS if "timestamp" in name or "timeout" in name else None,
-        symbols=_meaning(meanings.SYMBOLS, path),
-        holds=None if held is None else HeldMessage(message(held[0]), *held[1:]),
-        **{key: defined[key] for key in _OF_VERSIONS if key in defined},
+        unit=MS_UNIT if "timestamp" in name or "timeout" in name else None,
+        symbols=_find_by_path(message_descriptions.SYMBOLS_BY_FIELD, path),
+        embedded=None
+        if embedded is None
+        else EmbeddedMessage(message_layout(embedded[0]), *embedded[1:]),
+        **{key: definition[key] for key in _VERSION_KEYS if key in definition},
     )
 
 
-def _meaning(of: Mapping[str, _Meaning], path: tuple[str, ...]) -> _Meaning | None:
+def _find_by_path(by_path: Mapping[str, _Meaning], path: tuple[str, ...]) -> _Meaning | None:
     """The meaning for the longest end of a path that has one, or None."""
-    ends = (".".join(path[first:]) for first in range(len(path)))
-    return next((of[end] for end in ends if end in of), None)
+    suffixes = (".".join(path[first:]) for first in range(len(path)))
+    return next((by_path[suffix] for suffix in suffixes if suffix in by_path), None)

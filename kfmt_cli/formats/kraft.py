@@ -1,10 +1,10 @@
 """KRaft's control records: the Layouts of their values, by type. Each begins with its version."""
 
 from kfmt_cli.formats.control import CONTROL_TYPES
-from kfmt_cli.formats.kafka_messages import message
+from kfmt_cli.formats.kafka_messages import message_layout
 
 KRAFT_MESSAGES = {
-    CONTROL_TYPES.index(type_): message(name)
+    CONTROL_TYPES.index(type_): message_layout(name)
     for type_, name in (
         ("LEADER_CHANGE", "LeaderChangeMessage"),
         ("SNAPSHOT_HEADER", "SnapshotHeaderRecord"),

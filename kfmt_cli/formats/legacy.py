@@ -5,9 +5,9 @@ Source: `org.apache.kafka.common.record.LegacyRecord`.
 
 from dataclasses import replace
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Field
+from kfmt_cli.core.layout.field import MS_UNIT, Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.wire import Bytes, Int8, Int32, Int64, UInt32
+from kfmt_cli.core.layout.wire_types import BytesWireType, Int8, Int32, Int64, UInt32
 from kfmt_cli.formats.batch import CODECS, COMPRESSION, TIMESTAMP_TYPE
 
 LEGACY_CODECS = CODECS[:4]
@@ -25,15 +25,15 @@ ATTRIBUTES_V1 = (
     ),
 )
 
-_FRONT = (
+_HEADER_FIELDS = (
     Field("offset", Int64, "For a wrapper: the offset of its last inner message."),
-    Field("message_size", Int32, "Bytes after this field.", frames=True),
+    Field("message_size", Int32, "Bytes after this field.", is_frame_size=True),
     Field("crc", UInt32, "CRC-32 of everything after this field."),
 )
-_KEY = Field("key", Bytes(Int32), "null if the length is negative; null in a wrapper.")
+_KEY = Field("key", BytesWireType(Int32), "null if the length is negative; null in a wrapper.")
 _VALUE = Field(
     "value",
-    Bytes(Int32),
+    BytesWireType(Int32),
     "null if the length is negative: a tombstone. For a wrapper: the compressed message set.",
 )
 
@@ -42,7 +42,7 @@ MESSAGE_V0 = Layout(
     "A magic 0 message, standalone or as the wrapper of a compressed message set.",
     "org.apache.kafka.common.record.LegacyRecord",
     (
-        *_FRONT,
+        *_HEADER_FIELDS,
         Field("magic", Int8, "Format of the message: 0."),
         Field("attributes", Int8, "Bits.", flags=ATTRIBUTES_V0),
         _KEY,
@@ -56,19 +56,17 @@ MESSAGE_V1 = Layout(
     "A magic 1 message: magic 0 plus a timestamp; offsets inside a wrapper are relative.",
     "org.apache.kafka.common.record.LegacyRecord",
     (
-        *_FRONT,
+        *_HEADER_FIELDS,
         Field("magic", Int8, "Format of the message: 1."),
         Field("attributes", Int8, "Bits.", flags=ATTRIBUTES_V1),
-        Field(
-            "timestamp", Int64, "For a wrapper: the largest timestamp inside it.", unit=MILLISECONDS
-        ),
+        Field("timestamp", Int64, "For a wrapper: the largest timestamp inside it.", unit=MS_UNIT),
         _KEY,
         _VALUE,
     ),
     bulk=True,
 )
 
-MESSAGES = (MESSAGE_V0, MESSAGE_V1)
+MESSAGE_LAYOUTS = (MESSAGE_V0, MESSAGE_V1)
 
 NOTES_V0 = Layout(
     "NotesV0",
@@ -80,7 +78,7 @@ NOTES_V0 = Layout(
         Field("crc", Int64, "CRC-32 of the value."),
         Field("magic", Int8, "0."),
         Field("attributes", Int8, "Bits.", flags=ATTRIBUTES_V0),
-        Field("key", Bytes(Int32), "null if the length is negative."),
-        Field("value", Bytes(Int32), "null if the length is negative."),
+        Field("key", BytesWireType(Int32), "null if the length is negative."),
+        Field("value", BytesWireType(Int32), "null if the length is negative."),
     ),
 )

@@ -5,9 +5,9 @@ Each file has its own spelling of names: `node.id`, `brokerEpoch`, `topic_id`.
 
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.protocol import String, UuidType
-from kfmt_cli.core.layout.wire import Int32, Int64
-from kfmt_cli.formats.kafka_messages import message
+from kfmt_cli.core.layout.protocol_types import String, UuidType
+from kfmt_cli.core.layout.wire_types import Int32, Int64
+from kfmt_cli.formats.kafka_messages import message_layout
 
 META_PROPERTIES = Layout(
     "MetaProperties",
@@ -20,7 +20,7 @@ META_PROPERTIES = Layout(
         Field("cluster_id", String, "The cluster."),
         Field("directory_id", UuidType, "The log directory, since 3.7."),
     ),
-    text=True,
+    is_text=True,
 )
 PARTITION_METADATA = Layout(
     "PartitionMetadata",
@@ -31,7 +31,7 @@ PARTITION_METADATA = Layout(
         Field("version", Int32, "Version of the file: 0."),
         Field("topic_id", UuidType, "The topic's id."),
     ),
-    text=True,
+    is_text=True,
 )
 CLEAN_SHUTDOWN = Layout(
     "CleanShutdown",
@@ -42,7 +42,7 @@ CLEAN_SHUTDOWN = Layout(
         Field("version", Int32, "Version of the file: 0."),
         Field("broker_epoch", Int64, "The broker epoch."),
     ),
-    text=True,
+    is_text=True,
 )
 QUORUM_STATE = Layout(
     "QuorumState",
@@ -50,7 +50,7 @@ QUORUM_STATE = Layout(
     "org.apache.kafka.raft.internals.FileQuorumStateStore",
     (
         Field("data_version", Int32, "Version of the file: 0 or 1."),
-        *message("QuorumStateData").fields,
+        *message_layout("QuorumStateData").fields,
     ),
-    text=True,
+    is_text=True,
 )

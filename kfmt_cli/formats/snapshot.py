@@ -3,9 +3,9 @@
 Source: `org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerSnapshot.json`.
 """
 
-from kfmt_cli.core.layout.field import MILLISECONDS, OFFSET, Field
+from kfmt_cli.core.layout.field import MS_UNIT, OFFSET_UNIT, Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.wire import Int16, Int32, Int64, UInt32
+from kfmt_cli.core.layout.wire_types import Int16, Int32, Int64, UInt32
 
 PRODUCER_SNAPSHOT = Layout(
     "ProducerSnapshot",
@@ -32,16 +32,16 @@ PRODUCER_STATE = Layout(
             "last_offset",
             Int64,
             "Offset of its last record; -1 if no batch is known.",
-            unit=OFFSET,
+            unit=OFFSET_UNIT,
         ),
         Field("offset_delta", Int32, "Number of offsets in its last batch, minus one."),
-        Field("timestamp", Int64, "Max timestamp of its last batch.", unit=MILLISECONDS),
+        Field("timestamp", Int64, "Max timestamp of its last batch.", unit=MS_UNIT),
         Field("coordinator_epoch", Int32, "Epoch of the coordinator that wrote its last marker."),
         Field(
             "current_txn_first_offset",
             Int64,
             "First offset of its open transaction; -1 for none.",
-            none=-1,
+            none_value=-1,
         ),
     ),
 )

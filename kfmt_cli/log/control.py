@@ -12,7 +12,7 @@ import numpy as np
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray
+from kfmt_cli.core.table import BoolArray
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import RECORD
@@ -22,111 +22,121 @@ from kfmt_cli.formats.control import (
     CONTROL_RECORD_KEY,
     CONTROL_TYPES,
     END_TXN_MARKER,
-    FIRST_OF_KRAFT,
+    FIRST_KRAFT_TYPE,
 )
-from kfmt_cli.log.block import HEADER_SIZE, Block, batch_finding
-from kfmt_cli.log.records import Records
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, Block, batch_finding
+from kfmt_cli.log.records import RecordColumns
 
-KEY_SIZE = CONTROL_RECORD_KEY.dtype.itemsize
-MARKER_SIZE = END_TXN_MARKER.dtype.itemsize
-_DATA = ("has_control_data", "control_data", "control_data_size")
-MARKERS = (ABORT, COMMIT)
+CONTROL_KEY_BYTES = CONTROL_RECORD_KEY.dtype.itemsize
+MARKER_BYTES = END_TXN_MARKER.dtype.itemsize
+_CONTROL_DATA_COLUMNS = ("has_control_data", "control_data", "control_data_size")
+MARKER_TYPES = (ABORT, COMMIT)
 
 
-def read_control(block: Block, records: Records) -> Iterator[Finding]:
+def read_control(block: Block, records: RecordColumns) -> Iterator[Finding]:
     """Fill the control columns of the records; yields findings for malformed ones."""
     if not block.batches.control.any():
         return
-    records.add_columns()
+    records.add_output_columns()
     rows = records.rows
-    batch = records.owner
-    control = block.batches.control[batch] == 1
+    batch_of_row = records.batch_of_row
+    is_control = block.batches.control[batch_of_row] == 1
     for name in ("control", "has_marker"):
         rows[name] = 0
     rows.control_type = -1
-    whole = control & (rows.key_size >= KEY_SIZE)
-    chosen = np.flatnonzero(whole)
-    starts = rows.key[chosen]
-    keys = CONTROL_RECORD_KEY.columns(records.data, starts, starts + KEY_SIZE, len(chosen))
-    rows.control[chosen] = 1
-    rows.control_type[chosen] = keys.type
-    rows.control_version[chosen] = keys.version
-    is_marker = whole & np.isin(rows.control_type, MARKERS)
-    marked = np.flatnonzero(is_marker & (rows.value_size >= MARKER_SIZE))
-    starts = rows.value[marked]
-    markers = END_TXN_MARKER.columns(records.data, starts, starts + MARKER_SIZE, len(marked))
-    rows.has_marker[marked] = 1
-    rows.coordinator_epoch[marked] = markers.coordinator_epoch
-    yield from _read_kraft(block, records, batch, whole)
-    broken = (control & ~whole) | (is_marker & (rows.has_marker == 0))
-    for row in np.flatnonzero(broken).tolist():
+    has_key = is_control & (rows.key_size >= CONTROL_KEY_BYTES)
+    key_rows = np.flatnonzero(has_key)
+    payload_starts = rows.key[key_rows]
+    keys = CONTROL_RECORD_KEY.decode_columns(
+        records.data, payload_starts, payload_starts + CONTROL_KEY_BYTES, len(key_rows)
+    )
+    rows.control[key_rows] = 1
+    rows.control_type[key_rows] = keys.type
+    rows.control_version[key_rows] = keys.version
+    is_marker = has_key & np.isin(rows.control_type, MARKER_TYPES)
+    marker_rows = np.flatnonzero(is_marker & (rows.value_size >= MARKER_BYTES))
+    payload_starts = rows.value[marker_rows]
+    markers = END_TXN_MARKER.decode_columns(
+        records.data, payload_starts, payload_starts + MARKER_BYTES, len(marker_rows)
+    )
+    rows.has_marker[marker_rows] = 1
+    rows.coordinator_epoch[marker_rows] = markers.coordinator_epoch
+    yield from _read_kraft_contents(block, records, batch_of_row, has_key)
+    is_malformed = (is_control & ~has_key) | (is_marker & (rows.has_marker == 0))
+    for row in np.flatnonzero(is_malformed).tolist():
         yield batch_finding(
             block,
-            int(batch[row]),
+            int(batch_of_row[row]),
             codes.CONTROL_MALFORMED,
-            f"control record with {_sized('key', rows.key_size[row])} (at least {KEY_SIZE} "
-            f"needed) and {_sized('value', rows.value_size[row])} (a marker has {MARKER_SIZE})",
+            f"control record with {_format_size('key', rows.key_size[row])} (at least "
+            f"{CONTROL_KEY_BYTES} "
+            f"needed) and {_format_size('value', rows.value_size[row])} (a marker has "
+            f"{MARKER_BYTES})",
             offset=int(rows.offset[row]),
         )
 
 
-def _read_kraft(
-    block: Block, records: Records, batch: IntArray, whole: BoolArray
+def _read_kraft_contents(
+    block: Block, records: RecordColumns, batch_of_row: IntArray, has_key: BoolArray
 ) -> Iterator[Finding]:
     """Fill the contents of KRaft control records; yields findings for malformed ones."""
     rows = records.rows
     rows.has_control_data = 0
-    types = rows.control_type
-    of_kraft = whole & (types >= FIRST_OF_KRAFT) & (types < len(CONTROL_TYPES))
-    chosen = np.flatnonzero(of_kraft)
-    if not len(chosen):
+    control_types = rows.control_type
+    is_kraft = has_key & (control_types >= FIRST_KRAFT_TYPE) & (control_types < len(CONTROL_TYPES))
+    kraft_rows = np.flatnonzero(is_kraft)
+    if not len(kraft_rows):
         return
-    from kfmt_cli.core.layout.messages import plain, read_message, self_versioned
+    from kfmt_cli.core.layout.messages import find_versioned_layout, read_message, to_json_values
     from kfmt_cli.formats.kraft import KRAFT_MESSAGES
 
-    pieces: list[bytes] = []
-    at = len(records.data)
-    for row in chosen.tolist():
+    texts: list[bytes] = []
+    text_start = len(records.data)
+    for row in kraft_rows.tolist():
         start, size = int(rows.value[row]), int(rows.value_size[row])
-        message = KRAFT_MESSAGES[int(rows.control_type[row])]
+        message_type = KRAFT_MESSAGES[int(rows.control_type[row])]
         value = records.data[start : start + max(size, 0)]
-        layout = self_versioned(message, value, 0, len(value))
-        reading = None if layout is None else read_message(layout, value, 0, len(value))
-        fault = "its value lacks a version" if reading is None else reading.fault
-        if fault is not None:
-            words = f"control record whose value is not a valid {message.name}: {fault}"
+        layout = find_versioned_layout(message_type, value, 0, len(value))
+        decoded = None if layout is None else read_message(layout, value, 0, len(value))
+        error = "its value lacks a version" if decoded is None else decoded.error
+        if error is not None:
+            words = f"control record whose value is not a valid {message_type.name}: {error}"
             offset = int(rows.offset[row])
             yield batch_finding(
-                block, int(batch[row]), codes.PAYLOAD_MALFORMED, words, offset=offset
+                block, int(batch_of_row[row]), codes.PAYLOAD_MALFORMED, words, offset=offset
             )
-        if layout is None or reading is None:
+        if layout is None or decoded is None:
             continue
-        text = json_text(plain(layout, reading.values)).encode()
-        for name, number in zip(_DATA, (1, at, len(text)), strict=True):
-            rows.data[rows.names[name], row] = number
-        pieces.append(text)
-        at += len(text)
-    records.data = b"".join([records.data, *pieces]) if pieces else records.data
+        text = json_text(to_json_values(layout, decoded.values)).encode()
+        for name, column_value in zip(
+            _CONTROL_DATA_COLUMNS, (1, text_start, len(text)), strict=True
+        ):
+            rows.data[rows.index_by_name[name], row] = column_value
+        texts.append(text)
+        text_start += len(text)
+    records.data = b"".join([records.data, *texts]) if texts else records.data
 
 
-def _sized(what: str, size: int) -> str:
-    return f"a null {what}" if size < 0 else f"a {what} of {size} bytes"
+def _format_size(noun: str, size: int) -> str:
+    return f"a null {noun}" if size < 0 else f"a {noun} of {size} bytes"
 
 
-def name_control_batches(block: Block) -> None:
+def fill_control_types(block: Block) -> None:
     """Fill the batches' `control_type` from the first record of uncompressed control batches."""
     batches = block.batches
     batches.control_type = -1
-    control = (batches.control == 1) & (batches.compression == 0)
-    chosen = np.flatnonzero(control & (batches.is_v2 == 1))
-    if not len(chosen):
+    is_control = (batches.control == 1) & (batches.compression == 0)
+    batch_rows = np.flatnonzero(is_control & (batches.is_v2 == 1))
+    if not len(batch_rows):
         return
-    starts = batches.start[chosen] + HEADER_SIZE
-    columns = RECORD.columns(block.data, starts, batches.end[chosen], len(chosen))
-    ends = columns.regions[2]
-    filled = np.flatnonzero(np.diff(ends, prepend=0))
-    firsts = np.concatenate([[0], ends[:-1]])[filled]
-    whole = columns.key_size[firsts] >= KEY_SIZE
-    starts = columns.key[firsts][whole]
-    keys = CONTROL_RECORD_KEY.columns(block.data, starts, starts + KEY_SIZE, len(starts))
-    batches.control_type[chosen[filled[whole]]] = keys.type
+    starts = batches.start[batch_rows] + BATCH_HEADER_BYTES
+    columns = RECORD.decode_columns(block.data, starts, batches.end[batch_rows], len(batch_rows))
+    record_ends = columns.regions[2]
+    nonempty = np.flatnonzero(np.diff(record_ends, prepend=0))
+    first_records = np.concatenate([[0], record_ends[:-1]])[nonempty]
+    has_key = columns.key_size[first_records] >= CONTROL_KEY_BYTES
+    starts = columns.key[first_records][has_key]
+    keys = CONTROL_RECORD_KEY.decode_columns(
+        block.data, starts, starts + CONTROL_KEY_BYTES, len(starts)
+    )
+    batches.control_type[batch_rows[nonempty[has_key]]] = keys.type

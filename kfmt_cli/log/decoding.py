@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.log.block import Block, is_legacy, runs
-from kfmt_cli.log.records import Records, read_spans, read_v2
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.log.block import Block, is_legacy, split_runs
+from kfmt_cli.log.records import RecordColumns, read_lazy_v2, read_v2
 
 
-def read_records(run: Block, limit: Limit) -> Records:
+def read_records(run: Block, limit: DecompressionLimit) -> RecordColumns:
     """Decode the records of a run, with findings about its batches' contents.
 
     Adds the base offset of each wrapper of magic 0 or 1 to the run's batches.
@@ -21,14 +21,14 @@ def read_records(run: Block, limit: Limit) -> Records:
     return read_messages(run, limit)
 
 
-def read_for_checks(run: Block, limit: Limit) -> Records:
+def read_lazy_records(run: Block, limit: DecompressionLimit) -> RecordColumns:
     """`read_records`, without rows until a check asks for them."""
-    return read_records(run, limit) if is_legacy(run) else read_spans(run, limit)
+    return read_records(run, limit) if is_legacy(run) else read_lazy_v2(run, limit)
 
 
-def placed_runs(block: Block, limit: Limit) -> Iterator[Block]:
+def split_resolved_runs(block: Block, limit: DecompressionLimit) -> Iterator[Block]:
     """The runs of a block, with the base offset of each wrapper, which only its messages have."""
-    for run in runs(block):
+    for run in split_runs(block):
         if is_legacy(run) and run.batches.compression.any():
             read_records(run, limit)
         yield run

@@ -7,27 +7,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import MAX_SEQUENCE, NO_SEQUENCE
 from kfmt_cli.log.block import Block, batch_finding
-from kfmt_cli.log.control import name_control_batches, read_control
+from kfmt_cli.log.control import fill_control_types, read_control
 from kfmt_cli.log.decoding import read_records
-from kfmt_cli.log.records import Records, expansion, fill
-from kfmt_cli.rows.section import Rows, Section
-from kfmt_cli.rows.types.batch import BATCH
-from kfmt_cli.rows.types.record import DECODED, DECODED_RECORD, RECORD
-from kfmt_cli.topics.decoder import Decoded, Decoder
+from kfmt_cli.log.records import RecordColumns, expansion_program, fill_from_batches
+from kfmt_cli.rows.columnar_rows import ColumnarRows, NestedRows
+from kfmt_cli.rows.types.batch import BATCH_ROW
+from kfmt_cli.rows.types.record import DECODED_COLUMNS, DECODED_RECORD_ROW, RECORD_ROW
+from kfmt_cli.topics.decoder import DecodedPayload, Decoder
 
-_OF_BATCHES = expansion(
+_BATCH_PROGRAM = expansion_program(
     ("batch_position", "position", None, None),
     ("file_number", "file_number", None, None),
     ("timestamp_type", "timestamp_type", None, None),
     ("is_v2", "is_v2", None, None),
 )
-_OF_V2 = expansion(
+_V2_PROGRAM = expansion_program(
     ("position", "records_position", "at", None),
     ("has_position", "is_plain", None, None),
     ("sequence", "base_sequence", "offset_delta", "has_sequence"),
@@ -35,46 +35,46 @@ _OF_V2 = expansion(
 )
 
 
-def batch_rows(block: Block) -> Rows:
+def batch_rows(block: Block) -> NestedRows:
     """The batches of a block."""
-    name_control_batches(block)
-    return Rows(Section(BATCH, block.batches))
+    fill_control_types(block)
+    return NestedRows(ColumnarRows(BATCH_ROW, block.batches))
 
 
 def record_rows(
-    block: Block, records: Records, decoder: Decoder | None = None, words: bool = False
-) -> Rows:
-    """The batches of a run, each with its records, which `complete` has filled.
+    block: Block, records: RecordColumns, decoder: Decoder | None = None, as_text: bool = False
+) -> NestedRows:
+    """The batches of a run, each with its records, which `fill_derived_columns` has filled.
 
-    words: decoded values are lines for people instead of JSON.
+    as_text: decoded values are lines for people instead of JSON.
     """
     if decoder is not None:
-        inner = decoded(block, records, decoder, words)
+        inner = decode_payloads(block, records, decoder, as_text)
     else:
-        inner = Section(RECORD, records.rows, records.data, records.headers)
-    return Rows(Section(BATCH, block.batches), inner, records.ends)
+        inner = ColumnarRows(RECORD_ROW, records.rows, records.data, records.headers)
+    return NestedRows(ColumnarRows(BATCH_ROW, block.batches), inner, records.row_ends)
 
 
-def read_complete(run: Block, limit: Limit) -> Records:
+def read_complete_records(run: Block, limit: DecompressionLimit) -> RecordColumns:
     """Decode the records of a run of batches, and complete both."""
     records = read_records(run, limit)
-    complete(run, records)
+    fill_derived_columns(run, records)
     return records
 
 
-def complete(block: Block, records: Records) -> None:
+def fill_derived_columns(block: Block, records: RecordColumns) -> None:
     """Fill the columns that only outputs need, and add malformed records to the findings."""
-    records.add_columns()  # of an empty block, too
+    records.add_output_columns()  # of an empty block, too
     batches, rows = block.batches, records.rows
     if not len(batches):
         return
     if not batches.is_v2[0]:
-        fill(block, records, _OF_BATCHES[:2])
+        fill_from_batches(block, records, _BATCH_PROGRAM[:2])
         return
     batches.is_plain = batches.compression == 0
     batches.has_sequence = batches.base_sequence >= 0
-    fill(block, records, _OF_BATCHES)
-    fill(block, records, _OF_V2)
+    fill_from_batches(block, records, _BATCH_PROGRAM)
+    fill_from_batches(block, records, _V2_PROGRAM)
     if batches.has_sequence.any():
         rows.sequence = np.where(
             rows.sequence > MAX_SEQUENCE, rows.sequence & MAX_SEQUENCE, rows.sequence
@@ -84,51 +84,62 @@ def complete(block: Block, records: Records) -> None:
     records.findings += read_control(block, records)
 
 
-def decoded(block: Block, records: Records, decoder: Decoder, words: bool) -> Section:
+def decode_payloads(
+    block: Block, records: RecordColumns, decoder: Decoder, as_text: bool
+) -> ColumnarRows:
     """The records with their decoded keys and values.
 
     Adds findings for malformed ones to the records' findings.
     """
-    from kfmt_cli.topics.saying import in_words
+    from kfmt_cli.topics.message_text import format_message
 
     # Each start column is followed by its length column.
-    added = [column for name in DECODED for column in (name, f"{name}_size", f"has_{name}")]
-    table = records.rows.adding(added)
-    pieces: list[bytes] = []
-    at = len(records.data)
-    names = ("control", "key", "key_size", "value", "value_size")
-    for row, (control, *places) in enumerate(
-        zip(*(table[name].tolist() for name in names), strict=True)
+    payload_columns = [
+        column for name in DECODED_COLUMNS for column in (name, f"{name}_size", f"has_{name}")
+    ]
+    table = records.rows.with_columns(payload_columns)
+    texts: list[bytes] = []
+    text_start = len(records.data)
+    columns = ("control", "key", "key_size", "value", "value_size")
+    for row, (control, *bounds) in enumerate(
+        zip(*(table[name].tolist() for name in columns), strict=True)
     ):
         if control:
             continue
-        key, value = (_bytes(records.data, *places[i : i + 2]) for i in (0, 2))
-        made = (None if key is None else decoder.key(key), decoder.value(key, value))
-        for name, each_decoded in zip(DECODED, made, strict=True):
-            if each_decoded is None:
+        key, value = (_bytes_or_none(records.data, *bounds[i : i + 2]) for i in (0, 2))
+        payloads = (
+            None if key is None else decoder.decode_key(key),
+            decoder.decode_value(key, value),
+        )
+        for name, payload in zip(DECODED_COLUMNS, payloads, strict=True):
+            if payload is None:
                 continue
-            if each_decoded.fault is not None:
-                records.findings.append(_malformed(block, records, row, name, each_decoded))
+            if payload.error is not None:
+                records.findings.append(
+                    _malformed_payload_finding(block, records, row, name, payload)
+                )
             text = (
-                in_words(each_decoded.values) if words else json_text(each_decoded.values)
+                format_message(payload.values) if as_text else json_text(payload.values)
             ).encode()
-            table.data[table.names[name] + np.arange(3), row] = at, len(text), 1
-            pieces.append(text)
-            at += len(text)
-    data = b"".join([records.data, *pieces])
-    return Section(DECODED_RECORD, table, data, records.headers)
+            table.data[table.index_by_name[name] + np.arange(3), row] = text_start, len(text), 1
+            texts.append(text)
+            text_start += len(text)
+    data = b"".join([records.data, *texts])
+    return ColumnarRows(DECODED_RECORD_ROW, table, data, records.headers)
 
 
-def _malformed(block: Block, records: Records, row: int, name: str, said: Decoded) -> Finding:
+def _malformed_payload_finding(
+    block: Block, records: RecordColumns, row: int, column: str, payload: DecodedPayload
+) -> Finding:
     """The finding for a key or value that is not a valid message of its type."""
-    batch = int(np.searchsorted(records.ends, row, side="right"))
+    batch_index = int(np.searchsorted(records.row_ends, row, side="right"))
     offset = int(records.rows.offset[row])
-    words = (
-        f"offset {offset}: the {name.removeprefix('decoded_')} is not a valid {said.name}: "
-        f"{said.fault}"
+    message = (
+        f"offset {offset}: the {column.removeprefix('decoded_')} is not a valid {payload.name}: "
+        f"{payload.error}"
     )
-    return batch_finding(block, batch, codes.PAYLOAD_MALFORMED, words, offset=offset)
+    return batch_finding(block, batch_index, codes.PAYLOAD_MALFORMED, message, offset=offset)
 
 
-def _bytes(data: bytes, start: int, size: int) -> bytes | None:
+def _bytes_or_none(data: bytes, start: int, size: int) -> bytes | None:
     return None if size < 0 else data[start : start + size]

@@ -13,46 +13,50 @@ from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.control import name_control_batches
+from kfmt_cli.log.control import fill_control_types
 from kfmt_cli.rows.log_tables import BatchTable
 
-HEADER, FOOTER = (
+SNAPSHOT_HEADER, SNAPSHOT_FOOTER = (
     CONTROL_TYPES.index(control_type) for control_type in ("SNAPSHOT_HEADER", "SNAPSHOT_FOOTER")
 )
 
 
-def with_ends_checked(name: str, blocks: Iterable[Block]) -> Iterator[Block]:
+def iter_with_snapshot_findings(file_name: str, blocks: Iterable[Block]) -> Iterator[Block]:
     """The blocks of a snapshot, with findings for a missing header or footer.
 
     Each block is delayed until the next one arrives.
     """
-    held: Block | None = None
-    last: int | None = None
+    previous: Block | None = None
+    last_type: int | None = None
     end = 0
     for block in blocks:
-        first = last is None
-        if held is not None:
-            yield held
-        held = block
+        is_first = last_type is None
+        if previous is not None:
+            yield previous
+        previous = block
         if not len(block.batches):
             continue
-        name_control_batches(block)
-        types = block.batches.control_type
-        last = int(types[-1])
+        fill_control_types(block)
+        control_types = block.batches.control_type
+        last_type = int(control_types[-1])
         end = int(block.batches.position[-1] + block.batches.size[-1])
-        if first and int(types[0]) != HEADER:
-            held = _with(held, Finding(name, codes.SNAPSHOT_HEADER_MISSING, 0, _HEADER))
-    if last != FOOTER:
-        held = held or Block(name, b"", 0, BatchTable.zeros(0))
-        held = _with(held, Finding(name, codes.SNAPSHOT_FOOTER_MISSING, end, _FOOTER))
-    if held is not None:
-        yield held
+        if is_first and int(control_types[0]) != SNAPSHOT_HEADER:
+            previous = _with_finding(
+                previous, Finding(file_name, codes.SNAPSHOT_HEADER_MISSING, 0, _HEADER_MISSING)
+            )
+    if last_type != SNAPSHOT_FOOTER:
+        previous = previous or Block(file_name, b"", 0, BatchTable.zeros(0))
+        previous = _with_finding(
+            previous, Finding(file_name, codes.SNAPSHOT_FOOTER_MISSING, end, _FOOTER_MISSING)
+        )
+    if previous is not None:
+        yield previous
 
 
-_HEADER = "the first batch is not a SNAPSHOT_HEADER"
-_FOOTER = "the last batch is not a SNAPSHOT_FOOTER"
+_HEADER_MISSING = "the first batch is not a SNAPSHOT_HEADER"
+_FOOTER_MISSING = "the last batch is not a SNAPSHOT_FOOTER"
 
 
-def _with(block: Block, finding: Finding) -> Block:
+def _with_finding(block: Block, finding: Finding) -> Block:
     findings = [*block.findings, finding]
     return replace(block, findings=findings)

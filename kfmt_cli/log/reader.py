@@ -2,7 +2,7 @@
 
 Follows `org.apache.kafka.common.record.FileLogInputStream` for an intact file. At damage, the
 reader looks for the next header with a matching checksum and describes the bytes in between; see
-`log/damages/damage.py`. It reports only what stopped it: the checks (`checks/log/`) report what is
+`log/damage/analyzer.py`. It reports only what stopped it: the checks (`checks/log/`) report what is
 wrong with a batch that it could read.
 """
 
@@ -18,31 +18,31 @@ import numpy as np
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import scan
 from kfmt_cli.core.source import Source
-from kfmt_cli.log.block import HEADER_SIZE, LOG_OVERHEAD, Block, read_batches
-from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC, MINIMUMS
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, LOG_OVERHEAD_BYTES, Block, read_batches
+from kfmt_cli.log.damage.batch_candidates import BYTES_UP_TO_MAGIC, MIN_LENGTH_BY_MAGIC
 from kfmt_cli.rows.log_tables import BatchTable
 
 if TYPE_CHECKING:
-    from kfmt_cli.log.damages.damage import Damage
+    from kfmt_cli.log.damage.analyzer import DamageAnalyzer
 
-BLOCK = 1 << 21
-FIRST_BLOCK = 1 << 16  # so that the first rows of a huge file are there at once
-LARGE_BATCH = 64 << 20  # checked in pieces before it is read into memory
+BLOCK_BYTES = 1 << 21
+FIRST_BLOCK_BYTES = 1 << 16  # so that the first rows of a huge file are there at once
+LARGE_BATCH_BYTES = 64 << 20  # checked in pieces before it is read into memory
 
-_MORE, _FULL = (scan.WALKS[name] for name in ("MORE", "FULL"))
+_NEEDS_MORE, _BUFFER_FULL = (scan.WALK_STOP_REASONS[name] for name in ("MORE", "FULL"))
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingState:
+class ReaderState:
     """A reader's position and state between two blocks; another reader that resumes from it yields
     the same blocks."""
 
     position: int
     n_batches: int
-    length: int
+    next_block_bytes: int
     """Bytes to read next."""
     next_offset: int | None
-    seen_sets: bool
+    has_seen_sets: bool
 
 
 class LogReader:
@@ -50,8 +50,8 @@ class LogReader:
 
     base_offset: from the file name, None if it has none. checked: compute checksums; without them,
     a wrong length is followed if a batch can be there. first_block: bytes of the first block, small
-    for callers that wait for the first rows. After `blocks`, `plausible` tells whether anything in
-    the file looked like a batch.
+    for callers that wait for the first rows. After `iter_blocks`, `has_plausible_batch` tells
+    whether anything in the file looked like a batch.
     """
 
     def __init__(
@@ -59,193 +59,216 @@ class LogReader:
         source: Source,
         base_offset: int | None = None,
         read_ahead: bool = False,
-        checked: bool = True,
-        first_block: int = FIRST_BLOCK,
+        check_crcs: bool = True,
+        first_block_bytes: int = FIRST_BLOCK_BYTES,
     ) -> None:
-        self._checked = checked
-        self._first_block = first_block
+        self._check_crcs = check_crcs
+        self._first_block_bytes = first_block_bytes
         self._source = source
         self._read_ahead = read_ahead
         self._next_offset = base_offset
-        self._seen_sets = False
-        self._found = np.empty((3, 1024), np.int64)
+        self._has_seen_sets = False
+        self._walk_buffer = np.empty((3, 1024), np.int64)
         self.n_batches = 0
-        self.state = ReadingState(0, 0, first_block, base_offset, False)
-        self.plausible = False
+        self.state = ReaderState(0, 0, first_block_bytes, base_offset, False)
+        self.has_plausible_batch = False
         self.bytes_read = 0
 
-    def resumed(self, state: ReadingState) -> Iterator[Block]:
+    def resume(self, state: ReaderState) -> Iterator[Block]:
         """The blocks from a state onward, taken from this or another reader of the file; raises
         InputError."""
-        self.n_batches, self._first_block = state.n_batches, state.length
-        self._next_offset, self._seen_sets = state.next_offset, state.seen_sets
-        return self.blocks(state.position)
+        self.n_batches, self._first_block_bytes = state.n_batches, state.next_block_bytes
+        self._next_offset, self._has_seen_sets = state.next_offset, state.has_seen_sets
+        return self.iter_blocks(state.position)
 
-    def blocks(self, start: int = 0) -> Iterator[Block]:
+    def iter_blocks(self, start: int = 0) -> Iterator[Block]:
         """The blocks in order; raises InputError if the file cannot be read.
 
         start: a byte where a batch begins.
         """
-        at = start
-        length = self._first_block
-        least = 1
+        position = start
+        block_bytes = self._first_block_bytes
+        min_bytes = 1
         while True:
-            data = self._source.block(at, max(length, least), least)
+            data = self._source.read_block(position, max(block_bytes, min_bytes), min_bytes)
             if not data:
-                self.bytes_read = at
+                self.bytes_read = position
                 return
-            starts, ends, reason = self._walk(data)
-            length = min(2 * length, BLOCK)
+            starts, ends, stop_reason = self._walk_batches(data)
+            block_bytes = min(2 * block_bytes, BLOCK_BYTES)
             if len(starts):
                 if self._read_ahead:
-                    self._source.prefetch(at + int(ends[-1]), length)
-                block, at = self._block(data, at, starts, ends)
-                self.plausible = True
-            elif reason == _MORE and len(data) < (need := self._need(data, at)):
-                if least < need:
-                    least = need
+                    self._source.prefetch(position + int(ends[-1]), block_bytes)
+                block, position = self._build_block(data, position, starts, ends)
+                self.has_plausible_batch = True
+            elif stop_reason == _NEEDS_MORE and len(data) < (
+                needed_bytes := self._needed_bytes(data, position)
+            ):
+                if min_bytes < needed_bytes:
+                    min_bytes = needed_bytes
                     continue
-                block, at = self._damaged(at, reason)
+                block, position = self._read_damage(position, stop_reason)
             else:
-                block, at = self._damaged(at, reason)
-            self._source.release(at - LOG_OVERHEAD)  # a batch cut short may share bytes
-            self.state = ReadingState(
-                at, self.n_batches, length, self._next_offset, self._seen_sets
+                block, position = self._read_damage(position, stop_reason)
+            self._source.release(position - LOG_OVERHEAD_BYTES)  # a batch cut short may share bytes
+            self.state = ReaderState(
+                position, self.n_batches, block_bytes, self._next_offset, self._has_seen_sets
             )
             yield block
-            least = 1
+            min_bytes = 1
 
     @cached_property
-    def _damage(self) -> Damage:
+    def _damage_analyzer(self) -> DamageAnalyzer:
         """Judges unreadable bytes; most logs never need it."""
-        from kfmt_cli.log.damages.damage import Damage
+        from kfmt_cli.log.damage.analyzer import DamageAnalyzer
 
-        return Damage(self._source)
+        return DamageAnalyzer(self._source)
 
-    def _need(self, data: bytes, at: int) -> int:
+    def _needed_bytes(self, data: bytes, position: int) -> int:
         """The size of the batch at the start of `data`; 0 if it is not credible."""
-        if len(data) < HEADER_UP_TO_MAGIC:
-            return HEADER_UP_TO_MAGIC
-        need = LOG_OVERHEAD + int.from_bytes(data[8:12], "big")
+        if len(data) < BYTES_UP_TO_MAGIC:
+            return BYTES_UP_TO_MAGIC
+        n_bytes = LOG_OVERHEAD_BYTES + int.from_bytes(data[8:12], "big")
         size = self._source.size
-        if size is not None and at + need > size and not self._source.block(at + need - 1, 1, 1):
+        if (
+            size is not None
+            and position + n_bytes > size
+            and not self._source.read_block(position + n_bytes - 1, 1, 1)
+        ):
             return 0  # and the file has not grown since it was opened
-        if need > self._source.largest:
+        if n_bytes > self._source.max_block_bytes:
             return 0
-        if need > LARGE_BATCH and not self._damage.confirmed(at):
+        if n_bytes > LARGE_BATCH_BYTES and not self._damage_analyzer.is_batch_start(position):
             return 0
-        return need
+        return n_bytes
 
-    def _walk(self, data: bytes) -> tuple[IntArray, IntArray, int]:
+    def _walk_batches(self, data: bytes) -> tuple[IntArray, IntArray, int]:
         regions = np.array([[0], [len(data)], [0], [0]], np.int64)
         while True:
-            n = scan.walk(data, regions, MINIMUMS, self._found)
-            reason = int(regions[3, 0])
-            if reason != _FULL:
-                return self._found[0, :n].copy(), self._found[1, :n].copy(), reason
-            self._found = np.empty((3, len(data) // HEADER_UP_TO_MAGIC + 1), np.int64)
+            n_batches = scan.walk_batches(data, regions, MIN_LENGTH_BY_MAGIC, self._walk_buffer)
+            stop_reason = int(regions[3, 0])
+            if stop_reason != _BUFFER_FULL:
+                return (
+                    self._walk_buffer[0, :n_batches].copy(),
+                    self._walk_buffer[1, :n_batches].copy(),
+                    stop_reason,
+                )
+            self._walk_buffer = np.empty((3, len(data) // BYTES_UP_TO_MAGIC + 1), np.int64)
 
-    def _block(self, data: bytes, at: int, starts: IntArray, ends: IntArray) -> tuple[Block, int]:
+    def _build_block(
+        self, data: bytes, position: int, starts: IntArray, ends: IntArray
+    ) -> tuple[Block, int]:
         """The block of these batches, and where reading continues."""
-        batches = read_batches(data, at, self.n_batches, starts, ends, self._checked)
-        block = Block(self._source.name, data, at, batches)
-        after = at + int(ends[-1])
+        batches = read_batches(data, position, self.n_batches, starts, ends, self._check_crcs)
+        block = Block(self._source.name, data, position, batches)
+        next_position = position + int(ends[-1])
         if not batches.crc_valid.all():
-            after = self._judge(block, after)
-        self._note_offsets(block)
+            next_position = self._check_lengths(block, next_position)
+        self._update_next_offset(block)
         self.n_batches += len(block.batches)
-        return block, after
+        return block, next_position
 
-    def _judge(self, block: Block, after: int) -> int:
+    def _check_lengths(self, block: Block, next_position: int) -> int:
         """Decide for each batch that fails its checksum whether its length is credible.
 
         Returns where reading continues."""
         batches = block.batches
-        going_on = self._going_on(batches)
+        continuing_rows = self._continuing_rows(batches)
         for i in np.flatnonzero(batches.crc_valid == 0).tolist():
             position, size = int(batches.position[i]), int(batches.size[i])
-            self._damage.sets = self._seen_sets
-            verdict = self._damage.judge(
-                position, size, i + 1 < len(batches), self._known_end(batches, going_on, i)
+            self._damage_analyzer.may_have_sets = self._has_seen_sets
+            verdict = self._damage_analyzer.classify_length(
+                position, size, i + 1 < len(batches), self._min_offset(batches, continuing_rows, i)
             )
             if verdict is None:
                 continue
             # The length is wrong: drop this batch and the batches found by following it.
-            block.batches = batches.select(slice(0, i))
+            block.batches = batches.select_rows(slice(0, i))
             block.findings.append(verdict.finding)
-            if verdict.intact:
-                self._append_mended(block, position, verdict.end)
-            return verdict.end
-        return after
+            if verdict.is_intact:
+                self._append_fixed_batch(block, position, verdict.next_position)
+            return verdict.next_position
+        return next_position
 
-    def _going_on(self, batches: BatchTable) -> IntArray:
+    def _continuing_rows(self, batches: BatchTable) -> IntArray:
         """The rows of undamaged batches that continue from the previous undamaged batch.
 
         The checksum does not cover offsets: a single jump is not trusted.
         """
-        good = np.flatnonzero(batches.crc_valid == 1)
-        base, last = batches.base_offset[good], batches.last_offset[good]
-        before = np.concatenate([[(self._next_offset or 0) - 1], last[:-1]])
-        rows: IntArray = good[base == before + 1]
+        valid_rows = np.flatnonzero(batches.crc_valid == 1)
+        base_offsets, last_offsets = (
+            batches.base_offset[valid_rows],
+            batches.last_offset[valid_rows],
+        )
+        previous_last = np.concatenate([[(self._next_offset or 0) - 1], last_offsets[:-1]])
+        rows: IntArray = valid_rows[base_offsets == previous_last + 1]
         return rows
 
-    def _known_end(self, batches: BatchTable, going_on: IntArray, n: int) -> int | None:
+    def _min_offset(self, batches: BatchTable, continuing_rows: IntArray, row: int) -> int | None:
         """The lowest offset that batch n can have, None if unknown."""
-        earlier = int(np.searchsorted(going_on, n))
-        if not earlier:
+        n_earlier = int(np.searchsorted(continuing_rows, row))
+        if not n_earlier:
             return self._next_offset
-        return int(batches.last_offset[going_on[earlier - 1]]) + 1
+        return int(batches.last_offset[continuing_rows[n_earlier - 1]]) + 1
 
-    def _append_mended(self, block: Block, position: int, end: int) -> None:
+    def _append_fixed_batch(self, block: Block, position: int, end: int) -> None:
         """Add the batch at position..end, which has only a wrong length field."""
-        data = self._source.block(position, end - position, end - position)
+        data = self._source.read_block(position, end - position, end - position)
         number = self.n_batches + len(block.batches)
         starts, ends = np.array([0]), np.array([len(data)])
         batch = read_batches(data, position, number, starts, ends)
-        shift = len(block.data)
-        batch.start += shift
-        batch.end += shift
+        data_shift = len(block.data)
+        batch.start += data_shift
+        batch.end += data_shift
         block.batches = type(batch)(
-            batch.names, np.concatenate([block.batches.data, batch.data], axis=1)
+            batch.index_by_name, np.concatenate([block.batches.data, batch.data], axis=1)
         )
         # A message is decoded by its own length field; the table keeps the stored length.
-        block.data += data[:8] + (end - position - LOG_OVERHEAD).to_bytes(4, "big") + data[12:]
+        block.data += (
+            data[:8] + (end - position - LOG_OVERHEAD_BYTES).to_bytes(4, "big") + data[12:]
+        )
 
-    def _damaged(self, at: int, reason: int) -> tuple[Block, int]:
+    def _read_damage(self, position: int, stop_reason: int) -> tuple[Block, int]:
         """The block for a byte where no batch begins, and where reading continues."""
-        self._damage.sets = self._seen_sets
-        verdict = self._damage.look(at, reason, self._next_offset)
-        self.plausible |= verdict.plausible
-        block = Block(self._source.name, b"", at, BatchTable.zeros(0))
+        self._damage_analyzer.may_have_sets = self._has_seen_sets
+        verdict = self._damage_analyzer.classify_damage(position, stop_reason, self._next_offset)
+        self.has_plausible_batch |= verdict.is_plausible
+        block = Block(self._source.name, b"", position, BatchTable.zeros(0))
         block.findings.append(verdict.finding)
-        if verdict.intact:
-            self._append_mended(block, at, verdict.end)
-            self._note_offsets(block)
+        if verdict.is_intact:
+            self._append_fixed_batch(block, position, verdict.next_position)
+            self._update_next_offset(block)
             self.n_batches += 1
-        return block, verdict.end
+        return block, verdict.next_position
 
-    def cut_short(self, position: int, size: int) -> Block | None:
-        """The batch of magic 2 of which only `size` bytes are there, with the records they hold;
-        None if its header is cut, too. Raises InputError."""
-        data = self._source.block(position, size, size)
-        if len(data) <= HEADER_SIZE or data[HEADER_UP_TO_MAGIC - 1] != 2:
+    def read_truncated_batch(self, position: int, n_available: int) -> Block | None:
+        """The batch of magic 2 of which only `n_available` bytes are there, with the records they
+        hold; None if its header is cut, too. Raises InputError."""
+        data = self._source.read_block(position, n_available, n_available)
+        if len(data) <= BATCH_HEADER_BYTES or data[BYTES_UP_TO_MAGIC - 1] != 2:
             return None
-        data = data[:8] + (len(data) - LOG_OVERHEAD).to_bytes(4, "big") + data[12:]
+        data = data[:8] + (len(data) - LOG_OVERHEAD_BYTES).to_bytes(4, "big") + data[12:]
         starts, ends = np.array([0]), np.array([len(data)])
         return Block(
             self._source.name, data, position, read_batches(data, position, 0, starts, ends)
         )
 
-    def _note_offsets(self, block: Block) -> None:
+    def _update_next_offset(self, block: Block) -> None:
         """Note the next batch's expected offset, and whether there were message sets."""
         batches = block.batches
         if not len(batches):
             return
-        base, last = batches.base_offset, batches.last_offset
-        if len(base) > 1 and batches.crc_valid[-2:].all() and base[-1] == int(last[-2]) + 1:
-            self._next_offset = int(last[-1]) + 1  # as it nearly always is
+        base_offsets, last_offsets = batches.base_offset, batches.last_offset
+        if (
+            len(base_offsets) > 1
+            and batches.crc_valid[-2:].all()
+            and base_offsets[-1] == int(last_offsets[-2]) + 1
+        ):
+            self._next_offset = int(last_offsets[-1]) + 1  # as it nearly always is
         else:
-            self._next_offset = self._known_end(batches, self._going_on(batches), len(batches))
-        legacy = batches.is_v2 == 0
-        if legacy.any():
-            self._seen_sets |= bool((legacy & (batches.compression != 0)).any())
+            self._next_offset = self._min_offset(
+                batches, self._continuing_rows(batches), len(batches)
+            )
+        is_legacy = batches.is_v2 == 0
+        if is_legacy.any():
+            self._has_seen_sets |= bool((is_legacy & (batches.compression != 0)).any())

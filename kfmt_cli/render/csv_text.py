@@ -1,4 +1,4 @@
-"""Single lines of CSV; `render/templates.py` writes whole tables.
+"""Single lines of CSV; `render/row_templates.py` writes whole tables.
 
 Characters in names that could disturb a terminal are escaped, as in tables.
 """
@@ -10,19 +10,19 @@ import io
 from collections.abc import Iterable
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.render.style import safe
+from kfmt_cli.render.style import escape_terminal
 
 
-def csv_line(values: Iterable[object]) -> str:
+def format_csv_line(values: Iterable[object]) -> str:
     """The values as a CSV line; None becomes an empty field, a list or an object JSON."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(map(_shown, values))
-    return line.getvalue()
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(map(_csv_value, values))
+    return buffer.getvalue()
 
 
-def _shown(value: object) -> object:
+def _csv_value(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"  # as in whole tables
     if value is None or isinstance(value, int | float):
         return value
-    return safe(value if isinstance(value, str) else json_text(value))
+    return escape_terminal(value if isinstance(value, str) else json_text(value))

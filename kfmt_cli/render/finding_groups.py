@@ -5,25 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kfmt_cli.findings.finding import MOST_PLACES, Code, Finding, Severity
-from kfmt_cli.render.finding import STYLES, consequences, place_words, wrapped
-from kfmt_cli.render.style import Theme, count, grouped, safe
+from kfmt_cli.findings.finding import MAX_LOCATIONS, Finding, FindingCode, Severity
+from kfmt_cli.render.finding import (
+    STYLE_BY_SEVERITY,
+    finding_consequences,
+    format_location,
+    wrap_labelled,
+)
+from kfmt_cli.render.style import Theme, escape_terminal, format_count, format_grouped
 
-MOST_EXPLAINED = 3  # kinds; if there are more, refer to `kfmt explain` for the effect on a broker
-_ORDER = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
+MAX_EXPLAINED_KINDS = (
+    3  # kinds; if there are more, refer to `kfmt explain` for the effect on a broker
+)
+_SEVERITY_ORDER = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
 MARGIN = 2
 
 
 @dataclass(slots=True)
-class _Group:
+class _FindingGroup:
     """The findings of one kind."""
 
-    code: Code
-    held: list[Finding] = field(default_factory=list)
+    code: FindingCode
+    shown_findings: list[Finding] = field(default_factory=list)
     """The findings to show."""
-    number: int = 0
+    n_findings: int = 0
     """The number of all findings."""
-    said: list[tuple[str, str]] = field(default_factory=list)
+    consequences: list[tuple[str, str]] = field(default_factory=list)
     """Consequences shared by all of them: what a broker does, and what to do, each with its
     label."""
 
@@ -32,73 +39,81 @@ class _Group:
 class FindingGroups:
     """Findings grouped by kind as they arrive. Memory is bounded by the number of kinds."""
 
-    most: int = MOST_PLACES
+    max_locations: int = MAX_LOCATIONS
     """Number of places shown per kind."""
     shows_notes: bool = False
     """Show notes like other findings instead of only counting them."""
-    _groups: dict[str, _Group] = field(default_factory=dict)
+    _groups: dict[str, _FindingGroup] = field(default_factory=dict)
 
     def add(self, finding: Finding) -> None:
         """Add a finding."""
         group = self._group(finding.code)
-        if len(group.held) < self.most:
-            group.held.append(finding)
-        group.number += 1
-        said = set(consequences(finding.code))
-        group.said = [pair for pair in group.said if pair in said]
+        if len(group.shown_findings) < self.max_locations:
+            group.shown_findings.append(finding)
+        group.n_findings += 1
+        pairs = set(finding_consequences(finding.code))
+        group.consequences = [pair for pair in group.consequences if pair in pairs]
 
-    def left_out(self, code: Code, number: int) -> None:
+    def add_suppressed(self, code: FindingCode, n_suppressed: int) -> None:
         """Count more findings without showing them."""
-        self._group(code).number += number
+        self._group(code).n_findings += n_suppressed
 
-    def _group(self, code: Code) -> _Group:
+    def _group(self, code: FindingCode) -> _FindingGroup:
         group = self._groups.get(code.name)
         if group is None:
-            group = self._groups[code.name] = _Group(code, said=list(consequences(code)))
+            group = self._groups[code.name] = _FindingGroup(
+                code, consequences=list(finding_consequences(code))
+            )
         return group
 
-    def lines(self, theme: Theme, width: int | None) -> Iterator[str]:
+    def drain_lines(self, theme: Theme, width: int | None) -> Iterator[str]:
         """All of them, the worst kinds first; then clears the groups."""
-        groups = sorted(self._groups.values(), key=lambda group: _ORDER.index(group.code.severity))
+        groups = sorted(
+            self._groups.values(), key=lambda group: _SEVERITY_ORDER.index(group.code.severity)
+        )
         self._groups = {}
         notes = [group for group in groups if group.code.severity is Severity.NOTE]
         shown = groups if self.shows_notes else groups[: len(groups) - len(notes)]
         for group in shown:
-            yield from _lines(group, theme, width, explained=len(shown) <= MOST_EXPLAINED)
-        if len(shown) > MOST_EXPLAINED:
-            first = shown[0].code.name
-            words = f"run kfmt explain {first} for the effect on a broker and what to do"
-            yield theme.paint("dim", words) + "\n"
+            yield from _group_lines(group, theme, width, explains=len(shown) <= MAX_EXPLAINED_KINDS)
+        if len(shown) > MAX_EXPLAINED_KINDS:
+            first_code = shown[0].code.name
+            text = f"run kfmt explain {first_code} for the effect on a broker and what to do"
+            yield theme.paint("dim", text) + "\n"
         if notes and not self.shows_notes:
-            yield from _counted(notes, theme, width)
+            yield from _note_count_lines(notes, theme, width)
 
 
-def _lines(group: _Group, theme: Theme, width: int | None, *, explained: bool) -> Iterator[str]:
+def _group_lines(
+    group: _FindingGroup, theme: Theme, width: int | None, *, explains: bool
+) -> Iterator[str]:
     """The meaning of a kind of finding, and its places."""
     code = group.code
-    head = f"{code.severity.value:<7}  {code.name}{_times(group)}"
-    first, *more = wrapped(f"{head}   {code.meaning}", width, margin=0, hanging=9)
-    yield theme.paint(STYLES[code.severity], head) + first.removeprefix(head) + "\n"
-    yield from (f"{line}\n" for line in more)
-    for finding in group.held:
-        words = f"{place_words(finding)}: {safe(finding.message)}"
-        yield from (f"{line}\n" for line in wrapped(words, width, margin=MARGIN, hanging=4))
-    if group.number > len(group.held):
-        places = count(group.number - len(group.held), "more place")
-        yield f"  … and {places}; raise --max-findings to see them\n"
-    if explained:
-        for label, words in group.said:
-            said = wrapped(words, width, label, margin=MARGIN)
-            yield from (theme.paint("dim", line) + "\n" for line in said)
+    heading = f"{code.severity.value:<7}  {code.name}{_format_times(group)}"
+    first, *continuation = wrap_labelled(f"{heading}   {code.meaning}", width, margin=0, hanging=9)
+    yield (
+        theme.paint(STYLE_BY_SEVERITY[code.severity], heading) + first.removeprefix(heading) + "\n"
+    )
+    yield from (f"{line}\n" for line in continuation)
+    for finding in group.shown_findings:
+        text = f"{format_location(finding)}: {escape_terminal(finding.message)}"
+        yield from (f"{line}\n" for line in wrap_labelled(text, width, margin=MARGIN, hanging=4))
+    if group.n_findings > len(group.shown_findings):
+        count_text = format_count(group.n_findings - len(group.shown_findings), "more place")
+        yield f"  … and {count_text}; raise --max-findings to see them\n"
+    if explains:
+        for label, text in group.consequences:
+            wrapped_lines = wrap_labelled(text, width, label, margin=MARGIN)
+            yield from (theme.paint("dim", line) + "\n" for line in wrapped_lines)
 
 
-def _times(group: _Group) -> str:
-    return f" ×{grouped(group.number)}" if group.number > 1 else ""
+def _format_times(group: _FindingGroup) -> str:
+    return f" ×{format_grouped(group.n_findings)}" if group.n_findings > 1 else ""
 
 
-def _counted(notes: list[_Group], theme: Theme, width: int | None) -> Iterator[str]:
+def _note_count_lines(notes: list[_FindingGroup], theme: Theme, width: int | None) -> Iterator[str]:
     """Notes counted on one line."""
-    number = sum(group.number for group in notes)
-    kinds = ", ".join(f"{group.code.name}{_times(group)}" for group in notes)
-    words = f"{count(number, 'note')}, no action needed ({kinds}); list them with --notes"
-    yield from (theme.paint("dim", line) + "\n" for line in wrapped(words, width, margin=0))
+    n_notes = sum(group.n_findings for group in notes)
+    kinds = ", ".join(f"{group.code.name}{_format_times(group)}" for group in notes)
+    text = f"{format_count(n_notes, 'note')}, no action needed ({kinds}); list them with --notes"
+    yield from (theme.paint("dim", line) + "\n" for line in wrap_labelled(text, width, margin=0))

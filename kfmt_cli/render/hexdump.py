@@ -5,98 +5,104 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.render.style import Theme, grouped, safe
+from kfmt_cli.render.style import Theme, escape_terminal, format_grouped
 from kfmt_cli.rows.types.anatomy import AnatomyLine
 
-COLOURS = ("offset", "flag", "good", "warn")  # used in turn
-NARROW, WIDE = 8, 16  # bytes per line
-ROOM_FOR_WIDE = 130
-NAME, VALUE = 26, 14
-MOST_LINES = 4  # per field
+PART_STYLES = ("offset", "flag", "good", "warn")  # used in turn
+NARROW_BYTES, WIDE_BYTES = 8, 16  # bytes per line
+MIN_WIDE_COLUMNS = 130
+NAME_WIDTH, VALUE_WIDTH = 26, 14
+MAX_FIELD_LINES = 4  # per field
 
 
-class Hexdump:
+class HexDumper:
     """Writes lines of text for the fields of structures.
 
     screen: columns of the terminal, None if unlimited. whole: show all bytes of long fields.
     """
 
-    def __init__(self, theme: Theme, screen: int | None, whole: bool) -> None:
+    def __init__(self, theme: Theme, width: int | None, shows_all_bytes: bool) -> None:
         self._theme = theme
-        self._screen = screen
-        self._whole = whole
-        self._per_line = WIDE if screen is None or screen >= ROOM_FOR_WIDE else NARROW
-        self._n = 0
+        self._width = width
+        self._shows_all_bytes = shows_all_bytes
+        self._bytes_per_line = (
+            WIDE_BYTES if width is None or width >= MIN_WIDE_COLUMNS else NARROW_BYTES
+        )
+        self._n_coloured = 0
 
-    def title(self, words: str) -> str:
+    def format_title(self, text: str) -> str:
         """The line above a buffer's fields."""
-        return self._theme.paint("bold", _clip(f" {safe(words)}", self._screen)) + "\n"
+        return self._theme.paint("bold", _truncate(f" {escape_terminal(text)}", self._width)) + "\n"
 
-    def text(self, line: AnatomyLine, data: bytes, base: int) -> Iterator[str]:
+    def field_lines(self, line: AnatomyLine, data: bytes, base: int) -> Iterator[str]:
         """The lines of a field. base: number of the buffer's first byte."""
         style = "bad" if line.is_bad else "bold" if not line.has_bytes else ""
         if line.is_bit:
             style = "dim"
         elif not style:
-            style = COLOURS[self._n % len(COLOURS)]
-            self._n += 1
-        pieces = list(self._pieces(line, data)) or [b""]
-        words = self._words(line)
-        place = base + line.start
-        for i in range(max(len(pieces), len(words))):
-            piece = pieces[i] if i < len(pieces) else b""
-            shown = f"{place:08x}" if piece or (i == 0 and not line.is_bit) else ""
-            yield self._row(shown, piece, words[i] if i < len(words) else "", style)
-            place += len(piece)
-        hidden = base + line.end - place if line.has_bytes else 0
-        if hidden > 0:
-            more = f"{grouped(hidden)} more bytes; use --whole to show them"
-            yield self._row("", b"", more, "dim")
+            style = PART_STYLES[self._n_coloured % len(PART_STYLES)]
+            self._n_coloured += 1
+        chunks = list(self._split_bytes(line, data)) or [b""]
+        descriptions = self._describe_field(line)
+        position = base + line.start
+        for i in range(max(len(chunks), len(descriptions))):
+            chunk = chunks[i] if i < len(chunks) else b""
+            position_text = f"{position:08x}" if chunk or (i == 0 and not line.is_bit) else ""
+            yield self._format_line(
+                position_text, chunk, descriptions[i] if i < len(descriptions) else "", style
+            )
+            position += len(chunk)
+        n_hidden = base + line.end - position if line.has_bytes else 0
+        if n_hidden > 0:
+            hidden_text = f"{format_grouped(n_hidden)} more bytes; use --whole to show them"
+            yield self._format_line("", b"", hidden_text, "dim")
         if line.fault is not None:
-            yield self._row("", b"", f"✗ {' › '.join(line.path)}: {safe(line.fault)}", "bad")
+            yield self._format_line(
+                "", b"", f"✗ {' › '.join(line.path)}: {escape_terminal(line.fault)}", "bad"
+            )
 
-    def _words(self, line: AnatomyLine) -> list[str]:
+    def _describe_field(self, line: AnatomyLine) -> list[str]:
         """Name, value and meaning; on a narrow screen, the meaning continues on lines below."""
         name = f"{line.path[-2]} {line.name}" if line.name.isdigit() else line.name
         depth = len(line.path) - 1
-        first = f"{'  ' * depth + safe(name):<{NAME}}"
+        prefix = f"{'  ' * depth + escape_terminal(name):<{NAME_WIDTH}}"
         if line.has_bytes or line.is_bit:
-            first += f" {safe(line.shown):<{VALUE}}"
+            prefix += f" {escape_terminal(line.shown):<{VALUE_WIDTH}}"
         if not line.meaning:
-            return [first.rstrip()]
-        aligned = f"{first} {safe(line.meaning)}"
-        close = f"{first.rstrip()}  {safe(line.meaning)}"
-        room = len(aligned) if self._screen is None else self._screen - self._left
-        for whole in (aligned, close):
-            if len(whole) <= room:
-                return [whole]
-        return [first.rstrip(), f"{'  ' * (depth + 1)}{safe(line.meaning)}"]
+            return [prefix.rstrip()]
+        aligned = f"{prefix} {escape_terminal(line.meaning)}"
+        unaligned = f"{prefix.rstrip()}  {escape_terminal(line.meaning)}"
+        available = len(aligned) if self._width is None else self._width - self._prefix_width
+        for line_text in (aligned, unaligned):
+            if len(line_text) <= available:
+                return [line_text]
+        return [prefix.rstrip(), f"{'  ' * (depth + 1)}{escape_terminal(line.meaning)}"]
 
     @property
-    def _left(self) -> int:
+    def _prefix_width(self) -> int:
         """Columns taken by place and bytes."""
-        return 1 + 8 + 2 + 3 * self._per_line + 1
+        return 1 + 8 + 2 + 3 * self._bytes_per_line + 1
 
-    def _pieces(self, line: AnatomyLine, data: bytes) -> Iterator[bytes]:
+    def _split_bytes(self, line: AnatomyLine, data: bytes) -> Iterator[bytes]:
         """The bytes of a field, split by line."""
         if not line.has_bytes:
             return
         end = line.end
-        if not self._whole:
-            end = min(end, line.start + MOST_LINES * self._per_line)
-        for at in range(line.start, end, self._per_line):
-            yield data[at : min(at + self._per_line, end)]
+        if not self._shows_all_bytes:
+            end = min(end, line.start + MAX_FIELD_LINES * self._bytes_per_line)
+        for start in range(line.start, end, self._bytes_per_line):
+            yield data[start : min(start + self._bytes_per_line, end)]
 
-    def _row(self, place: str, piece: bytes, words: str, style: str) -> str:
+    def _format_line(self, position_text: str, chunk: bytes, description: str, style: str) -> str:
         theme = self._theme
-        width = 3 * self._per_line
-        hexed = piece.hex(" ")
-        if self._screen is not None:
-            words = _clip(words, max(self._screen - self._left, 8))
-        painted = theme.paint(style, f"{hexed:<{width}}") if hexed else " " * width
-        line = f" {theme.paint('dim', f'{place:<8}')}  {painted} "
-        return (line + (theme.paint(style, words) if words else "")).rstrip() + "\n"
+        width = 3 * self._bytes_per_line
+        hex_text = chunk.hex(" ")
+        if self._width is not None:
+            description = _truncate(description, max(self._width - self._prefix_width, 8))
+        painted = theme.paint(style, f"{hex_text:<{width}}") if hex_text else " " * width
+        line = f" {theme.paint('dim', f'{position_text:<8}')}  {painted} "
+        return (line + (theme.paint(style, description) if description else "")).rstrip() + "\n"
 
 
-def _clip(words: str, width: int | None) -> str:
-    return words if width is None or len(words) <= width else words[: max(width - 1, 0)] + "…"
+def _truncate(text: str, width: int | None) -> str:
+    return text if width is None or len(text) <= width else text[: max(width - 1, 0)] + "…"

@@ -6,90 +6,101 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
-from kfmt_cli.core.times import YEAR_10000, span_words, time_text
-from kfmt_cli.log.summary.shape import DAY, SECOND, Buckets, Shape
-from kfmt_cli.log.summary.statistics import Statistics
-from kfmt_cli.render.style import count, grouped, human
+from kfmt_cli.core.times import YEAR_10000_MS, format_duration, format_time
+from kfmt_cli.log.summary.shape import DAY_MS, SECOND_MS, LogShape, TimeBuckets
+from kfmt_cli.log.summary.statistics import LogStatistics
+from kfmt_cli.render.style import format_bytes, format_count, format_grouped
 
-ROWS = 8
-MOST_TIMES = 24  # rows of a plot over time
+MAX_STEPS = 8
+MAX_TIME_ROWS = 24  # rows of a plot over time
 
 
-def steps(later: list[tuple[int, int]], width: int | None) -> Iterator[str]:
+def retention_plot(freed: list[tuple[int, int]], width: int | None) -> Iterator[str]:
     """Bars of the bytes deleted by some of the times at which bytes are, the last included.
-    later: (time, bytes), in any order."""
+    freed: (time, bytes), in any order."""
     sizes: Counter[int] = Counter()
-    for at, size in later:
-        if at < YEAR_10000:
-            sizes[at] += size
+    for time_ms, size in freed:
+        if time_ms < YEAR_10000_MS:
+            sizes[time_ms] += size
     times = sorted(at for at in sizes if sizes[at])
-    sums = list(accumulate(sizes[at] for at in times))
-    bar_of = _bars(max((width or 80) - 50, 10))
-    for row in range(1, min(ROWS, len(times)) + 1):
-        i = len(times) * row // min(ROWS, len(times)) - 1
-        bar = bar_of(sums[i], sums[-1])
-        yield f"   by {time_text(times[i])[:19]}  {bar} {grouped(sums[i])} bytes\n"
+    totals = list(accumulate(sizes[at] for at in times))
+    draw_bar = _bar_drawer(max((width or 80) - 50, 10))
+    for row in range(1, min(MAX_STEPS, len(times)) + 1):
+        i = len(times) * row // min(MAX_STEPS, len(times)) - 1
+        bar = draw_bar(totals[i], totals[-1])
+        yield f"   by {format_time(times[i])[:19]}  {bar} {format_grouped(totals[i])} bytes\n"
 
 
-def _bars(room: int) -> Callable[[int, int], str]:
+def _bar_drawer(width: int) -> Callable[[int, int], str]:
     """Return a function that draws a number as a bar, scaled to a maximum."""
     from rich.bar import Bar
     from rich.console import Console
 
-    console = Console(width=room, color_system=None, force_terminal=False, legacy_windows=False)
+    console = Console(width=width, color_system=None, force_terminal=False, legacy_windows=False)
 
-    def bar(number: int, of: int) -> str:
+    def bar(value: int, maximum: int) -> str:
         with console.capture() as captured:
-            console.print(Bar(of, 0, number, width=room))
+            console.print(Bar(maximum, 0, value, width=width))
         return captured.get().rstrip("\n")
 
     return bar
 
 
-def bar_lines(title: str, rows: Sequence[tuple[str, int, str]], width: int | None) -> Iterator[str]:
+def plot_lines(
+    title: str, rows: Sequence[tuple[str, int, str]], width: int | None
+) -> Iterator[str]:
     """A plot: its title, then a line per row with label, bar and text."""
     if not rows:
         return
     yield f"{title}\n"
-    labels = max(len(label) for label, _, _ in rows)
-    words = max(len(said) for _, _, said in rows)
-    bar_of = _bars(max((width or 100) - labels - words - 8, 10))
-    most = max(1, *(number for _, number, _ in rows))
-    for label, number, said in rows:
-        yield f"   {label:>{labels}}  {bar_of(number, most)}  {said:>{words}}\n"
+    label_width = max(len(label) for label, _, _ in rows)
+    text_width = max(len(said) for _, _, said in rows)
+    draw_bar = _bar_drawer(max((width or 100) - label_width - text_width - 8, 10))
+    maximum = max(1, *(number for _, number, _ in rows))
+    for label, value, text in rows:
+        yield f"   {label:>{label_width}}  {draw_bar(value, maximum)}  {text:>{text_width}}\n"
 
 
-def shape_lines(shape: Shape, total: Statistics, width: int | None) -> Iterator[str]:
+def shape_lines(shape: LogShape, total: LogStatistics, width: int | None) -> Iterator[str]:
     """The shape of logs: over time, by codec and by batch size."""
     yield from _time_lines(shape.buckets, width)
-    order = shape.order
+    order = shape.time_order
     if order.batches:
-        late = count(order.late, "batch", "batches")
-        yield f"   {late} older than an earlier one\n"
-    codecs = sorted(shape.codecs.items(), key=lambda item: -item[1][2])
+        count_text = format_count(order.late, "batch", "batches")
+        yield f"   {count_text} older than an earlier one\n"
+    codecs = sorted(shape.counts_by_codec.items(), key=lambda item: -item[1][2])
     rows = [
-        (name, size, f"{count(batches, 'batch', 'batches')}, {human(size)}")
+        (name, size, f"{format_count(batches, 'batch', 'batches')}, {format_bytes(size)}")
         for name, (batches, _, size) in codecs
     ]
-    yield from bar_lines("bytes by codec", rows, width)
+    yield from plot_lines("bytes by codec", rows, width)
     for title, pairs in (
         ("batches by record count", total.records_histogram),
         ("batches by size", total.bytes_histogram),
     ):
-        rows = [(f"up to {grouped(most)}", n, grouped(n)) for most, n in pairs]
-        yield from bar_lines(title, rows, width)
+        rows = [
+            (f"up to {format_grouped(upper_bound)}", n, format_grouped(n))
+            for upper_bound, n in pairs
+        ]
+        yield from plot_lines(title, rows, width)
 
 
-def _time_lines(buckets: Buckets, width: int | None) -> Iterator[str]:
+def _time_lines(buckets: TimeBuckets, width: int | None) -> Iterator[str]:
     """Records over time; times without records have no row."""
-    shown = buckets.drawn(MOST_TIMES)
-    rows = list(shown.rows())
+    coarse_buckets = buckets.resampled(MAX_TIME_ROWS)
+    rows = list(coarse_buckets.iter_intervals())
     if not rows:
         return
-    length = span_words(shown.width)
-    digits = 23 if shown.width < SECOND else 19 if shown.width < DAY else 10
+    duration_text = format_duration(coarse_buckets.width_ms)
+    digits = (
+        23
+        if coarse_buckets.width_ms < SECOND_MS
+        else 19
+        if coarse_buckets.width_ms < DAY_MS
+        else 10
+    )
     texts = [
-        (time_text(begin)[:digits], n, f"{count(n, 'record')}, {human(size)}")
-        for begin, _, (_, n, size) in rows
+        (format_time(begin_ms)[:digits], n, f"{format_count(n, 'record')}, {format_bytes(size)}")
+        for begin_ms, _, (_, n, size) in rows
     ]
-    yield from bar_lines(f"records over time (UTC), {length} per row", texts, width)
+    yield from plot_lines(f"records over time (UTC), {duration_text} per row", texts, width)

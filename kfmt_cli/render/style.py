@@ -23,18 +23,18 @@ class Theme:
     bold: str = ""
     reset: str = ""
 
-    def code(self, style: str) -> str:
+    def escape_sequence(self, style: str) -> str:
         """The escape sequence of a style; empty for none."""
         return getattr(self, style) if style else ""
 
-    def paint(self, style: str, words: str) -> str:
+    def paint(self, style: str, text: str) -> str:
         """The words in one of the styles, or in none."""
-        code = self.code(style)
-        return f"{code}{words}{self.reset}" if code else words
+        sequence = self.escape_sequence(style)
+        return f"{sequence}{text}{self.reset}" if sequence else text
 
 
-PLAIN = Theme()
-COLOUR = Theme(
+NO_COLOUR = Theme()
+COLOUR_THEME = Theme(
     offset="\x1b[36m",
     dim="\x1b[2m",
     flag="\x1b[35m",
@@ -46,102 +46,102 @@ COLOUR = Theme(
 )
 
 
-GAP = 2  # columns between two of a table
+COLUMN_GAP = 2  # columns between two of a table
 
 
-def grouped(number: int) -> str:
+def format_grouped(value: int) -> str:
     """A number with its thousands separated."""
-    return f"{number:,}".replace(",", " ")
+    return f"{value:,}".replace(",", " ")
 
 
-_POWERS = ("kB", "MB", "GB", "TB", "PB")
+_BYTE_UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
-def human(number: int) -> str:
+def format_bytes(n_bytes: int) -> str:
     """A number of bytes to about three digits, in powers of 1000."""
-    if number < 1000:
-        return f"{number} B"
-    size, power = number / 1000, 0
-    while size >= 999.5 and power + 1 < len(_POWERS):
+    if n_bytes < 1000:
+        return f"{n_bytes} B"
+    size, power = n_bytes / 1000, 0
+    while size >= 999.5 and power + 1 < len(_BYTE_UNITS):
         size, power = size / 1000, power + 1
-    return f"{size:.{0 if size >= 100 else 1}f} {_POWERS[power]}"
+    return f"{size:.{0 if size >= 100 else 1}f} {_BYTE_UNITS[power]}"
 
 
-def count(number: int, noun: str, nouns: str = "") -> str:
+def format_count(n: int, noun: str, plural: str = "") -> str:
     """A number with its noun: 1 batch, 2 batches."""
-    return f"{grouped(number)} {noun if number == 1 else nouns or noun + 's'}"
+    return f"{format_grouped(n)} {noun if n == 1 else plural or noun + 's'}"
 
 
-def range_words(first: int, last: int) -> str:
+def format_range(first: int, last: int) -> str:
     """A range of whole numbers, such as offsets: 3–7, or 3 alone."""
     return str(first) if first == last else f"{first}–{last}"
 
 
-def hidden_words(number: int, option: str = "--wide") -> str:
+def format_hidden_columns(n_hidden: int, option: str = "--wide") -> str:
     """Footer for a table with hidden columns, naming the option that shows them."""
-    return f"{count(number, 'column')} hidden; use {option} to see all"
+    return f"{format_count(n_hidden, 'column')} hidden; use {option} to see all"
 
 
 # A word with the spaces before it; a number's groups of digits are one word.
-IN_NUMBER = r"(?<=\d) (?=\d{3}(?!\d))"  # the space between thousands
-_WORD = re.compile(rf"( *)((?:[^ ]|{IN_NUMBER})+)")
-_DRAWN = re.compile(r"[\u2500-\u25ff]")
+THOUSANDS_SPACE = r"(?<=\d) (?=\d{3}(?!\d))"  # the space between thousands
+_WORD = re.compile(rf"( *)((?:[^ ]|{THOUSANDS_SPACE})+)")
+_DRAWING = re.compile(r"[\u2500-\u25ff]")
 _ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 
 
-def fitted(text: str, width: int | None, hanging: int | None = None) -> str:
+def fit_lines(text: str, width: int | None, hanging: int | None = None) -> str:
     """Text whose longer lines are broken between words; later parts are indented, to `hanging` if
     given. A word that is longer, as a path may be, stays whole; so do lines of a drawing, unless
     `hanging` says that they are words."""
-    return "".join(_fitted(line, width, hanging) for line in text.splitlines(keepends=True))
+    return "".join(_fit_line(line, width, hanging) for line in text.splitlines(keepends=True))
 
 
-def _fitted(line: str, width: int | None, hanging: int | None) -> str:
+def _fit_line(line: str, width: int | None, hanging: int | None) -> str:
     if width is None or len(_ESCAPE.sub("", line.rstrip())) <= width:
         return line
-    if hanging is None and _DRAWN.search(line):
+    if hanging is None and _DRAWING.search(line):
         return line
-    margin = len(line) - len(line.lstrip(" ")) + GAP
+    margin = len(line) - len(line.lstrip(" ")) + COLUMN_GAP
     indent = " " * (margin if hanging is None else hanging)
-    done, used = "", 0
+    fitted_text, column = "", 0
     for gap, word in _WORD.findall(line.rstrip()):
-        size = len(_ESCAPE.sub("", word))
-        if used and used + len(gap) + size > width:
-            done += f"\n{indent}{word}"
-            used = len(indent) + size
+        word_width = len(_ESCAPE.sub("", word))
+        if column and column + len(gap) + word_width > width:
+            fitted_text += f"\n{indent}{word}"
+            column = len(indent) + word_width
         else:
-            done += gap + word
-            used += len(gap) + size
-    return done + line[len(line.rstrip()) :]
+            fitted_text += gap + word
+            column += len(gap) + word_width
+    return fitted_text + line[len(line.rstrip()) :]
 
 
-def after(name: str, details: str, width: int | None) -> str:
+def append_details(name: str, details: str, width: int | None) -> str:
     """Details after a name: on the same line, or on the next if they do not fit."""
     fits = width is None or not details or len(name) + len(details) <= width
     return details if fits else f"\n{details}"
 
 
-def shell_quoted(words: str) -> str:
+def shell_quote(word: str) -> str:
     """A word quoted for a shell. Characters that could disturb a terminal are escaped in $'…', as
     in bash, zsh and POSIX 2024."""
-    if words.isprintable():
-        return shlex.quote(words)
-    data = os.fsencode(words)
-    inside = (
+    if word.isprintable():
+        return shlex.quote(word)
+    data = os.fsencode(word)
+    escaped = (
         chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in data
     )
-    return f"$'{''.join(inside)}'"
+    return f"$'{''.join(escaped)}'"
 
 
-def shell_path(path: str) -> str:
+def shell_quote_path(path: str) -> str:
     """A path quoted for a shell, which no command takes for an option."""
-    return shell_quoted(f"./{path}" if path.startswith("-") and path != "-" else path)
+    return shell_quote(f"./{path}" if path.startswith("-") and path != "-" else path)
 
 
-def safe(words: str) -> str:
+def escape_terminal(text: str) -> str:
     """Words from outside, with characters that could disturb a terminal escaped."""
-    if words.isprintable():
-        return words
+    if text.isprintable():
+        return text
     return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in words
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Field
-from kfmt_cli.core.layout.wire import Array, Bytes
+from kfmt_cli.core.layout.field import MS_UNIT, Field
+from kfmt_cli.core.layout.wire_types import ArrayWireType, BytesWireType
 
 _NO_ATTRIBUTE = object()
 
@@ -54,31 +54,31 @@ class Column:
     doc: str = ""
     source: str = ""
     """The column of the table; by default the name."""
-    given: str = ""
+    presence_column: str = ""
     """The column that is 1 in rows with a value; in other rows the value is null."""
-    only: tuple[str, int] | None = None
+    present_if: tuple[str, int] | None = None
     """(column, value): in rows where the column differs from the value, JSON omits the name."""
-    none: int | None = None
+    null_value: int | None = None
     """The number that means "no value"."""
-    words: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
     """The words of a CHOICE, by number."""
     unit: str | None = None
     """The unit of a number."""
-    bits: int = 64
+    n_bits: int = 64
     """The bits that a number takes."""
-    of: tuple[Column, ...] = ()
+    members: tuple[Column, ...] = ()
     """The members of a GROUP."""
     flat: str = ""
     """The name if groups are flattened."""
-    minor: bool = False
+    is_minor: bool = False
     """A narrow screen hides it first."""
     heading: str = ""
     """Its heading in a table; by default the name."""
-    hidden: bool = False
+    is_hidden: bool = False
     """Tables do not show it: another column shows the same in a readable form."""
 
     @property
-    def at(self) -> str:
+    def table_column(self) -> str:
         """Its column in the table."""
         return self.source or self.name
 
@@ -88,26 +88,26 @@ class Column:
         return self.flat or self.name
 
 
-class Placed(enum.Enum):
+class LocationSource(enum.Enum):
     """Whether objects of a type name their topic, partition and log directory.
 
-    NO_FILE: no, nor a file. NOWHERE: no. FILE: by the directory of their file. PARTITION: their
+    NO_FILE: no, nor a file. NO_LOCATION: no. FILE: by the directory of their file. PARTITION: their
     file may be that directory.
     """
 
     NO_FILE = enum.auto()
-    NOWHERE = enum.auto()
+    NO_LOCATION = enum.auto()
     FILE = enum.auto()
     PARTITION = enum.auto()
 
     @property
-    def has_place(self) -> bool:
-        """Whether objects have the members of `PLACE`."""
-        return self in (Placed.FILE, Placed.PARTITION)
+    def has_location(self) -> bool:
+        """Whether objects have the members of `LOCATION_COLUMNS`."""
+        return self in (LocationSource.FILE, LocationSource.PARTITION)
 
 
 # Members of such an object after `file`.
-PLACE = {
+LOCATION_COLUMNS = {
     "topic": "Topic, from the directory name; null if it is not a partition directory.",
     "partition": "Partition, from the directory name.",
     "log_dir": "Log directory that contains the partition.",
@@ -125,72 +125,93 @@ class RowType:
     """The `type` of its objects in JSON."""
     doc: str
     columns: tuple[Column, ...]
-    placed: Placed = Placed.NOWHERE
-    """Whether its objects have `PLACE`."""
-    n_key: int = 0
+    location_source: LocationSource = LocationSource.NO_LOCATION
+    """Whether its objects have `LOCATION_COLUMNS`."""
+    n_key_columns: int = 0
     """Of a topic's state: the number of leading columns that identify a row."""
 
     @cached_property
     def leaves(self) -> tuple[Column, ...]:
         """The columns with groups flattened, each under its flat name."""
-        return tuple(_leaves(self.columns))
+        return tuple(_flatten_columns(self.columns))
 
     @cached_property
-    def by_name(self) -> Mapping[str, Column]:
+    def leaf_by_name(self) -> Mapping[str, Column]:
         """The leaves by their flat names."""
         return {leaf.name: leaf for leaf in self.leaves}
 
     @cached_property
-    def front(self) -> tuple[str, ...]:
+    def leading_members(self) -> tuple[str, ...]:
         """The first members of an object from a file, after its type."""
-        if self.placed is Placed.NO_FILE:
+        if self.location_source is LocationSource.NO_FILE:
             return ()
-        return ("file",) if self.placed is Placed.NOWHERE else ("file", *PLACE)
+        return (
+            ("file",)
+            if self.location_source is LocationSource.NO_LOCATION
+            else ("file", *LOCATION_COLUMNS)
+        )
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
+    def member_names(self) -> tuple[str, ...]:
         """The members of an object that has its file among its columns."""
-        found: list[str] = []
+        member_names: list[str] = []
         for column in self.columns:
-            found += self.front if column.name == "file" else (column.name,)
-        return tuple(found)
+            member_names += self.leading_members if column.name == "file" else (column.name,)
+        return tuple(member_names)
 
     @cached_property
-    def sources(self) -> tuple[str, ...]:
+    def table_columns(self) -> tuple[str, ...]:
         """The table columns that it uses, each once; lengths after their starts."""
-        found: dict[str, None] = {}
+        column_names: dict[str, None] = {}
         for leaf in self.leaves:
-            condition = (leaf.only[0],) if leaf.only else ()
-            size = (f"{leaf.at}_size",) if leaf.kind.is_bytes else ()
-            headers = (f"{leaf.at}_first",) if leaf.kind is ColumnKind.HEADERS else ()
-            for name in (*condition, leaf.given, leaf.at, *size, *headers):
+            condition = (leaf.present_if[0],) if leaf.present_if else ()
+            size_column = (f"{leaf.table_column}_size",) if leaf.kind.is_bytes else ()
+            headers = (f"{leaf.table_column}_first",) if leaf.kind is ColumnKind.HEADERS else ()
+            for name in (
+                *condition,
+                leaf.presence_column,
+                leaf.table_column,
+                *size_column,
+                *headers,
+            ):
                 if name:
-                    found[name] = None
-        return tuple(found)
+                    column_names[name] = None
+        return tuple(column_names)
 
     def __getitem__(self, name: str) -> Column:
-        return self.by_name[name]
+        return self.leaf_by_name[name]
 
-    def members_of(self, *things: object) -> dict[str, object]:
+    def members_from(self, *objects: object) -> dict[str, object]:
         """The members of an object that things have as attributes of the same names."""
         return {
             column.name: value
-            for thing in things
+            for thing in objects
             for column in self.columns
             if (value := getattr(thing, column.name, _NO_ATTRIBUTE)) is not _NO_ATTRIBUTE
         }
 
 
-def _leaves(columns: Iterable[Column]) -> Iterator[Column]:
+def _flatten_columns(columns: Iterable[Column]) -> Iterator[Column]:
     for column in columns:
         if column.kind is not ColumnKind.GROUP:
-            yield replace(column, name=column.flat_name, source=column.at)
+            yield replace(column, name=column.flat_name, source=column.table_column)
             continue
-        for member in column.of:
-            only, given = column.only or member.only, member.given
-            if column.only and member.only:
-                given = member.only[0]  # of two conditions, one omits and the other makes null
-            yield replace(member, name=member.flat_name, source=member.at, only=only, given=given)
+        for member in column.members:
+            present_if, presence_column = (
+                column.present_if or member.present_if,
+                member.presence_column,
+            )
+            if column.present_if and member.present_if:
+                presence_column = member.present_if[
+                    0
+                ]  # of two conditions, one omits and the other makes null
+            yield replace(
+                member,
+                name=member.flat_name,
+                source=member.table_column,
+                present_if=present_if,
+                presence_column=presence_column,
+            )
 
 
 def _column(
@@ -198,44 +219,57 @@ def _column(
     name: str,
     doc: str,
     *,
-    null: bool = False,
-    only: bool = False,
-    **more: Any,
+    can_be_null: bool = False,
+    can_be_absent: bool = False,
+    **attributes: Any,
 ) -> Column:
-    """A column. null: a row may have no value; only: JSON then omits the name; more: other
-    attributes."""
-    given = f"has_{name}"
-    only_if = (given, 1) if only else None
-    return Column(name, kind, doc, given=given if null else "", only=only_if, **more)
+    """A column. can_be_null: a row may have no value; can_be_absent: JSON then omits the name;
+    attributes: other attributes."""
+    presence_column = f"has_{name}"
+    present_if = (presence_column, 1) if can_be_absent else None
+    return Column(
+        name,
+        kind,
+        doc,
+        presence_column=presence_column if can_be_null else "",
+        present_if=present_if,
+        **attributes,
+    )
 
 
-number = partial(_column, ColumnKind.NUMBER)
+number_column = partial(_column, ColumnKind.NUMBER)
 """A column of integers."""
-real = partial(_column, ColumnKind.REAL)
+real_column = partial(_column, ColumnKind.REAL)
 """A column of numbers with a fraction."""
-milliseconds = partial(number, unit=MILLISECONDS, none=-1)
+milliseconds_column = partial(number_column, unit=MS_UNIT, null_value=-1)
 """A column of times, in milliseconds since 1970; -1 for none."""
-text = partial(_column, ColumnKind.TEXT)
+text_column = partial(_column, ColumnKind.TEXT)
 """A column of text."""
-flag = partial(_column, ColumnKind.FLAG)
+flag_column = partial(_column, ColumnKind.FLAG)
 """A column of flags."""
-json_value = partial(_column, ColumnKind.JSON)
+json_column = partial(_column, ColumnKind.JSON)
 """A column of values of any shape, as JSON."""
 
 
-def column_of(field: Field, **changes: Any) -> Column:
-    """The column of a Layout's field. changes: attributes that the field does not define."""
+def field_column(field: Field, **attributes: Any) -> Column:
+    """The column of a Layout's field. attributes: attributes that the field does not define."""
     kind = ColumnKind.NUMBER
-    words: tuple[str, ...] = field.symbols or ()
-    if isinstance(field.type, Bytes):
+    choices: tuple[str, ...] = field.symbols or ()
+    if isinstance(field.type, BytesWireType):
         kind = ColumnKind.BYTES
-    elif isinstance(field.type, Array):
+    elif isinstance(field.type, ArrayWireType):
         kind = ColumnKind.HEADERS
     elif field.symbols:
         kind = ColumnKind.CHOICE
     size = field.type.size
-    bits = 64 if size is None else 8 * size
-    made = Column(
-        field.name, kind, field.doc, none=field.none, words=words, unit=field.unit, bits=bits
+    n_bits = 64 if size is None else 8 * size
+    column = Column(
+        field.name,
+        kind,
+        field.doc,
+        null_value=field.none_value,
+        choices=choices,
+        unit=field.unit,
+        n_bits=n_bits,
     )
-    return replace(made, **changes)
+    return replace(column, **attributes)

@@ -9,492 +9,522 @@ from collections.abc import Mapping
 
 from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.rows.column import (
-    Placed,
+    LocationSource,
     RowType,
-    flag,
-    json_value,
-    milliseconds,
-    number,
-    real,
-    text,
+    flag_column,
+    json_column,
+    milliseconds_column,
+    number_column,
+    real_column,
+    text_column,
 )
 
 
-def members(type_: RowType, values: Mapping[str, object]) -> dict[str, object]:
+def build_members(type_: RowType, values: Mapping[str, object]) -> dict[str, object]:
     """The members of an object in the order of its type; raises KeyError for an unknown name.
 
     Members without a value are null, unless the type allows omitting them.
     """
     for name in values:
-        if name not in type_.by_name:
+        if name not in type_.leaf_by_name:
             raise KeyError(f"{type_.name} has no {name}")
     return {
         column.name: values.get(column.name)
         for column in type_.columns
-        if column.only is None or column.name in values
+        if column.present_if is None or column.name in values
     }
 
 
-def row_of(type_: RowType, of: object, known: Mapping[str, object]) -> dict[str, object]:
+def build_row(type_: RowType, source: object, overrides: Mapping[str, object]) -> dict[str, object]:
     """The members of an object: those that are known, others by the attributes of the same name."""
     names = (column.name for column in type_.columns)
-    return {name: known[name] if name in known else getattr(of, name) for name in names}
+    return {name: overrides[name] if name in overrides else getattr(source, name) for name in names}
 
 
-COUNTED_FINDINGS = tuple(
-    number(f"{severity}s", f"Findings of severity {severity}.") for severity in SEVERITIES
+SEVERITY_COUNT_COLUMNS = tuple(
+    number_column(f"{severity}s", f"Findings of severity {severity}.") for severity in SEVERITIES
 )
-_PREDICTED_FOR = (
-    text("kafka_version", "The version of Kafka that the prediction is for."),
-    json_value("observed_on", "The releases of Kafka on which it was observed."),
+_PREDICTION_COLUMNS = (
+    text_column("kafka_version", "The version of Kafka that the prediction is for."),
+    json_column("observed_on", "The releases of Kafka on which it was observed."),
 )
-_CODE = text("code", "Kind of finding.")
-_SEVERITY = text("severity", "error, warning or note.")
-_CONSEQUENCES = (
-    text("after_crash", "What a broker does on the next start after a crash.", null=True),
-    text(
+_CODE_COLUMN = text_column("code", "Kind of finding.")
+_SEVERITY_COLUMN = text_column("severity", "error, warning or note.")
+_CONSEQUENCE_COLUMNS = (
+    text_column(
+        "after_crash", "What a broker does on the next start after a crash.", can_be_null=True
+    ),
+    text_column(
         "after_clean_shutdown",
         "What a broker does on the next start after a clean shutdown.",
-        null=True,
+        can_be_null=True,
     ),
-    text("advice", "What to do about it.", null=True),
+    text_column("advice", "What to do about it.", can_be_null=True),
 )
 
-FINDING = RowType(
+FINDING_ROW = RowType(
     "finding",
     "A problem, or a fact worth knowing.",
     (
-        text("file", "The file, or the directory."),
-        _CODE,
-        _SEVERITY,
-        number("position", "Byte position it refers to.", null=True),
-        number("offset", "Kafka offset it refers to.", null=True),
-        text("message", "Description of what was found."),
-        json_value("expected", "Expected value, if there is a single one.", null=True),
-        json_value("found", "Actual value.", null=True),
-        *_CONSEQUENCES,
+        text_column("file", "The file, or the directory."),
+        _CODE_COLUMN,
+        _SEVERITY_COLUMN,
+        number_column("position", "Byte position it refers to.", can_be_null=True),
+        number_column("offset", "Kafka offset it refers to.", can_be_null=True),
+        text_column("message", "Description of what was found."),
+        json_column("expected", "Expected value, if there is a single one.", can_be_null=True),
+        json_column("found", "Actual value.", can_be_null=True),
+        *_CONSEQUENCE_COLUMNS,
     ),
-    Placed.PARTITION,
+    LocationSource.PARTITION,
 )
-FINDINGS_LEFT_OUT = RowType(
+FINDINGS_LEFT_OUT_ROW = RowType(
     "findings_left_out",
     "Findings counted but not shown because of --max-findings.",
     (
-        text("file", "The file."),
-        _CODE,
-        _SEVERITY,
-        number("count", "Number of findings not shown."),
+        text_column("file", "The file."),
+        _CODE_COLUMN,
+        _SEVERITY_COLUMN,
+        number_column("count", "Number of findings not shown."),
     ),
-    Placed.PARTITION,
+    LocationSource.PARTITION,
 )
 
 # check
-PARTITION = RowType(
+PARTITION_ROW = RowType(
     "partition",
     "A partition directory and its findings.",
     (
-        text("file", "The directory."),
-        number("segments", "Logs in it."),
-        number("records", "Records in the logs."),
-        number("bytes", "Bytes of the logs."),
-        *COUNTED_FINDINGS,
+        text_column("file", "The directory."),
+        number_column("segments", "Logs in it."),
+        number_column("records", "Records in the logs."),
+        number_column("bytes", "Bytes of the logs."),
+        *SEVERITY_COUNT_COLUMNS,
     ),
-    Placed.PARTITION,
+    LocationSource.PARTITION,
 )
-BROKER_START = RowType(
+BROKER_START_ROW = RowType(
     "broker_start",
     "Predicted outcome of a broker start for a partition or a log directory.",
     (
-        text("file", "The directory."),
-        text("after", "How the broker stopped: crash or clean-shutdown."),
-        flag("starts", "Whether the broker starts."),
-        text("reason", "Why it does not start.", null=True),
-        number("log_start_offset", "Log start offset afterwards.", null=True),
-        number("log_end_offset", "Log end offset.", null=True),
-        json_value("cut", "Files it truncates, each with its new size."),
-        json_value("deleted", "Files it deletes."),
-        json_value("lost_offsets", "Offset ranges that are lost, as [first, last]."),
-        json_value(
+        text_column("file", "The directory."),
+        text_column("after", "How the broker stopped: crash or clean-shutdown."),
+        flag_column("starts", "Whether the broker starts."),
+        text_column("reason", "Why it does not start.", can_be_null=True),
+        number_column("log_start_offset", "Log start offset afterwards.", can_be_null=True),
+        number_column("log_end_offset", "Log end offset.", can_be_null=True),
+        json_column("cut", "Files it truncates, each with its new size."),
+        json_column("deleted", "Files it deletes."),
+        json_column("lost_offsets", "Offset ranges that are lost, as [first, last]."),
+        json_column(
             "unreachable_offsets",
             "Offset ranges that stay on disk but cannot be read, as [first, last].",
         ),
-        text(
+        text_column(
             "becomes",
             "If it is not served: stray, offline or unserved; null otherwise.",
-            null=True,
+            can_be_null=True,
         ),
-        *_PREDICTED_FOR,
+        *_PREDICTION_COLUMNS,
     ),
-    Placed.PARTITION,
+    LocationSource.PARTITION,
 )
-NEXT_STEP = RowType(
+NEXT_STEP_ROW = RowType(
     "next",
     "A suggested command and its cost.",
     (
-        text("file", "The directory."),
-        text("command", "The command, ready to paste."),
-        text("price", "What it loses or changes."),
+        text_column("file", "The directory."),
+        text_column("command", "The command, ready to paste."),
+        text_column("price", "What it loses or changes."),
     ),
-    Placed.PARTITION,
+    LocationSource.PARTITION,
 )
-LOG_DIRECTORY = RowType(
+LOG_DIRECTORY_ROW = RowType(
     "log_directory",
     "The next start of a broker on a log directory.",
     (
-        text("file", "The directory."),
-        flag("starts", "Whether the broker starts."),
-        text("reason", "Why it does not start.", null=True),
-        text("becomes", "What it does with the directory if it starts without it.", null=True),
-        text("retry", "What the start after a failed start would do.", null=True),
-        text("next_start", "Kind of the next start: crash or clean-shutdown."),
-        *_PREDICTED_FOR,
+        text_column("file", "The directory."),
+        flag_column("starts", "Whether the broker starts."),
+        text_column("reason", "Why it does not start.", can_be_null=True),
+        text_column(
+            "becomes", "What it does with the directory if it starts without it.", can_be_null=True
+        ),
+        text_column("retry", "What the start after a failed start would do.", can_be_null=True),
+        text_column("next_start", "Kind of the next start: crash or clean-shutdown."),
+        *_PREDICTION_COLUMNS,
     ),
 )
 
 # stat
-STATISTICS = RowType(
+STATISTICS_ROW = RowType(
     "stat",
     "Statistics of a segment, partition or topic.",
     (
-        text(
+        text_column(
             "file", "Segment or partition; for a topic, the directory that contains its partitions."
         ),
-        text("topic", "The topic.", null=True),
-        number("partition", "The partition; null for a topic.", null=True),
-        text("log_dir", "The log directory, if it is one.", null=True),
-        number("segments", "Logs."),
-        number("bytes", "Bytes of the logs."),
-        number("batches", "Batches; null if --sample hit none.", null=True),
-        number("records", "Records declared in batch headers.", null=True),
-        real("records_per_batch", "Average records per batch.", null=True),
-        real("bytes_per_batch", "Average bytes per batch.", null=True),
-        real("bytes_per_record", "Average stored bytes per record.", null=True),
-        json_value("codecs", "Number of batches per codec."),
-        json_value("magics", "Number of batches per magic."),
-        real(
+        text_column("topic", "The topic.", can_be_null=True),
+        number_column("partition", "The partition; null for a topic.", can_be_null=True),
+        text_column("log_dir", "The log directory, if it is one.", can_be_null=True),
+        number_column("segments", "Logs."),
+        number_column("bytes", "Bytes of the logs."),
+        number_column("batches", "Batches; null if --sample hit none.", can_be_null=True),
+        number_column("records", "Records declared in batch headers.", can_be_null=True),
+        real_column("records_per_batch", "Average records per batch.", can_be_null=True),
+        real_column("bytes_per_batch", "Average bytes per batch.", can_be_null=True),
+        real_column("bytes_per_record", "Average stored bytes per record.", can_be_null=True),
+        json_column("codecs", "Number of batches per codec."),
+        json_column("magics", "Number of batches per magic."),
+        real_column(
             "compression_ratio",
             "Compression ratio: uncompressed bytes divided by stored bytes.",
-            null=True,
+            can_be_null=True,
         ),
-        number("first_offset", "The first offset.", null=True),
-        number("last_offset", "The last offset.", null=True),
-        real("offset_density", "Ratio of records to the offset range they span.", null=True),
-        milliseconds(
+        number_column("first_offset", "The first offset.", can_be_null=True),
+        number_column("last_offset", "The last offset.", can_be_null=True),
+        real_column(
+            "offset_density", "Ratio of records to the offset range they span.", can_be_null=True
+        ),
+        milliseconds_column(
             "min_timestamp",
             "The smallest timestamp; without --deep, of the first records of batches.",
-            null=True,
+            can_be_null=True,
         ),
-        milliseconds("max_timestamp", "The largest timestamp.", null=True),
-        number(
+        milliseconds_column("max_timestamp", "The largest timestamp.", can_be_null=True),
+        number_column(
             "timestamp_skew_ms",
             "Largest amount by which a timestamp is older than a previous one.",
-            null=True,
+            can_be_null=True,
         ),
-        number("producers", "Producers with an id.", null=True),
-        number("transactional_batches", "Batches of transactions.", null=True),
-        number("control_batches", "Batches with a transaction marker.", null=True),
-        number("null_keys", "Records without a key; null without --deep.", null=True),
-        number("empty_keys", "Records with an empty key.", null=True),
-        number("tombstones", "Records without a value.", null=True),
-        json_value("records_histogram", "Histogram of records per batch, in powers of two."),
-        json_value("bytes_histogram", "Histogram of batch sizes, in powers of two."),
-        number("sampled_bytes", "With --sample: bytes read.", null=True),
-        real(
+        number_column("producers", "Producers with an id.", can_be_null=True),
+        number_column("transactional_batches", "Batches of transactions.", can_be_null=True),
+        number_column("control_batches", "Batches with a transaction marker.", can_be_null=True),
+        number_column("null_keys", "Records without a key; null without --deep.", can_be_null=True),
+        number_column("empty_keys", "Records with an empty key.", can_be_null=True),
+        number_column("tombstones", "Records without a value.", can_be_null=True),
+        json_column("records_histogram", "Histogram of records per batch, in powers of two."),
+        json_column("bytes_histogram", "Histogram of batch sizes, in powers of two."),
+        number_column("sampled_bytes", "With --sample: bytes read.", can_be_null=True),
+        real_column(
             "sample_error",
             "Relative error of the total record count at 95 % confidence.",
-            null=True,
+            can_be_null=True,
         ),
     ),
 )
-DISK_USAGE = RowType(
+DISK_USAGE_ROW = RowType(
     "disk_usage",
     "Disk usage under a directory, by purpose.",
     (
-        text("file", "The directory."),
-        text("purpose", "What the files are for."),
-        number("files", "Number of files."),
-        number("bytes", "Their sizes."),
-        number("disk_bytes", "Space used on disk; holes in sparse files take none."),
-        number("freed_now", "Logs: bytes that the next retention check frees.", null=True),
-        number("freed_later", "Logs: bytes that retention will free later.", null=True),
-        milliseconds("freed_by", "When the last of these will be freed.", null=True),
-        number("freed_odd", "Logs: bytes kept much longer by timestamps in the future.", null=True),
-        text("becomes", "What a broker does with them, if known.", null=True),
+        text_column("file", "The directory."),
+        text_column("purpose", "What the files are for."),
+        number_column("files", "Number of files."),
+        number_column("bytes", "Their sizes."),
+        number_column("disk_bytes", "Space used on disk; holes in sparse files take none."),
+        number_column(
+            "freed_now", "Logs: bytes that the next retention check frees.", can_be_null=True
+        ),
+        number_column(
+            "freed_later", "Logs: bytes that retention will free later.", can_be_null=True
+        ),
+        milliseconds_column("freed_by", "When the last of these will be freed.", can_be_null=True),
+        number_column(
+            "freed_odd",
+            "Logs: bytes kept much longer by timestamps in the future.",
+            can_be_null=True,
+        ),
+        text_column("becomes", "What a broker does with them, if known.", can_be_null=True),
     ),
 )
-WHAT_IF = RowType(
+WHAT_IF_ROW = RowType(
     "what_if",
     "Result of recompressing a sample of the batches with another codec.",
     (
-        text("codec", "The codec, and its level."),
-        number("sample_bytes", "Bytes of the records in the sample."),
-        number("stored_bytes", "Their stored bytes now."),
-        number("would_be_bytes", "Their stored bytes with the other codec."),
-        real("saved", "Fraction of bytes saved; negative if they would grow."),
-        real("seconds", "How long it took to compress the sample."),
+        text_column("codec", "The codec, and its level."),
+        number_column("sample_bytes", "Bytes of the records in the sample."),
+        number_column("stored_bytes", "Their stored bytes now."),
+        number_column("would_be_bytes", "Their stored bytes with the other codec."),
+        real_column("saved", "Fraction of bytes saved; negative if they would grow."),
+        real_column("seconds", "How long it took to compress the sample."),
     ),
 )
 
 # retention, compaction, txn
-RETENTION = RowType(
+RETENTION_ROW = RowType(
     "retention",
     "Whether and when retention deletes a segment.",
     (
-        text("file", "The log."),
-        number("base_offset", "Base offset, from the file name."),
-        number("bytes", "Its bytes."),
-        milliseconds("largest_timestamp", "Timestamp used for retention."),
-        text("timestamp_source", "Source of that timestamp."),
-        flag("active", "Whether it is the active segment."),
-        flag("deletable", "Whether it can be deleted now."),
-        milliseconds("deletable_at", "When it can be deleted.", null=True),
-        flag("odd", "Whether that is so late only because of a timestamp in the future."),
-        text("why", "The rule that decides."),
-        json_value("settings", "The settings of the topic, and where each comes from."),
+        text_column("file", "The log."),
+        number_column("base_offset", "Base offset, from the file name."),
+        number_column("bytes", "Its bytes."),
+        milliseconds_column("largest_timestamp", "Timestamp used for retention."),
+        text_column("timestamp_source", "Source of that timestamp."),
+        flag_column("active", "Whether it is the active segment."),
+        flag_column("deletable", "Whether it can be deleted now."),
+        milliseconds_column("deletable_at", "When it can be deleted.", can_be_null=True),
+        flag_column("odd", "Whether that is so late only because of a timestamp in the future."),
+        text_column("why", "The rule that decides."),
+        json_column("settings", "The settings of the topic, and where each comes from."),
     ),
-    Placed.FILE,
+    LocationSource.FILE,
 )
-ROLL = RowType(
+ROLL_ROW = RowType(
     "roll",
     "When the active segment rolls.",
     (
-        text("file", "The log."),
-        text("reason", "The setting that decides."),
-        number("at_bytes", "The size at which it rolls."),
-        milliseconds("at_time", "Earliest record timestamp that makes it roll.", null=True),
+        text_column("file", "The log."),
+        text_column("reason", "The setting that decides."),
+        number_column("at_bytes", "The size at which it rolls."),
+        milliseconds_column(
+            "at_time", "Earliest record timestamp that makes it roll.", can_be_null=True
+        ),
     ),
-    Placed.FILE,
+    LocationSource.FILE,
 )
-FREED = RowType(
+FREED_ROW = RowType(
     "freed",
     "Total bytes that retention frees.",
     (
-        number("bytes_now", "Bytes that can be deleted now."),
-        number("bytes_later", "Bytes that can be deleted later."),
-        number("bytes_odd", "Bytes kept much longer because of timestamps in the future."),
+        number_column("bytes_now", "Bytes that can be deleted now."),
+        number_column("bytes_later", "Bytes that can be deleted later."),
+        number_column("bytes_odd", "Bytes kept much longer because of timestamps in the future."),
     ),
 )
-COMPACTION = RowType(
+COMPACTION_ROW = RowType(
     "compaction",
     "Predicted result of a log cleaner run for a partition.",
     (
-        text("file", "The partition."),
-        json_value("cleanup_policy", "The policy of its topic."),
-        json_value("settings", "The settings of the topic, and where each comes from."),
-        number("first_dirty_offset", "First dirty offset."),
-        number("first_uncleanable_offset", "First uncleanable offset."),
-        text("held_by", "What holds the cleaner back."),
-        number("clean_bytes", "Bytes before the first dirty offset."),
-        number("dirty_bytes", "Bytes that would be cleaned."),
-        real("dirty_ratio", "Dirty ratio: dirty bytes divided by clean and dirty bytes."),
-        flag("picked", "Whether the cleaner would pick the partition now."),
-        text("never_because", "Why the cleaner never cleans it.", null=True),
-        number("passes", "Number of cleaning passes, given the size of the offset map."),
-        number("records_kept", "Records kept."),
-        number("records_removed", "Records removed."),
-        number("replaced", "Removed: superseded by a later record with the same key."),
-        number("without_key", "Removed: without a key."),
-        number("of_aborted_transactions", "Removed: from aborted transactions."),
-        number("tombstones_kept", "Tombstones kept until their delete horizon."),
-        number("markers_kept", "Transaction markers kept."),
-        milliseconds("next_delete_horizon", "When the next of those can be removed.", null=True),
-        number("segments_before", "Segments before."),
-        number("segments_after", "Segments after."),
-        json_value("remaining_offsets", "Offsets kept; null without --offsets.", null=True),
+        text_column("file", "The partition."),
+        json_column("cleanup_policy", "The policy of its topic."),
+        json_column("settings", "The settings of the topic, and where each comes from."),
+        number_column("first_dirty_offset", "First dirty offset."),
+        number_column("first_uncleanable_offset", "First uncleanable offset."),
+        text_column("held_by", "What holds the cleaner back."),
+        number_column("clean_bytes", "Bytes before the first dirty offset."),
+        number_column("dirty_bytes", "Bytes that would be cleaned."),
+        real_column("dirty_ratio", "Dirty ratio: dirty bytes divided by clean and dirty bytes."),
+        flag_column("picked", "Whether the cleaner would pick the partition now."),
+        text_column("never_because", "Why the cleaner never cleans it.", can_be_null=True),
+        number_column("passes", "Number of cleaning passes, given the size of the offset map."),
+        number_column("records_kept", "Records kept."),
+        number_column("records_removed", "Records removed."),
+        number_column("replaced", "Removed: superseded by a later record with the same key."),
+        number_column("without_key", "Removed: without a key."),
+        number_column("of_aborted_transactions", "Removed: from aborted transactions."),
+        number_column("tombstones_kept", "Tombstones kept until their delete horizon."),
+        number_column("markers_kept", "Transaction markers kept."),
+        milliseconds_column(
+            "next_delete_horizon", "When the next of those can be removed.", can_be_null=True
+        ),
+        number_column("segments_before", "Segments before."),
+        number_column("segments_after", "Segments after."),
+        json_column("remaining_offsets", "Offsets kept; null without --offsets.", can_be_null=True),
     ),
-    Placed.PARTITION,
+    LocationSource.PARTITION,
 )
-KEY_FATE = RowType(
+KEY_FATE_ROW = RowType(
     "key",
     "Fate of one record of the requested key in the next cleaning.",
     (
-        text("file", "The log."),
-        number("batch_position", "Position of its batch."),
-        number("offset", "Its offset."),
-        milliseconds("timestamp", "Its timestamp.", null=True),
-        number("value_size", "Size of its value in bytes; -1 for a tombstone."),
-        flag("stays", "Whether it is kept."),
-        text("why", "The rule that decides."),
+        text_column("file", "The log."),
+        number_column("batch_position", "Position of its batch."),
+        number_column("offset", "Its offset."),
+        milliseconds_column("timestamp", "Its timestamp.", can_be_null=True),
+        number_column("value_size", "Size of its value in bytes; -1 for a tombstone."),
+        flag_column("stays", "Whether it is kept."),
+        text_column("why", "The rule that decides."),
     ),
-    Placed.FILE,
+    LocationSource.FILE,
 )
-TRANSACTIONS = RowType(
+TRANSACTIONS_ROW = RowType(
     "transactions",
     "Transaction counts of a partition.",
     (
-        text("file", "The partition."),
-        number("committed", "Committed transactions."),
-        number("aborted", "Aborted transactions."),
-        number("open", "Transactions without a marker."),
-        number("last_stable_offset", "Last stable offset."),
-        number("log_end_offset", "Log end offset."),
+        text_column("file", "The partition."),
+        number_column("committed", "Committed transactions."),
+        number_column("aborted", "Aborted transactions."),
+        number_column("open", "Transactions without a marker."),
+        number_column("last_stable_offset", "Last stable offset."),
+        number_column("log_end_offset", "Log end offset."),
     ),
-    Placed.PARTITION,
+    LocationSource.PARTITION,
 )
 
 # diff
-DIFF = RowType(
+DIFF_ROW = RowType(
     "diff",
     "Result of comparing two replicas.",
     (
-        text("file", "A."),
-        text("other", "B."),
-        number("a_end", "Log end offset of A."),
-        number("b_end", "Log end offset of B."),
-        text("verdict", "identical, consistent, damaged, missing or diverged."),
-        number("diverged_at", "First offset at which they differ.", null=True),
-        text("later", "A or B: which of them has the later leader epoch.", null=True),
-        number("a_latest_epoch", "Latest leader epoch of A, where they diverged.", only=True),
-        number("b_latest_epoch", "Latest leader epoch of B, where they diverged.", only=True),
-        number(
+        text_column("file", "A."),
+        text_column("other", "B."),
+        number_column("a_end", "Log end offset of A."),
+        number_column("b_end", "Log end offset of B."),
+        text_column("verdict", "identical, consistent, damaged, missing or diverged."),
+        number_column("diverged_at", "First offset at which they differ.", can_be_null=True),
+        text_column("later", "A or B: which of them has the later leader epoch.", can_be_null=True),
+        number_column(
+            "a_latest_epoch", "Latest leader epoch of A, where they diverged.", can_be_absent=True
+        ),
+        number_column(
+            "b_latest_epoch", "Latest leader epoch of B, where they diverged.", can_be_absent=True
+        ),
+        number_column(
             "cut_to",
             "Offset to which the replica with the earlier epoch is truncated.",
-            null=True,
-            only=True,
+            can_be_null=True,
+            can_be_absent=True,
         ),
     ),
-    Placed.PARTITION,
+    LocationSource.PARTITION,
 )
 
 # salvage
-HOLE = RowType(
+HOLE_ROW = RowType(
     "hole",
     "Bytes of a log that were dropped.",
     (
-        text("file", "The log."),
-        number("position", "Their first byte."),
-        number("size", "Number of bytes."),
-        number("batches", "Number of damaged batches in them."),
-        number("first_offset", "First offset that may be missing.", null=True),
-        number("last_offset", "Last offset that may be missing.", null=True),
-        number("reencoded", "Records recovered from them into a batch of their own."),
-        json_value("codes", "The kinds of findings there."),
-        number("unread_bytes", "How many of them cannot be read; null if all can.", null=True),
+        text_column("file", "The log."),
+        number_column("position", "Their first byte."),
+        number_column("size", "Number of bytes."),
+        number_column("batches", "Number of damaged batches in them."),
+        number_column("first_offset", "First offset that may be missing.", can_be_null=True),
+        number_column("last_offset", "Last offset that may be missing.", can_be_null=True),
+        number_column("reencoded", "Records recovered from them into a batch of their own."),
+        json_column("codes", "The kinds of findings there."),
+        number_column(
+            "unread_bytes", "How many of them cannot be read; null if all can.", can_be_null=True
+        ),
     ),
-    Placed.FILE,
+    LocationSource.FILE,
 )
-MISSING_OFFSETS = RowType(
+MISSING_OFFSETS_ROW = RowType(
     "missing",
     "Offsets of a partition missing from the output.",
     (
-        text("file", "The partition."),
-        number("offsets", "Number of offsets."),
-        json_value("ranges", "Their ranges, as [first, last]."),
+        text_column("file", "The partition."),
+        number_column("offsets", "Number of offsets."),
+        json_column("ranges", "Their ranges, as [first, last]."),
     ),
-    Placed.PARTITION,
+    LocationSource.PARTITION,
 )
-REARRANGED = RowType(
+REARRANGED_ROW = RowType(
     "rearranged",
     "Batches of a partition found in the wrong place.",
     (
-        text("file", "The partition."),
-        number("aside_batches", "Undamaged batches whose offsets conflict with the others."),
-        text("aside", "Directory that contains those.", null=True),
-        number("copies", "Duplicate batches, kept once."),
+        text_column("file", "The partition."),
+        number_column("aside_batches", "Undamaged batches whose offsets conflict with the others."),
+        text_column("aside", "Directory that contains those.", can_be_null=True),
+        number_column("copies", "Duplicate batches, kept once."),
     ),
-    Placed.PARTITION,
+    LocationSource.PARTITION,
 )
 
 # index-check
-LOOKUP = RowType(
+LOOKUP_ROW = RowType(
     "lookup",
     "How a broker looks up an offset or a timestamp, step by step.",
     (
-        text("file", "The log."),
-        text("column", "offset or timestamp."),
-        number("target", "The offset or timestamp to look up."),
-        json_value("searches", "The binary searches in indexes, with their steps."),
-        number("scan_from", "Byte at which the broker starts scanning the log.", null=True),
-        number("n_scanned", "Batches it passes."),
-        json_value("scanned", "The first of those."),
-        json_value("batch", "The batch it finds.", null=True),
-        text("error", "Why the lookup fails.", null=True),
-        *_PREDICTED_FOR,
+        text_column("file", "The log."),
+        text_column("column", "offset or timestamp."),
+        number_column("target", "The offset or timestamp to look up."),
+        json_column("searches", "The binary searches in indexes, with their steps."),
+        number_column(
+            "scan_from", "Byte at which the broker starts scanning the log.", can_be_null=True
+        ),
+        number_column("n_scanned", "Batches it passes."),
+        json_column("scanned", "The first of those."),
+        json_column("batch", "The batch it finds.", can_be_null=True),
+        text_column("error", "Why the lookup fails.", can_be_null=True),
+        *_PREDICTION_COLUMNS,
     ),
-    Placed.PARTITION,
+    LocationSource.PARTITION,
 )
 
 # explain, format, varints, dump
-CODE = RowType(
+CODE_ROW = RowType(
     "code",
     "A kind of finding.",
     (
-        _CODE,
-        _SEVERITY,
-        text("about", "Section of the list of findings."),
-        text("meaning", "Its meaning."),
-        *_CONSEQUENCES,
+        _CODE_COLUMN,
+        _SEVERITY_COLUMN,
+        text_column("about", "Section of the list of findings."),
+        text_column("meaning", "Its meaning."),
+        *_CONSEQUENCE_COLUMNS,
     ),
 )
-PAGE = RowType(
+EXPLAIN_PAGE_ROW = RowType(
     "topic",
     "A page of kfmt explain.",
     (
-        text("topic", "Its name."),
-        text("title", "Its title."),
-        json_value("parts", "Its paragraphs, and its tables as lists of lines.", only=True),
+        text_column("topic", "Its name."),
+        text_column("title", "Its title."),
+        json_column(
+            "parts", "Its paragraphs, and its tables as lists of lines.", can_be_absent=True
+        ),
     ),
 )
-STEP = RowType(
+WHEEL_STEP_ROW = RowType(
     "step",
     "A step of a timing wheel.",
     (
-        number("at", "The time in milliseconds."),
-        text("kind", "What happens: a timer is added, moved or expires."),
-        text("timer", "The timer."),
-        number("level", "Level of the wheel; 0 is the finest.", null=True),
-        number("bucket", "The bucket of the wheel.", null=True),
-        number("looked_at", "When the bucket expires.", null=True),
+        number_column("at", "The time in milliseconds."),
+        text_column("kind", "What happens: a timer is added, moved or expires."),
+        text_column("timer", "The timer."),
+        number_column("level", "Level of the wheel; 0 is the finest.", can_be_null=True),
+        number_column("bucket", "The bucket of the wheel.", can_be_null=True),
+        number_column("looked_at", "When the bucket expires.", can_be_null=True),
     ),
 )
-FORMAT = RowType(
+FORMAT_ROW = RowType(
     "format",
     "A format that kfmt reads.",
     (
-        text("name", "Its name."),
-        text("chapter", "Chapter of the list of formats."),
-        number("size", "Its size in bytes; null if it varies.", null=True),
-        json_value("versions", "The first and the last version of a message.", null=True),
-        number("flexible_since", "The first version with tagged fields.", null=True),
-        text("meaning", "Its description."),
-        text("source", "Where Kafka defines it."),
+        text_column("name", "Its name."),
+        text_column("chapter", "Chapter of the list of formats."),
+        number_column("size", "Its size in bytes; null if it varies.", can_be_null=True),
+        json_column("versions", "The first and the last version of a message.", can_be_null=True),
+        number_column("flexible_since", "The first version with tagged fields.", can_be_null=True),
+        text_column("meaning", "Its description."),
+        text_column("source", "Where Kafka defines it."),
     ),
 )
-FORMAT_FIELD = RowType(
+FORMAT_FIELD_ROW = RowType(
     "format_field",
     "A field of a format.",
     (
-        text("format", "The format."),
-        number("offset", "Byte position where it starts; null if it varies.", null=True),
-        text("field", "Its name, after the names of the structures that contain it."),
-        text("wire_type", "Its type."),
-        text("bits", "Which bits of the field it is.", null=True),
-        text("versions", "Versions that have it, if not all.", null=True),
-        text("meaning", "Its meaning."),
+        text_column("format", "The format."),
+        number_column(
+            "offset", "Byte position where it starts; null if it varies.", can_be_null=True
+        ),
+        text_column("field", "Its name, after the names of the structures that contain it."),
+        text_column("wire_type", "Its type."),
+        text_column("bits", "Which bits of the field it is.", can_be_null=True),
+        text_column("versions", "Versions that have it, if not all.", can_be_null=True),
+        text_column("meaning", "Its meaning."),
     ),
 )
-VARINT = RowType(
+VARINT_ROW = RowType(
     "varint",
     "A varint.",
     (
-        text("encoding", "Its type."),
-        number("value", "The number."),
-        number("zigzag", "The number after zigzag; null without it.", null=True),
-        text("hex", "Its bytes."),
-        number("size", "Number of bytes."),
+        text_column("encoding", "Its type."),
+        number_column("value", "The number."),
+        number_column("zigzag", "The number after zigzag; null without it.", can_be_null=True),
+        text_column("hex", "Its bytes."),
+        number_column("size", "Number of bytes."),
     ),
 )
-UNKNOWN_FILE = RowType(
+UNKNOWN_FILE_ROW = RowType(
     "unknown_file",
     "A file in a directory that kfmt does not recognise.",
     (
-        text("file", "The file."),
-        number("bytes", "Its size.", null=True),
+        text_column("file", "The file."),
+        number_column("bytes", "Its size.", can_be_null=True),
     ),
 )
 QUERY_ROW = RowType(
     "row",
     "A row of the result of `kfmt sql`: the columns of the query under their names.",
     (),
-    Placed.NO_FILE,
+    LocationSource.NO_FILE,
 )

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import Table, TableColumn
+from kfmt_cli.core.table import Table, TableColumn
 
 
 class BatchTable(Table):
@@ -71,20 +71,20 @@ class BatchTable(Table):
     """The type of its control record, -1 if it has none."""
 
     @property
-    def counted_records(self) -> IntArray:
+    def record_counts(self) -> IntArray:
         """Number of records in each batch, from its header. A message of magic 0 or 1 counts as
         one; the number inside a wrapper is in the wrapper only."""
         counts: IntArray = np.where(self.is_v2 == 1, np.maximum(self.records_count, 0), 1)
         return counts
 
     @property
-    def first_times(self) -> IntArray:
+    def first_timestamps(self) -> IntArray:
         """The timestamp of each batch's first record, from its header; in magic 1, the message's
         own. With LogAppendTime, all records have the batch's."""
         base = self.base_timestamp
-        is_first = (self.is_v2 == 1) & (base >= 0) & (self.timestamp_type != 1)
-        times: IntArray = np.where(is_first, base, self.max_timestamp)
-        return times
+        has_first_timestamp = (self.is_v2 == 1) & (base >= 0) & (self.timestamp_type != 1)
+        timestamps: IntArray = np.where(has_first_timestamp, base, self.max_timestamp)
+        return timestamps
 
 
 class RecordTable(Table):
@@ -146,9 +146,9 @@ class EntryTable(Table):
     current_txn_first_offset = TableColumn()
 
 
-BATCH_COLUMNS = BatchTable.known_columns
-BATCH_NAMES = {name: column for column, name in enumerate(BATCH_COLUMNS)}
-RECORD_COLUMNS = RecordTable.known_columns
-RECORD_NAMES = {name: column for column, name in enumerate(RECORD_COLUMNS)}
-READ_NAMES = dict(islice(RECORD_NAMES.items(), RECORD_NAMES["batch_position"]))
+BATCH_COLUMNS = BatchTable.declared_columns
+BATCH_COLUMN_INDEX = {name: column for column, name in enumerate(BATCH_COLUMNS)}
+RECORD_COLUMNS = RecordTable.declared_columns
+RECORD_COLUMN_INDEX = {name: column for column, name in enumerate(RECORD_COLUMNS)}
+READ_COLUMN_INDEX = dict(islice(RECORD_COLUMN_INDEX.items(), RECORD_COLUMN_INDEX["batch_position"]))
 """The columns that reading fills."""

@@ -9,159 +9,184 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from kfmt_cli.rows.column import Column, ColumnKind, RowType, column_of, milliseconds, number
-from kfmt_cli.rows.documents import COUNTED_FINDINGS, FINDING
-from kfmt_cli.rows.result import ResultType
-from kfmt_cli.rows.types.batch import BATCH
-from kfmt_cli.rows.types.found import FOUND
-from kfmt_cli.rows.types.record import DECODED_RECORD
+from kfmt_cli.rows.column import (
+    Column,
+    ColumnKind,
+    RowType,
+    field_column,
+    milliseconds_column,
+    number_column,
+)
+from kfmt_cli.rows.documents import FINDING_ROW, SEVERITY_COUNT_COLUMNS
+from kfmt_cli.rows.file_result import FileResultType
+from kfmt_cli.rows.types.batch import BATCH_ROW
+from kfmt_cli.rows.types.match_row import MATCH_ROW
+from kfmt_cli.rows.types.record import DECODED_RECORD_ROW
 
 # Prefix of the source of a record column that comes from the record's batch.
-OF_BATCH = "batch."
+BATCH_PREFIX = "batch."
 
-_FILE = Column("file", ColumnKind.TEXT, "The file's path.")
-_PLACE = (
+_FILE_COLUMN = Column("file", ColumnKind.TEXT, "The file's path.")
+_LOCATION_COLUMNS = (
     Column("topic", ColumnKind.TEXT, "From the directory name."),
-    Column("partition", doc="From the directory name.", bits=32),
+    Column("partition", doc="From the directory name.", n_bits=32),
 )
-_TOPIC_ID = Column(
+_TOPIC_ID_COLUMN = Column(
     "topic_id", ColumnKind.TEXT, "From partition.metadata, or from a tiered segment's manifest."
 )
-_TIMESTAMP_MS = Column(
+_TIMESTAMP_MS_COLUMN = Column(
     "timestamp_ms",
     doc="The timestamp in milliseconds, also where `timestamp` cannot hold it.",
     source="timestamp",
-    given="has_timestamp",
-    none=-1,
+    presence_column="has_timestamp",
+    null_value=-1,
 )
-_NAMES_OF_RECORDS = ("offset", "timestamp", "timestamp_type", "key", "value")
-_NAMES_OF_BATCHES = ("producer_id", "producer_epoch")
+_RECORD_COLUMN_NAMES = ("offset", "timestamp", "timestamp_type", "key", "value")
+_BATCH_COLUMN_NAMES = ("producer_id", "producer_epoch")
 
 
-def _of_batch(name: str) -> Column:
+def _batch_column(name: str) -> Column:
     """A column of the batch, repeated for each of its records."""
-    column = BATCH[name]
-    given = f"{OF_BATCH}{column.given}" if column.given else ""
-    bits = 64 if column.bits == 64 else 32
-    return replace(column, source=f"{OF_BATCH}{column.at}", given=given, bits=bits)
+    column = BATCH_ROW[name]
+    given = f"{BATCH_PREFIX}{column.presence_column}" if column.presence_column else ""
+    bits = 64 if column.n_bits == 64 else 32
+    return replace(
+        column, source=f"{BATCH_PREFIX}{column.table_column}", presence_column=given, n_bits=bits
+    )
 
 
-def _decoded(name: str) -> Column:
+def _decoded_column(name: str) -> Column:
     """Text from a topic's decoder; not every record has it."""
-    return replace(DECODED_RECORD[name], only=None, given=f"has_{name}")
+    return replace(DECODED_RECORD_ROW[name], present_if=None, presence_column=f"has_{name}")
 
 
-_HEADERS = replace(
-    DECODED_RECORD["headers"],
-    doc=f"{DECODED_RECORD['headers'].doc} `key_bytes` is null unless a key is not UTF-8.",
+_HEADERS_COLUMN = replace(
+    DECODED_RECORD_ROW["headers"],
+    doc=f"{DECODED_RECORD_ROW['headers'].doc} `key_bytes` is null unless a key is not UTF-8.",
 )
-RECORDS = RowType(
+RECORDS_TABLE = RowType(
     "records",
     "One row per record.",
     (
-        *_PLACE,
-        *(DECODED_RECORD[name] for name in _NAMES_OF_RECORDS),
-        _HEADERS,
-        *map(_of_batch, _NAMES_OF_BATCHES),
-        DECODED_RECORD["sequence"],
-        *map(_of_batch, ("transactional", "control")),
-        _FILE,
-        DECODED_RECORD["position"],
-        DECODED_RECORD["batch_position"],
-        *map(_decoded, ("decoded_key", "decoded_value")),
-        _TOPIC_ID,
-        _TIMESTAMP_MS,
+        *_LOCATION_COLUMNS,
+        *(DECODED_RECORD_ROW[name] for name in _RECORD_COLUMN_NAMES),
+        _HEADERS_COLUMN,
+        *map(_batch_column, _BATCH_COLUMN_NAMES),
+        DECODED_RECORD_ROW["sequence"],
+        *map(_batch_column, ("transactional", "control")),
+        _FILE_COLUMN,
+        DECODED_RECORD_ROW["position"],
+        DECODED_RECORD_ROW["batch_position"],
+        *map(_decoded_column, ("decoded_key", "decoded_value")),
+        _TOPIC_ID_COLUMN,
+        _TIMESTAMP_MS_COLUMN,
     ),
 )
-SNAPSHOT_RECORDS = replace(
-    RECORDS,
+SNAPSHOT_RECORDS_TABLE = replace(
+    RECORDS_TABLE,
     name="snapshot_records",
     doc="One row per record of a KRaft snapshot. The metadata log has them at other offsets.",
 )
-BATCHES = RowType(
+BATCHES_TABLE = RowType(
     "batches",
     "One row per batch.",
-    (_FILE, *_PLACE, *(replace(leaf, bits=64) for leaf in BATCH.leaves), _TOPIC_ID),
+    (
+        _FILE_COLUMN,
+        *_LOCATION_COLUMNS,
+        *(replace(leaf, n_bits=64) for leaf in BATCH_ROW.leaves),
+        _TOPIC_ID_COLUMN,
+    ),
 )
-SEGMENTS = RowType(
+SEGMENTS_TABLE = RowType(
     "segments",
     "One row per file.",
     (
-        _FILE,
-        *_PLACE,
-        number("base_offset", "From the file name."),
-        number("bytes", "Size of the file."),
-        number("batches", "Readable batches."),
-        number("records", "Records declared in batch headers; messages for magic 0 and 1."),
-        number("first_offset", "First offset."),
-        number("last_offset", "Last offset."),
-        milliseconds("min_timestamp", "Smallest max timestamp of any batch."),
-        milliseconds("max_timestamp", "Largest max timestamp of any batch."),
+        _FILE_COLUMN,
+        *_LOCATION_COLUMNS,
+        number_column("base_offset", "From the file name."),
+        number_column("bytes", "Size of the file."),
+        number_column("batches", "Readable batches."),
+        number_column("records", "Records declared in batch headers; messages for magic 0 and 1."),
+        number_column("first_offset", "First offset."),
+        number_column("last_offset", "Last offset."),
+        milliseconds_column("min_timestamp", "Smallest max timestamp of any batch."),
+        milliseconds_column("max_timestamp", "Largest max timestamp of any batch."),
         Column("magics", ColumnKind.TEXTS, "Message formats found."),
         Column("codecs", ColumnKind.TEXTS, "Codecs found."),
-        *COUNTED_FINDINGS,
+        *SEVERITY_COUNT_COLUMNS,
     ),
 )
 INDEX_ENTRIES = RowType(
     "index_entries",
     "One row per offset index or time index entry.",
     (
-        _FILE,
-        *_PLACE,
+        _FILE_COLUMN,
+        *_LOCATION_COLUMNS,
         Column("kind", ColumnKind.TEXT, "offset_index or time_index."),
-        number("position", "Byte in the index."),
-        column_of(
-            TIME_INDEX_ENTRY.field("timestamp"), none=-1, doc="Timestamp of a time index entry."
+        number_column("position", "Byte in the index."),
+        field_column(
+            TIME_INDEX_ENTRY.field("timestamp"),
+            null_value=-1,
+            doc="Timestamp of a time index entry.",
         ),
-        column_of(OFFSET_INDEX_ENTRY.field("relative_offset"), bits=64),
-        number("offset", "Offset."),
-        column_of(OFFSET_INDEX_ENTRY.field("log_position"), bits=64),
+        field_column(OFFSET_INDEX_ENTRY.field("relative_offset"), n_bits=64),
+        number_column("offset", "Offset."),
+        field_column(OFFSET_INDEX_ENTRY.field("log_position"), n_bits=64),
     ),
 )
-FINDINGS = RowType(
+FINDINGS_TABLE = RowType(
     "findings",
     "One row per finding.",
     (
-        _FILE,
-        *_PLACE,
+        _FILE_COLUMN,
+        *_LOCATION_COLUMNS,
         *(
             Column(
                 column.name,
                 ColumnKind.NUMBER if column.kind is ColumnKind.NUMBER else ColumnKind.TEXT,
                 column.doc,
             )
-            for column in FINDING.columns
+            for column in FINDING_ROW.columns
             if column.name != "file"
         ),
     ),
 )
-FOUND_RECORDS = RowType("found", "One row per match.", (_FILE, *_PLACE, *FOUND.leaves))
+FOUND_RECORDS_TABLE = RowType(
+    "found", "One row per match.", (_FILE_COLUMN, *_LOCATION_COLUMNS, *MATCH_ROW.leaves)
+)
 TABLES: dict[str, RowType] = {
     row_type.name: row_type
-    for row_type in (SEGMENTS, BATCHES, RECORDS, SNAPSHOT_RECORDS, INDEX_ENTRIES, FINDINGS)
+    for row_type in (
+        SEGMENTS_TABLE,
+        BATCHES_TABLE,
+        RECORDS_TABLE,
+        SNAPSHOT_RECORDS_TABLE,
+        INDEX_ENTRIES,
+        FINDINGS_TABLE,
+    )
 }
 
 
-LAKE_TABLES = (RECORDS.name, BATCHES.name, SNAPSHOT_RECORDS.name)
+LAKE_TABLES = (RECORDS_TABLE.name, BATCHES_TABLE.name, SNAPSHOT_RECORDS_TABLE.name)
 """The tables of an export."""
 
 
-_WIDTHS = {"records": 11, "batches": 9, "bytes": 14}
+_COLUMN_WIDTHS = {"records": 11, "batches": 9, "bytes": 14}
 
 
-def exported(tables: tuple[str, ...]) -> ResultType:
+def export_result_type(tables: tuple[str, ...]) -> FileResultType:
     """The counters per file of an export: bytes, and rows of each exported table."""
-    shown = {name: width for name, width in _WIDTHS.items() if name in ("bytes", *tables)}
-    more = (SNAPSHOT_RECORDS.name,) if RECORDS.name in tables else ()
-    return ResultType(("bytes", *tables, *more), shown)
+    widths = {name: width for name, width in _COLUMN_WIDTHS.items() if name in ("bytes", *tables)}
+    extra_tables = (SNAPSHOT_RECORDS_TABLE.name,) if RECORDS_TABLE.name in tables else ()
+    return FileResultType(("bytes", *tables, *extra_tables), widths)
 
 
 def has_records(table: str) -> bool:
     """Whether a table has a row per record."""
-    return table in (RECORDS.name, SNAPSHOT_RECORDS.name)
+    return table in (RECORDS_TABLE.name, SNAPSHOT_RECORDS_TABLE.name)
 
 
-def chosen(table: str, names: tuple[str, ...]) -> tuple[Column, ...]:
+def select_columns(table: str, names: tuple[str, ...]) -> tuple[Column, ...]:
     """The named columns of a table, in that order, or all if none are named; raises KeyError."""
-    rows = TABLES[table]
-    return tuple(rows[name] for name in names) if names else rows.leaves
+    table_type = TABLES[table]
+    return tuple(table_type[name] for name in names) if names else table_type.leaves

@@ -26,10 +26,15 @@ def register(spark: SparkSession) -> None:
     from kfmt_cli.spark.session import check_packages
 
     check_packages()
-    from kfmt_cli.spark.source import source_at
-    from kfmt_cli.spark.worker import advise, context_of, drivers_python, home_for
+    from kfmt_cli.spark.source import shipped_source_type
+    from kfmt_cli.spark.worker import (
+        driver_environment,
+        find_context,
+        use_driver_python,
+        warn_missing_python,
+    )
 
-    context = context_of(spark)
-    advise(context)
-    with drivers_python(context):
-        spark.dataSource.register(source_at(home_for(spark)))
+    context = find_context(spark)
+    warn_missing_python(context)
+    with use_driver_python(context):
+        spark.dataSource.register(shipped_source_type(driver_environment(spark)))

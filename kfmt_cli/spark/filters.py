@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
-from kfmt_cli.log.selection.select import Selection
-from kfmt_cli.sharing.request import Request
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.log.selection.selection import Selection
 
-BOUNDS = {
+BOUNDS_BY_FILTER = {
     "GreaterThan": ("first",),
     "GreaterThanOrEqual": ("first",),
     "LessThan": ("last",),
@@ -18,33 +18,37 @@ BOUNDS = {
 }
 
 
-def narrowed(request: Request, filter_: Any) -> Request:
+def narrow_request(request: ReadRequest, filter_: Any) -> ReadRequest:
     """The request narrowed to the bounds that a Spark filter implies; other filters change nothing.
 
     Bounds are treated as inclusive; Spark filters out the excess rows.
     """
-    ends = BOUNDS.get(type(filter_).__name__)
-    column: tuple[str, ...] = getattr(filter_, "attribute", ())
-    if ends is None or len(column) != 1 or request.table != "records":
+    sides = BOUNDS_BY_FILTER.get(type(filter_).__name__)
+    attribute_path: tuple[str, ...] = getattr(filter_, "attribute", ())
+    if sides is None or len(attribute_path) != 1 or request.table != "records":
         return request
-    name = column[0]
+    column_name = attribute_path[0]
     value = filter_.value
-    if name == "topic" and len(ends) == 2 and isinstance(value, str):
+    if column_name == "topic" and len(sides) == 2 and isinstance(value, str):
         topics = request.topics & {value} if request.topics else frozenset({value})
         return replace(request, topics=topics or request.topics)  # none would be all
-    if name == "offset" and isinstance(value, int):
-        return _bounded(request, "offset", ends, value)
-    if name == "timestamp" and isinstance(value, datetime):
-        moment = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
-        return _bounded(request, "time", ends, int(moment.timestamp() * 1000))
+    if column_name == "offset" and isinstance(value, int):
+        return _narrow_selection(request, "offset", sides, value)
+    if column_name == "timestamp" and isinstance(value, datetime):
+        utc_time = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+        return _narrow_selection(request, "time", sides, int(utc_time.timestamp() * 1000))
     return request
 
 
-def _bounded(request: Request, what: str, ends: tuple[str, ...], value: int) -> Request:
-    if request.asked.last is not None:
+def _narrow_selection(
+    request: ReadRequest, quantity: str, sides: tuple[str, ...], value: int
+) -> ReadRequest:
+    if request.selection_options.last_n is not None:
         return request  # the last of all, not of those within bounds
     # A margin of 1 ms, because Spark's timestamps are finer.
-    bound = {"first": value - 1, "last": value + 1}
-    bounds = {f"{end}_{what}": bound[end] for end in ends}
-    wanted = request.asked.wanted.within(Selection(**bounds))  # type: ignore[arg-type]
-    return replace(request, asked=replace(request.asked, wanted=wanted))
+    bound_by_side = {"first": value - 1, "last": value + 1}
+    bounds = {f"{end}_{quantity}": bound_by_side[end] for end in sides}
+    selection = request.selection_options.selection.intersect(Selection(**bounds))  # type: ignore[arg-type]
+    return replace(
+        request, selection_options=replace(request.selection_options, selection=selection)
+    )

@@ -6,39 +6,41 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.sharing.bundles import Bundling
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.wanted import digest
+from kfmt_cli.execution.file_grouping import FileGrouping
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.spark.selections import hash_selections
 
-Result = dict[str, Any]
-Stored = Fields
+SplitResult = dict[str, Any]
+StoredResult = FieldDict
 """A result that was stored."""
-Work = Callable[[Request, Sequence[Piece], str], list[Result]]
+SplitFunction = Callable[[ReadRequest, Sequence[FileSplit], str], list[SplitResult]]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobDefinition:
     """A job's work on pieces."""
 
     name: str
-    work: Work
+    function: SplitFunction
     """Called in a task with request, pieces and directory; returns a JSON result per piece."""
     options: dict[str, object]
     """The options that the results depend on."""
-    bundling: Bundling | None = None
+    grouping: FileGrouping | None = None
     """How pieces are bundled, if several pieces share output files."""
 
-    def folder(self, to: str) -> str:
-        """The directory in which tasks write outputs, which a commit moves to `to`. In a store they
-        write below `to` at once, as objects cannot be renamed."""
-        return f"{to}/_kfmt/staged" if is_local(to) else to
+    def staging_directory(self, output_directory: str) -> str:
+        """The directory in which tasks write outputs, which a commit moves to `output_directory`.
+        In a store they write below `output_directory` at once, as objects cannot be renamed."""
+        return (
+            f"{output_directory}/_kfmt/staged" if is_local(output_directory) else output_directory
+        )
 
 
-def about(piece: Piece, request: Request) -> list[object]:
+def split_identity(split: FileSplit, request: ReadRequest) -> list[object]:
     """The identity of a piece: a stored result is valid only if it is the same."""
-    known = request.in_folders.get(piece.folder)
-    selected = [] if known is None else [digest({piece.folder: known})]
-    return [piece.size, piece.modified, piece.start, piece.end, *selected]
+    selection = request.selection_by_directory.get(split.directory)
+    selection_hash = [] if selection is None else [hash_selections({split.directory: selection})]
+    return [split.size, split.modified, split.start, split.end, *selection_hash]

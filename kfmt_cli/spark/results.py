@@ -8,58 +8,60 @@ import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 
-from kfmt_cli.arrow.export.output import read_whole
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.parallel import CONNECTIONS, map_ordered
+from kfmt_cli.arrow.export.atomic_files import read_file_bytes
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.spark.job import Stored
+from kfmt_cli.spark.job import StoredResult
 
-IN_MEMORY = 32 << 20  # bytes
+MAX_MEMORY_BYTES = 32 << 20  # bytes
 
 
 class ResultFiles:
     """Files of results in a directory. Those in a store are read once, several at a time; they are
     kept in memory, or in a temporary file if they are large."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._is_near = is_local(folder)
-        self._kept = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (as long as this)
-        weakref.finalize(self, self._kept.close)
-        self._places: dict[str, tuple[int, int]] = {}
-        self._last: tuple[str, dict[str, Stored]] = ("", {})
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._is_local = is_local(directory)
+        self._cache_file = tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES)  # noqa: SIM115 (as long as this)
+        weakref.finalize(self, self._cache_file.close)
+        self._cached_ranges: dict[str, tuple[int, int]] = {}
+        self._last_file: tuple[str, dict[str, StoredResult]] = ("", {})
 
     def fetch(self, names: Iterable[str]) -> None:
         """Read the files that are not yet here; raises InputError. They are complete."""
-        if self._is_near:
+        if self._is_local:
             return
-        new = [name for name in names if name not in self._places]
-        for name, data in zip(new, map_ordered(self._read, new, CONNECTIONS), strict=True):
-            self._places[name] = self._kept.seek(0, 2), len(data)
-            self._kept.write(data)
+        missing_names = [name for name in names if name not in self._cached_ranges]
+        for name, data in zip(
+            missing_names, map_ordered(self._read_file, missing_names, MAX_CONNECTIONS), strict=True
+        ):
+            self._cached_ranges[name] = self._cache_file.seek(0, 2), len(data)
+            self._cache_file.write(data)
 
-    def results(self, name: str) -> dict[str, Stored]:
+    def read_results(self, name: str) -> dict[str, StoredResult]:
         """The results in a file, by piece; none if it is missing or incomplete. Raises
         InputError."""
-        if self._last[0] != name:
-            found: dict[str, Stored] = {}
+        if self._last_file[0] != name:
+            results: dict[str, StoredResult] = {}
             with suppress(ValueError):
-                found = json.loads(self._data(name), object_hook=Fields)
-            self._last = name, found
-        return self._last[1]
+                results = json.loads(self._read_cached(name), object_hook=FieldDict)
+            self._last_file = name, results
+        return self._last_file[1]
 
     def forget(self, name: str) -> None:
         """A file is no longer there."""
-        self._places.pop(name, None)
-        self._last = "", {}
+        self._cached_ranges.pop(name, None)
+        self._last_file = "", {}
 
-    def _data(self, name: str) -> bytes:
-        if self._is_near:
-            return self._read(name)
+    def _read_cached(self, name: str) -> bytes:
+        if self._is_local:
+            return self._read_file(name)
         self.fetch((name,))
-        start, length = self._places[name]
-        self._kept.seek(start)
-        return self._kept.read(length)
+        start, length = self._cached_ranges[name]
+        self._cache_file.seek(start)
+        return self._cache_file.read(length)
 
-    def _read(self, name: str) -> bytes:
-        return read_whole(f"{self._folder}/{name}") or b"{}"
+    def _read_file(self, name: str) -> bytes:
+        return read_file_bytes(f"{self._directory}/{name}") or b"{}"

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import TimeoutError as Late
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from concurrent.futures import wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
@@ -21,10 +21,10 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import kfmt_cli
-from kfmt_cli.core.claims import scratch_folder
-from kfmt_cli.core.parallel import aside
+from kfmt_cli.core.parallel import run_detached
+from kfmt_cli.core.temporary_locks import scratch_directory
 from kfmt_cli.errors import SessionError, UsageError
-from kfmt_cli.spark.tasks import LAST_PATIENCE, in_tasks
+from kfmt_cli.spark.tasks import CANCEL_TIMEOUT_SECONDS, run_in_tasks
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 
     from kfmt_cli.spark.worker import Spark
 
-    Start = Callable[[str, dict[str, str], float], AbstractContextManager[Spark]]
+    SessionFactory = Callable[[str, dict[str, str], float], AbstractContextManager[Spark]]
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
 
-SCHEME = "sc://"  # of a server of Spark Connect
-PATIENCE = 60.0  # seconds
-HESITATION = 0.5  # seconds
-LEAST_JAVA = 17
-LEAST_SPARK = (4, 0)
-NO_UI = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-DEFAULTS = {
+CONNECT_SCHEME = "sc://"  # of a server of Spark Connect
+DEFAULT_PATIENCE_SECONDS = 60.0  # seconds
+START_DELAY_SECONDS = 0.5  # seconds
+MIN_JAVA_VERSION = 17
+MIN_SPARK_VERSION = (4, 0)
+NO_UI_SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+DEFAULT_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
 }
 # Spark only hands tasks to Python: to optimise its own code costs more CPU than it gains.
-FAST_START = "-XX:TieredStopAtLevel=1"
-QUIET = """status = error
+FAST_START_JVM_OPTION = "-XX:TieredStopAtLevel=1"
+LOG4J_CONFIG = """status = error
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -67,7 +67,7 @@ def check_packages() -> None:
     import pyspark
 
     version = tuple(int(digits) for digits in re.findall(r"\d+", pyspark.__version__)[:2])
-    if version < LEAST_SPARK:
+    if version < MIN_SPARK_VERSION:
         raise UsageError(
             f"pyspark {pyspark.__version__} is too old; 4.0 or newer is needed: pip install -U "
             "'kfmt-cli[spark]'"
@@ -78,31 +78,33 @@ def check_java() -> None:
     """Raise SessionError if there is no Java that Spark supports."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    need = f"Spark needs Java {LEAST_JAVA} or newer"
+    requirement = f"Spark needs Java {MIN_JAVA_VERSION} or newer"
     if java is None or not Path(java).exists():
-        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "java was not found"
-        raise SessionError(f"{need}, but {where}; install a JDK, or set JAVA_HOME")
+        problem = f"JAVA_HOME is {home}, which has no bin/java" if home else "java was not found"
+        raise SessionError(f"{requirement}, but {problem}; install a JDK, or set JAVA_HOME")
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [java, "-version"], capture_output=True, timeout=30, check=False, text=True
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SessionError(f"{need}, but {java} does not run: {error}") from error
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)
-    if found is None:
-        raise SessionError(f"{need}, but {java} -version reports no version")
-    version = int(found[2] or 0) if found[1] == "1" else int(found[1])
-    if version < LEAST_JAVA:
-        raise SessionError(f"{need}, but {java} is Java {version}; set JAVA_HOME to a newer one")
+        raise SessionError(f"{requirement}, but {java} does not run: {error}") from error
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', result.stderr + result.stdout)
+    if match is None:
+        raise SessionError(f"{requirement}, but {java} -version reports no version")
+    version = int(match[2] or 0) if match[1] == "1" else int(match[1])
+    if version < MIN_JAVA_VERSION:
+        raise SessionError(
+            f"{requirement}, but {java} is Java {version}; set JAVA_HOME to a newer one"
+        )
 
 
 @contextmanager
 def session(
-    master: str, settings: dict[str, str] | None = None, patience: float = PATIENCE
+    master: str, settings: dict[str, str] | None = None, patience: float = DEFAULT_PATIENCE_SECONDS
 ) -> Iterator[SparkSession]:
     """A session without log output, stopped at the end; raises SessionError, UsageError. For the
-    parameters see `started`. Its JVM optimises its code, as it also converts rows."""
-    with started(master, settings, patience, java="") as ready:
+    parameters see `start_session`. Its JVM optimises its code, as it also converts rows."""
+    with start_session(master, settings, patience, jvm_options="") as ready:
         yield sql_session(ready())
 
 
@@ -115,45 +117,49 @@ def sql_session(spark: Spark) -> SparkSession:
 
 
 @contextmanager
-def started(
+def start_session(
     master: str,
     settings: dict[str, str] | None = None,
-    patience: float = PATIENCE,
-    java: str = FAST_START,
+    patience: float = DEFAULT_PATIENCE_SECONDS,
+    jvm_options: str = FAST_START_JVM_OPTION,
 ) -> Iterator[Callable[[], Spark]]:
     """Begin to start Spark, without log output, stopped at the end; raises UsageError. Yields a
     function that waits for it and raises SessionError; do other work before calling it. What fails
     within a moment, such as a wrong path, does not start it.
 
     master: `sc://…` is a server of Spark Connect. patience: seconds to wait for its start, and for
-    a cluster worker's response. java: further options of its own JVM.
+    a cluster worker's response. jvm_options: further options of its own JVM.
     """
     check_packages()
-    start: Start = _connected if master.startswith(SCHEME) else partial(_in_own_jvm, java)
-    asked, is_over = Event(), Event()
-    with ExitStack() as stack:
+    open_session: SessionFactory = (
+        _connect_session
+        if master.startswith(CONNECT_SCHEME)
+        else partial(_start_own_jvm, jvm_options)
+    )
+    is_requested, is_over = Event(), Event()
+    with ExitStack() as exit_stack:
 
-        def begin() -> Spark:
-            asked.wait(HESITATION)
+        def start_when_requested() -> Spark:
+            is_requested.wait(START_DELAY_SECONDS)
             if is_over.is_set():
                 raise SessionError("nothing is to run")
-            return stack.enter_context(start(master, settings or {}, patience))
+            return exit_stack.enter_context(open_session(master, settings or {}, patience))
 
-        begun = aside(begin)
+        session_future = run_detached(start_when_requested)
 
-        def ready() -> Spark:
-            asked.set()
-            spark = begun.result()
+        def wait_for_session() -> Spark:
+            is_requested.set()
+            spark = session_future.result()
             for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
                 logging.getLogger(name).disabled = True  # each error would be a line of JSON, too
             return spark
 
         try:
-            yield ready
+            yield wait_for_session
         finally:
             is_over.set()
-            asked.set()
-            wait([begun])
+            is_requested.set()
+            wait([session_future])
 
 
 def check_client(server: str) -> None:
@@ -166,48 +172,52 @@ def check_client(server: str) -> None:
         ) from error
 
 
-def shown(server: str) -> str:
+def display_address(server: str) -> str:
     """The address of a server without its parameters, one of which may be a token."""
     return server.partition("/;")[0]
 
 
 @contextmanager
-def _connected(server: str, settings: dict[str, str], patience: float) -> Iterator[SparkSession]:
+def _connect_session(
+    server: str, settings: dict[str, str], patience: float
+) -> Iterator[SparkSession]:
     """A session on a server of Spark Connect."""
-    check_client(shown(server))
+    check_client(display_address(server))
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    def start(spark: SparkSession) -> None:
-        for name, value in {**DEFAULTS, **settings}.items():
-            spark.conf.set(name, value)
+    def configure_session(spark: SparkSession) -> None:
+        for setting_name, value in {**DEFAULT_SETTINGS, **settings}.items():
+            spark.conf.set(setting_name, value)
         _ship_kfmt(spark)
-        ask_a_worker(spark)
+        check_worker(spark)
 
     spark = None
     try:
         spark = SparkSession.builder.remote(server).create()
-        _in_time(partial(start, spark), patience)
-    except (PySparkException, OSError, RuntimeError, ValueError, Late) as error:
+        _run_with_timeout(partial(configure_session, spark), patience)
+    except (PySparkException, OSError, RuntimeError, ValueError, FutureTimeoutError) as error:
         if spark is not None:
             spark.client.close()  # or it asks the server again when the process ends
-        raise SessionError(_why(shown(server), error, None, patience)) from error
+        raise SessionError(
+            _format_start_failure(display_address(server), error, None, patience)
+        ) from error
     try:
         yield spark
     finally:
         with suppress(Exception):
-            _in_time(spark.stop, LAST_PATIENCE)
+            _run_with_timeout(spark.stop, CANCEL_TIMEOUT_SECONDS)
 
 
 def _ship_kfmt(spark: SparkSession) -> None:
     """Give the workers of a session kfmt's modules, if their Python has none."""
 
-    def found(_: bytes) -> bytes:  # in here, so that Spark pickles it by value
+    def find_kfmt(_: bytes) -> bytes:  # in here, so that Spark pickles it by value
         import importlib.util
 
         return b"kfmt" if importlib.util.find_spec("kfmt_cli") is not None else b""
 
-    if in_tasks(spark, found, [b""]) == [b""]:
+    if run_in_tasks(spark, find_kfmt, [b""]) == [b""]:
         with tempfile.TemporaryDirectory(prefix="kfmt-spark-") as scratch:
             modules = Path(scratch) / "kfmt_cli.zip"
             package = Path(kfmt_cli.__file__).parent
@@ -218,8 +228,8 @@ def _ship_kfmt(spark: SparkSession) -> None:
 
 
 @contextmanager
-def _in_own_jvm(
-    java: str, master: str, settings: dict[str, str], patience: float
+def _start_own_jvm(
+    jvm_options: str, master: str, settings: dict[str, str], patience: float
 ) -> Iterator[SparkContext]:
     """A context of this process's own, with its own JVM."""
     if master.startswith("local"):
@@ -230,62 +240,73 @@ def _in_own_jvm(
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    with scratch_folder("spark-") as scratch:
-        quiet = scratch / "log4j2.properties"
-        quiet.write_text(QUIET)
-        log = scratch / "spark.log"
+    with scratch_directory("spark-") as scratch:
+        log_config = scratch / "log4j2.properties"
+        log_config.write_text(LOG4J_CONFIG)
+        log_path = scratch / "spark.log"
         # Also retry on one machine: without the second number a task has one attempt.
         master = re.sub(r"^local\[(\*|\d+)\]$", r"local[\1,4]", master)
         conf = SparkConf().setMaster(master).setAppName("kfmt")
-        for name, value in {**NO_UI, **DEFAULTS, **settings}.items():
+        for name, value in {**NO_UI_SETTINGS, **DEFAULT_SETTINGS, **settings}.items():
             if not conf.contains(name):
                 conf.set(name, value)
         gateway: Any = None
         try:
-            with _environment(_variables(master, quiet, java)), log.open("wb") as words:
-                popen = {"stderr": words, "stdout": words}
-                gateway = launch_gateway(conf, popen_kwargs=popen)  # type: ignore[no-untyped-call]
-                context = _in_time(lambda: SparkContext(gateway=gateway, conf=conf), patience)
+            with (
+                _set_environment(_jvm_environment(master, log_config, jvm_options)),
+                log_path.open("wb") as log_file,
+            ):
+                popen_arguments = {"stderr": log_file, "stdout": log_file}
+                gateway = launch_gateway(conf, popen_kwargs=popen_arguments)  # type: ignore[no-untyped-call]
+                context = _run_with_timeout(
+                    lambda: SparkContext(gateway=gateway, conf=conf), patience
+                )
                 if not master.startswith("local"):
-                    _in_time(lambda: ask_a_worker(context), patience)
-        except (PySparkException, Py4JError, OSError, RuntimeError, Late) as error:
+                    _run_with_timeout(lambda: check_worker(context), patience)
+        except (PySparkException, Py4JError, OSError, RuntimeError, FutureTimeoutError) as error:
             if gateway is not None:
-                _end(gateway)
-            raise SessionError(_why(master, error, log, patience)) from error
+                _stop_jvm(gateway)
+            raise SessionError(_format_start_failure(master, error, log_path, patience)) from error
         try:
             yield context
         finally:
             with suppress(Exception):
-                sql = SparkSession._instantiatedSession
-                (context if sql is None else sql).stop()
-            _end(gateway)
+                active_session = SparkSession._instantiatedSession
+                (context if active_session is None else active_session).stop()
+            _stop_jvm(gateway)
 
 
-def _in_time(make: Callable[[], T], patience: float) -> T:
+def _run_with_timeout(function: Callable[[], ResultT], patience: float) -> ResultT:
     """The result of a call; raises TimeoutError if it takes too long."""
-    return aside(make).result(timeout=patience)
+    return run_detached(function).result(timeout=patience)
 
 
-def ask_a_worker(spark: Spark) -> None:
+def check_worker(spark: Spark) -> None:
     """Make a worker import kfmt."""
-    from kfmt_cli.spark.worker import carried, home_for
+    from kfmt_cli.spark.worker import driver_environment, with_driver_kfmt
 
-    in_tasks(spark, carried(home_for(spark), bytes), [b""])
+    run_in_tasks(spark, with_driver_kfmt(driver_environment(spark), bytes), [b""])
 
 
-def _why(master: str, error: BaseException, log: Path | None, patience: float) -> str:
+def _format_start_failure(
+    master: str, error: BaseException, log_path: Path | None, patience: float
+) -> str:
     """Why the session did not start, in one line."""
-    if isinstance(error, Late):
-        said = log.read_text(errors="replace").strip().splitlines() if log and log.exists() else []
-        last = f": {said[-1].strip()}" if said else ""
+    if isinstance(error, FutureTimeoutError):
+        log_lines = (
+            log_path.read_text(errors="replace").strip().splitlines()
+            if log_path and log_path.exists()
+            else []
+        )
+        last_line = f": {log_lines[-1].strip()}" if log_lines else ""
         return (
             f"Spark on {master} did not respond within {patience:g} s; raise --patience to wait "
-            f"longer{last}"
+            f"longer{last_line}"
         )
-    return f"Spark did not start on {master}: {reason(error)}"
+    return f"Spark did not start on {master}: {failure_reason(error)}"
 
 
-def _end(gateway: Any) -> None:
+def _stop_jvm(gateway: Any) -> None:
     """Stop the JVM, so that the next session of this process starts its own."""
     from pyspark import SparkContext
 
@@ -300,26 +321,28 @@ def _end(gateway: Any) -> None:
     SparkContext._active_spark_context = None
 
 
-def _variables(master: str, quiet: Path, java: str) -> dict[str, str]:
+def _jvm_environment(master: str, log_config: Path, jvm_options: str) -> dict[str, str]:
     """The environment variables for Spark's own process."""
-    found = {"LOG4J_CONFIGURATION_FILE": os.environ.get("LOG4J_CONFIGURATION_FILE", str(quiet))}
+    variables = {
+        "LOG4J_CONFIGURATION_FILE": os.environ.get("LOG4J_CONFIGURATION_FILE", str(log_config))
+    }
     for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-        found[name] = f"{java} {os.environ.get(name, '')}".strip()
+        variables[name] = f"{jvm_options} {os.environ.get(name, '')}".strip()
     if master.startswith("local"):
         # Workers on this machine run this Python, whatever the environment says.
-        found["PYSPARK_PYTHON"] = found["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    return found
+        variables["PYSPARK_PYTHON"] = variables["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    return variables
 
 
 @contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
+def _set_environment(variables: dict[str, str]) -> Iterator[None]:
     """Set environment variables until the block ends."""
-    before = {name: os.environ.get(name) for name in variables}
+    previous_values = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name, value in previous_values.items():
             if value is None:
                 del os.environ[name]
             else:
@@ -328,25 +351,25 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 _TRACEBACK = "Traceback (most recent call last):"
 # Spark's text before the reason for a task's failure.
-_TASK = re.compile(r"most recent failure: Lost task [^\n]*?executor [^)]*\): ")
-_JAVA = re.compile(r"^(?:: |Caused by: )?(?:[\w.$]+\.)?[\w$]*(?:Exception|Error): ")
+_TASK_FAILURE = re.compile(r"most recent failure: Lost task [^\n]*?executor [^)]*\): ")
+_JAVA_EXCEPTION = re.compile(r"^(?:: |Caused by: )?(?:[\w.$]+\.)?[\w$]*(?:Exception|Error): ")
 
 
-def reason(error: BaseException) -> str:
+def failure_reason(error: BaseException) -> str:
     """The reason why a query or job failed, in one line: from the worker's last traceback,
     otherwise from the cause that Spark reports."""
     text = str(error)
     if _TRACEBACK in text:
-        last = text.rpartition(_TRACEBACK)[2]
-        for line in last.splitlines():
+        last_traceback = text.rpartition(_TRACEBACK)[2]
+        for line in last_traceback.splitlines():
             if line.strip() and not line[0].isspace():
-                name, _, words = line.partition(": ")
-                return words if name.startswith("kfmt_cli.") and words else line
+                name, _, message = line.partition(": ")
+                return message if name.startswith("kfmt_cli.") and message else line
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    task = _TASK.search(text)
-    if task:
-        return _JAVA.sub("", text[task.end() :].partition("\n")[0])
+    failure_match = _TASK_FAILURE.search(text)
+    if failure_match:
+        return _JAVA_EXCEPTION.sub("", text[failure_match.end() :].partition("\n")[0])
     causes = [line for line in lines if line.startswith("Caused by: ")]
     if causes:
-        return _JAVA.sub("", causes[-1])
+        return _JAVA_EXCEPTION.sub("", causes[-1])
     return lines[0] if lines else type(error).__name__

@@ -14,12 +14,12 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.plan import Split
-from kfmt_cli.spark.request import need_paths, request_of
-from kfmt_cli.spark.tables import ddl
-from kfmt_cli.spark.wanted import splits_of
-from kfmt_cli.spark.worker import Home, carried
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.spark.input_partition import KfmtInputPartition
+from kfmt_cli.spark.selections import plan_input_partitions
+from kfmt_cli.spark.source_options import parse_request, require_paths
+from kfmt_cli.spark.tables import spark_schema
+from kfmt_cli.spark.worker import DriverEnvironment, with_driver_kfmt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,30 +28,32 @@ if TYPE_CHECKING:
 # Spark pushes filters in a worker of this name, and only if its conf allows it. Up to 4.3 pushed
 # filters stay with the DataFrame: its next query gets the same rows, whatever its filters. That is
 # why the option is also required.
-PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
+PUSHDOWN_WORKER_MODULE = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class KfmtReader(DataSourceReader):
     """Plans on the driver, reads in the tasks."""
 
-    def __init__(self, request: Request, home: Home) -> None:
+    def __init__(self, request: ReadRequest, driver_env: DriverEnvironment) -> None:
         self.request = request
-        self.home = home
+        self.driver_env = driver_env
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[()]]:
         """Pickle as a function that imports the driver's kfmt in a worker before this class."""
-        return carried(self.home, partial(type(self), self.request, self.home)), ()
+        return with_driver_kfmt(
+            self.driver_env, partial(type(self), self.request, self.driver_env)
+        ), ()
 
     def partitions(self) -> list[InputPartition]:
         """The splits; an empty one if there is nothing to read, as Spark needs at least one."""
-        return [*splits_of(self.request)] or [Split()]
+        return [*plan_input_partitions(self.request)] or [KfmtInputPartition()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
-        from kfmt_cli.spark.splits import read_split
+        from kfmt_cli.spark.partition_reader import read_input_partition
 
-        assert isinstance(partition, Split)
-        return read_split(self.request, partition)
+        assert isinstance(partition, KfmtInputPartition)
+        return read_input_partition(self.request, partition)
 
 
 class FilteringReader(KfmtReader):
@@ -60,48 +62,48 @@ class FilteringReader(KfmtReader):
 
     def pushFilters(self, filters: list[Any]) -> Iterator[Any]:  # noqa: N802 (Spark's name)
         """Apply bounds on offsets and times; Spark applies all filters again."""
-        from kfmt_cli.spark.filters import narrowed
+        from kfmt_cli.spark.filters import narrow_request
 
         for filter_ in filters:
-            self.request = narrowed(self.request, filter_)
+            self.request = narrow_request(self.request, filter_)
             yield filter_
 
 
 class KfmtDataSource(DataSource):
     """`spark.read.format("kfmt")`; for options see `spark.request.OPTIONS`."""
 
-    def __init__(self, options: dict[str, str], home: Home) -> None:
+    def __init__(self, options: dict[str, str], driver_env: DriverEnvironment) -> None:
         super().__init__(options)
-        self.home = home
+        self.driver_env = driver_env
 
     @classmethod
     def name(cls) -> str:
         return "kfmt"
 
     def schema(self) -> str:
-        return ddl(request_of(self.options).shown)
+        return spark_schema(parse_request(self.options).result_columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         del schema
-        request = need_paths(request_of(self.options))
-        pushed = request.pushdown and PUSHDOWN in sys.modules
-        return (FilteringReader if pushed else KfmtReader)(request, self.home)
+        request = require_paths(parse_request(self.options))
+        is_pushdown = request.pushdown and PUSHDOWN_WORKER_MODULE in sys.modules
+        return (FilteringReader if is_pushdown else KfmtReader)(request, self.driver_env)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         del schema
-        from kfmt_cli.spark.following.stream import stream_reader
-        from kfmt_cli.spark.request import stream_of
+        from kfmt_cli.spark.source_options import parse_stream_options
+        from kfmt_cli.spark.streaming.stream import create_stream_reader
 
-        request = need_paths(request_of(self.options))
-        return stream_reader(request, self.home, stream_of(self.options))
+        request = require_paths(parse_request(self.options))
+        return create_stream_reader(request, self.driver_env, parse_stream_options(self.options))
 
 
-def source_at(home: Home) -> type[DataSource]:
+def shipped_source_type(driver_env: DriverEnvironment) -> type[DataSource]:
     """The data source to register: it imports the driver's kfmt in a worker.
 
     Spark pickles this class by value, so its methods refer to nothing in kfmt.
     """
-    made = carried(home, partial(KfmtDataSource, home=home))
+    create_source = with_driver_kfmt(driver_env, partial(KfmtDataSource, driver_env=driver_env))
 
     class Carried(DataSource):
         @classmethod
@@ -109,15 +111,15 @@ def source_at(home: Home) -> type[DataSource]:
             return "kfmt"
 
         def schema(self) -> str:
-            schema: str = made(self.options).schema()
+            schema: str = create_source(self.options).schema()
             return schema
 
         def reader(self, schema: StructType) -> DataSourceReader:
-            reader: DataSourceReader = made(self.options).reader(schema)
+            reader: DataSourceReader = create_source(self.options).reader(schema)
             return reader
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-            stream: DataSourceStreamReader = made(self.options).streamReader(schema)
+            stream: DataSourceStreamReader = create_source(self.options).streamReader(schema)
             return stream
 
     return Carried

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kfmt_cli.core.layout.field import MILLISECONDS
+from kfmt_cli.core.layout.field import MS_UNIT
 from kfmt_cli.rows.column import Column, ColumnKind
 
-_TYPES = {
+_TYPE_BY_KIND = {
     ColumnKind.REAL: "double",
     ColumnKind.FLAG: "boolean",
     ColumnKind.CHOICE: "string",
@@ -19,15 +19,15 @@ _TYPES = {
 }
 
 
-def type_name(column: Column) -> str:
+def spark_type(column: Column) -> str:
     """The Spark type of a column."""
-    if column.unit == MILLISECONDS:
+    if column.unit == MS_UNIT:
         return "timestamp"
     if column.kind is ColumnKind.NUMBER:
-        return "bigint" if column.bits > 32 else "int"
-    return _TYPES[column.kind]
+        return "bigint" if column.n_bits > 32 else "int"
+    return _TYPE_BY_KIND[column.kind]
 
 
-def ddl(columns: Iterable[Column]) -> str:
+def spark_schema(columns: Iterable[Column]) -> str:
     """The schema in Spark's DDL."""
-    return ", ".join(f"`{column.name}` {type_name(column)}" for column in columns)
+    return ", ".join(f"`{column.name}` {spark_type(column)}" for column in columns)

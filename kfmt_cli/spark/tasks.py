@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kfmt_cli.core.parallel import aside
-from kfmt_cli.spark.worker import context_of, drivers_python
+from kfmt_cli.core.parallel import run_detached
+from kfmt_cli.spark.worker import find_context, use_driver_python
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from kfmt_cli.spark.worker import Spark
 
-PATIENCE = 0.2  # seconds between progress updates
-LAST_PATIENCE = 5.0  # seconds for Spark to take a cancellation
+PROGRESS_INTERVAL_SECONDS = 0.2  # seconds between progress updates
+CANCEL_TIMEOUT_SECONDS = 5.0  # seconds for Spark to take a cancellation
 # The number of tasks of a literal table. A task gets its own rows only.
-_N_TASKS = "spark.sql.leafNodeDefaultParallelism"
+_PARALLELISM_SETTING = "spark.sql.leafNodeDefaultParallelism"
 # To compile Java for a row per task takes a second and gains nothing.
-_PLAIN = {
+_UDF_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # A whole traceback also has the error's cause.
@@ -36,51 +36,53 @@ _PLAIN = {
 }
 
 
-def in_tasks(
+def run_in_tasks(
     spark: Spark,
     function: Callable[[bytes], bytes],
-    shares: Sequence[bytes],
-    words: str = "kfmt",
-    reached: Callable[[int], None] = lambda _: None,
+    task_inputs: Sequence[bytes],
+    description: str = "kfmt",
+    on_finished: Callable[[int], None] = lambda _: None,
 ) -> list[bytes]:
     """The answers of a function to each share, in a task of its own; raises PySparkException.
 
-    words: the job's description for Spark's own pages. reached: called with the number of finished
-    tasks. An exception meanwhile, such as Ctrl+C, cancels the tasks.
+    description: the job's description for Spark's own pages. on_finished: called with the number of
+    finished tasks. An exception meanwhile, such as Ctrl+C, cancels the tasks.
     """
-    tag, context = f"kfmt-{uuid.uuid4().hex}", context_of(spark)
-    by = _ByQuery(tag, spark) if context is None else _ByContext(tag, context, words)
+    tag, context = f"kfmt-{uuid.uuid4().hex}", find_context(spark)
+    runner = _UdfTasks(tag, spark) if context is None else _RddTasks(tag, context, description)
     # Ask Spark for the progress: listing results repeatedly would cost requests.
-    with by.prepared(len(shares)) as finished:
-        running = aside(lambda: by.collect(function, shares))
+    with runner.prepare(len(task_inputs)) as count_finished:
+        future = run_detached(lambda: runner.collect(function, task_inputs))
         try:
-            while wait([running], timeout=PATIENCE).not_done:
-                reached(finished())
+            while wait([future], timeout=PROGRESS_INTERVAL_SECONDS).not_done:
+                on_finished(count_finished())
         except BaseException:  # nobody waits for a thread that Spark does not answer
-            wait([aside(by.cancel)], timeout=LAST_PATIENCE)
+            wait([run_detached(runner.cancel)], timeout=CANCEL_TIMEOUT_SECONDS)
             raise
-        return running.result()
+        return future.result()
 
 
 @dataclass(frozen=True, slots=True)
-class _ByContext:
+class _RddTasks:
     """Tasks of an RDD."""
 
     tag: str
     context: SparkContext
-    words: str
+    description: str
 
     @contextmanager
-    def prepared(self, n_tasks: int) -> Iterator[Callable[[], int]]:
+    def prepare(self, n_tasks: int) -> Iterator[Callable[[], int]]:
         """A function that returns the number of finished tasks."""
         del n_tasks
-        with drivers_python(self.context):
-            yield partial(_tasks_done, self.context, self.tag)
+        with use_driver_python(self.context):
+            yield partial(_count_finished_tasks, self.context, self.tag)
 
-    def collect(self, function: Callable[[bytes], bytes], shares: Sequence[bytes]) -> list[bytes]:
+    def collect(
+        self, function: Callable[[bytes], bytes], task_inputs: Sequence[bytes]
+    ) -> list[bytes]:
         """The answers."""
-        self.context.setJobGroup(self.tag, self.words, interruptOnCancel=True)
-        return self.context.parallelize(shares, len(shares)).map(function).collect()
+        self.context.setJobGroup(self.tag, self.description, interruptOnCancel=True)
+        return self.context.parallelize(task_inputs, len(task_inputs)).map(function).collect()
 
     def cancel(self) -> None:
         """End the tasks."""
@@ -88,38 +90,40 @@ class _ByContext:
 
 
 @dataclass(frozen=True, slots=True)
-class _ByQuery:
+class _UdfTasks:
     """Tasks of a plain UDF, which needs no pandas on the workers, in Spark Connect."""
 
     tag: str
     spark: Any
 
     @contextmanager
-    def prepared(self, n_tasks: int) -> Iterator[Callable[[], int]]:
+    def prepare(self, n_tasks: int) -> Iterator[Callable[[], int]]:
         """A function that returns the number of finished tasks in the session's latest operation,
         as there are no job groups."""
-        told = [0]
+        counts = [0]
 
-        def take(*, stages: Any, **_: Any) -> None:
-            told.append(sum(stage.num_completed_tasks for stage in stages or ()))
+        def on_progress(*, stages: Any, **_: Any) -> None:
+            counts.append(sum(stage.num_completed_tasks for stage in stages or ()))
 
-        with _set(self.spark, {_N_TASKS: str(n_tasks), **_PLAIN}):
-            self.spark.registerProgressHandler(take)
+        with _override_settings(self.spark, {_PARALLELISM_SETTING: str(n_tasks), **_UDF_SETTINGS}):
+            self.spark.registerProgressHandler(on_progress)
             try:
-                yield lambda: max(told)
+                yield lambda: max(counts)
             finally:
-                self.spark.removeProgressHandler(take)
+                self.spark.removeProgressHandler(on_progress)
 
-    def collect(self, function: Callable[[bytes], bytes], shares: Sequence[bytes]) -> list[bytes]:
+    def collect(
+        self, function: Callable[[bytes], bytes], task_inputs: Sequence[bytes]
+    ) -> list[bytes]:
         """The answers."""
         from pyspark.sql.functions import udf
 
         self.spark.addTag(self.tag)  # of this thread
-        rows = ", ".join(["(?)"] * len(shares))
+        rows = ", ".join(["(?)"] * len(task_inputs))
         query = f"SELECT * FROM VALUES {rows} AS shares(share)"  # noqa: S608
-        frame = self.spark.sql(query, args=list(shares))
-        answers = frame.select(udf(function, "binary", useArrow=False)(frame["share"]))
-        return [bytes(row[0]) for row in answers.collect()]
+        frame = self.spark.sql(query, args=list(task_inputs))
+        results = frame.select(udf(function, "binary", useArrow=False)(frame["share"]))
+        return [bytes(row[0]) for row in results.collect()]
 
     def cancel(self) -> None:
         """End the tasks."""
@@ -127,34 +131,37 @@ class _ByQuery:
 
 
 @contextmanager
-def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+def _override_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
     """Change the session's settings until the block ends; after an exception, such as Ctrl+C, a
     server that does not answer is not waited for."""
-    before = {name: spark.conf.get(name, None) for name in settings}
+    previous_values = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:
         yield
     except BaseException:
-        wait([aside(partial(_put_back, spark, before))], timeout=LAST_PATIENCE)
+        wait(
+            [run_detached(partial(_restore_settings, spark, previous_values))],
+            timeout=CANCEL_TIMEOUT_SECONDS,
+        )
         raise
-    _put_back(spark, before)
+    _restore_settings(spark, previous_values)
 
 
-def _put_back(spark: SparkSession, before: Mapping[str, str | None]) -> None:
-    for name, known in before.items():
-        if known is None:
+def _restore_settings(spark: SparkSession, previous_values: Mapping[str, str | None]) -> None:
+    for name, previous_value in previous_values.items():
+        if previous_value is None:
             spark.conf.unset(name)
         else:
-            spark.conf.set(name, known)
+            spark.conf.set(name, previous_value)
 
 
-def _tasks_done(context: SparkContext, group: str) -> int:
+def _count_finished_tasks(context: SparkContext, group: str) -> int:
     """The number of finished tasks in a job group."""
-    status = context.statusTracker()
-    done = 0
-    for number in status.getJobIdsForGroup(group):
-        job = status.getJobInfo(number)
-        stages = [status.getStageInfo(stage) for stage in job.stageIds] if job else []
-        done += sum(stage.numCompletedTasks for stage in stages if stage)
-    return done
+    status_tracker = context.statusTracker()
+    n_finished = 0
+    for job_id in status_tracker.getJobIdsForGroup(group):
+        job = status_tracker.getJobInfo(job_id)
+        stages = [status_tracker.getStageInfo(stage) for stage in job.stageIds] if job else []
+        n_finished += sum(stage.numCompletedTasks for stage in stages if stage)
+    return n_finished

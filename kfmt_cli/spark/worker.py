@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import kfmt_cli
-from kfmt_cli.core.file_systems import AZURE_KEYS
+from kfmt_cli.core.file_systems import AZURE_KEYS_VARIABLE
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -29,54 +29,62 @@ if TYPE_CHECKING:
     Spark = SparkContext | SparkSession
     """Where tasks run. A context is enough for them: to load Spark's SQL takes seconds."""
 
-LOG = logging.getLogger("kfmt_cli")
+WORKER_LOGGER = logging.getLogger("kfmt_cli")
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class DriverEnvironment:
     """The driver's kfmt."""
 
-    folder: str | None
+    package_directory: str | None
     """The package directory, None if workers need their own kfmt."""
-    prefix: str = sys.prefix
+    python_prefix: str = sys.prefix
     """The environment of the driver's Python."""
     version: str = kfmt_cli.__version__
-    stores: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    store_variables: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Environment variables for access to object stores."""
 
 
 # Hadoop's names for pyarrow's environment variables for S3-compatible stores.
-_S3A = {
+_VARIABLE_BY_S3A_SETTING = {
     "access.key": "AWS_ACCESS_KEY_ID",
     "secret.key": "AWS_SECRET_ACCESS_KEY",
     "session.token": "AWS_SESSION_TOKEN",
     "endpoint.region": "AWS_DEFAULT_REGION",
 }
 # Prefixes of the environment variables for stores.
-_NAMED = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR_HOST")
+_STORE_VARIABLE_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR_HOST")
 # Hadoop's name for an Azure account key.
-_AZURE = re.compile(r"spark\.hadoop\.fs\.azure\.account\.key\.(\w+)\.")
+_AZURE_KEY_SETTING = re.compile(r"spark\.hadoop\.fs\.azure\.account\.key\.(\w+)\.")
 
 
-def stores_of(spark: Spark) -> dict[str, str]:
+def find_store_variables(spark: Spark) -> dict[str, str]:
     """Environment variables for access to object stores: this process's on one machine, and the
     session's `spark.hadoop.fs.s3a.*` and `spark.hadoop.fs.azure.account.key.*` settings."""
-    found = {}
-    if is_on_this_machine(context_of(spark)):
-        found = {name: value for name, value in os.environ.items() if name.startswith(_NAMED)}
-    conf, prefix = settings_of(spark), "spark.hadoop.fs.s3a."
-    for name, variable in _S3A.items():
+    variables = {}
+    if is_on_this_machine(find_context(spark)):
+        variables = {
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith(_STORE_VARIABLE_PREFIXES)
+        }
+    conf, prefix = spark_settings(spark), "spark.hadoop.fs.s3a."
+    for name, variable in _VARIABLE_BY_S3A_SETTING.items():
         if (value := conf.get(prefix + name)) is not None:
-            found[variable] = value
+            variables[variable] = value
     endpoint = conf.get(f"{prefix}endpoint")
     if endpoint is not None:
-        is_plain = conf.get(f"{prefix}connection.ssl.enabled") == "false"
-        scheme = "" if "://" in endpoint else "http://" if is_plain else "https://"
-        found["AWS_ENDPOINT_URL"] = scheme + endpoint
-    keys = {of[1]: value for name, value in conf.items() if (of := _AZURE.match(name))}
-    if keys:
-        found[AZURE_KEYS] = ";".join(f"{account}={key}" for account, key in keys.items())
-    return found
+        is_http = conf.get(f"{prefix}connection.ssl.enabled") == "false"
+        scheme = "" if "://" in endpoint else "http://" if is_http else "https://"
+        variables["AWS_ENDPOINT_URL"] = scheme + endpoint
+    key_by_account = {
+        match[1]: value for name, value in conf.items() if (match := _AZURE_KEY_SETTING.match(name))
+    }
+    if key_by_account:
+        variables[AZURE_KEYS_VARIABLE] = ";".join(
+            f"{account}={key}" for account, key in key_by_account.items()
+        )
+    return variables
 
 
 def is_on_this_machine(context: SparkContext | None) -> bool:
@@ -85,14 +93,14 @@ def is_on_this_machine(context: SparkContext | None) -> bool:
     return context is not None and (context.master or "").startswith("local")
 
 
-def settings_of(spark: Spark) -> dict[str, str]:
+def spark_settings(spark: Spark) -> dict[str, str]:
     """The settings, by name."""
     from pyspark import SparkContext
 
     return dict(spark.getConf().getAll()) if isinstance(spark, SparkContext) else spark.conf.getAll
 
 
-def context_of(spark: Spark) -> SparkContext | None:
+def find_context(spark: Spark) -> SparkContext | None:
     """The context of a session; None for Spark Connect, which has none."""
     from pyspark import SparkContext
     from pyspark.errors import PySparkException
@@ -105,41 +113,46 @@ def context_of(spark: Spark) -> SparkContext | None:
         return None
 
 
-def home_for(spark: Spark) -> Home:
+def driver_environment(spark: Spark) -> DriverEnvironment:
     """The kfmt for the workers of a session; sets the stores' variables in this process."""
-    folder = Path(kfmt_cli.__file__).parent
-    here = is_on_this_machine(context_of(spark)) and folder.is_dir()
-    stores = stores_of(spark)
-    os.environ.update(stores)  # the driver lists files with them
-    return Home(str(folder) if here else None, stores=tuple(stores.items()))
+    package_directory = Path(kfmt_cli.__file__).parent
+    is_shared = is_on_this_machine(find_context(spark)) and package_directory.is_dir()
+    store_variables = find_store_variables(spark)
+    os.environ.update(store_variables)  # the driver lists files with them
+    return DriverEnvironment(
+        str(package_directory) if is_shared else None,
+        store_variables=tuple(store_variables.items()),
+    )
 
 
 @contextmanager
-def drivers_python(context: SparkContext | None) -> Iterator[None]:
+def use_driver_python(context: SparkContext | None) -> Iterator[None]:
     """Run functions passed to Spark in the driver's Python, if it is on one machine."""
     if context is None or not is_on_this_machine(context) or not sys.executable:
         yield
         return
-    before = context.pythonExec
+    previous_exec = context.pythonExec
     context.pythonExec = sys.executable
     try:
         yield
     finally:
-        context.pythonExec = before
+        context.pythonExec = previous_exec
 
 
-def advise(context: SparkContext | None) -> None:
+def warn_missing_python(context: SparkContext | None) -> None:
     """Log the settings to make if no Python is configured for a cluster's workers."""
     if context is None or is_on_this_machine(context) or context.pythonExec != "python3":
         return
-    LOG.warning(
+    WORKER_LOGGER.warning(
         "kfmt: workers run their machine's python3, which needs kfmt-cli %s. To use another "
         "Python, set PYSPARK_PYTHON before the session starts",
         kfmt_cli.__version__,
     )
 
 
-def carried(home: Home, function: Callable[..., Any]) -> Callable[..., Any]:
+def with_driver_kfmt(
+    driver_env: DriverEnvironment, function: Callable[..., Any]
+) -> Callable[..., Any]:
     """Wrap a function to check the worker's kfmt, and import the driver's on one machine, first.
 
     Spark pickles the result by value, as it is defined inside another function. It must therefore
@@ -147,8 +160,13 @@ def carried(home: Home, function: Callable[..., Any]) -> Callable[..., Any]:
     """
     from pyspark import cloudpickle
 
-    data = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
-    folder, prefix, version, stores = home.folder, home.prefix, home.version, dict(home.stores)
+    pickled_function = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+    package_directory, python_prefix, version, store_variables = (
+        driver_env.package_directory,
+        driver_env.python_prefix,
+        driver_env.version,
+        dict(driver_env.store_variables),
+    )
 
     def run(*arguments: Any) -> Any:
         import importlib.util
@@ -156,30 +174,35 @@ def carried(home: Home, function: Callable[..., Any]) -> Callable[..., Any]:
         import pickle
         import sys
 
-        os.environ.update(stores)
-        place = os.path.join(folder, "__init__.py") if folder and sys.prefix == prefix else None  # noqa: PTH118
-        if place and getattr(sys.modules.get("kfmt_cli"), "__file__", None) != place:
+        os.environ.update(store_variables)
+        init_path = (
+            os.path.join(package_directory, "__init__.py")  # noqa: PTH118
+            if package_directory and sys.prefix == python_prefix
+            else None
+        )
+        if init_path and getattr(sys.modules.get("kfmt_cli"), "__file__", None) != init_path:
             for name in [
                 module for module in sys.modules if module.partition(".")[0] == "kfmt_cli"
             ]:
                 del sys.modules[name]
             spec = importlib.util.spec_from_file_location(
-                "kfmt_cli", place, submodule_search_locations=[str(folder)]
+                "kfmt_cli", init_path, submodule_search_locations=[str(package_directory)]
             )
             assert spec is not None
             assert spec.loader is not None
             sys.modules["kfmt_cli"] = module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         try:
-            found = importlib.import_module("kfmt_cli").__version__
+            worker_version = importlib.import_module("kfmt_cli").__version__
         except ModuleNotFoundError:
-            found = "none"
-        if found != version:
+            worker_version = "none"
+        if worker_version != version:
             raise RuntimeError(
                 f"the driver has kfmt-cli {version}, but the worker's Python, {sys.executable}, "
-                f"has {found}: before the session starts, set PYSPARK_PYTHON to a Python with "
+                f"has {worker_version}: before the session starts, set PYSPARK_PYTHON to a "
+                "Python with "
                 f"kfmt-cli {version} on every machine"
             )
-        return pickle.loads(data)(*arguments)  # noqa: S301 (the driver's own)
+        return pickle.loads(pickled_function)(*arguments)  # noqa: S301 (the driver's own)
 
     return run

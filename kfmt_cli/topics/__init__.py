@@ -1,6 +1,6 @@
 """Internal topics of Kafka and of tools around it, and the decoders of their records.
 
-To add one, write its decoder and add a line to `TOPICS`.
+To add one, write its decoder and add a line to `DECODED_TOPICS`.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from kfmt_cli.core.lazy import load
+from kfmt_cli.core.lazy import load_target
 
 if TYPE_CHECKING:
     from kfmt_cli.core.layout.layout import Layout
-    from kfmt_cli.topics.decoder import Decoder, Message
+    from kfmt_cli.topics.decoder import Decoder, MessageType
 
 CLUSTER_METADATA = "__cluster_metadata"
-_CONNECT = r"(?:.*[._-])?(?:connect|mm2|mirrormaker2?)(?:[._-].*)?[._-]"
+_CONNECT_PREFIX = r"(?:.*[._-])?(?:connect|mm2|mirrormaker2?)(?:[._-].*)?[._-]"
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class KnownTopic:
     """A known topic."""
 
     name: str
@@ -30,148 +30,158 @@ class Topic:
     """Its content."""
     pattern: str = ""
     """A pattern for its names, if the name is configurable."""
-    messages: str = ""
+    messages_target: str = ""
     """The module and name of its kinds of records, unless Kafka or the decoder defines them."""
-    decoder: str = ""
+    decoder_target: str = ""
     """The module and name of its decoder, unless that follows from the messages."""
 
 
-_READ = (
-    Topic(
+_DECODED_TOPICS = (
+    KnownTopic(
         "__consumer_offsets",
         "consumer groups, their members and committed offsets",
     ),
-    Topic(
+    KnownTopic(
         "__transaction_state",
         "transactional ids and the state of their transactions",
     ),
-    Topic(
+    KnownTopic(
         "__share_group_state",
         "delivery state of share groups",
     ),
-    Topic(
+    KnownTopic(
         CLUSTER_METADATA,
         "the metadata of a KRaft cluster",
     ),
-    Topic(
+    KnownTopic(
         "__remote_log_metadata",
         "the segments in remote storage",
     ),
-    Topic(
+    KnownTopic(
         "connect-configs",
         "Kafka Connect: the configurations of connectors and tasks",
-        pattern=_CONNECT + r"configs?(?:\..*)?",
-        decoder="kfmt_cli.topics.connect:CONFIGS",
+        pattern=_CONNECT_PREFIX + r"configs?(?:\..*)?",
+        decoder_target="kfmt_cli.topics.connect:CONFIGS_DECODER",
     ),
-    Topic(
+    KnownTopic(
         "connect-status",
         "Kafka Connect: the state of connectors and tasks",
-        pattern=_CONNECT + r"status(?:es)?(?:\..*)?",
-        decoder="kfmt_cli.topics.connect:STATUS",
+        pattern=_CONNECT_PREFIX + r"status(?:es)?(?:\..*)?",
+        decoder_target="kfmt_cli.topics.connect:STATUS_DECODER",
     ),
-    Topic(
+    KnownTopic(
         "connect-offsets",
         "Kafka Connect: offsets of source connectors",
-        pattern=_CONNECT + r"offsets?(?:\..*)?",
-        decoder="kfmt_cli.topics.connect:OFFSETS",
+        pattern=_CONNECT_PREFIX + r"offsets?(?:\..*)?",
+        decoder_target="kfmt_cli.topics.connect:OFFSETS_DECODER",
     ),
-    Topic(
+    KnownTopic(
         "mm2-offset-syncs",
         "MirrorMaker: matching offsets of source and mirrored partitions",
         pattern=r"mm2-offset-syncs\..+\.internal",
-        decoder="kfmt_cli.topics.mirror:OFFSET_SYNC",
+        decoder_target="kfmt_cli.topics.mirror:OFFSET_SYNC_DECODER",
     ),
-    Topic(
+    KnownTopic(
         "checkpoints",
         "MirrorMaker: group offsets translated to the mirror",
         pattern=r".+\.checkpoints\.internal",
-        decoder="kfmt_cli.topics.mirror:CHECKPOINT",
+        decoder_target="kfmt_cli.topics.mirror:CHECKPOINT_DECODER",
     ),
-    Topic(
+    KnownTopic(
         "heartbeats",
         "MirrorMaker: heartbeats of each flow",
         pattern=r"(?:.+\.)?heartbeats",
-        decoder="kfmt_cli.topics.mirror:HEARTBEAT",
+        decoder_target="kfmt_cli.topics.mirror:HEARTBEAT_DECODER",
     ),
-    Topic(
+    KnownTopic(
         "_schemas",
         "Schema registry: schemas",
-        decoder="kfmt_cli.topics.schema_registry:REGISTRY",
+        decoder_target="kfmt_cli.topics.schema_registry:REGISTRY_DECODER",
     ),
 )
 # Topics known only by name.
-_NAMED = (
-    Topic("ksqlDB's commands", "ksqlDB: its statements", r"_confluent-ksql-.*_command_topic"),
-    Topic("ksqlDB's log", "ksqlDB: its processing log", r".*ksql_processing_log"),
-    Topic(
+_UNDECODED_TOPICS = (
+    KnownTopic("ksqlDB's commands", "ksqlDB: its statements", r"_confluent-ksql-.*_command_topic"),
+    KnownTopic("ksqlDB's log", "ksqlDB: its processing log", r".*ksql_processing_log"),
+    KnownTopic(
         "Streams' changelog",
         "Kafka Streams or ksqlDB: state store changelog",
         r".+-changelog",
     ),
-    Topic(
+    KnownTopic(
         "Streams' repartition topic",
         "Kafka Streams or ksqlDB: repartition topic",
         r".+-(?:repartition|subscription-(?:registration|response)-topic)",
     ),
-    Topic("Confluent's metrics", "Confluent: metrics", r"_confluent-(?:telemetry-)?metrics"),
-    Topic("Confluent's commands", "Confluent: licences", r"_confluent-(?:command|license)"),
-    Topic("Control Center", "Confluent: state of Control Center", r"_confluent-controlcenter-.*"),
-    Topic("Self-Balancing", "Confluent: state of Self-Balancing", r"_confluent[_-]balancer.*"),
-    Topic("Confluent's other topics", "Confluent: other internal state", r"_confluent[-_].*"),
-    Topic("__consumer_timestamps", "Confluent Replicator: group positions as timestamps"),
-    Topic("Cruise Control's metrics", "Cruise Control: metrics", r"__CruiseControlMetrics"),
-    Topic("Cruise Control's samples", "Cruise Control: samples", r"__KafkaCruiseControl.*Samples"),
-    Topic("Strimzi's topics", "Strimzi: state of its operator", r"__strimzi[-_].*"),
-    Topic("__amazon_msk_canary", "Amazon MSK: heartbeats", r"__amazon_msk_canary.*"),
+    KnownTopic("Confluent's metrics", "Confluent: metrics", r"_confluent-(?:telemetry-)?metrics"),
+    KnownTopic("Confluent's commands", "Confluent: licences", r"_confluent-(?:command|license)"),
+    KnownTopic(
+        "Control Center", "Confluent: state of Control Center", r"_confluent-controlcenter-.*"
+    ),
+    KnownTopic("Self-Balancing", "Confluent: state of Self-Balancing", r"_confluent[_-]balancer.*"),
+    KnownTopic("Confluent's other topics", "Confluent: other internal state", r"_confluent[-_].*"),
+    KnownTopic("__consumer_timestamps", "Confluent Replicator: group positions as timestamps"),
+    KnownTopic("Cruise Control's metrics", "Cruise Control: metrics", r"__CruiseControlMetrics"),
+    KnownTopic(
+        "Cruise Control's samples", "Cruise Control: samples", r"__KafkaCruiseControl.*Samples"
+    ),
+    KnownTopic("Strimzi's topics", "Strimzi: state of its operator", r"__strimzi[-_].*"),
+    KnownTopic("__amazon_msk_canary", "Amazon MSK: heartbeats", r"__amazon_msk_canary.*"),
 )
-TOPICS: dict[str, Topic] = {topic.name: topic for topic in _READ}
+DECODED_TOPICS: dict[str, KnownTopic] = {topic.name: topic for topic in _DECODED_TOPICS}
 
 
 @cache
-def known_topic(name: str | None) -> Topic | None:
+def find_known_topic(name: str | None) -> KnownTopic | None:
     """The known topic with this name, or None."""
     if name is None:
         return None
-    for topic in (*TOPICS.values(), *_NAMED):
+    for topic in (*DECODED_TOPICS.values(), *_UNDECODED_TOPICS):
         if name == topic.name or (topic.pattern and re.fullmatch(topic.pattern, name)):
             return topic
     return None
 
 
-def messages_of(topic: str) -> tuple[Message, ...]:
-    """The kinds of records of a topic in `TOPICS`; empty if they are JSON."""
-    return _decoder(TOPICS[topic]).messages
+def topic_messages(topic: str) -> tuple[MessageType, ...]:
+    """The kinds of records of a topic in `DECODED_TOPICS`; empty if they are JSON."""
+    return _load_decoder(DECODED_TOPICS[topic]).message_types
 
 
-def _defined_by_kafka(topic: str) -> tuple[Message, ...]:
-    from kfmt_cli.formats.kafka_messages import definitions, message
-    from kfmt_cli.topics.decoder import Message
+def _kafka_message_types(topic: str) -> tuple[MessageType, ...]:
+    from kfmt_cli.formats.kafka_messages import load_definitions, message_layout
+    from kfmt_cli.topics.decoder import MessageType
 
     layouts: dict[int, dict[str, Layout]] = {}
-    for name, definition in definitions().items():
+    for name, definition in load_definitions().items():
         if definition["where"] == topic:
-            part = "key" if name.endswith("Key") else "value"
-            layouts.setdefault(definition["id"], {})[part] = message(name)
-    return tuple(Message(number, **parts) for number, parts in layouts.items())
+            role = "key_layout" if name.endswith("Key") else "value_layout"
+            layouts.setdefault(definition["id"], {})[role] = message_layout(name)
+    return tuple(
+        MessageType(type_id, **key_and_value) for type_id, key_and_value in layouts.items()
+    )
 
 
 @cache
-def _decoder(topic: Topic) -> Decoder:
-    if topic.decoder:
-        decoder: Decoder = load(topic.decoder)
+def _load_decoder(topic: KnownTopic) -> Decoder:
+    if topic.decoder_target:
+        decoder: Decoder = load_target(topic.decoder_target)
         return decoder
-    messages: tuple[Message, ...]
-    messages = load(topic.messages) if topic.messages else _defined_by_kafka(topic.name)
-    if any(message.key is not None for message in messages):
-        from kfmt_cli.topics.keyed import KeyedDecoder
+    messages: tuple[MessageType, ...]
+    messages = (
+        load_target(topic.messages_target)
+        if topic.messages_target
+        else _kafka_message_types(topic.name)
+    )
+    if any(message.key_layout is not None for message in messages):
+        from kfmt_cli.topics.coordinator_records import KeyedDecoder
 
         return KeyedDecoder(messages)
-    from kfmt_cli.topics.enveloped import EnvelopedDecoder
+    from kfmt_cli.topics.enveloped_records import EnvelopedDecoder
 
     return EnvelopedDecoder(messages)
 
 
-def decoder_for(topic: str | None) -> Decoder | None:
+def find_decoder(topic: str | None) -> Decoder | None:
     """The decoder for a topic's records, or None if kfmt does not decode them."""
-    known = known_topic(topic)
-    return _decoder(known) if known is not None and known.name in TOPICS else None
+    known = find_known_topic(topic)
+    return _load_decoder(known) if known is not None and known.name in DECODED_TOPICS else None

@@ -15,27 +15,28 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
+from kfmt_cli.core.layout.varint import VarintError, decode_uvarint, zigzag_decode
 from kfmt_cli.errors import UsageError
-from kfmt_cli.topics.budget import FREE_VALUES, MOST_NAMES, PayloadBudget
+from kfmt_cli.topics.payload_budget import FREE_VALUES, MAX_NAME_CHARACTERS, PayloadBudget
 
-MOST_DECIMAL = 1 << 12  # bytes: the time to make one grows with their square
-_FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-_VARINTS = frozenset({"int", "long"})
-_SIZED = frozenset({"bytes", "string"})
-_RECORDS = frozenset({"record", "error", "request"})
+MAX_DECIMAL_BYTES = 1 << 12  # bytes: the time to make one grows with their square
+_FIXED_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+_VARINT_TYPES = frozenset({"int", "long"})
+_LENGTH_PREFIXED_TYPES = frozenset({"bytes", "string"})
+_RECORD_TYPES = frozenset({"record", "error", "request"})
 
 
 def avro_reader(path: Path, *, is_framed: bool = False) -> Callable[[bytes], Any]:
-    """A function that reads values of the schema in a file, see `reader_of`; raises UsageError."""
+    """A function that reads values of the schema in a file, see `avro_schema_reader`; raises
+    UsageError."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not an Avro schema: {error}") from error
-    return reader_of(str(path), text, is_framed=is_framed)
+    return avro_schema_reader(str(path), text, is_framed=is_framed)
 
 
-def reader_of(
+def avro_schema_reader(
     name: str, text: str, references: Sequence[str] = (), *, is_framed: bool = False
 ) -> Callable[[bytes], Any]:
     """A function that reads values of a schema; raises UsageError.
@@ -53,18 +54,21 @@ def reader_of(
         for reference in references:
             fastavro.parse_schema(json.loads(reference), named_schemas=names)
         parsed = fastavro.parse_schema(json.loads(text), named_schemas=names)
-        n_values, n_text = _n_values(parsed, names, {}), len(text) + sum(map(len, references))
-        is_large = n_values > FREE_VALUES or n_values * n_text > MOST_NAMES
-        is_rest = is_framed and json.loads(text) in ("bytes", {"type": "bytes"})
+        n_values, n_characters = (
+            _max_values(parsed, names, {}),
+            len(text) + sum(map(len, references)),
+        )
+        needs_bounds_check = n_values > FREE_VALUES or n_values * n_characters > MAX_NAME_CHARACTERS
+        is_raw_bytes = is_framed and json.loads(text) in ("bytes", {"type": "bytes"})
     except Exception as error:  # the library may raise anything
-        raise UsageError(f"{name}: not an Avro schema: {_words(error)}") from error
+        raise UsageError(f"{name}: not an Avro schema: {_error_text(error)}") from error
 
-    if is_rest:
-        return _plain
+    if is_raw_bytes:
+        return _to_json_value
 
     def read(data: bytes) -> Any:
         budget = PayloadBudget(data)
-        if is_large:
+        if needs_bounds_check:
             _AvroBounds(names, data, budget).check(parsed)
         stream = BytesIO(data)
         try:
@@ -73,39 +77,41 @@ def reader_of(
             raise ValueError(f"does not match the Avro schema: {error!r}") from error
         if stream.tell() != len(data):
             raise ValueError(f"{len(data) - stream.tell()} trailing bytes after the Avro value")
-        return _plain(value)
+        return _to_json_value(value)
 
     return read
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     return str(error) or type(error).__name__
 
 
-def _n_values(schema: Any, names: dict[str, Any], known: dict[str, float]) -> float:
+def _max_values(schema: Any, names: dict[str, Any], count_by_name: dict[str, float]) -> float:
     """The most values that a value of a schema is made of; infinite with arrays, maps, decimals,
     and records in themselves.
 
-    known: the numbers of named schemas, infinite while one is counted.
+    count_by_name: the numbers of named schemas, infinite while one is counted.
     """
     if isinstance(schema, list):
-        return 1 + max((_n_values(branch, names, known) for branch in schema), default=0)
+        return 1 + max((_max_values(branch, names, count_by_name) for branch in schema), default=0)
     if isinstance(schema, str):
-        if schema in names and schema not in known:
-            known[schema] = inf
-            known[schema] = _n_values(names[schema], names, known)
-        return known.get(schema, 1)
+        if schema in names and schema not in count_by_name:
+            count_by_name[schema] = inf
+            count_by_name[schema] = _max_values(names[schema], names, count_by_name)
+        return count_by_name.get(schema, 1)
     kind = schema["type"]
     if kind in ("array", "map") or _is_decimal(schema):
         return inf
-    if kind not in _RECORDS:
-        return 1 if isinstance(kind, str) else _n_values(kind, names, known)
+    if kind not in _RECORD_TYPES:
+        return 1 if isinstance(kind, str) else _max_values(kind, names, count_by_name)
     name = schema["name"]
-    known[name] = inf
-    known[name] = 1 + sum(_n_values(field["type"], names, known) for field in schema["fields"])
-    return known[name]
+    count_by_name[name] = inf
+    count_by_name[name] = 1 + sum(
+        _max_values(field["type"], names, count_by_name) for field in schema["fields"]
+    )
+    return count_by_name[name]
 
 
 def _is_decimal(schema: Any) -> bool:
@@ -118,74 +124,78 @@ class _AvroBounds:
     def __init__(self, names: dict[str, Any], data: bytes, budget: PayloadBudget) -> None:
         self._names = names
         self._data = data
-        self._at = 0
+        self._position = 0
         self._budget = budget
 
     def check(self, schema: Any, depth: int = 0) -> None:
         """Raise ValueError for a value that is truncated or beyond the limits."""
         self._budget.check_depth(depth)
-        self._budget.spend()
+        self._budget.spend_values()
         if isinstance(schema, list):
-            branch = self._long()
+            branch = self._read_long()
             if not 0 <= branch < len(schema):
                 raise ValueError(f"a union has no branch {branch}")
             self.check(schema[branch], depth + 1)
             return
         kind = schema if isinstance(schema, str) else schema["type"]
-        if kind in _FIXED:
-            self._skip(_FIXED[kind])
-        elif kind in _VARINTS:
-            self._long()
+        if kind in _FIXED_SIZES:
+            self._skip(_FIXED_SIZES[kind])
+        elif kind in _VARINT_TYPES:
+            self._read_long()
         elif kind == "enum":
-            symbols, number = schema["symbols"], self._long()
-            self._budget.repeat(symbols[number] if 0 <= number < len(symbols) else "")
-        elif kind in _SIZED or kind == "fixed":
-            size = schema["size"] if kind == "fixed" else self._long()
-            if size > MOST_DECIMAL and _is_decimal(schema):
-                raise ValueError(f"has a decimal of {size} bytes, more than {MOST_DECIMAL}")
+            symbols, symbol_index = schema["symbols"], self._read_long()
+            self._budget.spend_name(
+                symbols[symbol_index] if 0 <= symbol_index < len(symbols) else ""
+            )
+        elif kind in _LENGTH_PREFIXED_TYPES or kind == "fixed":
+            size = schema["size"] if kind == "fixed" else self._read_long()
+            if size > MAX_DECIMAL_BYTES and _is_decimal(schema):
+                raise ValueError(f"has a decimal of {size} bytes, more than {MAX_DECIMAL_BYTES}")
             self._skip(size)
-        elif kind in _RECORDS:
+        elif kind in _RECORD_TYPES:
             for field in schema["fields"]:
-                self._budget.repeat(field["name"])
+                self._budget.spend_name(field["name"])
                 self.check(field["type"], depth + 1)
         elif kind in ("array", "map"):
-            self._blocks(schema, kind == "map", depth)
+            self._check_blocks(schema, kind == "map", depth)
         else:
             self.check(self._names[kind] if isinstance(kind, str) else kind, depth + 1)
 
-    def _blocks(self, schema: Any, is_map: bool, depth: int) -> None:
+    def _check_blocks(self, schema: Any, is_map: bool, depth: int) -> None:
         """Walk the blocks of an array or a map; after a negative count comes the block's size."""
-        inside = schema["values"] if is_map else schema["items"]
-        while count := self._long():
+        element_schema = schema["values"] if is_map else schema["items"]
+        while count := self._read_long():
             if count < 0:
-                self._long()
+                self._read_long()
                 count = -count
-            self._budget.check(count)
+            self._budget.check_values(count)
             for _ in range(count):
                 if is_map:
-                    self._skip(self._long())
-                self.check(inside, depth + 1)
+                    self._skip(self._read_long())
+                self.check(element_schema, depth + 1)
 
-    def _long(self) -> int:
+    def _read_long(self) -> int:
         try:
-            raw, self._at = decode(self._data, self._at, len(self._data), 64)
+            raw, self._position = decode_uvarint(self._data, self._position, len(self._data), 64)
         except VarintError as error:
             raise ValueError(str(error)) from error
-        return unzigzag(raw)
+        return zigzag_decode(raw)
 
     def _skip(self, n: int) -> None:
-        if not 0 <= n <= len(self._data) - self._at:
-            left = len(self._data) - self._at
-            raise ValueError(f"{n} bytes declared at byte {self._at}, but only {left} left")
-        self._at += n
+        if not 0 <= n <= len(self._data) - self._position:
+            remaining = len(self._data) - self._position
+            raise ValueError(
+                f"{n} bytes declared at byte {self._position}, but only {remaining} left"
+            )
+        self._position += n
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """An Avro value as JSON; bytes in hexadecimal."""
     if isinstance(value, dict):
-        return {key: _plain(member) for key, member in value.items()}
+        return {key: _to_json_value(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(element) for element in value]
+        return [_to_json_value(element) for element in value]
     if isinstance(value, bytes):
         return value.hex()
     if value is None or isinstance(value, bool | int | float | str):

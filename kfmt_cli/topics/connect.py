@@ -10,12 +10,12 @@ import re
 from functools import partial
 from typing import Any
 
-from kfmt_cli.topics.keyed_json import JsonDecoder, Said, json_payload
+from kfmt_cli.topics.keyed_json import JsonDecoder, KeyContent, json_payload
 from kfmt_cli.topics.payloads import read_plain_json
 
 # Key prefixes, in the order in which workers check them, the name of the record, and the rest of
 # the key.
-_CONFIGS = (
+_CONFIG_KEYS = (
     ("target-state-", "TargetState", "connector"),
     ("connector-", "ConnectorConfig", "connector"),
     ("task-", "TaskConfig", "task"),
@@ -24,54 +24,54 @@ _CONFIGS = (
     ("tasks-fencing-", "TaskCount", "connector"),
     ("logger-cluster-", "LoggerLevel", "logger"),
 )
-_STATUS = (
+_STATUS_KEYS = (
     ("status-connector-", "ConnectorStatus", "connector"),
     ("status-task-", "TaskStatus", "task"),
     ("status-topic-", "TopicStatus", "topic"),
 )
 _NUMBER = re.compile(r"[0-9]{1,10}")
 SESSION_KEY = "session-key"
-OF_TOPIC = ":connector-"  # between a topic and the connector that uses it
+TOPIC_STATUS_SEPARATOR = ":connector-"  # between a topic and the connector that uses it
 
 
-def _text(key: bytes) -> str | None:
+def _key_text(key: bytes) -> str | None:
     """A key as text; JSON converters put it in quotation marks."""
     try:
         text = key.decode()
         if text.startswith('"') and text.endswith('"'):
-            plain = read_plain_json(key)
-            return plain if isinstance(plain, str) else None
+            unquoted = read_plain_json(key)
+            return unquoted if isinstance(unquoted, str) else None
     except ValueError:
         return None
     return text
 
 
-def _said(key: bytes, fronts: tuple[tuple[str, str, str], ...]) -> Said | None:
-    text = _text(key)
-    for front, name, part in fronts:
-        if text is None or not text.startswith(front):
+def _parse_key(key: bytes, key_kinds: tuple[tuple[str, str, str], ...]) -> KeyContent | None:
+    text = _key_text(key)
+    for prefix, name, subject in key_kinds:
+        if text is None or not text.startswith(prefix):
             continue
-        rest = text.removeprefix(front)
-        data: dict[str, Any] = {part: rest}
-        if part == "task":
-            connector, _, number = rest.rpartition("-")
+        subject_name = text.removeprefix(prefix)
+        data: dict[str, Any] = {subject: subject_name}
+        if subject == "task":
+            connector, _, number = subject_name.rpartition("-")
             if not connector or not _NUMBER.fullmatch(number):
                 return None
             data = {"connector": connector, "task": int(number)}
-        elif part == "topic":
-            topic, _, connector = rest.partition(OF_TOPIC)
+        elif subject == "topic":
+            topic, _, connector = subject_name.partition(TOPIC_STATUS_SEPARATOR)
             data = {"topic": topic, "connector": connector}
-        return Said(name, data)
+        return KeyContent(name, data)
     return None
 
 
-def _of_configs(key: bytes) -> Said | None:
+def _parse_config_key(key: bytes) -> KeyContent | None:
     if key == SESSION_KEY.encode():
-        return Said("SessionKey", {})
-    return _said(key, _CONFIGS)
+        return KeyContent("SessionKey", {})
+    return _parse_key(key, _CONFIG_KEYS)
 
 
-def _of_offsets(key: bytes) -> Said | None:
+def _parse_offset_key(key: bytes) -> KeyContent | None:
     """The content of a key: a list of a connector's name and its source partition."""
     try:
         pair = json_payload(key)
@@ -79,9 +79,9 @@ def _of_offsets(key: bytes) -> Said | None:
         return None
     if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
         return None
-    return Said("SourceOffset", {"connector": pair[0], "source_partition": pair[1]})
+    return KeyContent("SourceOffset", {"connector": pair[0], "source_partition": pair[1]})
 
 
-CONFIGS = JsonDecoder(_of_configs)
-STATUS = JsonDecoder(partial(_said, fronts=_STATUS))
-OFFSETS = JsonDecoder(_of_offsets)
+CONFIGS_DECODER = JsonDecoder(_parse_config_key)
+STATUS_DECODER = JsonDecoder(partial(_parse_key, key_kinds=_STATUS_KEYS))
+OFFSETS_DECODER = JsonDecoder(_parse_offset_key)

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kfmt_cli.topics.decoder import Decoded, Decoder
+from kfmt_cli.topics.decoder import DecodedPayload, Decoder
 from kfmt_cli.topics.payloads import read_plain_json
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class KeyContent:
     """The content of a key."""
 
-    name: str
+    record_type: str
     """The kind of record."""
-    data: dict[str, Any]
+    subject: dict[str, Any]
     """The subject of the record."""
 
 
@@ -32,27 +32,40 @@ def json_payload(data: bytes) -> Any:
 class JsonDecoder(Decoder):
     """Decodes a topic with such keys and JSON values."""
 
-    of_key: Callable[[bytes], Said | None]
+    parse_key: Callable[[bytes], KeyContent | None]
     """Returns the content of a key, None if it does not belong to the topic."""
 
-    def key(self, key: bytes) -> Decoded | None:
-        said = self.of_key(key)
-        return None if said is None else Decoded({"name": said.name, "data": said.data}, said.data)
+    def decode_key(self, key: bytes) -> DecodedPayload | None:
+        content = self.parse_key(key)
+        return (
+            None
+            if content is None
+            else DecodedPayload(
+                {"name": content.record_type, "data": content.subject}, content.subject
+            )
+        )
 
-    def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
-        said = None if key is None else self.of_key(key)
-        if said is None:
+    def decode_value(self, key: bytes | None, value: bytes | None) -> DecodedPayload | None:
+        content = None if key is None else self.parse_key(key)
+        if content is None:
             return None
-        values = {"name": said.name, "data": None}
+        values = {"name": content.record_type, "data": None}
         if value is None:
-            about = ", ".join(f"{name} {value}" for name, value in said.data.items())
-            return Decoded(values | {"deletes": f"{said.name}: {about}" if about else said.name})
+            subject_text = ", ".join(f"{name} {value}" for name, value in content.subject.items())
+            return DecodedPayload(
+                values
+                | {
+                    "deletes": f"{content.record_type}: {subject_text}"
+                    if subject_text
+                    else content.record_type
+                }
+            )
         try:
             data = json_payload(value)
         except ValueError as error:
-            words = f"not JSON: {error}"
-            return Decoded(values | {"note": words}, fault=words)
+            message = f"not JSON: {error}"
+            return DecodedPayload(values | {"note": message}, error=message)
         if data is not None and not isinstance(data, dict):
-            words = "JSON, but not an object"
-            return Decoded(values | {"note": words}, fault=words)
-        return Decoded(values | {"data": data}, data or {})
+            message = "JSON, but not an object"
+            return DecodedPayload(values | {"note": message}, error=message)
+        return DecodedPayload(values | {"data": data}, data or {})

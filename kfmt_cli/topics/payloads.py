@@ -1,7 +1,8 @@
 """Formats that applications use for keys and values: a registry by name.
 
-To add one, write a function from bytes to a plain value and add a line to `FORMATS`; those with
-schemas are in `schemas.py`. The function raises ValueError for bytes that are not in its format.
+To add one, write a function from bytes to a plain value and add a line to `PAYLOAD_FORMATS`; those
+with schemas are in `schemas.py`. The function raises ValueError for bytes that are not in its
+format.
 """
 
 from __future__ import annotations
@@ -18,28 +19,28 @@ from pathlib import Path
 from typing import Any
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.lazy import load
-from kfmt_cli.topics.budget import FREE_VALUES, PayloadBudget
-from kfmt_cli.topics.decoder import Decoded, Decoder
+from kfmt_cli.core.lazy import load_target
+from kfmt_cli.topics.decoder import DecodedPayload, Decoder
+from kfmt_cli.topics.payload_budget import FREE_VALUES, PayloadBudget
 
-Read = Callable[[bytes], Any]
-MOST_DEPTH = 200
+PayloadReader = Callable[[bytes], Any]
+MAX_JSON_DEPTH = 200
 # Strings may contain brackets and commas.
-_MARKS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
+_JSON_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
 
 
-Version = tuple[str, int]  # a subject and its version
-CONTEXT = ":."  # before the name of a context, in a subject
+SubjectVersion = tuple[str, int]  # a subject and its version
+CONTEXT_PREFIX = ":."  # before the name of a context, in a subject
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredSchema:
     """A schema from a registry."""
 
     type: str
     """AVRO, PROTOBUF or JSON."""
     text: str
-    references: tuple[Version, ...] = ()
+    references: tuple[SubjectVersion, ...] = ()
     """The schemas that it refers to."""
 
 
@@ -47,27 +48,31 @@ class Registered:
 class SchemaRegistry:
     """The schemas of a registry, by id and by subject and version."""
 
-    by_id: dict[int, Registered] = field(default_factory=dict)
-    by_version: dict[Version, Registered] = field(default_factory=dict)
+    by_id: dict[int, RegisteredSchema] = field(default_factory=dict)
+    by_subject_version: dict[SubjectVersion, RegisteredSchema] = field(default_factory=dict)
 
-    def add(self, number: int, version: Version, schema: Registered) -> None:
+    def add(
+        self, schema_id: int, subject_version: SubjectVersion, schema: RegisteredSchema
+    ) -> None:
         """Add a schema that the registry has or had."""
-        self.by_version[version] = schema
-        if version[0].startswith(CONTEXT):  # an id is of its context; others are the default one
-            self.by_id.setdefault(number, schema)
+        self.by_subject_version[subject_version] = schema
+        if subject_version[0].startswith(
+            CONTEXT_PREFIX
+        ):  # an id is of its context; others are the default one
+            self.by_id.setdefault(schema_id, schema)
         else:
-            self.by_id[number] = schema
+            self.by_id[schema_id] = schema
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class SchemaSource:
     """The source of schemas."""
 
     file: Path | None = None
     """A file with an Avro schema or Protobuf descriptors."""
-    message: str = ""
+    message_name: str = ""
     """The full name of a Protobuf message."""
-    folder: Path | None = None
+    directory: Path | None = None
     """A folder of schemas, named by id."""
     registry: SchemaRegistry | None = None
     """The schemas from a registry's topic."""
@@ -80,30 +85,30 @@ class PayloadFormat:
     name: str
     doc: str
     """Its help text."""
-    read: Read | None = None
-    target: str = ""
-    """For a format with schemas, the function that makes its reader from a `Schema`."""
+    read: PayloadReader | None = None
+    reader_target: str = ""
+    """For a format with schemas, the function that makes its reader from a `SchemaSource`."""
 
-    def reader(self, schema: Schema) -> Read:
+    def create_reader(self, schema: SchemaSource) -> PayloadReader:
         """A function that reads the format; raises UsageError if the schema it needs is missing."""
         if self.read is not None:
             return self.read
-        make: Callable[[Schema], Read] = load(self.target)
-        return make(schema)
+        reader_factory: Callable[[SchemaSource], PayloadReader] = load_target(self.reader_target)
+        return reader_factory(schema)
 
 
-def _fixed(form: str, name: str) -> Read:
-    size = struct.calcsize(form)
+def _fixed_size_reader(struct_format: str, type_name: str) -> PayloadReader:
+    size = struct.calcsize(struct_format)
 
     def read(data: bytes) -> Any:
         if len(data) != size:
-            raise ValueError(f"{len(data)} bytes instead of the {size} of type {name}")
-        return struct.unpack(form, data)[0]
+            raise ValueError(f"{len(data)} bytes instead of the {size} of type {type_name}")
+        return struct.unpack(struct_format, data)[0]
 
     return read
 
 
-def _uuid(data: bytes) -> str:
+def _read_uuid(data: bytes) -> str:
     if len(data) != 16:
         raise ValueError(f"{len(data)} bytes instead of the 16 of a UUID")
     return str(uuid.UUID(bytes=data))
@@ -111,77 +116,87 @@ def _uuid(data: bytes) -> str:
 
 def read_json(data: bytes) -> Any:
     """A JSON value; raises ValueError, also if it is beyond the budget."""
-    if len(data) > FREE_VALUES or data.count(b"[") + data.count(b"{") > MOST_DEPTH:
-        _check_shape(data)
-    return json.loads(data.decode(), parse_constant=_no_constant, parse_float=_float)
+    if len(data) > FREE_VALUES or data.count(b"[") + data.count(b"{") > MAX_JSON_DEPTH:
+        _check_json_limits(data)
+    return json.loads(data.decode(), parse_constant=_reject_constant, parse_float=_parse_float)
 
 
 def read_plain_json(data: bytes) -> Any:
     """The same, with text that can be encoded: half a surrogate pair is its escape."""
     value = read_json(data)
-    return _as_text(value) if _SURROGATE.search(data) else value
+    return _escape_surrogates(value) if _SURROGATE.search(data) else value
 
 
-def _as_text(value: Any) -> Any:
+def _escape_surrogates(value: Any) -> Any:
     """The same value with text that can be encoded."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
-        return {_as_text(name): _as_text(item) for name, item in value.items()}
-    return [_as_text(item) for item in value] if isinstance(value, list) else value
+        return {_escape_surrogates(name): _escape_surrogates(item) for name, item in value.items()}
+    return [_escape_surrogates(item) for item in value] if isinstance(value, list) else value
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text[:20]} is out of range")
     return number
 
 
-def _check_shape(data: bytes) -> None:
+def _check_json_limits(data: bytes) -> None:
     """Raise ValueError for JSON that is too large, or nested too deeply."""
     budget = PayloadBudget(data)
-    opened = data.count(b"[") + data.count(b"{")
-    if opened <= MOST_DEPTH and opened + data.count(b",") <= FREE_VALUES:
+    n_opening = data.count(b"[") + data.count(b"{")
+    if n_opening <= MAX_JSON_DEPTH and n_opening + data.count(b",") <= FREE_VALUES:
         return
     depth = 0
-    for found in _MARKS.finditer(data):
-        mark = found[0]
-        if mark in b"[{":
-            budget.spend()
+    for match in _JSON_TOKENS.finditer(data):
+        token = match[0]
+        if token in b"[{":
+            budget.spend_values()
             depth += 1
-            if depth > MOST_DEPTH:
-                raise ValueError(f"it is nested more than {MOST_DEPTH} levels deep")
-        elif mark == b",":
-            budget.spend()
-        elif mark in b"]}":
+            if depth > MAX_JSON_DEPTH:
+                raise ValueError(f"it is nested more than {MAX_JSON_DEPTH} levels deep")
+        elif token == b",":
+            budget.spend_values()
+        elif token in b"]}":
             depth -= 1
 
 
-def _no_constant(word: str) -> Any:
+def _reject_constant(word: str) -> Any:
     raise ValueError(f"{word} is not valid JSON")
 
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SCHEMAS = "kfmt_cli.topics.schemas"
-FORMATS = {
+PAYLOAD_FORMATS = {
     payload.name: payload
     for payload in (
         PayloadFormat("text", "UTF-8", bytes.decode),
         PayloadFormat("json", "JSON", read_json),
         PayloadFormat("hex", "the bytes in hexadecimal", bytes.hex),
-        PayloadFormat("int", "4 bytes, big-endian", _fixed(">i", "int")),
-        PayloadFormat("long", "8 bytes, big-endian", _fixed(">q", "long")),
-        PayloadFormat("double", "8 bytes, IEEE 754", _fixed(">d", "double")),
-        PayloadFormat("uuid", "16 bytes", _uuid),
-        PayloadFormat("avro", "Avro, by a schema file", target=f"{_SCHEMAS}:avro"),
-        PayloadFormat("protobuf", "Protobuf, by a descriptor file", target=f"{_SCHEMAS}:protobuf"),
-        PayloadFormat("confluent", "a schema registry's framing", target=f"{_SCHEMAS}:confluent"),
+        PayloadFormat("int", "4 bytes, big-endian", _fixed_size_reader(">i", "int")),
+        PayloadFormat("long", "8 bytes, big-endian", _fixed_size_reader(">q", "long")),
+        PayloadFormat("double", "8 bytes, IEEE 754", _fixed_size_reader(">d", "double")),
+        PayloadFormat("uuid", "16 bytes", _read_uuid),
+        PayloadFormat(
+            "avro", "Avro, by a schema file", reader_target=f"{_SCHEMAS}:create_avro_reader"
+        ),
+        PayloadFormat(
+            "protobuf",
+            "Protobuf, by a descriptor file",
+            reader_target=f"{_SCHEMAS}:create_protobuf_reader",
+        ),
+        PayloadFormat(
+            "confluent",
+            "a schema registry's framing",
+            reader_target=f"{_SCHEMAS}:create_confluent_reader",
+        ),
     )
 }
 
 
-def text_of(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A decoded value on one line: text as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
@@ -189,41 +204,45 @@ def text_of(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
+class PayloadDeclaration:
     """The declared format of a key or value, in a form that can be pickled."""
 
     format: str
-    """A name of `FORMATS`."""
-    schema: Schema = field(default_factory=Schema)
+    """A name of `PAYLOAD_FORMATS`."""
+    schema: SchemaSource = field(default_factory=SchemaSource)
 
     @property
-    def reader(self) -> tuple[str, Read]:
+    def named_reader(self) -> tuple[str, PayloadReader]:
         """The name of the format, and its reader; raises UsageError, InputError."""
-        return self.format, FORMATS[self.format].reader(self.schema)
+        return self.format, PAYLOAD_FORMATS[self.format].create_reader(self.schema)
 
 
 @dataclass(frozen=True)
-class Payloads:
+class PayloadDeclarations:
     """The declared formats of keys and values, in a form that can be pickled.
 
     Each process creates the readers once, as that parses schemas.
     """
 
-    key: Payload | None = None
-    value: Payload | None = None
+    key: PayloadDeclaration | None = None
+    value: PayloadDeclaration | None = None
 
     def __bool__(self) -> bool:
         return self.key is not None or self.value is not None
 
-    def __reduce__(self) -> tuple[type[Payloads], tuple[Payload | None, Payload | None]]:
-        return Payloads, (self.key, self.value)
+    def __reduce__(
+        self,
+    ) -> tuple[
+        type[PayloadDeclarations], tuple[PayloadDeclaration | None, PayloadDeclaration | None]
+    ]:
+        return PayloadDeclarations, (self.key, self.value)
 
     @cached_property
-    def readers(self) -> tuple[tuple[str, Read] | None, tuple[str, Read] | None]:
+    def readers(self) -> tuple[tuple[str, PayloadReader] | None, tuple[str, PayloadReader] | None]:
         """The readers of keys and of values, each with the name of its format; None if none was
         declared. Raises UsageError, InputError."""
-        of_key = None if self.key is None else self.key.reader
-        return of_key, None if self.value is None else self.value.reader
+        key_reader = None if self.key is None else self.key.named_reader
+        return key_reader, None if self.value is None else self.value.named_reader
 
     @property
     def decoder(self) -> Decoder | None:
@@ -231,29 +250,31 @@ class Payloads:
         return PayloadDecoder(*self.readers) if self else None
 
 
-NOTHING_SAID = Payloads()
+NO_DECLARATIONS = PayloadDeclarations()
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadDecoder(Decoder):
     """Decodes keys and values in the declared formats."""
 
-    key_format: tuple[str, Read] | None = None
-    value_format: tuple[str, Read] | None = None
+    key_reader: tuple[str, PayloadReader] | None = None
+    value_reader: tuple[str, PayloadReader] | None = None
 
-    def key(self, key: bytes) -> Decoded | None:
-        return _decoded(self.key_format, key)
+    def decode_key(self, key: bytes) -> DecodedPayload | None:
+        return _decode_payload(self.key_reader, key)
 
-    def value(self, key: bytes | None, value: bytes | None) -> Decoded | None:
+    def decode_value(self, key: bytes | None, value: bytes | None) -> DecodedPayload | None:
         del key
-        return None if value is None else _decoded(self.value_format, value)
+        return None if value is None else _decode_payload(self.value_reader, value)
 
 
-def _decoded(format_: tuple[str, Read] | None, data: bytes) -> Decoded | None:
-    if format_ is None:
+def _decode_payload(
+    named_reader: tuple[str, PayloadReader] | None, data: bytes
+) -> DecodedPayload | None:
+    if named_reader is None:
         return None
-    name, read = format_
+    name, read = named_reader
     try:
-        return Decoded({"format": name, "value": read(data)})
+        return DecodedPayload({"format": name, "value": read(data)})
     except ValueError as error:
-        return Decoded({"format": name, "note": f"cannot be decoded: {error}"})
+        return DecodedPayload({"format": name, "note": f"cannot be decoded: {error}"})

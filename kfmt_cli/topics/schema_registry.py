@@ -6,11 +6,11 @@ type of its record.
 
 from __future__ import annotations
 
-from kfmt_cli.topics.keyed_json import JsonDecoder, Said
+from kfmt_cli.topics.keyed_json import JsonDecoder, KeyContent
 from kfmt_cli.topics.payloads import read_plain_json
 
 # The `keytype` of a key, and the registry's name for such records.
-_NAMES = {
+_RECORD_TYPE_BY_KEYTYPE = {
     "SCHEMA": "Schema",
     "CONFIG": "Config",
     "MODE": "Mode",
@@ -21,15 +21,15 @@ _NAMES = {
 }
 
 
-def _of_key(key: bytes) -> Said | None:
+def _parse_key(key: bytes) -> KeyContent | None:
     try:
         data = read_plain_json(key)
     except ValueError:
         return None
-    name = _NAMES.get(str(data.get("keytype"))) if isinstance(data, dict) else None
+    name = _RECORD_TYPE_BY_KEYTYPE.get(str(data.get("keytype"))) if isinstance(data, dict) else None
     if name is None:
         return None
-    return Said(name, {name: value for name, value in data.items() if name != "keytype"})
+    return KeyContent(name, {name: value for name, value in data.items() if name != "keytype"})
 
 
-REGISTRY = JsonDecoder(_of_key)
+REGISTRY_DECODER = JsonDecoder(_parse_key)

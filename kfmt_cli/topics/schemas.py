@@ -10,132 +10,149 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
+from kfmt_cli.core.layout.varint import VarintError, decode_uvarint, zigzag_decode
 from kfmt_cli.errors import UsageError
-from kfmt_cli.topics.avro import avro_reader, reader_of
-from kfmt_cli.topics.budget import FREE_VALUES, MOST_DEPTH, MOST_NAMES, PayloadBudget
-from kfmt_cli.topics.payloads import Read, Registered, Schema, SchemaRegistry, Version, read_json
+from kfmt_cli.topics.avro import avro_reader, avro_schema_reader
+from kfmt_cli.topics.payload_budget import (
+    FREE_VALUES,
+    MAX_DEPTH,
+    MAX_NAME_CHARACTERS,
+    PayloadBudget,
+)
+from kfmt_cli.topics.payloads import (
+    PayloadReader,
+    RegisteredSchema,
+    SchemaRegistry,
+    SchemaSource,
+    SubjectVersion,
+    read_json,
+)
 
-FRAME = 5
-AVRO, PROTOBUF, JSON = ".avsc", ".desc", ".json"
-_ANY = "google.protobuf.Any"
-_EXTRA = "pip install 'kfmt-cli[schema]'"
+FRAME_BYTES = 5
+AVRO_SUFFIX, PROTOBUF_SUFFIX, JSON_SUFFIX = ".avsc", ".desc", ".json"
+_ANY_MESSAGE = "google.protobuf.Any"
+_INSTALL_HINT = "pip install 'kfmt-cli[schema]'"
 
 
-def avro(schema: Schema) -> Read:
+def create_avro_reader(schema: SchemaSource) -> PayloadReader:
     """A reader of Avro by a schema file; raises UsageError."""
     if schema.file is None:
         raise UsageError("avro needs a schema: --value-schema FILE.avsc, or --key-schema")
     return avro_reader(schema.file)
 
 
-def protobuf(schema: Schema) -> Read:
+def create_protobuf_reader(schema: SchemaSource) -> PayloadReader:
     """A reader of Protobuf by a file that protoc --descriptor_set_out writes; raises UsageError."""
-    if schema.file is None or not schema.message:
+    if schema.file is None or not schema.message_name:
         raise UsageError(
             "protobuf needs descriptors and a message: --value-schema FILE.desc:package.Message"
         )
-    (make, _), message = _pool(schema.file), schema.message
+    (find_message_class, _), message_name = _load_descriptors(schema.file), schema.message_name
     try:
-        found = make(message)
+        message_class = find_message_class(message_name)
     except KeyError:
-        raise UsageError(f"{schema.file}: no message named {message}") from None
+        raise UsageError(f"{schema.file}: no message named {message_name}") from None
     except ValueError as error:
         raise UsageError(f"{schema.file}: {error}") from None
     size = schema.file.stat().st_size
-    return lambda data: _message(found, data, size)
+    return lambda data: _decode_message(message_class, data, size)
 
 
-def confluent(schema: Schema) -> Read:
+def create_confluent_reader(schema: SchemaSource) -> PayloadReader:
     """A reader of a schema registry's framing, with schemas from a folder (ID.avsc, ID.desc,
     ID.json) or from the registry's topic; raises UsageError."""
-    folder, registry = schema.folder, schema.registry
-    if folder is None and registry is None:
+    directory, registry = schema.directory, schema.registry
+    if directory is None and registry is None:
         raise UsageError(
             "confluent needs schemas: pass --schemas DIR, or keep the _schemas topic in the same "
             "log directory"
         )
 
     @cache
-    def of_id(number: int) -> Read | str:
+    def find_reader(schema_id: int) -> PayloadReader | str:
         """A reader for a schema, or the reason why there is none."""
         try:
-            found = None
-            if folder is not None:
-                found = _of_folder(folder, number)
-            if found is None and registry is not None:
-                found = _of_registry(registry, number)
+            reader = None
+            if directory is not None:
+                reader = _reader_from_directory(directory, schema_id)
+            if reader is None and registry is not None:
+                reader = _reader_from_registry(registry, schema_id)
         except UsageError as error:
             return str(error)
-        return found or f"no schema {number} in {folder or 'the topic _schemas'}"
+        return reader or f"no schema {schema_id} in {directory or 'the topic _schemas'}"
 
     def read(data: bytes) -> Any:
-        if len(data) < FRAME or data[0]:
+        if len(data) < FRAME_BYTES or data[0]:
             raise ValueError("does not start with a zero byte and a schema id")
-        found = of_id(int.from_bytes(data[1:FRAME], "big"))
-        if isinstance(found, str):
-            raise ValueError(found)
-        return found(data[FRAME:])
+        reader = find_reader(int.from_bytes(data[1:FRAME_BYTES], "big"))
+        if isinstance(reader, str):
+            raise ValueError(reader)
+        return reader(data[FRAME_BYTES:])
 
     return read
 
 
-def _of_folder(folder: Path, number: int) -> Read | None:
+def _reader_from_directory(directory: Path, schema_id: int) -> PayloadReader | None:
     """A reader for a schema from its file, None without one; raises UsageError."""
-    path = folder / f"{number}{AVRO}"
+    path = directory / f"{schema_id}{AVRO_SUFFIX}"
     if path.exists():
         return avro_reader(path, is_framed=True)
-    path = path.with_suffix(PROTOBUF)
+    path = path.with_suffix(PROTOBUF_SUFFIX)
     if path.exists():
-        return _indexed(path)
+        return _indexed_message_reader(path)
     # A schema of JSON defines valid values, not their encoding.
-    return read_json if path.with_suffix(JSON).exists() else None
+    return read_json if path.with_suffix(JSON_SUFFIX).exists() else None
 
 
-def _of_registry(registry: SchemaRegistry, number: int) -> Read | None:
+def _reader_from_registry(registry: SchemaRegistry, schema_id: int) -> PayloadReader | None:
     """A reader for a schema of a registry, None without it; raises UsageError."""
-    found = registry.by_id.get(number)
-    if found is None:
+    schema = registry.by_id.get(schema_id)
+    if schema is None:
         return None
-    if found.type == "JSON":
+    if schema.type == "JSON":
         return read_json
-    if found.type != "AVRO":
+    if schema.type != "AVRO":
         raise UsageError(
-            f"schema {number} is {found.type}, which must be compiled first: pass --schemas DIR "
-            f"with {number}{PROTOBUF}, made by protoc --descriptor_set_out"
+            f"schema {schema_id} is {schema.type}, which must be compiled first: pass "
+            "--schemas DIR "
+            f"with {schema_id}{PROTOBUF_SUFFIX}, made by protoc --descriptor_set_out"
         )
-    needed: dict[Version, str] = {}
-    _collect(registry, found, needed)
-    return reader_of(f"schema {number}", found.text, list(needed.values()), is_framed=True)
+    reference_texts: dict[SubjectVersion, str] = {}
+    _collect_references(registry, schema, reference_texts)
+    return avro_schema_reader(
+        f"schema {schema_id}", schema.text, list(reference_texts.values()), is_framed=True
+    )
 
 
-def _collect(registry: SchemaRegistry, schema: Registered, needed: dict[Version, str]) -> None:
+def _collect_references(
+    registry: SchemaRegistry, schema: RegisteredSchema, reference_texts: dict[SubjectVersion, str]
+) -> None:
     """Collect the texts a schema refers to, each before those referring to it; raises
     UsageError."""
-    waiting = [(reference, False) for reference in reversed(schema.references)]
-    seen: set[Version] = set()
-    while waiting:
-        version, is_done = waiting.pop()
-        of = registry.by_version.get(version)
-        if of is None:
+    stack = [(reference, False) for reference in reversed(schema.references)]
+    visited: set[SubjectVersion] = set()
+    while stack:
+        version, is_expanded = stack.pop()
+        reference_schema = registry.by_subject_version.get(version)
+        if reference_schema is None:
             raise UsageError(
                 f"version {version[1]} of {version[0]}, which it references, is missing"
             )
-        if is_done:
-            needed.setdefault(version, of.text)
-        elif version not in seen:
-            seen.add(version)
-            waiting.append((version, True))
-            waiting += [(reference, False) for reference in reversed(of.references)]
+        if is_expanded:
+            reference_texts.setdefault(version, reference_schema.text)
+        elif version not in visited:
+            visited.add(version)
+            stack.append((version, True))
+            stack += [(reference, False) for reference in reversed(reference_schema.references)]
 
 
-def _pool(path: Path) -> tuple[Any, Any]:
+def _load_descriptors(path: Path) -> tuple[Any, Any]:
     """A function that makes the class of a message in a descriptor file, and the files described;
     raises UsageError."""
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     except ImportError:
-        raise UsageError(f"reading Protobuf needs protobuf: {_EXTRA}") from None
+        raise UsageError(f"reading Protobuf needs protobuf: {_INSTALL_HINT}") from None
     from google.protobuf.message import DecodeError
 
     try:
@@ -149,25 +166,25 @@ def _pool(path: Path) -> tuple[Any, Any]:
     except Exception as error:  # the library may raise anything
         raise UsageError(f"{path}: its descriptors cannot be built: {error}") from error
 
-    def make(name: str) -> Any:
-        found = pool.FindMessageTypeByName(name)
+    def find_message_class(name: str) -> Any:
+        descriptor = pool.FindMessageTypeByName(name)
         try:
-            return message_factory.GetMessageClass(found)
+            return message_factory.GetMessageClass(descriptor)
         except RecursionError:
             raise ValueError(f"{name} has too many levels of nested messages") from None
 
-    return make, files
+    return find_message_class, files
 
 
-def _indexed(path: Path) -> Read:
+def _indexed_message_reader(path: Path) -> PayloadReader:
     """A reader of messages by indexes into a descriptor set's last file; raises UsageError."""
-    make, files = _pool(path)
+    find_message_class, files = _load_descriptors(path)
     if not files:
         raise UsageError(f"{path}: has no descriptors")
     file, size = files[-1], path.stat().st_size
 
     def read(data: bytes) -> Any:
-        indexes, at = _indexes(data)
+        indexes, body_start = _read_message_indexes(data)
         types, name = file.message_type, file.package
         try:
             for index in indexes:
@@ -177,60 +194,60 @@ def _indexed(path: Path) -> Read:
                 types = types[index].nested_type
         except IndexError:
             raise ValueError(f"no message {indexes} in {path}") from None
-        return _message(make(name), data[at:], size)
+        return _decode_message(find_message_class(name), data[body_start:], size)
 
     return read
 
 
-def _indexes(data: bytes) -> tuple[list[int], int]:
+def _read_message_indexes(data: bytes) -> tuple[list[int], int]:
     try:
-        count, at = decode(data, 0, len(data), 32)
-        if not 0 <= unzigzag(count) <= MOST_DEPTH:
-            raise ValueError(f"a message cannot have {unzigzag(count)} indexes")
-        found = []
-        for _ in range(unzigzag(count)):
-            raw, at = decode(data, at, len(data), 32)
-            found.append(unzigzag(raw))
+        count, position = decode_uvarint(data, 0, len(data), 32)
+        if not 0 <= zigzag_decode(count) <= MAX_DEPTH:
+            raise ValueError(f"a message cannot have {zigzag_decode(count)} indexes")
+        indexes = []
+        for _ in range(zigzag_decode(count)):
+            raw, position = decode_uvarint(data, position, len(data), 32)
+            indexes.append(zigzag_decode(raw))
     except VarintError as error:
         raise ValueError(str(error)) from error
-    return found or [0], at
+    return indexes or [0], position
 
 
-def _message(made: Any, data: bytes, size: int) -> Any:
-    """A message as a dict; raises ValueError. size: of its descriptors in bytes."""
+def _decode_message(message_class: Any, data: bytes, descriptor_bytes: int) -> Any:
+    """A message as a dict; raises ValueError. descriptor_bytes: of its descriptors in bytes."""
     from google.protobuf.json_format import MessageToDict
 
     budget = PayloadBudget(data)
     try:
-        message = made.FromString(data)
-        if len(data) > FREE_VALUES or len(data) * size > MOST_NAMES:
-            _spend(budget, message, 0)
+        message = message_class.FromString(data)
+        if len(data) > FREE_VALUES or len(data) * descriptor_bytes > MAX_NAME_CHARACTERS:
+            _spend_message(budget, message, 0)
         return MessageToDict(message, preserving_proto_field_name=True)
     except Exception as error:  # the library may raise anything
         raise ValueError(str(error)) from error
 
 
-def _spend(budget: PayloadBudget, message: Any, depth: int) -> None:
+def _spend_message(budget: PayloadBudget, message: Any, depth: int) -> None:
     """Count a message and what it contains, which takes far less memory before it is a dict; raises
     ValueError."""
     budget.check_depth(depth)
-    if message.DESCRIPTOR.full_name == _ANY:
-        budget.spend(len(message.value))  # the message in it may be made of as many values
+    if message.DESCRIPTOR.full_name == _ANY_MESSAGE:
+        budget.spend_values(len(message.value))  # the message in it may be made of as many values
     for field, value in message.ListFields():
-        budget.repeat(field.full_name if field.is_extension else field.name)
+        budget.spend_name(field.full_name if field.is_extension else field.name)
         is_repeated = isinstance(field.default_value, list)
         count = len(value) if is_repeated else 1
-        budget.spend(count)
+        budget.spend_values(count)
         is_map = is_repeated and hasattr(value, "items")
-        of = field.message_type.fields_by_name["value"] if is_map else field
-        if of.message_type is not None:
+        value_field = field.message_type.fields_by_name["value"] if is_map else field
+        if value_field.message_type is not None:
             for item in value.values() if is_map else value if is_repeated else (value,):
-                _spend(budget, item, depth + 1)
-        elif of.enum_type is not None:
-            budget.repeat(_longest_symbol(of.enum_type), count)
+                _spend_message(budget, item, depth + 1)
+        elif value_field.enum_type is not None:
+            budget.spend_name(_longest_symbol(value_field.enum_type), count)
 
 
 @cache
 def _longest_symbol(enum: Any) -> str:
-    found: str = max(enum.values_by_name, key=len)
-    return found
+    symbol: str = max(enum.values_by_name, key=len)
+    return symbol

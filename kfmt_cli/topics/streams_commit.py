@@ -11,7 +11,7 @@ _SIZE = 9  # a version and a time; since version 2, more may follow
 _VERSIONS = (1, 2)
 
 
-def stream_time(metadata: str | None) -> int | None:
+def parse_stream_time(metadata: str | None) -> int | None:
     """The time in milliseconds, -1 if not known yet; None for other metadata."""
     if not metadata or len(metadata) < 4 * _SIZE // 3:
         return None

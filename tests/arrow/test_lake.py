@@ -14,7 +14,11 @@ from unittest import mock
 
 import pytest
 
-from kfmt_cli.arrow.export.lake import DEFAULTS, Files, lake_of
+from kfmt_cli.arrow.export.lake_options import (
+    DEFAULT_LAKE_OPTIONS,
+    TableFilesWriter,
+    parse_lake_options,
+)
 from tests.support import in_process
 from tests.support.lake_runs import export, without_spark
 from tests.support.samples import ORDERS, TXN, environment, kfmt
@@ -370,11 +374,13 @@ def test_times_that_no_calendar_has_are_null_beside_their_number(tmp_path: Path)
 
 
 def test_full_files_of_a_directory_are_numbered_in_turn(tmp_path: Path) -> None:
-    lake = lake_of({**DEFAULTS, "target_file_bytes": 4}, "csv")
-    with Files(str(tmp_path), "records", lake, "some", "csv") as files:
+    lake = parse_lake_options({**DEFAULT_LAKE_OPTIONS, "target_file_bytes": 4}, "csv")
+    with TableFilesWriter(str(tmp_path), "records", lake, "some", "csv") as files:
         for folder in ("", "", "other/", ""):
-            file = files.writer(folder, lambda out: mock.Mock(counts_bytes=True, write=out.write))
+            file = files.open_file(
+                folder, lambda out: mock.Mock(counts_bytes=True, write=out.write)
+            )
             file.write(b"0123", [(0, 1)])
-    names = [output.name for output in files.done]
+    names = [output.name for output in files.finished_files]
     assert names == [f"records/{name}.csv" for name in ("some", "some-1", "other/some", "some-2")]
     assert {path.relative_to(tmp_path) for path in tmp_path.rglob("*.csv")} == set(map(Path, names))

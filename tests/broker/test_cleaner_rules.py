@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kfmt_cli.broker.cleaning import CleanerSegment, dirty_of
+from kfmt_cli.broker.log_cleaner import CleanerSegment, compute_dirty_range
 from kfmt_cli.broker.offsets.offset_map import OffsetMap
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
@@ -59,7 +59,7 @@ YOUNG = "records newer than min.compaction.lag.ms"
 def test_the_dirty_range(
     changes: dict[str, Any], first: int, end: int, why: str, clean: int, dirty: int
 ) -> None:
-    found = dirty_of(SEGMENTS, **PLAIN | changes)
+    found = compute_dirty_range(SEGMENTS, **PLAIN | changes)
     assert asdict(found) == {
         "first": first,
         "end": end,
@@ -87,15 +87,15 @@ def test_the_dirty_range(
 def test_records_older_than_the_longest_lag_force_a_cleaning(
     changes: dict[str, Any], is_forced: bool
 ) -> None:
-    assert dirty_of(SEGMENTS, **PLAIN | changes).forced is is_forced
+    assert compute_dirty_range(SEGMENTS, **PLAIN | changes).forced is is_forced
 
 
 def test_a_first_batch_without_a_time_forces_none() -> None:
     for first in (None, 0, -1):
         segments = [CleanerSegment(base, 1, 5, first) for base in (0, 10)]
-        assert not dirty_of(segments, **PLAIN | {"max_lag": 0}).forced
+        assert not compute_dirty_range(segments, **PLAIN | {"max_lag": 0}).forced
     segments = [CleanerSegment(base, 1, 5, 1) for base in (0, 10)]
-    assert dirty_of(segments, **PLAIN | {"max_lag": 0}).forced
+    assert compute_dirty_range(segments, **PLAIN | {"max_lag": 0}).forced
 
 
 COUNTS = (
@@ -138,7 +138,7 @@ def test_a_cleaning_begins_where_the_last_one_ended(tmp_path: Path) -> None:
 def test_a_map_that_grows_keeps_the_latest_offset_of_each_key() -> None:
     n = 200_000
     keys = np.arange(1, n + 1, dtype=np.int64) * 7919
-    grown, reserved = OffsetMap(), OffsetMap(expected=2 * n)
+    grown, reserved = OffsetMap(), OffsetMap(expected_keys=2 * n)
     for map_ in (grown, reserved):
         assert map_.put(keys, np.arange(n)) == n
         assert map_.put(keys[::2].copy(), np.arange(n, n + n // 2)) == n // 2
@@ -153,6 +153,6 @@ def test_a_map_that_grows_keeps_the_latest_offset_of_each_key() -> None:
 def test_as_many_keys_fit_as_a_brokers_buffer_holds(buffer: int, most: int) -> None:
     """24 bytes each, of which nine in ten are used."""
     map_ = OffsetMap(buffer)
-    assert map_.most == most
+    assert map_.capacity == most
     keys = np.arange(1, 30, dtype=np.int64)
-    assert map_.put(keys, keys) == map_.most == len(map_)
+    assert map_.put(keys, keys) == map_.capacity == len(map_)

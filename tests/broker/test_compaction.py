@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kfmt_cli.broker.offsets.offset_map import OffsetMap, hashes_of
+from kfmt_cli.broker.offsets.offset_map import OffsetMap, hash_keys
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 
@@ -147,9 +147,9 @@ def test_an_empty_value_is_no_tombstone_and_an_empty_key_is_a_key(tmp_path: Path
 def test_the_map_is_a_dictionary_as_far_as_it_has_room(keys: list[int], most: int) -> None:
     data = b"".join(key.to_bytes(4, "big") for key in keys)
     starts = np.arange(len(keys), dtype=np.int64) * 4
-    hashes = hashes_of(data, starts, np.full(len(keys), 4))
+    hashes = hash_keys(data, starts, np.full(len(keys), 4))
     map_ = OffsetMap(1)
-    map_.most = most
+    map_.capacity = most
     taken = map_.put(hashes, np.arange(len(keys), dtype=np.int64))
     known: dict[int, int] = {}
     expected = 0

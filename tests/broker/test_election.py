@@ -6,63 +6,63 @@ import pytest
 
 from kfmt_cli.broker.cluster.election import (
     NO_LEADER,
-    Brokers,
+    ClusterBrokers,
     ElectionRules,
-    Leadership,
-    Stage,
-    ends_of,
+    PartitionLeadership,
+    StartStage,
+    possible_leaders,
 )
-from kfmt_cli.broker.cluster.expiry import fenced_in_order
+from kfmt_cli.broker.cluster.fencing_order import fencing_order
 
 NOBODY: frozenset[int] = frozenset()
 
 
-def brokers(*unfenced: int, elr: bool = False, clean: tuple[int, ...] = ()) -> Brokers:
-    return Brokers(frozenset(clean), unfenced, ElectionRules(has_elr=elr))
+def brokers(*unfenced: int, elr: bool = False, clean: tuple[int, ...] = ()) -> ClusterBrokers:
+    return ClusterBrokers(frozenset(clean), unfenced, ElectionRules(has_elr=elr))
 
 
 def leaders(
-    given: Brokers, state: Leadership, order: str, homeless: frozenset[int] = NOBODY
+    given: ClusterBrokers, state: PartitionLeadership, order: str, homeless: frozenset[int] = NOBODY
 ) -> set[int]:
     stages = [
-        Stage(tuple(map(int, part.rstrip("!").split("+"))), part.endswith("!"))
+        StartStage(tuple(map(int, part.rstrip("!").split("+"))), part.endswith("!"))
         for part in order.split(",")
     ]
-    return {its.leader for its in ends_of(given, state, homeless, stages)}
+    return {its.leader for its in possible_leaders(given, state, homeless, stages)}
 
 
 @pytest.mark.parametrize(
     ("order", "expected"), [("1,2,3", {1}), ("2,3,1", {2}), ("3,1,2", {3}), ("1+2+3", {1, 2, 3})]
 )
 def test_the_first_of_the_isr_leads_whatever_its_log_has(order: str, expected: set[int]) -> None:
-    state = Leadership((1, 2, 3), (1, 2, 3), leader=1)
+    state = PartitionLeadership((1, 2, 3), (1, 2, 3), leader=1)
     assert leaders(brokers(1, 2, 3), state, order) <= expected
 
 
 def test_only_the_last_in_the_isr_leads_unless_the_election_is_unclean() -> None:
-    state = Leadership((1, 2, 3), (1,))
+    state = PartitionLeadership((1, 2, 3), (1,))
     assert leaders(brokers(), state, "2,3") == {NO_LEADER}
     assert leaders(brokers(), state, "2,3,1") == {1}
     assert leaders(brokers(), state, "2!,3,1") == {2}
-    unclean = Leadership((1, 2, 3), (1,), unclean=True)
+    unclean = PartitionLeadership((1, 2, 3), (1,), allows_unclean_election=True)
     assert leaders(brokers(), unclean, "2,3,1") == {2}
 
 
 def test_an_unclean_shutdown_leaves_the_eligible_leader_replicas() -> None:
-    state = Leadership((1, 2, 3), (), (1, 2), (1,), min_isr=2)
+    state = PartitionLeadership((1, 2, 3), (), (1, 2), (1,), min_isr=2)
     assert leaders(brokers(elr=True), state, "1") == {NO_LEADER}
     assert leaders(brokers(elr=True), state, "1,2") == {1}
     assert leaders(brokers(elr=True, clean=(1, 2)), state, "2,1") == {2}
 
 
 def test_a_new_disk_of_the_last_in_the_isr_is_elected_at_the_next_event() -> None:
-    state = Leadership((1, 2, 3), (1,))
+    state = PartitionLeadership((1, 2, 3), (1,))
     assert leaders(brokers(), state, "1,2", frozenset({1})) == {1}
 
 
 def test_a_new_disk_among_several_in_the_isr_is_a_race() -> None:
     """If the broker waits for its old session, its replica leaves the ISR before it registers."""
-    state = Leadership((1, 2, 3), (1, 2, 3), leader=1)
+    state = PartitionLeadership((1, 2, 3), (1, 2, 3), leader=1)
     found = leaders(brokers(2, 3, 1), state, "1,2,3", frozenset({1}))
     assert 1 in found
     assert found & {2, 3}
@@ -72,6 +72,6 @@ def test_a_new_disk_among_several_in_the_isr_is_a_race() -> None:
 def test_sessions_expire_in_the_order_of_a_hash_table() -> None:
     registered = [(1, 15), (2, 16), (3, 17)]
     for level in (21, 25, 28):
-        order = fenced_in_order(registered, (1, 2, 3), level=level)
+        order = fencing_order(registered, (1, 2, 3), level=level)
         assert sorted(order) == [1, 2, 3]
-    assert fenced_in_order(registered, (2,), level=21) == [2]
+    assert fencing_order(registered, (2,), level=21) == [2]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kfmt_cli.broker.index import IndexBuilder
-from kfmt_cli.checks.index.entry_rules import ORDER
-from kfmt_cli.disk.kinds.fixed import TIME_INDEX
+from kfmt_cli.broker.index_builder import IndexBuilder
+from kfmt_cli.checks.index.entry_rules import ORDER_RULES
+from kfmt_cli.disk.kinds.fixed_size_rows import TIME_INDEX_KIND
 from kfmt_cli.formats.index import TIME_INDEX_ENTRY
 from kfmt_cli.rows.log_tables import EntryTable
 
@@ -20,7 +20,7 @@ def test_an_entry_needs_more_than_the_interval(positions: list[int], n_entries: 
     builder = IndexBuilder(0, interval=4096)
     offsets = np.arange(len(positions))
     builder.add(np.array(positions), offsets, offsets + 1000)
-    assert builder.n_entries == n_entries
+    assert builder.n_offset_entries == n_entries
 
 
 @pytest.mark.parametrize("before", [-1, 0, 5])
@@ -28,7 +28,7 @@ def test_the_largest_timestamp_there_is_gets_its_entry(before: int) -> None:
     builder = IndexBuilder(0, interval=100)
     largest = 2**63 - 1
     times = np.array([before, largest, 7])
-    assert builder.room(np.array([0, 200, 400]), times, 1000) == 3
+    assert builder.count_fitting(np.array([0, 200, 400]), times, 1000) == 3
     builder.add(np.array([0, 200, 400]), np.array([0, 1, 2]), times)
     entries = np.frombuffer(builder.time_index(), TIME_INDEX_ENTRY.dtype)
     assert entries.tolist() == [(largest, 1)]
@@ -38,4 +38,4 @@ def test_entries_far_apart_are_in_order() -> None:
     times = np.array([-2, 2**63 - 1, -(2**63)])
     table = EntryTable.zeros(3)
     table.timestamp, table.offset = times, np.arange(3)
-    assert ORDER[TIME_INDEX].is_broken(table).tolist() == [False, True]
+    assert ORDER_RULES[TIME_INDEX_KIND].is_broken(table).tolist() == [False, True]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.broker.partitioners import PARTITIONERS, fnv1a, murmur2, partition_of_hash
+from kfmt_cli.broker.partitioners import PARTITIONERS, fnv1a, hash_to_partition, murmur2
 from tests.support.samples import kfmt
 from tools import kafka
 from tools.kafka import SAMPLES
@@ -38,7 +38,7 @@ def test_fnv1a_is_an_absolute_value() -> None:
 
 def test_crc32_is_not_signed() -> None:
     key = next(key for key in (b"%d" % i for i in range(9)) if zlib.crc32(key) >> 31)
-    assert partition_of_hash(PARTITIONERS["consistent"](key), 7) == zlib.crc32(key) % 7
+    assert hash_to_partition(PARTITIONERS["consistent"](key), 7) == zlib.crc32(key) % 7
 
 
 def test_keys_are_where_a_real_producer_sent_them() -> None:
@@ -51,7 +51,7 @@ def test_keys_are_where_a_real_producer_sent_them() -> None:
         for row in kfmt("dump", log, "--records", "--json", "--bytes", "hex").of("record"):
             if row["key"] is not None and "control" not in row:
                 key = bytes.fromhex(row["key"])
-                assert partition_of_hash(murmur2(key), count) == int(partition), (log, key)
+                assert hash_to_partition(murmur2(key), count) == int(partition), (log, key)
                 found += 1
     assert found > 100
 
@@ -106,7 +106,7 @@ def test_librdkafka_sends_keys_there(partitioner: str) -> None:
         )
     assert producer.flush(30) == 0
     assert len(sent) >= 180
-    assert sent == {key: partition_of_hash(PARTITIONERS[partitioner](key), 4) for key in sent}
+    assert sent == {key: hash_to_partition(PARTITIONERS[partitioner](key), 4) for key in sent}
 
 
 @pytest.mark.interop
@@ -122,5 +122,5 @@ def test_kafkas_own_partitioner_agrees() -> None:
         text=True,
         check=True,
     )
-    expected = [f"{murmur2(key)} {partition_of_hash(murmur2(key), 12)}" for key in keys]
+    expected = [f"{murmur2(key)} {hash_to_partition(murmur2(key), 12)}" for key in keys]
     assert done.stdout.splitlines() == expected

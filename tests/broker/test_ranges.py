@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from kfmt_cli.broker.start.ranges import (
-    HeldBatch,
-    LogRanges,
-    Ranges,
-    merged,
-    size_of_ranges,
-    without,
+from kfmt_cli.broker.start.offset_intervals import (
+    BatchOffsets,
+    LogOffsets,
+    OffsetIntervals,
+    count_offsets,
+    merge_intervals,
+    subtract_intervals,
 )
 
 MOST = (1 << 31) - 1
@@ -27,8 +27,8 @@ MOST = (1 << 31) - 1
         *(([(0, 9), (2, 3)], [(0, 9)]), ([(5, 9), (0, 5)], [(0, 9)]), ([(5, 9), (0, 4)], [(0, 9)])),
     ],
 )
-def test_ranges_that_touch_are_one(ranges: Ranges, expected: Ranges) -> None:
-    assert merged(ranges) == expected
+def test_ranges_that_touch_are_one(ranges: OffsetIntervals, expected: OffsetIntervals) -> None:
+    assert merge_intervals(ranges) == expected
 
 
 @pytest.mark.parametrize(
@@ -41,38 +41,40 @@ def test_ranges_that_touch_are_one(ranges: Ranges, expected: Ranges) -> None:
         ([(0, 9)], [(1, 1), (3, 3), (8, 12)], [(0, 0), (2, 2), (4, 7)]),
     ],
 )
-def test_what_is_left_without_others(ranges: Ranges, others: Ranges, left: Ranges) -> None:
-    assert without(ranges, others) == left
-    assert size_of_ranges(left) == sum(last - first + 1 for first, last in left)
+def test_what_is_left_without_others(
+    ranges: OffsetIntervals, others: OffsetIntervals, left: OffsetIntervals
+) -> None:
+    assert subtract_intervals(ranges, others) == left
+    assert count_offsets(left) == sum(last - first + 1 for first, last in left)
 
 
 def test_ranges_are_sets_of_offsets() -> None:
     rng = Random(5)
 
-    def drawn() -> Ranges:
+    def drawn() -> OffsetIntervals:
         firsts = [rng.randrange(60) for _ in range(rng.randrange(6))]
         return [(first, first + rng.randrange(-1, 12)) for first in firsts]
 
-    def offsets(ranges: Ranges) -> set[int]:
+    def offsets(ranges: OffsetIntervals) -> set[int]:
         return {offset for first, last in ranges for offset in range(first, last + 1)}
 
     for _ in range(300):
         one, other = drawn(), drawn()
         for found, expected in (
-            (merged([*one, *other]), offsets(one) | offsets(other)),
-            (without(one, other), offsets(one) - offsets(other)),
+            (merge_intervals([*one, *other]), offsets(one) | offsets(other)),
+            (subtract_intervals(one, other), offsets(one) - offsets(other)),
         ):
             assert offsets(found) == expected
-            assert size_of_ranges(found) == len(expected)
+            assert count_offsets(found) == len(expected)
             assert all(before[1] + 1 < after[0] for before, after in pairwise(found))
 
 
-def good(position: int, first: int, last: int) -> HeldBatch:
-    return HeldBatch(position, first, last, True)
+def good(position: int, first: int, last: int) -> BatchOffsets:
+    return BatchOffsets(position, first, last, True)
 
 
-def bad(position: int, first: int, last: int) -> HeldBatch:
-    return HeldBatch(position, first, last, False)
+def bad(position: int, first: int, last: int) -> BatchOffsets:
+    return BatchOffsets(position, first, last, False)
 
 
 @pytest.mark.parametrize(
@@ -112,11 +114,11 @@ def bad(position: int, first: int, last: int) -> HeldBatch:
     ],
 )
 def test_the_offsets_that_a_damaged_log_contains(
-    batches: list[HeldBatch],
+    batches: list[BatchOffsets],
     places: list[int],
     next_base: int | None,
     size: int | None,
-    held: Ranges,
+    held: OffsetIntervals,
 ) -> None:
     damaged = {*places, *(batch.position for batch in batches if not batch.is_valid)}
-    assert LogRanges(10, batches, damaged).held(next_base, size) == held
+    assert LogOffsets(10, batches, damaged).contained_offsets(next_base, size) == held

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from kfmt_cli.broker.cluster.replicas import Range, Relation, ReplicaBatch, _differing
+from kfmt_cli.broker.cluster.replica_comparison import (
+    ReplicaBatch,
+    ReplicaRange,
+    ReplicaRelation,
+    _iter_differing_ranges,
+)
 
 
-def ranges(mine: list[ReplicaBatch], its: list[ReplicaBatch]) -> list[Range]:
+def ranges(mine: list[ReplicaBatch], its: list[ReplicaBatch]) -> list[ReplicaRange]:
     """The ranges of batches of the same records in other batches."""
-    return list(_differing(mine, its, lambda *_: None))
+    return list(_iter_differing_ranges(mine, its, lambda *_: None))
 
 
 def test_batches_of_a_cleaned_replica_are_counted_on_its_side() -> None:
     two = [ReplicaBatch(0, 4, 1, 11), ReplicaBatch(5, 9, 2, 12)]
     one = [ReplicaBatch(2, 9, -1, 13)]
-    assert ranges(two, one) == [Range(Relation.COMPACTED, 0, 9, 2, 1, {1, 2}, {-1})]
-    assert ranges(one, two) == [Range(Relation.COMPACTED, 0, 9, 1, 2, {-1}, {1, 2})]
+    assert ranges(two, one) == [ReplicaRange(ReplicaRelation.COMPACTED, 0, 9, 2, 1, {1, 2}, {-1})]
+    assert ranges(one, two) == [ReplicaRange(ReplicaRelation.COMPACTED, 0, 9, 1, 2, {-1}, {1, 2})]

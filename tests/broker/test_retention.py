@@ -11,80 +11,82 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.broker.retention_rules import (
-    FILE_TIME,
-    TIME_INDEX,
-    ActiveFacts,
-    HeldBack,
+    FROM_FILE_TIME,
+    FROM_TIME_INDEX,
+    ActiveSegmentFacts,
+    DeletionBounds,
     SegmentTimes,
-    retained,
-    rolled,
+    check_retention,
+    predict_roll,
 )
-from kfmt_cli.broker.topic_settings import DAY, TopicSettings, with_properties
-from kfmt_cli.commands.retention.command import active_of
-from kfmt_cli.core.times import time_text
-from kfmt_cli.disk.tree import listing
+from kfmt_cli.broker.topic_settings import DAY_MS, TopicSettings, apply_properties
+from kfmt_cli.commands.retention.command import read_active_segment
+from kfmt_cli.core.times import format_time
+from kfmt_cli.disk.directory_listing import list_directory
 from kfmt_cli.errors import UsageError
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 
 ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0"
-NOW = 100 * DAY
+NOW = 100 * DAY_MS
 FOREVER = TopicSettings(retention_ms=-1)
 
 
 def segments(*days_old: float, size: int = 100) -> list[SegmentTimes]:
     """Segments of ten offsets and one hundred bytes, so many days old."""
     return [
-        SegmentTimes(f"{i}.log", 10 * i, size, int(NOW - age * DAY), TIME_INDEX, 10 * i + 10)
+        SegmentTimes(
+            f"{i}.log", 10 * i, size, int(NOW - age * DAY_MS), FROM_TIME_INDEX, 10 * i + 10
+        )
         for i, age in enumerate(days_old)
     ]
 
 
-def gone(found: list[SegmentTimes], settings: TopicSettings, bounds: HeldBack) -> list[int]:
+def gone(found: list[SegmentTimes], settings: TopicSettings, bounds: DeletionBounds) -> list[int]:
     """The segments that go."""
-    verdicts = retained(found, settings, bounds, NOW)
+    verdicts = check_retention(found, settings, bounds, NOW)
     return [i for i, verdict in enumerate(verdicts) if verdict.deletable]
 
 
 @pytest.mark.parametrize(
     ("ages", "settings", "bounds", "expected"),
     [
-        ((9, 8, 6, 1), TopicSettings(), HeldBack(), [0, 1]),
-        ((9, 6, 8, 1), TopicSettings(), HeldBack(), [0]),
-        ((9, 8, 8, 8), TopicSettings(), HeldBack(), [0, 1, 2, 3]),
-        ((-1, 9, 9, 9), TopicSettings(), HeldBack(), []),
-        ((9, 8, 8, 1), TopicSettings(), HeldBack(high_watermark=15), [0]),
-        ((9, 8, 8, 1), TopicSettings(), HeldBack(remote_end=20), [0, 1]),
-        ((9, 8, 8, 1), TopicSettings(cleanup_policy=frozenset({"compact"})), HeldBack(), []),
+        ((9, 8, 6, 1), TopicSettings(), DeletionBounds(), [0, 1]),
+        ((9, 6, 8, 1), TopicSettings(), DeletionBounds(), [0]),
+        ((9, 8, 8, 8), TopicSettings(), DeletionBounds(), [0, 1, 2, 3]),
+        ((-1, 9, 9, 9), TopicSettings(), DeletionBounds(), []),
+        ((9, 8, 8, 1), TopicSettings(), DeletionBounds(high_watermark=15), [0]),
+        ((9, 8, 8, 1), TopicSettings(), DeletionBounds(remote_end=20), [0, 1]),
+        ((9, 8, 8, 1), TopicSettings(cleanup_policy=frozenset({"compact"})), DeletionBounds(), []),
         (
             (9, 8),
             TopicSettings(cleanup_policy=frozenset({"compact", "delete"})),
-            HeldBack(),
+            DeletionBounds(),
             [0, 1],
         ),
-        ((1, 1, 1, 1), TopicSettings(retention_bytes=200), HeldBack(), [0, 1]),
-        ((1, 1, 1, 1), TopicSettings(retention_bytes=201), HeldBack(), [0]),
-        ((1, 1, 1, 1), FOREVER, HeldBack(log_start=20), [0, 1]),
-        ((1, 1, 1, 1), FOREVER, HeldBack(log_start=19), [0]),
-        ((9, 1), TopicSettings(remote=True, local_retention_ms=10 * DAY), HeldBack(), []),
+        ((1, 1, 1, 1), TopicSettings(retention_bytes=200), DeletionBounds(), [0, 1]),
+        ((1, 1, 1, 1), TopicSettings(retention_bytes=201), DeletionBounds(), [0]),
+        ((1, 1, 1, 1), FOREVER, DeletionBounds(log_start=20), [0, 1]),
+        ((1, 1, 1, 1), FOREVER, DeletionBounds(log_start=19), [0]),
+        ((9, 1), TopicSettings(remote=True, local_retention_ms=10 * DAY_MS), DeletionBounds(), []),
     ],
 )
 def test_the_rules(
-    ages: tuple[float, ...], settings: TopicSettings, bounds: HeldBack, expected: list[int]
+    ages: tuple[float, ...], settings: TopicSettings, bounds: DeletionBounds, expected: list[int]
 ) -> None:
     assert gone(segments(*ages), settings, bounds) == expected
 
 
 def test_why_and_when() -> None:
-    verdicts = retained(segments(6, 9, 1), TopicSettings(), HeldBack(), NOW)
+    verdicts = check_retention(segments(6, 9, 1), TopicSettings(), DeletionBounds(), NOW)
     assert [verdict.deletable for verdict in verdicts] == [False, False, False]
-    assert verdicts[0].at == verdicts[1].at == NOW + DAY + 1
+    assert verdicts[0].deletable_at == verdicts[1].deletable_at == NOW + DAY_MS + 1
     assert "earlier segment" in verdicts[1].why
     assert "active" in verdicts[2].why
-    (future,) = retained(segments(-3), TopicSettings(), HeldBack(), NOW)
+    (future,) = check_retention(segments(-3), TopicSettings(), DeletionBounds(), NOW)
     assert "in the future" in future.why
-    empty = SegmentTimes("0.log", 0, 0, 0, FILE_TIME, 0, "its time index is empty")
-    assert not retained([empty], TopicSettings(), HeldBack(), NOW)[0].deletable
+    empty = SegmentTimes("0.log", 0, 0, 0, FROM_FILE_TIME, 0, "its time index is empty")
+    assert not check_retention([empty], TopicSettings(), DeletionBounds(), NOW)[0].deletable
 
 
 @pytest.mark.parametrize(
@@ -94,33 +96,33 @@ def test_why_and_when() -> None:
         ({"size": 1 << 30}, "size"),
         ({"entries": 10 << 17}, "index"),
         ({"last_offset": (1 << 31) + 4}, "offset"),
-        ({"last_time": NOW - DAY // 2 + 1000, "size": 900 << 20}, "size"),
-        ({"first_time": NOW - 8 * DAY}, "time"),
+        ({"last_time": NOW - DAY_MS // 2 + 1000, "size": 900 << 20}, "size"),
+        ({"first_time": NOW - 8 * DAY_MS}, "time"),
         ({"first_time": None}, "size"),
     ],
 )
 def test_what_rolls_next(changes: dict[str, int | None], reason: str) -> None:
     facts = {
         "size": 1000,
-        "first_time": NOW - DAY // 2,
+        "first_time": NOW - DAY_MS // 2,
         "last_time": NOW,
         "last_offset": 10,
         "entries": 1,
         "times": 1,
     }
-    active = ActiveFacts("0.log", 5, **(facts | changes))  # type: ignore[arg-type]
-    assert rolled(active, TopicSettings(), NOW, is_expired=False).reason == reason
-    assert rolled(active, TopicSettings(), NOW, is_expired=True).reason == "retention"
+    active = ActiveSegmentFacts("0.log", 5, **(facts | changes))  # type: ignore[arg-type]
+    assert predict_roll(active, TopicSettings(), NOW, all_expired=False).reason == reason
+    assert predict_roll(active, TopicSettings(), NOW, all_expired=True).reason == "retention"
 
 
 def test_settings() -> None:
     broker = {"log.retention.hours": "2", "log.retention.minutes": "3", "log.roll.hours": "1"}
-    found = with_properties(TopicSettings(), broker)
+    found = apply_properties(TopicSettings(), broker)
     assert (found.retention_ms, found.segment_ms) == (180_000, 3_600_000)
-    found = with_properties(found, {"retention.ms": "5", "cleanup.policy": "compact, delete"})
+    found = apply_properties(found, {"retention.ms": "5", "cleanup.policy": "compact, delete"})
     assert (found.retention_ms, found.cleanup_policy) == (5, frozenset({"compact", "delete"}))
     with pytest.raises(UsageError):
-        with_properties(found, {"retention.ms": "long"})
+        apply_properties(found, {"retention.ms": "long"})
 
 
 def test_the_metadata_log_beside_has_the_settings() -> None:
@@ -195,7 +197,7 @@ def test_an_empty_active_segment_has_no_date() -> None:
 
 def test_bars_have_dates_at_which_something_goes() -> None:
     rows = kfmt("retention", ORDERS.parent, *AT, "--json").of("retention")
-    dates = {time_text(row["deletable_at"])[:19] for row in rows if row["deletable_at"]}
+    dates = {format_time(row["deletable_at"])[:19] for row in rows if row["deletable_at"]}
     out = kfmt("retention", ORDERS.parent, *AT).out
     shown = re.findall(r"   by (\S+ \S+)  ", out)
     assert 1 < len(shown) <= 8
@@ -221,8 +223,8 @@ def test_times_far_ahead_are_odd_and_in_no_sum() -> None:
 
 
 def test_the_active_segment_ends_after_its_last_record() -> None:
-    logs = listing(str(ORDERS)).logs
-    active, end = active_of(logs[-1])
+    logs = list_directory(str(ORDERS)).logs
+    active, end = read_active_segment(logs[-1])
     assert (active.last_offset, end) == (1499, 1500)
 
 

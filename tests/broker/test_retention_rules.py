@@ -8,29 +8,31 @@ from typing import Any
 import pytest
 
 from kfmt_cli.broker.retention_rules import (
-    FILE_TIME,
-    LATEST,
-    TIME_INDEX,
-    ActiveFacts,
-    HeldBack,
+    FROM_FILE_TIME,
+    FROM_TIME_INDEX,
+    MAX_TIMESTAMP,
+    ActiveSegmentFacts,
+    DeletionBounds,
     SegmentTimes,
-    retained,
-    rolled,
+    check_retention,
+    predict_roll,
 )
-from kfmt_cli.broker.topic_settings import TopicSettings, fields_in, with_properties
+from kfmt_cli.broker.topic_settings import TopicSettings, apply_properties, overridden_fields
 from kfmt_cli.errors import UsageError
 
 NOW = 10_000
 # Four segments of 100 bytes and ten offsets; their newest records are of 1000, 2000, 3000, 4000.
 SEGMENTS = [
-    SegmentTimes(str(base), base, 100, 100 * base + 1000, TIME_INDEX, base + 10)
+    SegmentTimes(str(base), base, 100, 100 * base + 1000, FROM_TIME_INDEX, base + 10)
     for base in (0, 10, 20, 30)
 ]
 FOREVER = TopicSettings(retention_ms=-1)
 
 
-def gone(settings: TopicSettings, bounds: HeldBack, segments: list[SegmentTimes]) -> list[int]:
-    fates = retained(segments, settings, bounds, NOW)
+def gone(
+    settings: TopicSettings, bounds: DeletionBounds, segments: list[SegmentTimes]
+) -> list[int]:
+    fates = check_retention(segments, settings, bounds, NOW)
     assert [fate.active for fate in fates] == [False] * (len(segments) - 1) + [True]
     return [fate.segment.base_offset for fate in fates if fate.deletable]
 
@@ -90,34 +92,38 @@ def gone(settings: TopicSettings, bounds: HeldBack, segments: list[SegmentTimes]
 def test_what_a_check_deletes(
     settings: dict[str, Any], bounds: dict[str, Any], expected: list[int]
 ) -> None:
-    assert gone(replace(FOREVER, **settings), HeldBack(**bounds), SEGMENTS) == expected
+    assert gone(replace(FOREVER, **settings), DeletionBounds(**bounds), SEGMENTS) == expected
 
 
 def test_an_empty_active_segment_stays() -> None:
-    empty = [*SEGMENTS[:3], SegmentTimes("30", 30, 0, 0, FILE_TIME, 30)]
-    assert gone(TopicSettings(retention_ms=0), HeldBack(), empty) == [0, 10, 20]
-    assert gone(TopicSettings(retention_bytes=0), HeldBack(), empty) == [0, 10, 20]
-    closed = [SegmentTimes("0", 0, 0, 0, FILE_TIME, 0), *SEGMENTS[1:]]
-    assert gone(TopicSettings(retention_ms=8999), HeldBack(), closed) == [0]
+    empty = [*SEGMENTS[:3], SegmentTimes("30", 30, 0, 0, FROM_FILE_TIME, 30)]
+    assert gone(TopicSettings(retention_ms=0), DeletionBounds(), empty) == [0, 10, 20]
+    assert gone(TopicSettings(retention_bytes=0), DeletionBounds(), empty) == [0, 10, 20]
+    closed = [SegmentTimes("0", 0, 0, 0, FROM_FILE_TIME, 0), *SEGMENTS[1:]]
+    assert gone(TopicSettings(retention_ms=8999), DeletionBounds(), closed) == [0]
 
 
 def test_a_segment_goes_when_it_and_all_before_it_have_expired() -> None:
     """A record of the future keeps its segment and those after it."""
     times = [5000, 90_000, 3000, 95_000]
-    odd = [replace(segment, largest=at) for segment, at in zip(SEGMENTS, times, strict=True)]
-    fates = retained(odd, TopicSettings(retention_ms=8000), HeldBack(), NOW)
-    assert [fate.at for fate in fates] == [13_001, 98_001, 98_001, 103_001]
-    fates = retained(odd, TopicSettings(retention_ms=4999), HeldBack(), NOW)
+    odd = [
+        replace(segment, largest_timestamp=at) for segment, at in zip(SEGMENTS, times, strict=True)
+    ]
+    fates = check_retention(odd, TopicSettings(retention_ms=8000), DeletionBounds(), NOW)
+    assert [fate.deletable_at for fate in fates] == [13_001, 98_001, 98_001, 103_001]
+    fates = check_retention(odd, TopicSettings(retention_ms=4999), DeletionBounds(), NOW)
     assert [fate.deletable for fate in fates] == [True, False, False, False]
-    assert [fate.at for fate in fates] == [10_000, 94_999 + 1, 95_000, 100_000]
+    assert [fate.deletable_at for fate in fates] == [10_000, 94_999 + 1, 95_000, 100_000]
     for never in (FOREVER, TopicSettings(cleanup_policy=frozenset({"compact"}))):
-        assert [fate.at for fate in retained(odd, never, HeldBack(), NOW)] == [None] * 4
-    endless = replace(odd[0], largest=LATEST - 5)
-    (fate,) = retained([endless], TopicSettings(retention_ms=10), HeldBack(), NOW)
-    assert fate.at == LATEST
+        assert [
+            fate.deletable_at for fate in check_retention(odd, never, DeletionBounds(), NOW)
+        ] == [None] * 4
+    endless = replace(odd[0], largest_timestamp=MAX_TIMESTAMP - 5)
+    (fate,) = check_retention([endless], TopicSettings(retention_ms=10), DeletionBounds(), NOW)
+    assert fate.deletable_at == MAX_TIMESTAMP
 
 
-ACTIVE = ActiveFacts("0.log", 100, 1000, 5000, 6000, 150, 3, 3)
+ACTIVE = ActiveSegmentFacts("0.log", 100, 1000, 5000, 6000, 150, 3, 3)
 SETTINGS = TopicSettings(segment_ms=10_000, segment_bytes=50_000, segment_index_bytes=960)
 
 
@@ -143,17 +149,19 @@ SETTINGS = TopicSettings(segment_ms=10_000, segment_bytes=50_000, segment_index_
 def test_what_rolls_the_active_segment_next(
     changes: dict[str, Any], now: int, reason: str, at_time: int | None
 ) -> None:
-    found = rolled(replace(ACTIVE, **changes), SETTINGS, now, is_expired=False)
+    found = predict_roll(replace(ACTIVE, **changes), SETTINGS, now, all_expired=False)
     assert (found.name, found.reason) == ("0.log", reason)
     assert (found.at_bytes, found.at_time) == (50_000, at_time)
 
 
 def test_an_expired_segment_rolls_whatever_else() -> None:
     full = replace(ACTIVE, size=50_000, entries=500)
-    assert rolled(full, SETTINGS, NOW, is_expired=True).reason == "retention"
-    late = rolled(ACTIVE, SETTINGS, 15_001, is_expired=False)
-    assert late.words.startswith("at the next append")
-    assert not rolled(ACTIVE, SETTINGS, 15_000, is_expired=False).words.startswith("at the next")
+    assert predict_roll(full, SETTINGS, NOW, all_expired=True).reason == "retention"
+    late = predict_roll(ACTIVE, SETTINGS, 15_001, all_expired=False)
+    assert late.text.startswith("at the next append")
+    assert not predict_roll(ACTIVE, SETTINGS, 15_000, all_expired=False).text.startswith(
+        "at the next"
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,10 +186,10 @@ def test_an_expired_segment_rolls_whatever_else() -> None:
 def test_properties_of_topics_win_over_those_of_brokers(
     given: dict[str, str], changed: dict[str, object]
 ) -> None:
-    assert with_properties(TopicSettings(), given) == replace(TopicSettings(), **changed)  # type: ignore[arg-type]
-    assert fields_in(given) >= set(changed)
+    assert apply_properties(TopicSettings(), given) == replace(TopicSettings(), **changed)  # type: ignore[arg-type]
+    assert overridden_fields(given) >= set(changed)
 
 
 def test_a_value_that_is_none_is_refused() -> None:
     with pytest.raises(UsageError, match="retention"):
-        with_properties(TopicSettings(), {"retention.ms": "soon"})
+        apply_properties(TopicSettings(), {"retention.ms": "soon"})

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.broker.cluster.placement import partition_of_id, string_hash
-from kfmt_cli.broker.state.cluster import Cluster
-from kfmt_cli.broker.state.shares import _update
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.layout.versions import at_version
-from kfmt_cli.topics import messages_of
+from kfmt_cli.broker.cluster.coordinators import coordinator_partition, java_string_hash
+from kfmt_cli.broker.state.cluster import ClusterReplay
+from kfmt_cli.broker.state.shares import _apply_update
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.layout.versions import layout_at_version
+from kfmt_cli.topics import topic_messages
 from tests.support.samples import Row, kfmt
 from tests.support.segments import positions, write
 from tools.kafka import SAMPLES
@@ -47,11 +47,11 @@ def built(folder: Path, records: list[dict[str, Any]]) -> Path:
 
 def message(topic: str, number: int, part: str, version: int, values: dict[str, Any]) -> str:
     """A key or a value of a coordinator's topic, in hex."""
-    wanted = next(message for message in messages_of(topic) if message.id == number)
-    layout = wanted.key if part == "key" else wanted.value
+    wanted = next(message for message in topic_messages(topic) if message.type_id == number)
+    layout = wanted.key_layout if part == "key" else wanted.value_layout
     assert layout is not None
     front = number if part == "key" else version
-    return (front.to_bytes(2, "big") + at_version(layout, version).write(values)).hex()
+    return (front.to_bytes(2, "big") + layout_at_version(layout, version).write(values)).hex()
 
 
 def record(offset: int, key: str, value: str | None, **more: Any) -> dict[str, Any]:
@@ -256,20 +256,20 @@ def test_remote_segments_are_those_that_the_bucket_holds() -> None:
 
 
 def test_updates_of_a_share_partition_are_laid_over_its_snapshot() -> None:
-    def batch(first: int, last: int, state: int, count: int) -> Fields:
-        return Fields(
+    def batch(first: int, last: int, state: int, count: int) -> FieldDict:
+        return FieldDict(
             first_offset=first, last_offset=last, delivery_state=state, delivery_count=count
         )
 
-    known = Fields(
+    known = FieldDict(
         start_offset=0, leader_epoch=0, snapshot_epoch=1, state_batches=[batch(0, 99, 1, 1)]
     )
-    update = Fields(start_offset=-1, leader_epoch=-1, snapshot_epoch=1)
-    _update(known, Fields(update, state_batches=[batch(10, 19, 2, 1)]))
+    update = FieldDict(start_offset=-1, leader_epoch=-1, snapshot_epoch=1)
+    _apply_update(known, FieldDict(update, state_batches=[batch(10, 19, 2, 1)]))
     assert known["state_batches"] == [batch(0, 9, 1, 1), batch(10, 19, 2, 1), batch(20, 99, 1, 1)]
-    _update(known, Fields(update, state_batches=[batch(0, 9, 2, 1)]))
+    _apply_update(known, FieldDict(update, state_batches=[batch(0, 9, 2, 1)]))
     assert known["state_batches"] == [batch(0, 19, 2, 1), batch(20, 99, 1, 1)]
-    _update(known, Fields(update, start_offset=15, state_batches=[]))
+    _apply_update(known, FieldDict(update, start_offset=15, state_batches=[]))
     assert (known["start_offset"], known["state_batches"][0]) == (15, batch(15, 19, 2, 1))
 
 
@@ -279,7 +279,9 @@ def test_a_share_partition_of_records(tmp_path: Path) -> None:
     snapshot = {"snapshot_epoch": 0, "state_epoch": 0, "leader_epoch": 0, "start_offset": 4}
     batches = [{"first_offset": 4, "last_offset": 9, "delivery_state": 2, "delivery_count": 1}]
     more = {"delivery_complete_count": 1, "create_timestamp": 1, "write_timestamp": 1}
-    names = {field.name for field in at_version(messages_of(topic)[0].value, 0).fields}
+    names = {
+        field.name for field in layout_at_version(topic_messages(topic)[0].value_layout, 0).fields
+    }
     values = {k: v for k, v in {**snapshot, **more}.items() if k in names}
     folder = built(
         tmp_path / f"{topic}-0",
@@ -339,13 +341,15 @@ def test_the_lag_of_a_share_group_without_its_topic(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_stopped_and_is_fenced_is_fenced() -> None:
-    cluster = Cluster()
-    cluster._apply("RegisterBrokerRecord", Fields(broker_id=1, fenced=False, end_points=[]))
-    states = [next(cluster.rows())[1]["state"]]
-    cluster._apply("BrokerRegistrationChangeRecord", Fields(broker_id=1, in_controlled_shutdown=1))
-    states.append(next(cluster.rows())[1]["state"])
-    cluster._apply("BrokerRegistrationChangeRecord", Fields(broker_id=1, fenced=1))
-    states.append(next(cluster.rows())[1]["state"])
+    cluster = ClusterReplay()
+    cluster._apply("RegisterBrokerRecord", FieldDict(broker_id=1, fenced=False, end_points=[]))
+    states = [next(cluster.iter_rows())[1]["state"]]
+    cluster._apply(
+        "BrokerRegistrationChangeRecord", FieldDict(broker_id=1, in_controlled_shutdown=1)
+    )
+    states.append(next(cluster.iter_rows())[1]["state"])
+    cluster._apply("BrokerRegistrationChangeRecord", FieldDict(broker_id=1, fenced=1))
+    states.append(next(cluster.iter_rows())[1]["state"])
     assert states == ["active", "in-controlled-shutdown", "fenced"]
 
 
@@ -416,11 +420,13 @@ def test_wrong_usage(tmp_path: Path) -> None:
 
 
 def test_secrets_are_not_shown(tmp_path: Path) -> None:
-    names = {message.value.name: message for message in messages_of("__cluster_metadata")}
+    names = {message.value_layout.name: message for message in topic_messages("__cluster_metadata")}
 
     def said(name: str, values: dict[str, Any]) -> str:
         wanted = names[name]
-        return (bytes([1, wanted.id, 0]) + at_version(wanted.value, 0).write(values)).hex()
+        return (
+            bytes([1, wanted.type_id, 0]) + layout_at_version(wanted.value_layout, 0).write(values)
+        ).hex()
 
     credential = {
         "name": "alice",
@@ -456,7 +462,7 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
     [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(1 << 31)), ("😀", 1772899)],
 )
 def test_the_hash_is_javas(text: str, number: int) -> None:
-    assert string_hash(text) == number
+    assert java_string_hash(text) == number
 
 
 def test_ids_are_where_real_brokers_keep_them() -> None:
@@ -466,7 +472,7 @@ def test_ids_are_where_real_brokers_keep_them() -> None:
             for row in kfmt("state", folder, "--json").rows if "metadata" not in topic else []:
                 if row["type"] == "group":
                     count = 2 if broker == "kafka-2.8.2" else 4
-                    assert partition_of_id(row["group"], count) == int(partition)
+                    assert coordinator_partition(row["group"], count) == int(partition)
                 elif row["type"] == "transactional_id":
-                    assert partition_of_id(row["transactional_id"], 2) == int(partition)
-    assert partition_of_id("polygenelubricants", 50) == 0
+                    assert coordinator_partition(row["transactional_id"], 2) == int(partition)
+    assert coordinator_partition("polygenelubricants", 50) == 0

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kfmt_cli.broker.timing_wheel import Timer, TimingWheels
+from kfmt_cli.broker.timing_wheel import HierarchicalTimingWheels, TimerTask
 from tests.support.samples import kfmt
 
 DELAYS = st.lists(st.integers(0, 100_000), max_size=40)
@@ -19,11 +19,11 @@ DELAYS = st.lists(st.integers(0, 100_000), max_size=40)
 def test_it_fires_what_a_queue_does(
     tick: int, size: int, delays: list[int], strides: list[int]
 ) -> None:
-    wheels = TimingWheels(tick, size)
+    wheels = HierarchicalTimingWheels(tick, size)
     queue: list[tuple[int, str]] = []
     fired: list[str] = []
     for i, delay in enumerate(delays):
-        timer = Timer(str(i), delay)
+        timer = TimerTask(str(i), delay)
         step = wheels.add(timer)
         if step.kind == "fired":
             assert delay < tick
@@ -38,19 +38,19 @@ def test_it_fires_what_a_queue_does(
         while queue and queue[0][0] <= now:
             due.append(heappop(queue))
         got = [step for step in wheels.advance(now) if step.kind == "fired"]
-        assert sorted((step.now, step.timer.name) for step in got) == sorted(due)
-        assert [step.now for step in got] == sorted(item.now for item in got)
+        assert sorted((step.time_ms, step.timer.name) for step in got) == sorted(due)
+        assert [step.time_ms for step in got] == sorted(item.time_ms for item in got)
         fired += [step.timer.name for step in got]
     assert sorted(fired) == sorted(str(i) for i in range(len(delays)))
-    assert wheels.next is None
+    assert wheels.next_due_ms is None
 
 
 @given(st.integers(1, 20), st.integers(2, 20), DELAYS)
 def test_a_timer_only_goes_down(tick: int, size: int, delays: list[int]) -> None:
-    wheels = TimingWheels(tick, size)
+    wheels = HierarchicalTimingWheels(tick, size)
     level: dict[str, int] = {}
     for i, delay in enumerate(delays):
-        step = wheels.add(Timer(str(i), delay))
+        step = wheels.add(TimerTask(str(i), delay))
         if step.level is not None:
             level[str(i)] = step.level
             assert step.bucket is not None
@@ -63,11 +63,11 @@ def test_a_timer_only_goes_down(tick: int, size: int, delays: list[int]) -> None
 
 
 def test_added_while_time_goes_on() -> None:
-    wheels = TimingWheels(1, 20)
+    wheels = HierarchicalTimingWheels(1, 20)
     list(wheels.advance(395))
-    step = wheels.add(Timer("a", 450))
-    assert (step.level, step.bucket, step.start) == (1, 2, 440)
-    assert [step.now for step in wheels.advance(500) if step.kind == "fired"] == [450]
+    step = wheels.add(TimerTask("a", 450))
+    assert (step.level, step.bucket, step.bucket_due_ms) == (1, 2, 440)
+    assert [step.time_ms for step in wheels.advance(500) if step.kind == "fired"] == [450]
 
 
 def test_the_page_draws_it() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from kfmt_cli.commands.txn.command import COORDINATOR
-from kfmt_cli.core.times import time_text
+from kfmt_cli.commands.txn.command import TRANSACTION_STATE_TOPIC
+from kfmt_cli.core.times import format_time
 from tests.broker.test_state import built, message, record
 from tests.support.samples import ORDERS, Row, kfmt
 from tests.support.segments import positions, with_broken_checksums, write
@@ -94,9 +94,9 @@ def test_a_transaction_goes_on_while_its_coordinator_means_to_end_it_here(
         "transaction_last_update_timestamp_ms": 1,
         "transaction_start_timestamp_ms": 1,
     }
-    key = message(COORDINATOR, 0, "key", 0, {"transactional_id": "t"})
-    text = message(COORDINATOR, 0, "value", 0, value)
-    built(tmp_path / f"{COORDINATOR}-0", [record(0, key, text)])
+    key = message(TRANSACTION_STATE_TOPIC, 0, "key", 0, {"transactional_id": "t"})
+    text = message(TRANSACTION_STATE_TOPIC, 0, "value", 0, value)
+    built(tmp_path / f"{TRANSACTION_STATE_TOPIC}-0", [record(0, key, text)])
     rows, _ = transactions(tmp_path, "--open")
     assert [(row["transactional_id"], row["hanging"]) for row in rows] == [("t", hanging)]
 
@@ -126,7 +126,7 @@ def test_only_partitions_with_open_transactions_are_listed(tmp_path: Path) -> No
     batches = kfmt("dump", LIVE / "txn-0", "--json").of("batch")
     newest = max(row["max_timestamp"] for row in batches)
     assert (
-        f"open times are measured up to the partition's newest record, {time_text(newest)}\n"
+        f"open times are measured up to the partition's newest record, {format_time(newest)}\n"
         in shown
     )
 
@@ -134,8 +134,8 @@ def test_only_partitions_with_open_transactions_are_listed(tmp_path: Path) -> No
 @pytest.mark.parametrize("mark", ["delete", "stray", "future"])
 def test_ids_do_not_come_from_a_directory_that_no_broker_serves(mark: str, tmp_path: Path) -> None:
     shutil.copytree(BROKER / "txn-0", tmp_path / "txn-0")
-    coordinator = tmp_path / f"{COORDINATOR}-0.{'0' * 32}-{mark}"
-    shutil.copytree(BROKER / f"{COORDINATOR}-0", coordinator)
+    coordinator = tmp_path / f"{TRANSACTION_STATE_TOPIC}-0.{'0' * 32}-{mark}"
+    shutil.copytree(BROKER / f"{TRANSACTION_STATE_TOPIC}-0", coordinator)
     rows, _ = transactions(tmp_path / "txn-0")
     assert {row["transactional_id"] for row in rows} == {None}
 
@@ -233,8 +233,10 @@ def test_a_damaged_timestamp_is_no_time(tmp_path: Path) -> None:
 
 def test_damaged_coordinator_state_proves_nothing(tmp_path: Path) -> None:
     shutil.copytree(LIVE / "txn-0", tmp_path / "txn-0")
-    shutil.copytree(BROKER / f"{COORDINATOR}-0", tmp_path / f"{COORDINATOR}-0")
-    log = tmp_path / f"{COORDINATOR}-0/{0:020}.log"
+    shutil.copytree(
+        BROKER / f"{TRANSACTION_STATE_TOPIC}-0", tmp_path / f"{TRANSACTION_STATE_TOPIC}-0"
+    )
+    log = tmp_path / f"{TRANSACTION_STATE_TOPIC}-0/{0:020}.log"
     data = bytearray(log.read_bytes())
     data[positions(bytes(data))[-2] + 70] ^= 1
     log.write_bytes(data)
@@ -245,9 +247,11 @@ def test_damaged_coordinator_state_proves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_replica_on_its_way_has_the_place_of_its_partition(tmp_path: Path) -> None:
-    shutil.copytree(BROKER / f"{COORDINATOR}-0", tmp_path / f"{COORDINATOR}-0")
-    data = (tmp_path / f"{COORDINATOR}-0/{0:020}.log").read_bytes()
-    (tmp_path / f"{COORDINATOR}-0/{0:020}.log").write_bytes(data[:24076])
+    shutil.copytree(
+        BROKER / f"{TRANSACTION_STATE_TOPIC}-0", tmp_path / f"{TRANSACTION_STATE_TOPIC}-0"
+    )
+    data = (tmp_path / f"{TRANSACTION_STATE_TOPIC}-0/{0:020}.log").read_bytes()
+    (tmp_path / f"{TRANSACTION_STATE_TOPIC}-0/{0:020}.log").write_bytes(data[:24076])
     expected = None
     for name in ("txn-0", f"txn-0.{'0' * 32}-future"):
         shutil.copytree(LIVE / "txn-0", tmp_path / name)
@@ -258,10 +262,13 @@ def test_a_replica_on_its_way_has_the_place_of_its_partition(tmp_path: Path) -> 
 
 def test_findings_that_are_left_out_are_counted_where_they_are(tmp_path: Path) -> None:
     shutil.copytree(LIVE / "txn-0", tmp_path / "txn-0")
-    data = (BROKER / f"{COORDINATOR}-0/{0:020}.log").read_bytes()
+    data = (BROKER / f"{TRANSACTION_STATE_TOPIC}-0/{0:020}.log").read_bytes()
     for i in range(2):
-        write(tmp_path / f"{COORDINATOR}-{i}", with_broken_checksums(data))
+        write(tmp_path / f"{TRANSACTION_STATE_TOPIC}-{i}", with_broken_checksums(data))
     done = kfmt("txn", tmp_path / "txn-0", "--json")
     left = [(Path(row["file"]).name, row["count"]) for row in done.of("findings_left_out")]
     per_file = len(positions(data)) - 1 - done.codes.count("crc-mismatch") // 2
-    assert left == [(f"{COORDINATOR}-0", per_file), (f"{COORDINATOR}-1", per_file)]
+    assert left == [
+        (f"{TRANSACTION_STATE_TOPIC}-0", per_file),
+        (f"{TRANSACTION_STATE_TOPIC}-1", per_file),
+    ]

@@ -13,14 +13,14 @@ import pytest
 
 from kfmt_cli import check
 from kfmt_cli.broker.version import (
-    BY_DEFAULT,
-    MOST_LEVEL,
-    NEWEST,
-    OLDEST,
-    VERSIONS,
-    by_level,
-    by_option,
-    version_words,
+    DEFAULT_PREDICTED_VERSION,
+    KAFKA_VERSIONS,
+    MAX_FEATURE_LEVEL,
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    format_predicted_versions,
+    version_from_level,
+    version_from_option,
 )
 from kfmt_cli.errors import UsageError
 from tests.support.broken_partitions import ORDERS, V1_GZIP, name, sample
@@ -31,7 +31,7 @@ from tests.support.version_cases import LAST_WRAPPERS, undecodable
 from tools.observe import Files
 
 BROKER = ORDERS.parent
-NAMES = [version.name for version in VERSIONS]
+NAMES = [version.name for version in KAFKA_VERSIONS]
 # Whose wrapper is the first batch from the last entry of the index that recovery rebuilds.
 AT_LAST_ENTRY = ("v0-lz4-0", "v0-snappy-0", "v1-snappy-0", "real08-snappy-0")
 
@@ -57,7 +57,9 @@ def test_a_last_wrapper_that_does_not_decompress_keeps_4_from_starting(
         expected = {"3.9": True, "4.0": not is_found}.get(version, False)
         assert row["starts"] == expected, row["reason"]
         assert row["kafka_version"] == version
-        assert row["observed_on"] == [next(v.observed_on for v in VERSIONS if v.name == version)]
+        assert row["observed_on"] == [
+            next(v.observed_on for v in KAFKA_VERSIONS if v.name == version)
+        ]
         if not row["starts"]:
             assert "the wrapper cannot be read" in row["reason"]
 
@@ -95,19 +97,26 @@ def test_the_end_of_the_batch_before_a_hole_cannot_be_sought_since_4_1(
 
 
 def test_levels_of_metadata_version() -> None:
-    assert [by_level(level).version.name for level in (20, 21, 22, 25, 26, 27, 28, 29, 30)] == [
+    assert [
+        version_from_level(level).version.name for level in (20, 21, 22, 25, 26, 27, 28, 29, 30)
+    ] == [
         *("3.9", "3.9", "4.0", "4.0", "4.1", "4.1", "4.2", "4.2", "4.2"),
     ]
-    assert by_level(1).version is OLDEST
-    newer = by_level(MOST_LEVEL + 1)
-    assert newer.version is NEWEST
-    assert "newest that kfmt knows" in newer.why
+    assert version_from_level(1).version is OLDEST_VERSION
+    newer = version_from_level(MAX_FEATURE_LEVEL + 1)
+    assert newer.version is NEWEST_VERSION
+    assert "newest that kfmt knows" in newer.reason
 
 
 def test_versions_in_words() -> None:
-    both = [by_level(21), BY_DEFAULT, by_option("4.2"), by_level(21)]
+    both = [
+        version_from_level(21),
+        DEFAULT_PREDICTED_VERSION,
+        version_from_option("4.2"),
+        version_from_level(21),
+    ]
     words = "for Kafka 3.9, by the metadata log or the default; for Kafka 4.2, by --kafka-version"
-    assert version_words(both) == words
+    assert format_predicted_versions(both) == words
 
 
 def looked_up(files: Files, folder: Path, offset: int, *options: str) -> Row:

@@ -13,8 +13,8 @@ pytest.importorskip("textual", reason="Textual is not installed: pip install 'kf
 
 from textual.pilot import Pilot
 
-from kfmt_cli.browse.keys import KEYS, MOVES
-from kfmt_cli.browse.launch import session_of, settled
+from kfmt_cli.browse.keys import KEY_BINDINGS, MOVEMENT_KEYS
+from kfmt_cli.browse.launch import open_session, wait_until_settled
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow
 from kfmt_cli.browse.views import VIEWS
@@ -161,7 +161,7 @@ def test_bytes_are_shown_next_to_lists_or_below() -> None:
 
 def bytes_shown(browser: Driver) -> tuple[int, int]:
     """Bytes a line in the pane of bytes, and the columns that they take."""
-    per_line = browser.app.panes._bytes[0].per_line
+    per_line = browser.app.panes._byte_lines[0].per_line
     return per_line, 11 + 4 * per_line
 
 
@@ -179,7 +179,7 @@ def test_bytes_fit_their_pane_whatever_its_width() -> None:
                     await browser.press(tree)
                 await browser.pilot.resize_terminal(width, height)
                 await browser.pilot.pause(0.2)
-                await settled(browser.app, browser.pilot)
+                await wait_until_settled(browser.app, browser.pilot)
                 per_line, columns = bytes_shown(browser)
                 room = browser.app.panes.bytes.size.width
                 assert (per_line, columns < room) == (expected, True), (width, room)
@@ -195,7 +195,7 @@ def test_columns_come_back_when_the_terminal_is_wide_again() -> None:
             for width, height in ((30, 8), (120, 30)):
                 await browser.pilot.resize_terminal(width, height)
                 await browser.pilot.pause()
-                await settled(browser.app, browser.pilot)
+                await wait_until_settled(browser.app, browser.pilot)
             assert browser.screen == before
 
     run(work())
@@ -229,7 +229,7 @@ def test_help_has_every_key() -> None:
     async def work() -> None:
         async with driven(TXN, size=(120, 70)) as browser:
             screen = await browser.press("question_mark")
-            for key in KEYS:
+            for key in KEY_BINDINGS:
                 assert key.doc in screen
             await browser.press("q")
             assert not isinstance(browser.app.screen, PageWindow)
@@ -239,12 +239,12 @@ def test_help_has_every_key() -> None:
 
 def test_every_key_is_in_the_docs() -> None:
     page = (ROOT / "docs/browse.md").read_text()
-    for shown, doc in (*MOVES, *((key.shown, key.doc) for key in KEYS)):
+    for shown, doc in (*MOVEMENT_KEYS, *((key.display_key, key.doc) for key in KEY_BINDINGS)):
         assert f"| `{shown}` | {doc} |" in page
 
 
 def test_every_action_is_there() -> None:
-    for key in KEYS:
+    for key in KEY_BINDINGS:
         name = key.action.partition("(")[0]
         if not name.startswith("app."):
             assert hasattr(BrowserApp, f"action_{name}"), name
@@ -254,14 +254,14 @@ def test_the_mouse_selects_and_opens() -> None:
     async def work() -> None:
         async with driven(TXN, size=LARGE) as browser:
             await browser.pilot.click("#batches", offset=(5, 3))
-            await settled(browser.app, browser.pilot)
+            await wait_until_settled(browser.app, browser.pilot)
             assert browser.rows[0] == 2
             await browser.pilot.click("#batches", offset=(5, 4), times=2)
-            await settled(browser.app, browser.pilot)
+            await wait_until_settled(browser.app, browser.pilot)
             assert browser.focused == "records"
             await browser.pilot.click("#tabs", offset=(25, 0))
-            await settled(browser.app, browser.pilot)
-            assert browser.app.view is not None
+            await wait_until_settled(browser.app, browser.pilot)
+            assert browser.app.active_view is not None
 
     run(work())
 
@@ -282,7 +282,7 @@ def test_any_size_will_do(size: tuple[int, int]) -> None:
         async with driven("damaged_segments", size=size) as browser:
             await browser.press("n", "enter", "enter", "x", "x", "escape", "2", "escape", "t")
             await browser.pilot.resize_terminal(100, 30)
-            await settled(browser.app, browser.pilot)
+            await wait_until_settled(browser.app, browser.pilot)
             assert browser.screen.count("\n") == 30
 
     run(work())
@@ -318,16 +318,16 @@ def test_without_textual_one_line_says_how_to_get_it() -> None:
 
 
 def test_payload_formats_are_used() -> None:
-    from kfmt_cli.topics.payloads import Payload, Payloads
+    from kfmt_cli.topics.payloads import PayloadDeclaration, PayloadDeclarations
 
-    payloads = Payloads(value=Payload("json"))
+    payloads = PayloadDeclarations(value=PayloadDeclaration("json"))
     options = ("--value-format", "json")
-    session = session_of((str(ORDERS.relative_to(ROOT)),), None, payloads, options)
+    session = open_session((str(ORDERS.relative_to(ROOT)),), None, payloads, options)
 
     async def work() -> None:
         app = BrowserApp(session)
         async with app.run_test(size=LARGE) as pilot:
-            await settled(app, pilot)
+            await wait_until_settled(app, pilot)
             browser = Driver(app, pilot)
             await browser.press("enter", "down", "p")
             assert browser.command[-3:] == ["--value-format", "json", "--json"]
@@ -369,13 +369,13 @@ def test_pictures(
     snap_compare: Callable[..., bool],
 ) -> None:
     path, keys = SNAPSHOTS[name]
-    app = BrowserApp(session_of((path,)), theme=theme)
+    app = BrowserApp(open_session((path,)), theme=theme)
 
     async def before(pilot: Pilot[None]) -> None:
-        await settled(app, pilot)
+        await wait_until_settled(app, pilot)
         for key in keys:
             await pilot.press(key)
-            await settled(app, pilot)
+            await wait_until_settled(app, pilot)
 
     waits: Callable[[Pilot[None]], Awaitable[None]] = before
     assert snap_compare(app, run_before=waits, terminal_size=size)

@@ -14,7 +14,7 @@ pytest.importorskip("textual", reason="Textual is not installed: pip install 'kf
 from textual.widgets import Input
 
 from kfmt_cli.browse.help_page import help_lines
-from kfmt_cli.browse.launch import settled
+from kfmt_cli.browse.launch import wait_until_settled
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow
 from tests.support.browser import LARGE, TXN, driven, run, shows
@@ -66,9 +66,9 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
                 await browser.pilot.pause(0.05)
                 if browser.app.panes.batches.n_rows == 12:
                     break
-            await settled(browser.app, browser.pilot)
+            await wait_until_settled(browser.app, browser.pilot)
             assert browser.rows[0] == 11
-            assert "12 batches" in browser.app.panes.words()
+            assert "12 batches" in browser.app.panes.status_text()
             assert "stopped following" in await browser.press("F")
 
     run(work())
@@ -88,7 +88,7 @@ def test_a_batch_that_was_half_written_is_shown_anew(tmp_path: Path) -> None:
                 await browser.pilot.pause(0.05)
                 if browser.app.panes.batches.n_rows == 12:
                     break
-            await settled(browser.app, browser.pilot)
+            await wait_until_settled(browser.app, browser.pilot)
             assert "✓ fa97f1bb" in browser.screen
             assert "✓ 48eff861" in browser.screen
             assert "n goes to it" not in browser.screen
@@ -110,14 +110,14 @@ def test_a_followed_file_that_is_cut_or_deleted_is_told(tmp_path: Path, is_gone:
                 os.truncate(file, 10_225)
             for _ in range(40):
                 await browser.pilot.pause(0.05)
-                if not browser.app.is_following:
+                if not browser.app.is_tailing:
                     break
-            await settled(browser.app, browser.pilot)
+            await wait_until_settled(browser.app, browser.pilot)
             assert "FOLLOWING" not in browser.screen
             assert "stopped following" in browser.screen
             assert (
                 "No such file" if is_gone else "shrank from 30887 to 10225 bytes"
-            ) in browser.app.said
+            ) in browser.app.message
 
     run(work())
 
@@ -134,17 +134,20 @@ def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:
     async def work() -> None:
         async with driven(file.parent) as browser:
             await browser.press("enter", "F")
-            browser.app.open_node(browser.app.session.top.logs()[0])
-            await settled(browser.app, browser.pilot)
+            browser.app.open_node(browser.app.session.root.logs()[0])
+            await wait_until_settled(browser.app, browser.pilot)
             later = file.with_name(f"{240:020}.log")
             later.write_bytes((ORDERS.parent / later.name).read_bytes())
-            if not browser.app.is_following:
+            if not browser.app.is_tailing:
                 await browser.press("F")
             for _ in range(60):
                 await browser.pilot.pause(0.05)
-                if browser.app.session.node and browser.app.session.node.name == str(later):
+                if (
+                    browser.app.session.opened_node
+                    and browser.app.session.opened_node.display_path == str(later)
+                ):
                     break
-            await settled(browser.app, browser.pilot)
+            await wait_until_settled(browser.app, browser.pilot)
             assert "240–259" in browser.screen
             nodes = [child.data for child in browser.app.disk_tree.root.children]
             assert "…000240.log" in [node.label for node in nodes if node is not None]
@@ -242,9 +245,9 @@ def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
     async def work() -> None:
         async with driven(tmp_path, size=LARGE) as browser:
             assert "odd[red]-0" in browser.screen
-            node = next(iter(browser.app.session.top.partitions())).logs()[0]
+            node = next(iter(browser.app.session.root.iter_partitions())).logs()[0]
             browser.app.open_node(node)
-            await settled(browser.app, browser.pilot)
+            await wait_until_settled(browser.app, browser.pilot)
             screen = await browser.press("enter", "enter")
             assert "[bold red]" in screen
             assert "\x1b" not in screen
@@ -261,10 +264,10 @@ def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_url_is_browsed(bucket: Bucket) -> None:
-    from kfmt_cli.disk.given import located
+    from kfmt_cli.disk.path_resolution import resolve_display_path
 
     async def work() -> None:
-        async with driven(located(f"{bucket.url}/data"), size=LARGE) as browser:
+        async with driven(resolve_display_path(f"{bucket.url}/data"), size=LARGE) as browser:
             assert "orders-0" in browser.screen
             await browser.press("down", "enter", "down", "enter")
             assert '{"order_id": 1' in browser.screen
@@ -295,7 +298,7 @@ def test_a_second_enter_before_a_window_has_closed(key: str) -> None:
             line.value = "5"
             await line.action_submit()
             await line.action_submit()
-            await settled(browser.app, browser.pilot)
+            await wait_until_settled(browser.app, browser.pilot)
             assert len(browser.app.screen_stack) == 1
 
     run(work())

@@ -13,7 +13,7 @@ pytest.importorskip("textual", reason="Textual is not installed: pip install 'kf
 
 
 from kfmt_cli.browse.disk_nodes import NodeKind
-from kfmt_cli.browse.launch import settled
+from kfmt_cli.browse.launch import wait_until_settled
 from kfmt_cli.browse.screen.dialogs import PageWindow, SearchDialog
 from kfmt_cli.browse.views import VIEWS
 from tests.support.browser import BROKER, FLIPPED, LARGE, SMALL, TXN, driven, run, shows
@@ -68,13 +68,13 @@ def test_an_offset_leads_to_its_segment(words: str) -> None:
     async def work() -> None:
         async with driven(BROKER) as browser:
             await browser.press("down", "down", "down", "down", "down")
-            partition = browser.app._selected
+            partition = browser.app._highlighted_node
             assert partition.kind is NodeKind.PARTITION
-            while "orders" not in browser.app._selected.label:
+            while "orders" not in browser.app._highlighted_node.label:
                 await browser.press("down")
             await browser.press("g")
             await browser.type(words)
-            node, place = browser.app.session.node, browser.app.session.place
+            node, place = browser.app.session.opened_node, browser.app.session.batch_fields
             assert node is not None
             assert place is not None
             assert node.file is not None
@@ -87,8 +87,8 @@ def test_an_offset_leads_to_its_segment(words: str) -> None:
             assert browser.focused == "batches"
             await browser.press("g")
             await browser.type("1")
-            assert browser.app.session.node is not None
-            assert browser.app.session.node.name.endswith(ORDERS.name)
+            assert browser.app.session.opened_node is not None
+            assert browser.app.session.opened_node.display_path.endswith(ORDERS.name)
 
     run(work())
 
@@ -109,8 +109,8 @@ def test_a_partition_is_searched_segment_by_segment() -> None:
                 "offset"
             ] == int(found[1])
             assert f"kfmt find {folder} --key" in screen
-            assert browser.app.session.node is not None
-            assert browser.app.session.node.name != str(ORDERS)
+            assert browser.app.session.opened_node is not None
+            assert browser.app.session.opened_node.display_path != str(ORDERS)
             await browser.press("slash")
             await browser.type("customer-1$")
             assert "not found in this partition: customer-1$" in browser.screen
@@ -124,9 +124,9 @@ def test_a_partition_is_searched_segment_by_segment() -> None:
             offsets = [hit.offset for hit in browser.app.session.hits]
             assert sorted(offsets) == [row["offset"] for row in expected]
             await browser.press("left_square_bracket")
-            content, at = browser.app.session.content, browser.rows[1]
+            content, at = browser.app.session.selected_batch, browser.rows[1]
             assert content is not None
-            assert content.offset(at) == offsets[-1]
+            assert content.record_offset(at) == offsets[-1]
 
     run(work())
 
@@ -160,11 +160,11 @@ def test_search_goes_to_hits_and_names_the_command() -> None:
             assert int(found[2]) == expected[0]["offset"]
             assert f"kfmt find {log} --key" in screen
             await browser.press("right_square_bracket")
-            content, at = browser.app.session.content, browser.rows[1]
+            content, at = browser.app.session.selected_batch, browser.rows[1]
             assert content is not None
-            assert content.offset(at) == expected[1]["offset"]
+            assert content.record_offset(at) == expected[1]["offset"]
             await browser.press("left_square_bracket", "left_square_bracket")
-            assert browser.app.session.hit_at == len(expected) - 1
+            assert browser.app.session.hit_index == len(expected) - 1
 
     run(work())
 
@@ -194,13 +194,13 @@ def test_a_hit_in_another_file_is_named_on_arrival() -> None:
             await browser.press("slash")
             await browser.type("quartz")
             n = len(session.hits)
-            assert session.hits[0].file != session.hits[-1].file
+            assert session.hits[0].file_name != session.hits[-1].file_name
             for key, at in (("left", n - 1), ("left", n - 2), ("right", n - 1), ("right", 0)):
                 screen = await browser.press(f"{key}_square_bracket")
                 words = f"{at + 1} of {n} records in this partition: offset "
                 assert f"{words}{session.hits[at].offset} " in screen
-                assert session.node is not None
-                assert session.node.name == session.hits[at].file
+                assert session.opened_node is not None
+                assert session.opened_node.display_path == session.hits[at].file_name
 
     run(work())
 
@@ -234,10 +234,10 @@ def test_a_search_is_cancelled(tmp_path: Path) -> None:
             await browser.pilot.press("slash")
             await browser.pilot.press(*"zephyr", "enter")
             await browser.pilot.pause()
-            if words := app.progress_words():
+            if words := app.progress_text():
                 assert "searching" in words
                 screen = await browser.press("escape")
-                assert app.progress_words() == ""
+                assert app.progress_text() == ""
                 assert "search cancelled" in screen
 
     run(work())
@@ -296,7 +296,7 @@ def test_a_small_damaged_log_is_marked_without_a_key() -> None:
 # Views.
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.label)
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80×24", "160×50"])
 def test_views_show_what_their_command_shows(view: Any, size: tuple[int, int]) -> None:
     expected = {
@@ -314,14 +314,14 @@ def test_views_show_what_their_command_shows(view: Any, size: tuple[int, int]) -
     async def work() -> None:
         async with driven(f"{BROKER}/txn-0", size=size) as browser:
             screen = await browser.press(view.key)
-            shown = "\n".join(str(line) for line in browser.app.text._fetch(0, 10_000))
+            shown = "\n".join(str(line) for line in browser.app.text_pane._fetch(0, 10_000))
             assert expected[view.key] in " ".join(shown.split())
             assert f"txn-0: {view.question}" in screen
             if view.key != "3":
                 words = ("stat", "check", "txn", "dump", "index-check", "retention", "replicas")
                 assert browser.command[1] in words
             await browser.press("0")
-            assert browser.app.view is None
+            assert browser.app.active_view is None
 
     run(work())
 
@@ -349,10 +349,10 @@ def test_a_look_up_is_of_the_selected_offset() -> None:
     async def work() -> None:
         async with driven(f"{BROKER}/txn-0") as browser:
             await browser.press("n")
-            node = browser.app.session.file_named(TXN)
+            node = browser.app.session.find_file_node(TXN)
             assert node is not None
             browser.app.open_node(node)
-            await settled(browser.app, browser.pilot)
+            await wait_until_settled(browser.app, browser.pilot)
             await browser.press("g")
             await browser.type("100")
             await browser.press("6")

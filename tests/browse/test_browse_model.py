@@ -8,17 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.browse.batch_positions import Outline
-from kfmt_cli.browse.byte_lines import ByteLines, field_rows, field_text
-from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
-from kfmt_cli.browse.disk_nodes import disk_of
-from kfmt_cli.browse.help_page import INDENT, help_lines
-from kfmt_cli.browse.log_search import HEX, KEY, REGEX, TEXT, VALUE, Hunt, SoughtText
-from kfmt_cli.browse.session import BYTE, OFFSET, TIME, Goal, goal_of
-from kfmt_cli.browse.shown_log import MOST_BLOCKS, ShownLog
-from kfmt_cli.browse.wanted_batches import wanted_batches_of
-from kfmt_cli.disk.opening import open_source
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.browse.batch_filter import parse_batch_filter
+from kfmt_cli.browse.block_index import BlockIndex
+from kfmt_cli.browse.byte_lines import ByteLines, field_label, field_rows
+from kfmt_cli.browse.command_line import ViewKind, ViewState, format_command
+from kfmt_cli.browse.disk_nodes import build_disk_tree
+from kfmt_cli.browse.help_page import DESCRIPTION_INDENT, help_lines
+from kfmt_cli.browse.log_row_view import MAX_CACHED_BLOCKS, LogRowView
+from kfmt_cli.browse.log_search import (
+    HEX_SEARCH,
+    KEY_ONLY,
+    REGEX_SEARCH,
+    TEXT_SEARCH,
+    VALUE_ONLY,
+    PartitionSearch,
+    SearchTerm,
+)
+from kfmt_cli.browse.session import (
+    GO_TO_BYTE,
+    GO_TO_OFFSET,
+    GO_TO_TIME,
+    GoToTarget,
+    parse_go_to_target,
+)
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.reader import LogReader
 from tests.support.outlines import (
@@ -44,18 +58,18 @@ from tools.kafka import ROOT
 )
 def test_rows_are_the_batches_of_the_reader(log: Path) -> None:
     source = open_source(str(log))
-    base = classify(str(log), log.name).base_offset if log.suffix == ".log" else None
+    base = classify_file(str(log), log.name).base_offset if log.suffix == ".log" else None
     expected = [
         (int(position), int(number))
-        for block in LogReader(source, base).blocks()
+        for block in LogReader(source, base).iter_blocks()
         for position, number in zip(block.batches.position, block.batches.number, strict=True)
     ]
     source.close()
     if not log.stat().st_size:
         return
     shown = shown_log(log)
-    assert shown.outline.n_rows == len(expected)
-    found = [shown.place(row) for row in range(len(expected))]
+    assert shown.index.n_rows == len(expected)
+    found = [shown.batch_fields(row) for row in range(len(expected))]
     assert [(place.position, place.number) for place in found] == expected
 
 
@@ -69,35 +83,35 @@ def test_rows_read_like_dump() -> None:
 
 def test_a_block_is_read_again_from_its_anchor(tmp_path: Path) -> None:
     outline = outline_of(big_log(tmp_path / "orders-0", 300))
-    assert len(outline.anchors) > 5
-    assert outline.is_whole
-    again = [int(n) for anchor in outline.anchors for n in outline.block(anchor).batches.number]
+    assert len(outline.blocks) > 5
+    assert outline.is_complete
+    again = [int(n) for anchor in outline.blocks for n in outline.read_block(anchor).batches.number]
     assert again == list(range(outline.n_rows))
 
 
 def test_memory_holds_a_few_blocks_whatever_is_looked_at(tmp_path: Path) -> None:
     shown = shown_log(big_log(tmp_path / "orders-0", 600))
-    for row in range(0, shown.outline.n_rows, 50):
-        assert len(shown.lines(row, row + 50)) == min(50, shown.outline.n_rows - row)
-        assert len(shown._blocks) <= MOST_BLOCKS
+    for row in range(0, shown.index.n_rows, 50):
+        assert len(shown.lines(row, row + 50)) == min(50, shown.index.n_rows - row)
+        assert len(shown._blocks) <= MAX_CACHED_BLOCKS
 
 
 def test_first_rows_are_there_before_the_whole_file_was_read(tmp_path: Path) -> None:
-    outline = Outline(classify(str(big_log(tmp_path / "orders-0", 300)), "log"))
-    assert 0 < outline.end < outline.size / 10
-    assert not outline.is_whole
-    assert len(ShownLog(outline, 80).lines(0, 20)) == 20
+    outline = BlockIndex(classify_file(str(big_log(tmp_path / "orders-0", 300)), "log"))
+    assert 0 < outline.end_position < outline.size / 10
+    assert not outline.is_complete
+    assert len(LogRowView(outline, 80).lines(0, 20)) == 20
 
 
 def test_outlining_can_be_stopped(tmp_path: Path) -> None:
-    outline = Outline(classify(str(big_log(tmp_path / "orders-0", 300)), "log"))
-    outline.grow(stop=lambda: True)
-    before = outline.end
+    outline = BlockIndex(classify_file(str(big_log(tmp_path / "orders-0", 300)), "log"))
+    outline.extend(is_cancelled=lambda: True)
+    before = outline.end_position
     assert before < outline.size
-    outline.grow(until=before + 1)
-    outline.grow()
-    assert outline.is_whole
-    assert outline.end > before
+    outline.extend(to_byte=before + 1)
+    outline.extend()
+    assert outline.is_complete
+    assert outline.end_position > before
 
 
 def test_a_log_that_grows_is_taken_in(tmp_path: Path) -> None:
@@ -105,17 +119,17 @@ def test_a_log_that_grows_is_taken_in(tmp_path: Path) -> None:
     file = write(tmp_path, data[:10_000])
     outline = outline_of(file)
     assert outline.n_rows == 3  # the fourth is cut off
-    assert not outline.follow()
+    assert not outline.tail()
     file.write_bytes(data[:10_225])
-    assert outline.follow()
+    assert outline.tail()
     assert outline.n_rows == 4
     file.write_bytes(data)
-    assert outline.follow()
+    assert outline.tail()
     assert outline.n_rows == 12
-    assert [int(n) for a in outline.anchors for n in outline.block(a).batches.number] == list(
+    assert [int(n) for a in outline.blocks for n in outline.read_block(a).batches.number] == list(
         range(12)
     )
-    assert not outline.follow()
+    assert not outline.tail()
 
 
 def test_a_file_that_vanishes_or_shrinks_is_a_sentence(tmp_path: Path) -> None:
@@ -123,27 +137,27 @@ def test_a_file_that_vanishes_or_shrinks_is_a_sentence(tmp_path: Path) -> None:
     shown = shown_log(file)
     file.write_bytes(b"")
     with pytest.raises(InputError, match=r"the file has (shrunk|changed)"):
-        shown.lines(shown.outline.n_rows - 5, shown.outline.n_rows)
-    shown.forget()
+        shown.lines(shown.index.n_rows - 5, shown.index.n_rows)
+    shown.clear_cache()
     file.unlink()
     with pytest.raises(InputError, match="No such file"):
         shown.lines(10, 15)
-    outline = shown.outline
-    outline.follow()
-    assert "No such file" in outline.trouble
+    outline = shown.index
+    outline.tail()
+    assert "No such file" in outline.read_error
 
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "notes.log"
     text.write_text("nothing of Kafka's in here, but a good deal of text")
     with pytest.raises(InputError, match="not a Kafka log"):
-        Outline(classify(str(text), "notes.log"))
+        BlockIndex(classify_file(str(text), "notes.log"))
     packed = tmp_path / "00000000000000000000.log.gz"
     import gzip
 
     packed.write_bytes(gzip.compress(ORDERS.read_bytes()))
     with pytest.raises(InputError, match="the file itself is compressed"):
-        Outline(classify(str(packed), "a.log.gz"))
+        BlockIndex(classify_file(str(packed), "a.log.gz"))
 
 
 @pytest.mark.parametrize(
@@ -157,57 +171,64 @@ def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_filters_list_what_they_say(words: str, keeps: object) -> None:
-    wanted = wanted_batches_of(words)
-    assert wanted_batches_of(wanted.words) == wanted
+    wanted = parse_batch_filter(words)
+    assert parse_batch_filter(wanted.text) == wanted
     shown = shown_log(TXN, wanted=wanted)
     rows = kfmt("dump", TXN, "--json").of("batch")
     expected = [row["position"] for row in rows if keeps(row)]  # type: ignore[operator]
-    assert [shown.place(row).position for row in range(shown.outline.n_rows)] == expected
+    assert [shown.batch_fields(row).position for row in range(shown.index.n_rows)] == expected
 
 
 @pytest.mark.parametrize("words", ["codec=lzma", "producer=me", "loud", "codec"])
 def test_filters_that_mean_nothing_are_refused(words: str) -> None:
     with pytest.raises(UsageError):
-        wanted_batches_of(words)
+        parse_batch_filter(words)
 
 
 # Going somewhere.
 
 
 def test_places_are_understood_as_they_are_typed() -> None:
-    assert goal_of("700") == Goal(OFFSET, 700)
-    assert goal_of("b7702") == goal_of("byte 7702") == goal_of("0x1e16") == Goal(BYTE, 7702)
-    assert goal_of("2023-11-14T22:20").kind == TIME
+    assert parse_go_to_target("700") == GoToTarget(GO_TO_OFFSET, 700)
+    assert (
+        parse_go_to_target("b7702")
+        == parse_go_to_target("byte 7702")
+        == parse_go_to_target("0x1e16")
+        == GoToTarget(GO_TO_BYTE, 7702)
+    )
+    assert parse_go_to_target("2023-11-14T22:20").kind == GO_TO_TIME
     for words in ("", "b", "0x", "elsewhere"):
         with pytest.raises(UsageError):
-            goal_of(words)
+            parse_go_to_target(words)
 
 
 def test_offsets_times_and_bytes_lead_to_their_batch() -> None:
     shown = shown_log(ORDERS)
     for row in kfmt("dump", ORDERS, "--json").of("batch"):
         places = (
-            shown.row_of_offset(row["base_offset"]),
-            shown.row_of_offset(row["last_offset"]),
-            shown.row_at(row["position"]),
-            shown.row_at(row["position"] + row["size"] - 1),
+            shown.find_row_by_offset(row["base_offset"]),
+            shown.find_row_by_offset(row["last_offset"]),
+            shown.find_row_by_byte(row["position"]),
+            shown.find_row_by_byte(row["position"] + row["size"] - 1),
         )
-        assert {shown.place(place or 0).position for place in places} == {row["position"]}
+        assert {shown.batch_fields(place or 0).position for place in places} == {row["position"]}
     time = 1_700_000_061_000
     first = min(
         row["position"]
         for row in kfmt("dump", ORDERS, "--json").of("batch")
         if row["max_timestamp"] >= time
     )
-    assert shown.place(shown.row_of_time(time) or 0).position == first
-    assert shown.row_of_offset(10**9) == shown.outline.n_rows - 1
+    assert shown.batch_fields(shown.find_row_by_time(time) or 0).position == first
+    assert shown.find_row_by_offset(10**9) == shown.index.n_rows - 1
 
 
 def test_what_the_outline_does_not_reach_is_not_known(tmp_path: Path) -> None:
-    shown = ShownLog(Outline(classify(str(big_log(tmp_path / "orders-0", 300)), "log")), 80)
-    assert shown.row_at(shown.outline.size - 1) is None
-    shown.outline.grow()
-    assert shown.row_at(shown.outline.size - 1) == shown.outline.n_rows - 1
+    shown = LogRowView(
+        BlockIndex(classify_file(str(big_log(tmp_path / "orders-0", 300)), "log")), 80
+    )
+    assert shown.find_row_by_byte(shown.index.size - 1) is None
+    shown.index.extend()
+    assert shown.find_row_by_byte(shown.index.size - 1) == shown.index.n_rows - 1
 
 
 # What is shown of a batch.
@@ -218,23 +239,23 @@ def test_a_record_as_json_is_that_of_dump(log: Path) -> None:
     rows = kfmt("dump", log, "--records", "--json").of("record")
     shown = shown_log(log)
     ours = []
-    for row in range(shown.outline.n_rows):
+    for row in range(shown.index.n_rows):
         content = content_of(log, row)
-        ours += [json.loads(content.json(i)) for i in range(content.n_records)]
+        ours += [json.loads(content.record_json(i)) for i in range(content.n_records)]
     assert ours == rows
 
 
 def test_records_read_like_dump() -> None:
     theirs = kfmt("dump", ORDERS, "--records", "--limit", "10").out.splitlines()
     content = content_of(ORDERS)
-    assert plain(content.lines(0, 3, 200))[1].split()[:3] == theirs[4].split()[:3]
-    assert "customer-1" in plain(content.lines(0, 3, 100))[1]
+    assert plain(content.record_lines(0, 3, 200))[1].split()[:3] == theirs[4].split()[:3]
+    assert "customer-1" in plain(content.record_lines(0, 3, 100))[1]
 
 
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED, GROUPS], ids=str)
 def test_fields_are_those_of_hex(log: Path) -> None:
     shown = shown_log(log)
-    for row in (0, shown.outline.n_rows - 1):
+    for row in (0, shown.index.n_rows - 1):
         content = content_of(log, row)
         position = str(content.position)
         fields = kfmt("hex", log, "--position", position, "--json").of("field")
@@ -252,12 +273,12 @@ def test_fields_are_those_of_hex(log: Path) -> None:
 
 
 def test_what_records_of_internal_topics_say_is_decoded() -> None:
-    said = dict(content_of(GROUPS, 4).said(0))
+    said = dict(content_of(GROUPS, 4).record_content(0))
     assert '"group": "billing"' in said["key"]
     assert '"offset": 748' in said["value"]
-    marker = dict(content_of(TXN, 3).said(0))
+    marker = dict(content_of(TXN, 3).record_content(0))
     assert "ABORT" in marker["control"] or "COMMIT" in marker["control"]
-    tombstone = dict(content_of(ORDERS).said(0))
+    tombstone = dict(content_of(ORDERS).record_content(0))
     assert tombstone["value"] == "null (tombstone)"
     assert tombstone["key"] == "null"
 
@@ -269,19 +290,19 @@ def test_bytes_are_those_of_the_file_and_have_the_colours_of_their_fields() -> N
     text = "".join(line.plain[10:34] for line in lines.lines(0, lines.n_lines)).replace(" ", "")
     data = ORDERS.read_bytes()[: len(parts[0].data)]
     assert bytes.fromhex(text) == data
-    assert lines._style(0) == rows[0].style
-    lines.selected = rows[0].line
-    assert "reverse" in lines._style(0)
-    assert "reverse" not in lines._style(9)
-    assert "base_offset" in field_text(rows[0]).plain
+    assert lines._style_at(0) == rows[0].style
+    lines.selected_field = rows[0].line
+    assert "reverse" in lines._style_at(0)
+    assert "reverse" not in lines._style_at(9)
+    assert "base_offset" in field_label(rows[0]).plain
 
 
 def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
     nasty = b'\x1b]0;owned\x07\r\n[bold]\x9b31m\xe2\x80\xae\xff\\"'
     file = write(tmp_path, batch_of(record(nasty, nasty), 0, 1))
     content = content_of(file)
-    lines = plain(content.lines(0, 1, 80))
-    rows = [field_text(row).plain for row in field_rows(content.anatomy(0))]
+    lines = plain(content.record_lines(0, 1, 80))
+    rows = [field_label(row).plain for row in field_rows(content.anatomy(0))]
     assert all(text.isprintable() for text in (*lines, *rows))
 
 
@@ -291,23 +312,25 @@ def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("log", "sought"),
     [
-        (ORDERS, SoughtText("quartz")),
-        (ORDERS, SoughtText("customer-1", TEXT, KEY)),
-        (ORDERS, SoughtText("customer-1", TEXT, VALUE)),
-        (ORDERS, SoughtText("z[aeiou]ph", REGEX)),
-        (ORDERS, SoughtText("7a 65 70", HEX)),
-        (TXN, SoughtText("basil")),
-        (UPGRADED, SoughtText("ember")),
-        (GROUPS, SoughtText("billing", TEXT, KEY)),
-        (ORDERS, SoughtText("nowhere")),
+        (ORDERS, SearchTerm("quartz")),
+        (ORDERS, SearchTerm("customer-1", TEXT_SEARCH, KEY_ONLY)),
+        (ORDERS, SearchTerm("customer-1", TEXT_SEARCH, VALUE_ONLY)),
+        (ORDERS, SearchTerm("z[aeiou]ph", REGEX_SEARCH)),
+        (ORDERS, SearchTerm("7a 65 70", HEX_SEARCH)),
+        (TXN, SearchTerm("basil")),
+        (UPGRADED, SearchTerm("ember")),
+        (GROUPS, SearchTerm("billing", TEXT_SEARCH, KEY_ONLY)),
+        (ORDERS, SearchTerm("nowhere")),
     ],
-    ids=lambda value: value.words if isinstance(value, SoughtText) else value.parent.name,
+    ids=lambda value: value.text if isinstance(value, SearchTerm) else value.parent.name,
 )
-def test_a_search_finds_what_its_command_finds(log: Path, sought: SoughtText) -> None:
+def test_a_search_finds_what_its_command_finds(log: Path, sought: SearchTerm) -> None:
     outline = outline_of(log)
-    hits = list(Hunt([outline.file], outline, sought).hits())
+    hits = list(PartitionSearch([outline.file], outline, sought).iter_hits())
     rows = [
-        row for option in sought.options for row in kfmt("find", log, *option, "--json").of("found")
+        row
+        for option in sought.find_options
+        for row in kfmt("find", log, *option, "--json").of("found")
     ]
     control = {
         row["offset"]
@@ -320,55 +343,61 @@ def test_a_search_finds_what_its_command_finds(log: Path, sought: SoughtText) ->
 
 def test_a_search_begins_where_it_is_told_and_can_be_stopped(tmp_path: Path) -> None:
     file = big_log(tmp_path / "orders-0", 300)
-    outline = Outline(classify(str(file), "log"))
-    everything = list(Hunt([outline.file], outline, SoughtText("quartz")).hits())
-    assert outline.is_whole  # it outlined the rest itself
-    around = list(Hunt([outline.file], outline, SoughtText("quartz"), 1_000_000).hits())
+    outline = BlockIndex(classify_file(str(file), "log"))
+    everything = list(PartitionSearch([outline.file], outline, SearchTerm("quartz")).iter_hits())
+    assert outline.is_complete  # it outlined the rest itself
+    around = list(
+        PartitionSearch([outline.file], outline, SearchTerm("quartz"), 1_000_000).iter_hits()
+    )
     later = [hit for hit in everything if hit.batch_position >= 1_000_000]
     assert around == later + everything[: -len(later)]
-    stopped = Hunt([outline.file], outline, SoughtText("quartz"), stop=lambda: True)
-    assert list(stopped.hits()) == []
+    stopped = PartitionSearch(
+        [outline.file], outline, SearchTerm("quartz"), is_cancelled=lambda: True
+    )
+    assert list(stopped.iter_hits()) == []
 
 
 def test_keys_and_values_are_searched_by_two_calls() -> None:
-    text = command_text(ViewState(ViewKind.HITS, "a log", sought=SoughtText("a b")))
+    text = format_command(ViewState(ViewKind.HITS, "a log", search_term=SearchTerm("a b")))
     assert text == "kfmt find 'a log' --key '~a\\ b'; kfmt find 'a log' --value '~a\\ b'"
 
 
 def test_a_search_goes_through_the_logs_of_a_partition_and_comes_around() -> None:
-    top = disk_of((str(ORDERS.parent),), pytest.fail)
+    top = build_disk_tree((str(ORDERS.parent),), pytest.fail)
     files = [node.file for node in top.logs() if node.file is not None]
-    third = Outline(files[2])
-    third.grow()
-    start = third.anchors[0].end // 2
-    sought = SoughtText("customer-1")
-    everything = list(Hunt(files, Outline(files[0]), sought).hits())
-    assert len({hit.file for hit in everything}) == len(files)
-    around = list(Hunt(files, third, sought, start).hits())
+    third = BlockIndex(files[2])
+    third.extend()
+    start = third.blocks[0].end_position // 2
+    sought = SearchTerm("customer-1")
+    everything = list(PartitionSearch(files, BlockIndex(files[0]), sought).iter_hits())
+    assert len({hit.file_name for hit in everything}) == len(files)
+    around = list(PartitionSearch(files, third, sought, start).iter_hits())
     assert sorted(hit.offset for hit in around) == [hit.offset for hit in everything]
     name = files[2].name
     first = next(
-        i for i, hit in enumerate(everything) if (hit.file, hit.batch_position) >= (name, start)
+        i
+        for i, hit in enumerate(everything)
+        if (hit.file_name, hit.batch_position) >= (name, start)
     )
     assert around == everything[first:] + everything[:first]
 
 
 def test_a_log_that_cannot_be_read_does_not_end_a_search(tmp_path: Path) -> None:
     write(tmp_path / "orders-0", ORDERS.read_bytes())
-    top = disk_of((str(tmp_path / "orders-0"),), pytest.fail)
+    top = build_disk_tree((str(tmp_path / "orders-0"),), pytest.fail)
     file = top.logs()[0].file
     assert file is not None
-    gone = classify(str(tmp_path / "gone.log"), "gone.log")
-    hunt = Hunt([file, gone], Outline(file), SoughtText("quartz"))
-    assert len(list(hunt.hits())) > 0
-    assert "No such file" in hunt.troubles[0]
-    assert hunt.done == ORDERS.stat().st_size
+    gone = classify_file(str(tmp_path / "gone.log"), "gone.log")
+    hunt = PartitionSearch([file, gone], BlockIndex(file), SearchTerm("quartz"))
+    assert len(list(hunt.iter_hits())) > 0
+    assert "No such file" in hunt.read_errors[0]
+    assert hunt.searched_bytes == ORDERS.stat().st_size
 
 
-@pytest.mark.parametrize("sought", [SoughtText("(", REGEX), SoughtText("xyz", HEX)])
-def test_a_search_for_nonsense_is_refused(sought: SoughtText) -> None:
+@pytest.mark.parametrize("sought", [SearchTerm("(", REGEX_SEARCH), SearchTerm("xyz", HEX_SEARCH)])
+def test_a_search_for_nonsense_is_refused(sought: SearchTerm) -> None:
     with pytest.raises(UsageError):
-        list(Hunt([outline_of(ORDERS).file], outline_of(ORDERS), sought).hits())
+        list(PartitionSearch([outline_of(ORDERS).file], outline_of(ORDERS), sought).iter_hits())
 
 
 # The help page.
@@ -383,7 +412,7 @@ def test_the_help_page_is_wrapped_as_wide_as_the_screen(width: int) -> None:
         pieces = [next(found).rstrip()]
         while " ".join(" ".join(pieces).split()) != " ".join(line.plain.split()):
             pieces.append(next(found).rstrip())
-        margin = INDENT if line.plain.startswith("   ") else 1
+        margin = DESCRIPTION_INDENT if line.plain.startswith("   ") else 1
         for piece, following in pairwise(pieces):
             assert len(piece) <= width
             assert len(following) - len(following.lstrip()) == margin
@@ -406,7 +435,7 @@ def test_the_help_page_is_wrapped_as_wide_as_the_screen(width: int) -> None:
 )
 def test_a_payload_is_laid_out_if_it_is_json(payload: bytes, text: str, tmp_path: Path) -> None:
     data = batch_of(record(payload, payload), 0, 1)
-    said = dict(content_of(write(tmp_path / "t-0", data)).said(0))
+    said = dict(content_of(write(tmp_path / "t-0", data)).record_content(0))
     assert (said["key"], said["value"]) == (text, text)
 
 
@@ -417,13 +446,15 @@ def test_a_payload_is_laid_out_if_it_is_json(payload: bytes, text: str, tmp_path
 def test_a_payload_that_is_missing_is_not_one_that_is_empty(
     key: bytes | None, value: bytes | None, said: tuple[str, str], tmp_path: Path
 ) -> None:
-    found = dict(content_of(write(tmp_path / "t-0", batch_of(record(key, value), 0, 1))).said(0))
+    found = dict(
+        content_of(write(tmp_path / "t-0", batch_of(record(key, value), 0, 1))).record_content(0)
+    )
     assert (found["key"], found["value"]) == said
 
 
 def test_each_row_is_found_in_its_block(tmp_path: Path) -> None:
     shown = shown_log(big_log(tmp_path / "orders-0", 300))
-    assert len(shown.outline.anchors) > 5
-    for row in range(0, shown.outline.n_rows, 97):
-        block, i = shown.find(row)
+    assert len(shown.index.blocks) > 5
+    for row in range(0, shown.index.n_rows, 97):
+        block, i = shown.find_batch(row)
         assert int(block.batches.number[i]) == row

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kfmt_cli.browse.checked import batches_of, checked, checked_together
-from kfmt_cli.browse.command_line import ViewKind, ViewState, command_of, command_text
-from kfmt_cli.browse.directory_page import home_lines
-from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, disk_of
-from kfmt_cli.browse.log_search import TEXT, VALUE, SoughtText
-from kfmt_cli.browse.session import Session
-from kfmt_cli.browse.text_host import shown_by, wrapped_lines
-from kfmt_cli.browse.views import VIEWS, ViewedPlace, text_of_view, view_at
-from kfmt_cli.browse.wanted_batches import WantedBatches, wanted_batches_of
-from kfmt_cli.disk.kinds.fixed import PRODUCER_SNAPSHOT
+from kfmt_cli.browse.batch_filter import BatchFilter, parse_batch_filter
+from kfmt_cli.browse.command_line import ViewKind, ViewState, command_arguments, format_command
+from kfmt_cli.browse.directory_page import directory_page_lines
+from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind, build_disk_tree
+from kfmt_cli.browse.log_search import TEXT_SEARCH, VALUE_ONLY, SearchTerm
+from kfmt_cli.browse.partition_checks import check_partitions, check_paths, group_for_checking
+from kfmt_cli.browse.session import BrowserSession
+from kfmt_cli.browse.text_host import capture_output, wrap_lines
+from kfmt_cli.browse.views import VIEWS, ViewSubject, render_view, view_for_key
+from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.errors import InputError
 from tests.support.outlines import (
     ANSI,
@@ -34,7 +34,7 @@ from tools.kafka import ROOT, SAMPLES
 
 
 def test_the_tree_has_topics_partitions_and_segments() -> None:
-    top = disk_of((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
+    top = build_disk_tree((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
     assert top.kind is NodeKind.DIRECTORY
     by_label = {child.label: child for child in top.children}
     assert by_label["__consumer_offsets"].kind is NodeKind.TOPIC
@@ -46,23 +46,23 @@ def test_the_tree_has_topics_partitions_and_segments() -> None:
     assert orders.kind is NodeKind.PARTITION
     assert len(orders.logs()) == 7
     assert orders.children[0].label == "…000000.log"
-    assert orders.children[0].name == str(ORDERS)
+    assert orders.children[0].display_path == str(ORDERS)
     assert orders.size == sum(file.stat().st_size for file in ORDERS.parent.iterdir())
     assert by_label["meta.properties"].kind is NodeKind.FILE
 
 
 def test_several_paths_and_a_tree_of_directories_have_a_node_each() -> None:
-    top = disk_of((str(SAMPLES),), pytest.fail)
-    assert top.kind is NodeKind.TOP
+    top = build_disk_tree((str(SAMPLES),), pytest.fail)
+    assert top.kind is NodeKind.ROOT
     assert "kafka-3.9.1-broker1" in [child.label for child in top.children]
-    two = disk_of((str(ORDERS.parent), str(TXN)), pytest.fail)
+    two = build_disk_tree((str(ORDERS.parent), str(TXN)), pytest.fail)
     assert [child.kind for child in two.children] == [NodeKind.PARTITION, NodeKind.FILE]
-    assert two.names == (str(ORDERS.parent), str(TXN))
+    assert two.display_paths == (str(ORDERS.parent), str(TXN))
 
 
 @pytest.mark.parametrize("log", DAMAGED, ids=lambda log: log.parent.name)
 def test_findings_are_those_of_check(log: Path) -> None:
-    found = checked((str(log.parent),), lambda: False)
+    found = check_paths((str(log.parent),), lambda: False)
     assert found is not None
     assert found.mark[0].startswith("✗")
     codes = sorted(finding.code.name for finding in found.findings)
@@ -70,36 +70,36 @@ def test_findings_are_those_of_check(log: Path) -> None:
 
 
 def test_a_healthy_partition_is_marked_so() -> None:
-    found = checked((str(ORDERS.parent),), lambda: False)
+    found = check_paths((str(ORDERS.parent),), lambda: False)
     assert found is not None
     assert found.mark == ("✓", "good")
-    assert checked((str(ORDERS.parent),), lambda: True) is None
+    assert check_paths((str(ORDERS.parent),), lambda: True) is None
 
 
 def test_partitions_are_checked_together_as_each_by_itself(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "damaged_segments", tmp_path / "data")
     write(tmp_path / "data/empty-0", b"")
     (tmp_path / "data/new-0").mkdir()
-    top = disk_of((str(tmp_path / "data"),), pytest.fail)
-    nodes = list(top.partitions())
-    together = checked_together(nodes, lambda: False)
+    top = build_disk_tree((str(tmp_path / "data"),), pytest.fail)
+    nodes = list(top.iter_partitions())
+    together = check_partitions(nodes, lambda: False)
     assert together is not None
     for node, its in zip(nodes, together, strict=True):
         if node.children:
-            assert its == checked(node.paths, lambda: False)
+            assert its == check_paths(node.paths, lambda: False)
         else:  # `check` of the whole directory reports nothing
             assert its.mark == ("✓", "good")
     marks = {node.label: of.mark[0] for node, of in zip(nodes, together, strict=True)}
     assert marks["empty-0"] == "✓"
-    assert checked_together(nodes, lambda: True) is None
+    assert check_partitions(nodes, lambda: True) is None
 
 
 def test_only_a_partition_that_cannot_be_read_is_marked_so(tmp_path: Path) -> None:
     for name in ("orders-0", "gone-0"):
         shutil.copytree(ORDERS.parent, tmp_path / name)
-    nodes = list(disk_of((str(tmp_path),), pytest.fail).partitions())
+    nodes = list(build_disk_tree((str(tmp_path),), pytest.fail).iter_partitions())
     shutil.rmtree(tmp_path / "gone-0")
-    found = checked_together(nodes, lambda: False)
+    found = check_partitions(nodes, lambda: False)
     assert found is not None
     assert {node.label: of.mark[0] for node, of in zip(nodes, found, strict=True)} == {
         "gone-0": "unread",
@@ -108,39 +108,39 @@ def test_only_a_partition_that_cannot_be_read_is_marked_so(tmp_path: Path) -> No
 
 
 def test_many_partitions_are_checked_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kfmt_cli.browse import checked as module
+    from kfmt_cli.browse import partition_checks as module
 
-    nodes = list(disk_of((str(ROOT / "damaged_segments"),), pytest.fail).partitions())
-    monkeypatch.setattr(module, "MOST_TOGETHER", 3)
-    assert [len(group) for group in batches_of(nodes)] == [3, 3, 2]
-    monkeypatch.setattr(module, "MOST_BYTES", nodes[0].size)
-    assert [node for group in batches_of(nodes) for node in group] == nodes
-    assert len(list(batches_of(nodes))) > 3
+    nodes = list(build_disk_tree((str(ROOT / "damaged_segments"),), pytest.fail).iter_partitions())
+    monkeypatch.setattr(module, "MAX_GROUP_PARTITIONS", 3)
+    assert [len(group) for group in group_for_checking(nodes)] == [3, 3, 2]
+    monkeypatch.setattr(module, "MAX_GROUP_BYTES", nodes[0].size)
+    assert [node for group in group_for_checking(nodes) for node in group] == nodes
+    assert len(list(group_for_checking(nodes))) > 3
 
 
 def test_findings_are_gone_through_in_a_circle() -> None:
-    top = disk_of((str(ROOT / "damaged_segments"),), pytest.fail)
-    session = Session(top)
+    top = build_disk_tree((str(ROOT / "damaged_segments"),), pytest.fail)
+    session = BrowserSession(top)
     assert session.next_finding(1) is None
-    for partition in top.partitions():
-        found = checked(partition.paths, lambda: False)
+    for partition in top.iter_partitions():
+        found = check_paths(partition.paths, lambda: False)
         assert found is not None
-        session.checked[partition.path] = found
-    every = session.gone_through
+        session.check_results[partition.path] = found
+    every = session.navigable_findings
     walked = [session.next_finding(1) for _ in every]
     assert walked == every
     assert session.next_finding(1) is every[0]
     assert session.next_finding(-1) is every[-1]
-    assert all(session.file_named(f.file) or f.position is None for f in every)
+    assert all(session.find_file_node(f.file) or f.position is None for f in every)
 
 
 # Views.
 
 
-def places() -> dict[str, ViewedPlace]:
-    broker = disk_of((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
+def places() -> dict[str, ViewSubject]:
+    broker = build_disk_tree((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
     txn = next(child for child in broker.children if child.label == "txn-0")
-    return {"broker": ViewedPlace(broker), "txn-0": ViewedPlace(txn, 30)}
+    return {"broker": ViewSubject(broker), "txn-0": ViewSubject(txn, 30)}
 
 
 def settled_words(text: str) -> list[str]:
@@ -148,10 +148,10 @@ def settled_words(text: str) -> list[str]:
     return [line.split("   ")[0].strip() for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.label)
 def test_a_view_shows_what_its_command_shows(view: object) -> None:
     for name, place in places().items():
-        shown = ANSI.sub("", text_of_view(view, place, 400))  # type: ignore[arg-type]
+        shown = ANSI.sub("", render_view(view, place, 400))  # type: ignore[arg-type]
         try:
             command = view.command(place)  # type: ignore[attr-defined]
         except InputError:
@@ -174,14 +174,14 @@ def test_sizes_are_of_what_is_in_the_node() -> None:
         (f"{broker}/orders-0", "segment"),
         (f"{broker}/orders-0/{0:020}.log", "segment"),
     ):
-        command = view_at("1").command(ViewedPlace(disk_of((path,), pytest.fail)))
+        command = view_for_key("1").command(ViewSubject(build_disk_tree((path,), pytest.fail)))
         assert ("segment" in command) == (by == "segment")
         assert view_of(path, "1").split()[0] == by
 
 
 def view_of(path: str, key: str) -> str:
-    place = ViewedPlace(disk_of((path,), pytest.fail))
-    return ANSI.sub("", text_of_view(view_at(key), place, 100))
+    place = ViewSubject(build_disk_tree((path,), pytest.fail))
+    return ANSI.sub("", render_view(view_for_key(key), place, 100))
 
 
 def test_what_a_start_does_is_said_of_all_that_is_selected() -> None:
@@ -233,24 +233,24 @@ def test_equal_starts_are_in_the_order_of_check() -> None:
 def test_a_directory_names_what_is_wrong_in_it(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "damaged_segments", tmp_path / "data")
     shutil.copytree(ORDERS.parent, tmp_path / "data/gone-0")
-    top = disk_of((str(tmp_path / "data"),), pytest.fail)
-    nodes = list(top.partitions())
-    assert [str(line) for line in home_lines(top, {}, ())][
+    top = build_disk_tree((str(tmp_path / "data"),), pytest.fail)
+    nodes = list(top.iter_partitions())
+    assert [str(line) for line in directory_page_lines(top, {}, ())][
         2
     ] == " not checked yet; press c to check"
     shutil.rmtree(tmp_path / "data/gone-0")
-    found = checked_together(nodes, lambda: False)
+    found = check_partitions(nodes, lambda: False)
     known = {node.path: of for node, of in zip(nodes, found or [], strict=True)}
-    lines = [str(line) for line in home_lines(top, known, ())]
+    lines = [str(line) for line in directory_page_lines(top, known, ())]
     assert lines[2] == " ✗ 8 partitions of 9 with errors, 1 unread"
     said = dict(line.split(maxsplit=1) for line in lines[-9:])
     assert said["gone-0"].endswith("/gone-0: No such file or directory")
     assert said["flipped-bit-0"] == "crc-mismatch"
     assert said["zero-tail-0"] == "zero-tail"
     del known[nodes[0].path]
-    lines = [str(line) for line in home_lines(top, known, ())]
+    lines = [str(line) for line in directory_page_lines(top, known, ())]
     assert lines[2] == " ✗ 7 partitions of 9 with errors, 1 unread (8 of 9 checked)"
-    busy = [str(line) for line in home_lines(top, known, [nodes[0].path])]
+    busy = [str(line) for line in directory_page_lines(top, known, [nodes[0].path])]
     assert busy[2] == " checking: 8 of 9 partitions …"
 
 
@@ -259,16 +259,16 @@ def test_producers_are_shown_of_each_partition(monkeypatch: pytest.MonkeyPatch) 
 
     broker = str(SAMPLES / "kafka-3.9.1-broker1")
     shown = view_of(broker, "5")
-    top = disk_of((broker,), pytest.fail)
+    top = build_disk_tree((broker,), pytest.fail)
     has_some = [
         node.label
-        for node in top.partitions()
-        if any(child.file and child.file.kind is PRODUCER_SNAPSHOT for child in node.children)
+        for node in top.iter_partitions()
+        if any(child.file and child.file.kind is PRODUCER_SNAPSHOT_KIND for child in node.children)
     ]
     assert len(has_some) > 1
     for label in has_some:
         assert f"/{label}/" in shown
-    monkeypatch.setattr(views, "MOST_SNAPSHOTS", 1)
+    monkeypatch.setattr(views, "MAX_SNAPSHOTS", 1)
     assert "select a partition; producer state is per partition" in view_of(broker, "5")
 
 
@@ -279,19 +279,19 @@ def test_counts_of_transactions_come_first() -> None:
 
 def test_a_view_that_nobody_waits_for_ends() -> None:
     place = places()["broker"]
-    assert text_of_view(VIEWS[1], place, 80, lambda: True) == ""
+    assert render_view(VIEWS[1], place, 80, lambda: True) == ""
 
 
 def test_troubles_of_commands_are_sentences() -> None:
-    from kfmt_cli.commands.txn.command import ShowTransactions
+    from kfmt_cli.commands.txn.command import TxnCommand
 
-    text = shown_by(lambda run: ShowTransactions(run).paths(("/no/such/path",)), 80)
+    text = capture_output(lambda run: TxnCommand(run).paths(("/no/such/path",)), 80)
     assert "No such file or directory" in text
     assert "Traceback" not in text
 
 
 def test_long_lines_are_wrapped_and_keep_their_colours() -> None:
-    lines = wrapped_lines("  \x1b[1m" + "word " * 40 + "\x1b[0m", 50)
+    lines = wrap_lines("  \x1b[1m" + "word " * 40 + "\x1b[0m", 50)
     assert len(lines) > 3
     assert all(line.cell_len <= 50 for line in lines if not isinstance(line, str))
 
@@ -302,16 +302,18 @@ STATES = {
     "file": ViewState(ViewKind.VIEW, command=("dump", str(ORDERS.with_suffix(".index")))),
     "batches": ViewState(ViewKind.BATCHES, str(ORDERS), 20, 99),
     "producer": ViewState(
-        ViewKind.BATCHES, str(TXN), 0, 99, wanted=WantedBatches(producer_id=1000)
+        ViewKind.BATCHES, str(TXN), 0, 99, batch_filter=BatchFilter(producer_id=1000)
     ),
     "records": ViewState(ViewKind.RECORDS, str(ORDERS), 60, 79),
-    "fields": ViewState(ViewKind.FIELDS, str(ORDERS), position=7702, offset=61),
-    "header": ViewState(ViewKind.FIELDS, str(ORDERS), position=7702),
+    "fields": ViewState(ViewKind.FIELDS, str(ORDERS), batch_position=7702, record_offset=61),
+    "header": ViewState(ViewKind.FIELDS, str(ORDERS), batch_position=7702),
     "payload": ViewState(ViewKind.PAYLOAD, str(ORDERS), 61, 61),
     "decoded": ViewState(
-        ViewKind.PAYLOAD, str(ORDERS), 61, 61, decoding=("--value-format", "json")
+        ViewKind.PAYLOAD, str(ORDERS), 61, 61, decoding_options=("--value-format", "json")
     ),
-    "hits": ViewState(ViewKind.HITS, str(ORDERS), sought=SoughtText("quartz", TEXT, VALUE)),
+    "hits": ViewState(
+        ViewKind.HITS, str(ORDERS), search_term=SearchTerm("quartz", TEXT_SEARCH, VALUE_ONLY)
+    ),
     "view": ViewState(ViewKind.VIEW, command=("txn", str(TXN.parent))),
     "code": ViewState(ViewKind.VIEW, command=("explain", "crc-mismatch")),
 }
@@ -332,15 +334,15 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", STATES)
 def test_every_command_line_runs_and_shows_the_same(name: str) -> None:
-    done = kfmt(*command_of(STATES[name]))
+    done = kfmt(*command_arguments(STATES[name]))
     assert done.code == 0, done.err
     assert EXPECTED[name] in done.out
-    assert command_text(STATES[name]).startswith("kfmt ")
+    assert format_command(STATES[name]).startswith("kfmt ")
 
 
 def test_what_no_option_says_is_said_by_jq() -> None:
-    wanted = wanted_batches_of("codec=lz4 -control damaged")
-    text = command_text(ViewState(ViewKind.BATCHES, "a file", wanted=wanted))
+    wanted = parse_batch_filter("codec=lz4 -control damaged")
+    text = format_command(ViewState(ViewKind.BATCHES, "a file", batch_filter=wanted))
     assert text.startswith("kfmt dump 'a file' --json | jq -c ")
     condition = shlex.split(text)[-1]
     assert condition == (
@@ -357,28 +359,32 @@ def test_what_no_option_says_is_said_by_jq() -> None:
 
 
 def test_the_command_of_a_session_is_of_what_is_seen() -> None:
-    session = Session(disk_of((str(ORDERS),), pytest.fail))
-    session.open(session.top, 80)
-    assert session.log is not None
-    session.log.outline.grow()
+    session = BrowserSession(build_disk_tree((str(ORDERS),), pytest.fail))
+    session.open(session.root, 80)
+    assert session.log_view is not None
+    session.log_view.index.extend()
     session.select_batch(3)
-    assert command_of(session.state(ViewKind.BATCHES, 1, 4))[2:] == [
+    assert command_arguments(session.view_state(ViewKind.BATCHES, 1, 4))[2:] == [
         *("--from-offset", "20", "--to-offset", "79"),
     ]
-    session.record = 1
-    assert command_of(session.state(ViewKind.FIELDS))[2:] == ["--offset", "61", "--alone"]
-    assert command_of(session.state(ViewKind.PAYLOAD))[3:7] == [
+    session.record_index = 1
+    assert command_arguments(session.view_state(ViewKind.FIELDS))[2:] == [
+        "--offset",
+        "61",
+        "--alone",
+    ]
+    assert command_arguments(session.view_state(ViewKind.PAYLOAD))[3:7] == [
         *("--from-offset", "61", "--to-offset", "61"),
     ]
 
 
 def test_nodes_know_what_is_above_them() -> None:
-    top = disk_of((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
-    session = Session(top)
-    node = session.file_named(str(ORDERS))
+    top = build_disk_tree((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
+    session = BrowserSession(top)
+    node = session.find_file_node(str(ORDERS))
     assert isinstance(node, DiskNode)
-    assert [above.label for above in session.above(node)] == [top.label, "orders-0"]
-    assert session.partition_of(node).label == "orders-0"
+    assert [above.label for above in session.ancestors(node)] == [top.label, "orders-0"]
+    assert session.enclosing_partition(node).label == "orders-0"
     assert np.array([node.size]).sum() == ORDERS.stat().st_size
 
 
@@ -390,8 +396,8 @@ def test_marks_do_not_depend_on_how_a_path_is_written(
     log = min(folder.glob("*.log"))
     log.write_bytes(log.read_bytes()[:-1] + b"!")
     monkeypatch.chdir(tmp_path / "d")
-    nodes = list(disk_of((path,), print).checkable())
-    found = checked_together(nodes, lambda: False)
+    nodes = list(build_disk_tree((path,), print).iter_checkable())
+    found = check_partitions(nodes, lambda: False)
     assert found is not None
     assert found[0].mark == ("✗2", "bad")
 
@@ -400,5 +406,7 @@ def test_only_files_that_check_reads_are_checked(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
     for name in (".lock", "README.txt", "meta.properties"):
         (tmp_path / name).touch()
-    names = [Path(node.path).name for node in disk_of((str(tmp_path),), print).checkable()]
+    names = [
+        Path(node.path).name for node in build_disk_tree((str(tmp_path),), print).iter_checkable()
+    ]
     assert sorted(names) == ["meta.properties", "orders-0"]

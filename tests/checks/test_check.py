@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import kfmt_cli
-from kfmt_cli.checks.registry import every_code
+from kfmt_cli.checks.registry import codes_by_name
 from kfmt_cli.commands.check import command
-from kfmt_cli.core.throttle import PACE
-from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.core.throttle import READ_THROTTLE
+from kfmt_cli.disk.kinds.kind import InputFile
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.matrix import Damage, matrix, partition
 from tests.support.samples import kfmt
@@ -72,7 +72,7 @@ def test_each_damage_is_found(damage: Damage, tmp_path: Path) -> None:
 
 
 def test_the_matrix_has_every_kind_of_finding() -> None:
-    assert {damage.code for damage in DAMAGES} == set(every_code()) - NOT_IN_THE_MATRIX
+    assert {damage.code for damage in DAMAGES} == set(codes_by_name()) - NOT_IN_THE_MATRIX
 
 
 def damaged(folder: Path, *codes: str) -> None:
@@ -205,7 +205,7 @@ def test_a_slow_check_finds_the_same(tmp_path: Path) -> None:
     damaged(tmp_path, "crc-mismatch")
     whole = kfmt("check", tmp_path, "--json")
     assert kfmt("check", tmp_path, "--json", "--throttle", "50").out == whole.out
-    assert PACE.rate is None  # the limit was that run's
+    assert READ_THROTTLE.rate is None  # the limit was that run's
 
 
 def test_one_file(tmp_path: Path) -> None:
@@ -385,11 +385,11 @@ def test_a_log_that_grows_while_it_is_read_is_not_called_damaged(
     assert "batch-truncated" in codes
     asked: list[str] = []
 
-    def size_of(log: Input) -> int:
+    def size_of(log: InputFile) -> int:
         asked.append(log.path)
         return Path(log.path).stat().st_size + 10 * (len(asked) > 1)
 
-    monkeypatch.setattr(command, "size_of", size_of)
+    monkeypatch.setattr(command, "file_size", size_of)
     codes = [row["code"] for row in kfmt_cli.check(file.parent, jobs=1).of("finding")]
     assert "file-grew" in codes
     assert "batch-truncated" not in codes

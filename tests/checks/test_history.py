@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.history.facts import LogPrint
+from kfmt_cli.checks.history.log_history import LogFingerprint
 from kfmt_cli.checks.index.checker import IndexChecker
-from kfmt_cli.checks.log.verifier import Verifier, all_of
-from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.tree import listing
+from kfmt_cli.checks.log.checker import LogChecker, collect_check
+from kfmt_cli.checks.segment_checker import SegmentChecker, SegmentCheckResult
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.directory_listing import list_directory
 from tests.support.rebuild import batch_of, record, with_crc
 from tests.support.samples import kfmt
 from tests.support.segments import with_bytes, write
@@ -64,20 +64,20 @@ def test_segments_that_overlap_excuse_no_gap_of_a_sequence(tmp_path: Path) -> No
 
 
 def test_equal_batches_have_equal_prints(tmp_path: Path) -> None:
-    def print_of(name: str, *batches: bytes, prints: bool = True) -> LogPrint | None:
+    def print_of(name: str, *batches: bytes, prints: bool = True) -> LogFingerprint | None:
         write(tmp_path / name, b"".join(batches), f"{0:020}.log")
-        indexes = IndexChecker(Limit())
-        checker = SegmentChecker(Verifier(True, Limit(), 0), indexes, prints)
-        (segment,) = listing(str(tmp_path / name)).segments
-        (small,) = checker.small([segment])
+        indexes = IndexChecker(DecompressionLimit())
+        checker = SegmentChecker(LogChecker(True, DecompressionLimit(), 0), indexes, prints)
+        (segment,) = list_directory(str(tmp_path / name)).segments
+        (small,) = checker.check_group([segment])
         assert small is not None
         assert small.history is not None
-        done = all_of(checker.check(segment))
+        done = collect_check(checker.iter_findings(segment))
         assert done is not None
-        assert isinstance(done[0], CheckedSegment)
+        assert isinstance(done[0], SegmentCheckResult)
         assert done[0].history is not None
-        assert done[0].history.print == small.history.print
-        return small.history.print
+        assert done[0].history.log_fingerprint == small.history.log_fingerprint
+        return small.history.log_fingerprint
 
     one, two = batch(0, 10), batch(1, 11)
     assert print_of("a-0", one, two) == print_of("b-0", one, two) != print_of("c-0", one)

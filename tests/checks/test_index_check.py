@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.checks.index.checker import IndexChecker
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.targets import target_of
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.disk.input_paths import resolve_path
 from kfmt_cli.findings.finding import Finding, Severity
-from kfmt_cli.log.block import runs
+from kfmt_cli.log.block import split_runs
 from kfmt_cli.log.decoding import read_records
-from kfmt_cli.log.open_log import open_log
+from kfmt_cli.log.log_opening import open_log
 from tests.support.broken_indexes import (
     OFFSET_BREAKS,
     TIME_BREAKS,
@@ -47,11 +47,11 @@ OFFSET, TIME = ">ii", ">qi"
 
 def check(path: Path) -> list[Finding]:
     """All findings of the segments below a path."""
-    checker = IndexChecker(Limit())
+    checker = IndexChecker(DecompressionLimit())
     return [
         finding
-        for segment in target_of(str(path)).segments()
-        for result in checker.check(segment, lambda _: None)
+        for segment in resolve_path(str(path)).iter_segments()
+        for result in checker.iter_results(segment, lambda _: None)
         for finding in result.findings
     ]
 
@@ -66,10 +66,10 @@ def facts(log: Path) -> Segment:
     """What kfmt says of the log itself; of a wrapper with its first offset inside."""
     found = []
     names = ("position", "size", "base_offset", "last_offset", "max_timestamp", "has_timestamp")
-    with open_log(classify(str(log), log.name), read_ahead=False) as opened:
+    with open_log(classify_file(str(log), log.name), read_ahead=False) as opened:
         for block in opened.blocks:
-            for run in runs(block):
-                read_records(run, Limit())
+            for run in split_runs(block):
+                read_records(run, DecompressionLimit())
                 columns = [run.batches[name].tolist() for name in names]
                 for *four, time, timed in zip(*columns, strict=True):
                     found.append((*four, time if timed else -1))

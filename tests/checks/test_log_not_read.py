@@ -10,7 +10,7 @@ import pytest
 
 import kfmt_cli
 from kfmt_cli.core import parallel
-from kfmt_cli.sharing import processes
+from kfmt_cli.execution import processes
 from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import with_bytes
 
@@ -44,8 +44,8 @@ def partly_read(tmp_path: Path) -> Path:
 def test_what_is_found_in_a_log_before_its_lost_bytes_counts(
     jobs: str, partly_read: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "MANY_BYTES", 0)
-    monkeypatch.setattr(parallel, "SMALL", 0)
+    monkeypatch.setattr(processes, "MIN_PARALLEL_BYTES", 0)
+    monkeypatch.setattr(parallel, "SMALL_BYTES", 0)
     for command, n_files in ("verify-crc", 6), ("check", 0):
         done = kfmt(command, partly_read, "--json", "--jobs", jobs)
         summary = done.of("summary")[0]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.log.extent import Extent
+from kfmt_cli.checks.log.offset_range import OffsetRange
 from kfmt_cli.checks.partition.base import SegmentFacts
-from kfmt_cli.checks.partition.names import Names
-from kfmt_cli.checks.partition.neighbours import SegmentOffsets
-from kfmt_cli.disk.tree import walk
+from kfmt_cli.checks.partition.directory_names import DirectoryNamesCheck
+from kfmt_cli.checks.partition.segment_offsets import SegmentOffsetsCheck
+from kfmt_cli.disk.directory_listing import walk_directories
 from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import positions
 from tools.kafka import SAMPLES
@@ -171,63 +171,69 @@ def test_files_that_are_given_one_by_one_are_no_partition(partition: Path) -> No
 
 
 def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kfmt_cli.checks.log.verifier import Verifier
-    from kfmt_cli.cli.options import Common
-    from kfmt_cli.cli.screen import Screen
+    from kfmt_cli.checks.log.checker import LogChecker
+    from kfmt_cli.cli.command_output import CommandOutput
+    from kfmt_cli.cli.options import CommonOptions
     from kfmt_cli.commands.verify_crc import command as verify
-    from kfmt_cli.core.codecs.decompress import Limit
-    from kfmt_cli.sharing import processes
+    from kfmt_cli.core.codecs.decompress import DecompressionLimit
+    from kfmt_cli.execution import processes
 
     (partition / name(480)).unlink()
     (partition / name(720)).write_bytes(b"")
     (partition / "abc.index").write_bytes(b"")
     texts: list[str] = []
-    monkeypatch.setattr(Screen, "text", lambda _, words: texts.append(words))
+    monkeypatch.setattr(CommandOutput, "write_text", lambda _, words: texts.append(words))
 
     def run(jobs: int) -> list[str]:
         texts.clear()
-        task = verify.Verify(Verifier(False, Limit(), jobs), jobs)
-        shown = Common("never", "json").run(verify.LOG_RESULT)
-        assert shown.whole(task, (str(partition),)) == 1
+        task = verify.VerifyCrcCommand(LogChecker(False, DecompressionLimit(), jobs), jobs)
+        shown = CommonOptions("never", "json").start_run(verify.LOG_RESULT)
+        assert shown.run_task(task, (str(partition),)) == 1
         return [line for text in texts for line in text.splitlines()]
 
     alone = run(1)
-    monkeypatch.setattr(processes, "MANY_BYTES", 0)
+    monkeypatch.setattr(processes, "MIN_PARALLEL_BYTES", 0)
     assert run(2) == alone
     codes = [row["code"] for row in map(json.loads, alone) if row["type"] == "finding"]
     assert codes == ["name-not-numeric", "segments-gap", "log-empty"]
 
 
-def facts(base: int, extent: Extent, size: int = 1000) -> SegmentFacts:
+def facts(base: int, extent: OffsetRange, size: int = 1000) -> SegmentFacts:
     return SegmentFacts(name(base), base, size, extent)
 
 
 def found(*segments: SegmentFacts) -> list[tuple[str, str]]:
-    check = SegmentOffsets()
+    check = SegmentOffsetsCheck()
     for segment in segments:
-        check.take(segment)
+        check.add_segment(segment)
     return [(finding.code.name, finding.file) for finding in check.finish()]
 
 
 def test_a_segment_within_one_that_is_longer() -> None:
-    segments = facts(0, Extent(0, 79)), facts(10, Extent(10, 20)), facts(30, Extent(30, 90))
+    segments = (
+        facts(0, OffsetRange(0, 79)),
+        facts(10, OffsetRange(10, 20)),
+        facts(30, OffsetRange(30, 90)),
+    )
     assert found(*segments) == [("segments-overlap", name(10)), ("segments-overlap", name(30))]
 
 
 def test_an_empty_segment_below_the_end_of_the_one_before_it() -> None:
-    assert found(facts(0, Extent(0, 79)), facts(10, Extent(), 0)) == [
+    assert found(facts(0, OffsetRange(0, 79)), facts(10, OffsetRange(), 0)) == [
         ("segments-overlap", name(10))
     ]
 
 
 def test_an_impossible_offset_does_not_make_overlaps_of_all_that_follows() -> None:
-    wild = Extent(0, 1 << 60)
-    assert found(facts(0, wild), facts(80, Extent(80, 90)), facts(91, Extent(91, 99))) == []
+    wild = OffsetRange(0, 1 << 60)
+    assert (
+        found(facts(0, wild), facts(80, OffsetRange(80, 90)), facts(91, OffsetRange(91, 99))) == []
+    )
 
 
 def test_no_name_is_looked_at_twice(partition: Path) -> None:
     (partition / "abc.index").write_bytes(b"")
-    folders = walk(str(partition.parent), pytest.fail)
-    assert [finding.file for folder in folders for finding in Names().look(folder)] == [
-        str(partition / "abc.index")
-    ]
+    folders = walk_directories(str(partition.parent), pytest.fail)
+    assert [
+        finding.file for folder in folders for finding in DirectoryNamesCheck().check_names(folder)
+    ] == [str(partition / "abc.index")]

@@ -10,7 +10,7 @@ from click.shell_completion import ShellComplete
 
 import kfmt_cli
 from kfmt_cli.cli import kfmt as command_line
-from kfmt_cli.disk import targets
+from kfmt_cli.disk import input_paths
 from kfmt_cli.errors import InputError
 from tests.support.samples import ORDERS, TXN, kfmt
 from tools.kafka import ROOT, SAMPLES
@@ -27,7 +27,7 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         paths.append(path)
         raise InputError(f"{path}: not found")
 
-    monkeypatch.setattr(targets, "located", located)
+    monkeypatch.setattr(input_paths, "resolve_display_path", located)
     return paths
 
 

@@ -43,7 +43,7 @@ FORMATS = {
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
     yield
-    credentials.KEPT.by_place.clear()
+    credentials.CREDENTIALS.by_location.clear()
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_no_job_has_it(
         yield lambda: None
 
     without_spark(monkeypatch)
-    monkeypatch.setattr(session, "started", nowhere)
+    monkeypatch.setattr(session, "start_session", nowhere)
     for to in ("lake", f"{planted}/lake"):
         for more in (["--dry-run"], []):
             arguments = ["pipeline", job, f"{planted}/data", "--to", to, *more]
@@ -179,13 +179,13 @@ def test_no_object_of_python_has_it(planted: str) -> None:
 
 def test_the_data_source_gives_its_workers_what_its_paths_have(planted: str) -> None:
     pytest.importorskip("pyspark")
-    from kfmt_cli.spark.request import request_of
+    from kfmt_cli.spark.source_options import parse_request
 
-    request = request_of({"path": f"{planted}/data"})
+    request = parse_request({"path": f"{planted}/data"})
     assert SECRET not in repr(request)
     for options in ({"paths": f'"{planted}"'}, {"path": planted, "PATH": f"{planted}/other"}):
         with pytest.raises(UsageError) as raised:
-            request_of(options)
+            parse_request(options)
         assert SECRET not in str(raised.value)
 
 

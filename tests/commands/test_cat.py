@@ -20,8 +20,8 @@ import fastavro
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from kfmt_cli.broker.transactions.committed import committed_of
-from kfmt_cli.topics.payloads import Payload, Payloads, Schema
+from kfmt_cli.broker.transactions.committed import find_committed
+from kfmt_cli.topics.payloads import PayloadDeclaration, PayloadDeclarations, SchemaSource
 from tests.support.broken_partitions import ORDERS, TXN, name, record_malformed, sample
 from tests.support.rebuild import batch_of, record
 from tests.support.samples import kfmt
@@ -228,7 +228,9 @@ def test_payloads(built: Path, arguments: tuple[str, ...], text: str) -> None:
 
 
 def test_readers_of_payloads_are_made_once_in_each_process(built: Path) -> None:
-    payloads = Payloads(value=Payload("confluent", Schema(folder=built / "schemas")))
+    payloads = PayloadDeclarations(
+        value=PayloadDeclaration("confluent", SchemaSource(directory=built / "schemas"))
+    )
     assert payloads.readers is payloads.readers
     assert payloads.readers[0] is None
     sent = pickle.loads(pickle.dumps(payloads))  # noqa: S301 (what reads does not go along)
@@ -239,17 +241,22 @@ def test_threads_share_what_reads_payloads(tmp_path: Path) -> None:
     """Values of many items, whose bounds are looked at first."""
     schema = {"type": "array", "items": "string"}
     (tmp_path / "tags.avsc").write_text(json.dumps(schema))
-    decoder = Payloads(value=Payload("avro", Schema(file=tmp_path / "tags.avsc"))).decoder
+    decoder = PayloadDeclarations(
+        value=PayloadDeclaration("avro", SchemaSource(file=tmp_path / "tags.avsc"))
+    ).decoder
     assert decoder is not None
     values = []
     for n in range(200):
         out = BytesIO()
         fastavro.schemaless_writer(out, schema, [f"tag {i}" for i in range(n % 37)])
         values.append(out.getvalue())
-    expected = [decoder.value(None, value) for value in values]
+    expected = [decoder.decode_value(None, value) for value in values]
     assert "cannot be decoded" not in str(expected)
     with ThreadPoolExecutor(8) as pool:
-        tasks = [pool.submit(lambda: [decoder.value(None, of) for of in values]) for _ in range(64)]
+        tasks = [
+            pool.submit(lambda: [decoder.decode_value(None, of) for of in values])
+            for _ in range(64)
+        ]
         assert all(task.result() == expected for task in tasks)
 
 
@@ -319,7 +326,7 @@ def test_a_log_that_grows(tmp_path: Path) -> None:
 
 
 def test_committed_needs_no_index() -> None:
-    assert committed_of([]).stable == 0
+    assert find_committed([]).last_stable_offset == 0
     kept = offsets(TXN, "--isolation", "read_committed")
     everything = offsets(TXN)
     assert set(kept) < set(everything)

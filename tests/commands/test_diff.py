@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kfmt_cli.broker.cluster.replicas import (
-    Epochs,
-    Relation,
+from kfmt_cli.broker.cluster.replica_comparison import (
+    LeaderEpochs,
     ReplicaBatch,
     ReplicaBatches,
-    compare,
-    cut_to,
+    ReplicaRelation,
+    compare_replicas,
+    truncation_offset,
 )
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.rebuild import with_crc
@@ -155,35 +155,37 @@ def test_ranges_of_batches() -> None:
 
     def ranges(
         a: list[ReplicaBatch], b: list[ReplicaBatch], at: int | None
-    ) -> list[tuple[Relation, int, int]]:
-        found = compare(columns(a), columns(b), lambda *_: at)
-        return [(owned.relation, owned.first, owned.last) for owned in found]
+    ) -> list[tuple[ReplicaRelation, int, int]]:
+        found = compare_replicas(columns(a), columns(b), lambda *_: at)
+        return [(owned.relation, owned.first_offset, owned.last_offset) for owned in found]
 
     def columns(batches: list[ReplicaBatch]) -> list[ReplicaBatches]:
         """Two in each part but the last."""
-        rows = [[each.base, each.last, each.epoch, each.crc] for each in batches]
+        rows = [
+            [each.base_offset, each.last_offset, each.leader_epoch, each.crc] for each in batches
+        ]
         parts = [np.array(rows[i : i + 2]).T for i in range(0, len(rows), 2)]
         return [ReplicaBatches(part, np.ones(part.shape[1], np.bool_)) for part in parts]
 
     same = [held(0, 9), held(10, 19)]
-    assert ranges(same, same, None) == [(Relation.IDENTICAL, 0, 19)]
-    assert ranges(same, [held(0, 19, crc=2)], None) == [(Relation.COMPACTED, 0, 19)]
+    assert ranges(same, same, None) == [(ReplicaRelation.IDENTICAL, 0, 19)]
+    assert ranges(same, [held(0, 19, crc=2)], None) == [(ReplicaRelation.COMPACTED, 0, 19)]
     assert ranges(same, [held(0, 9), held(10, 14, 1)], 12) == [
-        (Relation.IDENTICAL, 0, 9),
-        (Relation.DIVERGED, 12, 14),
-        (Relation.ONLY_A, 15, 19),
+        (ReplicaRelation.IDENTICAL, 0, 9),
+        (ReplicaRelation.DIVERGED, 12, 14),
+        (ReplicaRelation.ONLY_A, 15, 19),
     ]
-    assert ranges([], same, None) == [(Relation.ONLY_B, 0, 19)]
+    assert ranges([], same, None) == [(ReplicaRelation.ONLY_B, 0, 19)]
     long = [held(n, n + 9) for n in range(0, 70, 10)]
     assert ranges(long, [*long[:3], held(30, 39, crc=2), *long[4:]], 33) == [
-        (Relation.IDENTICAL, 0, 29),
-        (Relation.DIVERGED, 33, 39),
-        (Relation.IDENTICAL, 40, 69),
+        (ReplicaRelation.IDENTICAL, 0, 29),
+        (ReplicaRelation.DIVERGED, 33, 39),
+        (ReplicaRelation.IDENTICAL, 40, 69),
     ]
     assert ranges(long, [*long[:3], *long[4:]], None) == [
-        (Relation.IDENTICAL, 0, 29),
-        (Relation.ONLY_A, 30, 39),
-        (Relation.IDENTICAL, 40, 69),
+        (ReplicaRelation.IDENTICAL, 0, 29),
+        (ReplicaRelation.ONLY_A, 30, 39),
+        (ReplicaRelation.IDENTICAL, 40, 69),
     ]
 
 
@@ -250,15 +252,17 @@ def test_standard_input_is_no_replica() -> None:
 @pytest.mark.parametrize(
     ("follower", "leader", "cut"),
     [
-        (Epochs({0: 0}, 900), Epochs({0: 0, 2: 300}, 700), 300),
-        (Epochs({0: 0, 1: 300}, 900), Epochs({0: 0, 2: 300}, 700), 300),
-        (Epochs({0: 0, 1: 200, 2: 500}, 900), Epochs({0: 0, 1: 200, 3: 400}, 700), 400),
-        (Epochs({0: 0}, 250), Epochs({0: 0, 2: 300}, 700), 250),
-        (Epochs({3: 100}, 250), Epochs({5: 50}, 700), 0),
+        (LeaderEpochs({0: 0}, 900), LeaderEpochs({0: 0, 2: 300}, 700), 300),
+        (LeaderEpochs({0: 0, 1: 300}, 900), LeaderEpochs({0: 0, 2: 300}, 700), 300),
+        (LeaderEpochs({0: 0, 1: 200, 2: 500}, 900), LeaderEpochs({0: 0, 1: 200, 3: 400}, 700), 400),
+        (LeaderEpochs({0: 0}, 250), LeaderEpochs({0: 0, 2: 300}, 700), 250),
+        (LeaderEpochs({3: 100}, 250), LeaderEpochs({5: 50}, 700), 0),
     ],
 )
-def test_a_follower_is_cut_where_its_epoch_ends(follower: Epochs, leader: Epochs, cut: int) -> None:
-    assert cut_to(follower, leader) == cut
+def test_a_follower_is_cut_where_its_epoch_ends(
+    follower: LeaderEpochs, leader: LeaderEpochs, cut: int
+) -> None:
+    assert truncation_offset(follower, leader) == cut
 
 
 def test_replicas_that_parted_say_what_becomes_of_them(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.commands.cat import command, follow
-from kfmt_cli.commands.cat.follow import followed
-from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.commands.cat import command, partition_tail
+from kfmt_cli.commands.cat.partition_tail import tail_partition
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import classify
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 from tests.support.samples import ORDERS, kfmt
@@ -31,11 +31,11 @@ class NothingNewError(Exception):
 
 
 def partition_at(folder: Path) -> Partition:
-    logs = [classify(str(log), log.name) for log in sorted(folder.glob("*.log"))]
+    logs = [classify_file(str(log), log.name) for log in sorted(folder.glob("*.log"))]
     return Partition(folder.name, folder, logs)
 
 
-def after(partition: Partition, n_batches: int) -> tuple[Input, int]:
+def after(partition: Partition, n_batches: int) -> tuple[InputFile, int]:
     """The last log of a partition, and the end of some of its batches."""
     return partition.logs[-1], ENDS[n_batches]
 
@@ -66,7 +66,7 @@ def test_batches_come_once_they_are_complete(tmp_path: Path) -> None:
 
     with suppress(NothingNewError):
         partition = partition_at(folder)
-        for file, block in followed(partition, after(partition, 2), wait):
+        for file, block in tail_partition(partition, after(partition, 2), wait):
             assert file.path == str(log)
             seen.append((waits, block.batches.base_offset.tolist()))
     assert seen == [(3, [40]), (4, [60, 80]), (6, [100, 120])]
@@ -92,7 +92,7 @@ def test_the_next_segment_is_followed_when_the_broker_rolls(tmp_path: Path) -> N
 
     found = []
     with suppress(NothingNewError):
-        for file, block in followed(partition, after(partition, 1), wait):
+        for file, block in tail_partition(partition, after(partition, 1), wait):
             found += [(file.base_offset, int(at)) for at in block.batches.base_offset]
     firsts = [(base, base + 20 * i) for base in (240, 480) for i in range(12)]
     assert found == firsts
@@ -117,7 +117,7 @@ def test_a_log_that_cannot_be_read_any_more_is_no_log_without_news(
 
     partition = partition_at(folder)
     with pytest.raises(InputError, match=f"{log.name} byte .*: Input/output error"):
-        list(followed(partition, after(partition, 1), wait))
+        list(tail_partition(partition, after(partition, 1), wait))
 
 
 def test_a_log_that_a_broker_removes_meanwhile_has_no_news(
@@ -135,11 +135,11 @@ def test_a_log_that_a_broker_removes_meanwhile_has_no_news(
         if waits == 2:
             raise NothingNewError
         log.unlink()
-        monkeypatch.setattr(follow, "size_of", lambda _: len(DATA))
+        monkeypatch.setattr(partition_tail, "file_size", lambda _: len(DATA))
 
     partition = partition_at(folder)
     with pytest.raises(NothingNewError):
-        list(followed(partition, after(partition, 1), wait))
+        list(tail_partition(partition, after(partition, 1), wait))
 
 
 def test_nothing_is_missed_between_reading_and_following(
@@ -147,11 +147,11 @@ def test_nothing_is_missed_between_reading_and_following(
 ) -> None:
     log = write(tmp_path / "orders-0", DATA[: ENDS[3] + 100])
 
-    def late(partition: Partition, *given: Any) -> Iterator[tuple[Input, Block]]:
+    def late(partition: Partition, *given: Any) -> Iterator[tuple[InputFile, Block]]:
         log.write_bytes(DATA)
-        return followed(partition, *given)
+        return tail_partition(partition, *given)
 
-    monkeypatch.setattr(command, "followed", late)
+    monkeypatch.setattr(command, "tail_partition", late)
     ran = kfmt("cat", log.parent, "--follow", "-f", "%o\\n", "--limit", "240")
     assert [int(offset) for offset in ran.out.split()] == list(range(240))
 

@@ -13,7 +13,7 @@ import pytest
 
 import kfmt_cli
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.rows.column import PLACE
+from kfmt_cli.rows.column import LOCATION_COLUMNS
 from kfmt_cli.rows.types.finding_row import finding_row
 from tests.support.samples import ORDERS, TXN, UPGRADED, every_log, kfmt, name_of
 from tools.kafka import ROOT, SAMPLES
@@ -83,7 +83,7 @@ def test_findings_are_those_of_verify_crc() -> None:
         found = [finding_row(finding) for finding in kfmt_cli.verify(folder, deep=deep)]
         told = kfmt("verify-crc", folder, "--json", *(["--deep"] if deep else []))
         assert found == [
-            {k: v for k, v in finding.items() if k not in {"type", *PLACE}}
+            {k: v for k, v in finding.items() if k not in {"type", *LOCATION_COLUMNS}}
             for finding in told.of("finding")
         ]
     rows = kfmt_cli.read_records(folder)

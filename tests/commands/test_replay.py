@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kfmt_cli.broker.partitioners import murmur2, partition_of_hash, partitions_of_keys
-from kfmt_cli.commands.replay.sources import sources_of
-from kfmt_cli.commands.replay.state_file import ReplayState, SourceState, state_at
-from kfmt_cli.commands.replay.topic_plans import plans_of
-from kfmt_cli.disk.partitions import partitions_below
+from kfmt_cli.broker.partitioners import hash_to_partition, murmur2, partition_keys
+from kfmt_cli.commands.replay.sources import find_sources
+from kfmt_cli.commands.replay.state_file import ReplaySourceState, ReplayState, load_state
+from kfmt_cli.commands.replay.topic_plans import create_plans
+from kfmt_cli.disk.partitions import find_partitions
 from kfmt_cli.errors import InputError, UsageError
 from tests.support.samples import ORDERS, TXN, Done, kfmt
 from tools.kafka import SAMPLES
@@ -144,9 +144,9 @@ def test_topics_are_created_as_the_newest_metadata_log_describes_them(tmp_path: 
     names = (str(tmp_path / "broker"), str(tmp_path / "controller"))
     complaints: list[str] = []
     for paths in (names[:1], names):
-        found = partitions_below(paths, complaints.append, complaints.append)
-        plan = plans_of(sources_of(found, (), None), found, complaints.append)["orders"]
-        assert plan.partitions == 1
+        found = find_partitions(paths, complaints.append, complaints.append)
+        plan = create_plans(find_sources(found, (), None), found, complaints.append)["orders"]
+        assert plan.n_partitions == 1
         assert (plan.replication_factor == 1) is (paths == names)
     assert complaints == []
 
@@ -160,8 +160,8 @@ def test_a_damaged_snapshot_does_not_decide(tmp_path: Path) -> None:
     data[data.find(b"compact")] ^= 1
     newest.write_bytes(data)
     complaints: list[str] = []
-    found = partitions_below((str(tmp_path / "compacted-0"),), print, print)
-    plan = plans_of(sources_of(found, (), None), found, complaints.append)["compacted"]
+    found = find_partitions((str(tmp_path / "compacted-0"),), print, print)
+    plan = create_plans(find_sources(found, (), None), found, complaints.append)["compacted"]
     assert plan.settings["cleanup.policy"] == "compact"
     assert complaints == [f"{newest} byte 83: a batch fails its checksum"]
     done = kfmt("retention", tmp_path / "compacted-0")
@@ -215,32 +215,32 @@ def test_settings_of_the_client_stay_secret(tmp_path: Path) -> None:
 def test_partitions_of_many_keys_are_those_of_each(keys: list[bytes]) -> None:
     sizes = np.array([len(key) for key in keys], np.int64)
     starts = np.cumsum(sizes) - sizes
-    found = partitions_of_keys(b"".join(keys), starts, sizes, 12)
-    assert found.tolist() == [partition_of_hash(murmur2(key), 12) for key in keys]
+    found = partition_keys(b"".join(keys), starts, sizes, 12)
+    assert found.tolist() == [hash_to_partition(murmur2(key), 12) for key in keys]
 
 
 def test_a_state_file_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
-    state = state_at(file, "cluster", OPTIONS)
+    state = load_state(file, "cluster", OPTIONS)
     assert state == ReplayState(file, "cluster", OPTIONS)
-    state.sources["orders-0"] = SourceState(5, 12, {3: 10})
+    state.sources["orders-0"] = ReplaySourceState(5, 12, {3: 10})
     state.targets["orders"] = {0: 13}
-    state.save()
-    assert state_at(file, "cluster", OPTIONS) == state
+    state.write_file()
+    assert load_state(file, "cluster", OPTIONS) == state
     assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
 
 
 def test_a_state_file_of_another_replay_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
-    state_at(file, "cluster", OPTIONS).save()
+    load_state(file, "cluster", OPTIONS).write_file()
     with pytest.raises(UsageError, match="into cluster cluster, not other"):
-        state_at(file, "other", OPTIONS)
+        load_state(file, "other", OPTIONS)
     with pytest.raises(UsageError, match="with --by-key False, not True"):
-        state_at(file, "cluster", {**OPTIONS, "by_key": True})
+        load_state(file, "cluster", {**OPTIONS, "by_key": True})
     for text in ("", "{}", "[]", '{"version":1}', "x"):
         file.write_text(text)
         with pytest.raises(InputError, match="not a state file"):
-            state_at(file, "cluster", OPTIONS)
+            load_state(file, "cluster", OPTIONS)
     file.write_text('{"version":2}')
     with pytest.raises(UsageError, match="only 1 is supported"):
-        state_at(file, "cluster", OPTIONS)
+        load_state(file, "cluster", OPTIONS)

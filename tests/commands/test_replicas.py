@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.broker.cluster.election import Elected, Stage
-from kfmt_cli.commands.replicas.orders import End, Order
+from kfmt_cli.broker.cluster.election import ElectionResult, StartStage
+from kfmt_cli.commands.replicas.start_orders import PartitionOutcome, StartOrder
 from tests.support.dead_clusters import LOG, flip
 from tests.support.failing_disk import lose
 from tests.support.samples import Done, kfmt
@@ -275,9 +275,11 @@ def test_nothing_is_changed(tmp_path: Path) -> None:
 
 
 def test_an_end_is_certain_if_it_is_the_only_one() -> None:
-    order = Order("1", (Stage((1,)),))
-    assert End(order).is_certain
-    assert not End(order, [Elected(1), Elected(2)], [None, None]).is_certain
+    order = StartOrder("1", (StartStage((1,)),))
+    assert PartitionOutcome(order).is_certain
+    assert not PartitionOutcome(
+        order, [ElectionResult(1), ElectionResult(2)], [None, None]
+    ).is_certain
 
 
 def test_the_merged_log_replaces_that_of_the_broker_that_leads(tmp_path: Path) -> None:

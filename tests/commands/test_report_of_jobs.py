@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.commands.report.report_of_jobs import gather_jobs
+from kfmt_cli.commands.report.job_report import gather_jobs
 from kfmt_cli.errors import ExitCode
-from kfmt_cli.rows.documents import FINDING
+from kfmt_cli.rows.documents import FINDING_ROW
 from tests.render.test_report import job
 
 pytest.importorskip("pyarrow", reason="the extra arrow is not installed")
@@ -53,7 +53,7 @@ COUNTED = ("segments", "bytes", "batches", "records", "records_per_batch")
 
 
 def rows_of(folder: Path, tables: dict[str, list[Any]]) -> Sequence[dict[str, Any]]:
-    return gather_jobs((str(job(folder, "verify", tables)),)).of("stat")
+    return gather_jobs((str(job(folder, "verify", tables)),)).rows_of_type("stat")
 
 
 def test_logs_are_summed_by_partition_and_by_topic(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_logs_are_summed_by_partition_and_by_topic(tmp_path: Path) -> None:
 
 def test_each_log_is_a_row_of_its_topics_page(tmp_path: Path) -> None:
     data = gather_jobs((str(job(tmp_path, "segments", {"segments": SEGMENTS})),))
-    strips = data.of("segment_strip")
+    strips = data.rows_of_type("segment_strip")
     assert [(row["file"], row["base_offset"], row["bytes"], row["cells"]) for row in strips] == [
         (row["file"], row["base_offset"], row["bytes"], []) for row in SEGMENTS[:4]
     ]
@@ -114,7 +114,7 @@ def test_statistics_count_where_no_logs_are_known(tmp_path: Path) -> None:
 
 
 def finding(severity: str) -> dict[str, Any]:
-    made: dict[str, Any] = {column.name: None for column in FINDING.columns}
+    made: dict[str, Any] = {column.name: None for column in FINDING_ROW.columns}
     made |= {"file": "/d/a-0/x.log", "severity": severity, "code": "crc-mismatch"}
     return made | {"message": "bad", "topic": "a", "partition": 0, "log_dir": "/d"}
 
@@ -124,11 +124,11 @@ def finding(severity: str) -> dict[str, Any]:
 )
 def test_errors_of_a_job_are_the_pages(severity: str, code: ExitCode, tmp_path: Path) -> None:
     data = gather_jobs((str(job(tmp_path, "verify", {"findings": [finding(severity)]})),))
-    assert [(row["code"], row["severity"]) for row in data.of("finding")] == [
+    assert [(row["code"], row["severity"]) for row in data.rows_of_type("finding")] == [
         ("crc-mismatch", severity)
     ]
     assert data.exit_code is code
-    (page,) = data.of("report")
+    (page,) = data.rows_of_type("report")
     assert page["paths"] == ["/disks"]
 
 
@@ -139,7 +139,7 @@ def test_jobs_over_the_same_logs_count_each_once(tmp_path: Path) -> None:
     for folders in ((audit, f"{audit}/_kfmt"), (audit, audit), (audit, more)):
         twice = gather_jobs(folders)
         for type_ in ("stat", "finding", "segment_strip"):
-            assert twice.of(type_) == once.of(type_)
+            assert twice.rows_of_type(type_) == once.rows_of_type(type_)
         assert twice.n_findings == once.n_findings
 
 

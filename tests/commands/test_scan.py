@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import kfmt_cli
-from kfmt_cli.commands.python import scanning
+from kfmt_cli.commands.python import lazy_tables
 from kfmt_cli.commands.python.read import log_rows
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.log.reading import RowsReading
+from kfmt_cli.log.rows_reader import LogRowsReader
 from tests.support.samples import ORDERS, TXN
 from tools.kafka import ROOT, SAMPLES
 
@@ -30,7 +30,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append(columns)
         return log_rows(path, records, columns, wanted)
 
-    monkeypatch.setattr(scanning, "log_rows", seen)
+    monkeypatch.setattr(lazy_tables, "log_rows", seen)
     return found
 
 
@@ -38,13 +38,13 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A 1 for each block that is decoded."""
     found: list[int] = []
-    read = RowsReading.decoded
+    read = LogRowsReader.read_rows
 
-    def seen(self: RowsReading, *blocks: Any) -> Any:
+    def seen(self: LogRowsReader, *blocks: Any) -> Any:
         found.append(1)
         return read(self, *blocks)
 
-    monkeypatch.setattr(RowsReading, "decoded", seen)
+    monkeypatch.setattr(LogRowsReader, "read_rows", seen)
     return found
 
 
@@ -58,7 +58,7 @@ def lost(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("table", scanning.TABLES)
+@pytest.mark.parametrize("table", lazy_tables.TABLES)
 @pytest.mark.parametrize("path", [BROKER, DAMAGED, [ORDERS, TXN]], ids=["whole", "damaged", "list"])
 def test_rows_are_those_of_reading(table: str, path: Any) -> None:
     pl = pytest.importorskip("polars")

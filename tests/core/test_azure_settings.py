@@ -17,9 +17,9 @@ ACCOUNT, KEY, SAS = (f"AZURE_STORAGE_{name}" for name in ("ACCOUNT", "KEY", "SAS
 
 @pytest.fixture(autouse=True)
 def _nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (CONNECTION, ACCOUNT, KEY, SAS, file_systems.AZURE_KEYS):
+    for name in (CONNECTION, ACCOUNT, KEY, SAS, file_systems.AZURE_KEYS_VARIABLE):
         monkeypatch.delenv(name, raising=False)
-    file_systems._file_system.cache_clear()
+    file_systems._open_file_system.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def _nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         ({SAS: "?sv=1"}, "abfss://box@mine.dfs.core.windows.net/x", ("mine", "", "")),
         (
-            {file_systems.AZURE_KEYS: "other=b3RoZXI=;mine=a2V5"},
+            {file_systems.AZURE_KEYS_VARIABLE: "other=b3RoZXI=;mine=a2V5"},
             "abfss://box@mine.dfs.core.windows.net/x",
             ("mine", "a2V5", ""),
         ),

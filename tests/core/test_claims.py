@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.core.claims import NEW, scratch_folder
+from kfmt_cli.core.temporary_locks import MIN_LEFTOVER_AGE_SECONDS, scratch_directory
 from tests.support.samples import ORDERS, environment, kfmt
 from tests.support.waiting import wait_for
 from tools.kafka import ROOT
 
 UNPACKS = """
 import sys, time
-from kfmt_cli.disk.opening import real
-from kfmt_cli.disk.given import located
-print(real(located(sys.argv[1])), flush=True)
+from kfmt_cli.disk.file_access import find_real_path
+from kfmt_cli.disk.path_resolution import resolve_display_path
+print(find_real_path(resolve_display_path(sys.argv[1])), flush=True)
 time.sleep(600)
 """
 
@@ -60,7 +60,7 @@ def test_the_next_run_removes_what_a_killed_one_left(temporary: Path, archive: P
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert (left / "orders-0" / ORDERS.name).exists()
-    time.sleep(NEW)
+    time.sleep(MIN_LEFTOVER_AGE_SECONDS)
     ours = temporary / "kfmt-notes"
     ours.mkdir()
     assert kfmt("verify-crc", archive).code == 0
@@ -74,20 +74,20 @@ def test_the_next_run_removes_what_a_killed_one_left(temporary: Path, archive: P
 def test_a_scratch_folder_of_a_session_is_removed_too(temporary: Path) -> None:
     child = os.fork()
     if child == 0:
-        with scratch_folder("spark-") as scratch:
+        with scratch_directory("spark-") as scratch:
             (scratch / "spark.log").touch()
             os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
     assert [path.name[:11] for path in temporary.iterdir()] == ["kfmt-spark-"]
-    time.sleep(NEW)
-    with scratch_folder("spark-") as scratch:
+    time.sleep(MIN_LEFTOVER_AGE_SECONDS)
+    with scratch_directory("spark-") as scratch:
         wait_for(lambda: list(temporary.iterdir()) == [scratch.parent])
     assert list(temporary.iterdir()) == []
 
 
 def test_a_scratch_folder_of_a_run_killed_before_it_locked_it_is_removed(temporary: Path) -> None:
     (temporary / "kfmt-abcd1234.new").mkdir()
-    time.sleep(NEW)
-    with scratch_folder("") as scratch:
+    time.sleep(MIN_LEFTOVER_AGE_SECONDS)
+    with scratch_directory("") as scratch:
         assert list(temporary.iterdir()) == [scratch.parent]
         assert not scratch.parent.suffix

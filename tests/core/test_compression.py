@@ -15,8 +15,8 @@ import zstandard
 from kfmt_cli.core.codecs.decompress import (
     XERIAL_MAGIC,
     CompressionError,
-    Limit,
-    TooLargeError,
+    DecompressionLimit,
+    DecompressionLimitError,
     decompress,
     xxh32_short,
 )
@@ -94,7 +94,7 @@ def test_every_framing_is_read(name: str, tmp_path: Path) -> None:
 def test_the_limit_is_exact(name: str) -> None:
     codec, blob = VARIANTS[name]
     assert decompress(codec, blob, len(PLAIN)) == PLAIN
-    with pytest.raises(TooLargeError):
+    with pytest.raises(DecompressionLimitError):
         decompress(codec, blob, len(PLAIN) - 1)
 
 
@@ -174,8 +174,8 @@ def test_the_checksum_of_magic_0_is_mended_wherever_it_is(options: dict[str, boo
 )
 def test_the_limit_of_a_batch(given: int | None, compressed: int, most: int) -> None:
     """64 MiB, or 100 times what is compressed, up to 1 GiB; or what was asked for."""
-    limit = Limit.of_option(given)
-    assert limit.of(compressed) == most
+    limit = DecompressionLimit.from_option(given)
+    assert limit.max_output_bytes(compressed) == most
 
 
 def test_xxh32_of_a_descriptor() -> None:
@@ -194,7 +194,7 @@ def test_a_bomb_is_stopped(codec: str, tmp_path: Path) -> None:
         "lz4": lambda: lz4_frame(zeros),
         "zstd": lambda: zstd_stream(zeros),
     }[codec]()
-    if len(blob) * Limit().ratio < len(zeros):
+    if len(blob) * DecompressionLimit().max_ratio < len(zeros):
         done = kfmt(
             "verify-crc",
             "--deep",
@@ -202,16 +202,16 @@ def test_a_bomb_is_stopped(codec: str, tmp_path: Path) -> None:
             "--json",
         )
         assert done.codes == ["decompression-limit"]
-    with pytest.raises(TooLargeError):
+    with pytest.raises(DecompressionLimitError):
         decompress(codec, blob, 1 << 20)
 
 
 def test_what_is_allowed() -> None:
-    limit = Limit()
-    assert limit.of(10) == 64 << 20
-    assert limit.of(1 << 20) == 100 << 20
-    assert limit.of(1 << 30) == 1 << 30
-    assert Limit.of_option(5).of(1 << 20) == 5
+    limit = DecompressionLimit()
+    assert limit.max_output_bytes(10) == 64 << 20
+    assert limit.max_output_bytes(1 << 20) == 100 << 20
+    assert limit.max_output_bytes(1 << 30) == 1 << 30
+    assert DecompressionLimit.from_option(5).max_output_bytes(1 << 20) == 5
 
 
 def test_a_batch_may_decompress_to_more_than_the_ratio_when_asked(tmp_path: Path) -> None:

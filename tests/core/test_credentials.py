@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from kfmt_cli.core import credentials, file_systems
-from kfmt_cli.core.credentials import credentials_of, hidden, without_credentials
+from kfmt_cli.core.credentials import credentials_of, redact_credentials, strip_credentials
 from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.sharing.request import Request
+from kfmt_cli.execution.read_request import ReadRequest
 
 pytest.importorskip("pyarrow")
 SECRET = "Zm9vYmFyLXNlY3JldA"  # noqa: S105
@@ -20,8 +20,8 @@ SECRET = "Zm9vYmFyLXNlY3JldA"  # noqa: S105
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
     yield
-    credentials.KEPT.by_place.clear()
-    file_systems._file_system.cache_clear()
+    credentials.CREDENTIALS.by_location.clear()
+    file_systems._open_file_system.cache_clear()
 
 
 URLS = [
@@ -48,15 +48,15 @@ URLS = [
 def test_a_url_is_shown_without_its_credentials(url: str, shown: str | None) -> None:
     if shown is None:
         shown = f"{url.partition('://')[0]}://box@account.dfs.core.windows.net/a"
-    assert hidden(f"{url}: not found") == f"{shown}: not found" or "?" in url
-    assert SECRET not in hidden(f"{url}: not found")
-    assert without_credentials(url) == shown
-    assert without_credentials(shown) == shown
+    assert redact_credentials(f"{url}: not found") == f"{shown}: not found" or "?" in url
+    assert SECRET not in redact_credentials(f"{url}: not found")
+    assert strip_credentials(url) == shown
+    assert strip_credentials(shown) == shown
     kept = credentials_of(f"{shown.rstrip('/')}/orders-0/0.log")
     assert kept is not None
     assert SECRET in kept.user + kept.query
     for secret in kept.secrets():
-        assert hidden(f"refused: {secret} of {url}") == f"refused: *** of {shown}"
+        assert redact_credentials(f"refused: {secret} of {url}") == f"refused: *** of {shown}"
 
 
 @pytest.mark.parametrize(
@@ -68,27 +68,27 @@ def test_a_url_is_shown_without_its_credentials(url: str, shown: str | None) -> 
     ],
 )
 def test_a_path_without_credentials_is_left_alone(path: str) -> None:
-    assert without_credentials(path) == path
-    assert hidden(f"{path}: x") == f"{path}: x"
+    assert strip_credentials(path) == path
+    assert redact_credentials(f"{path}: x") == f"{path}: x"
     assert credentials_of(path) is None
 
 
 @pytest.mark.parametrize("url", [f"s3://K:{SECRET}/x@b/a", f"hdfs://u:{SECRET}?@b/a"])
 def test_a_password_that_ends_the_host_is_not_shown(url: str) -> None:
     with pytest.raises(UsageError, match="write them as %2F") as raised:
-        without_credentials(url)
+        strip_credentials(url)
     assert SECRET not in str(raised.value)
-    assert SECRET not in hidden(url)
+    assert SECRET not in redact_credentials(url)
 
 
 def test_one_bucket_has_one_pair_of_credentials() -> None:
-    without_credentials(f"s3://KEY:{SECRET}@bucket/a")
-    without_credentials(f"s3a://KEY:{SECRET}@bucket/b")
-    without_credentials("s3://KEY:other@another/b")
+    strip_credentials(f"s3://KEY:{SECRET}@bucket/a")
+    strip_credentials(f"s3a://KEY:{SECRET}@bucket/b")
+    strip_credentials("s3://KEY:other@another/b")
     with pytest.raises(
         UsageError, match="s3://bucket: is given with different credentials"
     ) as raised:
-        without_credentials("s3://KEY:other@bucket/b")
+        strip_credentials("s3://KEY:other@bucket/b")
     assert "other" not in str(raised.value)
 
 
@@ -96,31 +96,31 @@ def test_the_store_gets_them(server: str) -> None:
     del server
 
     def settings(url: str) -> dict[str, object]:
-        system, below = file_system_at(without_credentials(url))
+        system, below = file_system_at(strip_credentials(url))
         assert below == "bucket/a"
         found: dict[str, object] = system.__reduce__()[1][0]
         return found
 
     of_user = settings("s3://KEY:SEC%2FRET@bucket/a")
     assert (of_user["access_key"], of_user["secret_key"]) == ("KEY", "SEC/RET")
-    credentials.KEPT.by_place.clear()
+    credentials.CREDENTIALS.by_location.clear()
     query = "access_key=K&secret_key=S%2B&session_token=T&region=x&endpoint_override=host%3A1"
     of_query = settings(f"s3://bucket/a?{query}")
     assert [of_query[f"{name}_key"] for name in ("access", "secret")] == ["K", "S+"]
     assert (of_query["session_token"], of_query["endpoint_override"]) == ("T", "host:1")
-    credentials.KEPT.by_place.clear()
+    credentials.CREDENTIALS.by_location.clear()
     top = "abfss://bucket@account.dfs.core.windows.net/a"
     assert settings(f"{top}?account_key=a2V5")["account_key"] == "a2V5"
-    credentials.KEPT.by_place.clear()
+    credentials.CREDENTIALS.by_location.clear()
     signature = "sv=2&sig=a%3D"
     assert settings(f"{top}?{signature}")["sas_token"] == f"?{signature}"
-    credentials.KEPT.by_place.clear()
+    credentials.CREDENTIALS.by_location.clear()
     assert settings("abfss://bucket:a2V5@account.dfs.core.windows.net/a")["account_key"] == "a2V5"
 
 
 def test_an_error_of_a_library_is_shown_without_them() -> None:
     for url in (f"nothing://user:{SECRET}@host/a", f"hdfs://user:{SECRET}@host/a"):
-        clean = without_credentials(url)
+        clean = strip_credentials(url)
         with pytest.raises((InputError, UsageError)) as raised:
             file_system_at(clean)
         assert SECRET not in str(raised.value)
@@ -128,13 +128,13 @@ def test_an_error_of_a_library_is_shown_without_them() -> None:
 
 
 def test_a_request_takes_them_to_other_processes() -> None:
-    url = without_credentials(f"s3://KEY:{SECRET}@bucket/a")
-    request = Request(paths=(url,))
+    url = strip_credentials(f"s3://KEY:{SECRET}@bucket/a")
+    request = ReadRequest(paths=(url,))
     assert SECRET not in repr(request)
     data = pickle.dumps(request)
-    credentials.KEPT.by_place.clear()
+    credentials.CREDENTIALS.by_location.clear()
     assert pickle.loads(data) == request  # noqa: S301
     kept = credentials_of(url)
     assert kept is not None
     assert kept.user == f"KEY:{SECRET}"
-    assert request == Request(paths=(url,))
+    assert request == ReadRequest(paths=(url,))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kfmt_cli.core import stores
-from kfmt_cli.core.stores import insist
+from kfmt_cli.core.stores import request_with_retries
 from kfmt_cli.errors import InputError
 
 
@@ -20,7 +20,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now[0] += seconds
 
     monkeypatch.setattr(stores, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
-    stores._health.cache_clear()
+    stores._store_health.cache_clear()
     return now
 
 
@@ -34,7 +34,7 @@ def test_a_store_that_fails_is_not_waited_for_with_each_object(clock: list[float
                 raise OSError("HTTP status 503")
             return path
 
-        return insist(failing, path)
+        return request_with_retries(failing, path)
 
     for number in range(7):
         with pytest.raises(InputError, match="HTTP status 503"):
@@ -48,7 +48,7 @@ def test_a_store_that_fails_is_not_waited_for_with_each_object(clock: list[float
     with pytest.raises(InputError):
         ask("s3://bucket/orders-0/9.log")
     assert len(asked) == 15 + 4
-    clock[0] += stores.FAILING
+    clock[0] += stores.FAILING_SECONDS
     with pytest.raises(InputError):
         ask("s3://bucket/orders-0/9.log")
     assert len(asked) == 19 + 4
@@ -63,9 +63,9 @@ def test_a_refusal_is_not_a_failing_store(clock: list[float]) -> None:
 
     for _ in range(3):
         with pytest.raises(InputError):
-            insist(refused, "s3://bucket/1.log")
+            request_with_retries(refused, "s3://bucket/1.log")
     assert len(asked) == 3
-    assert stores._health("s3://bucket").failed_at < 0
+    assert stores._store_health("s3://bucket").failed_at < 0
     del clock
 
 
@@ -73,19 +73,19 @@ def test_a_topic_id_that_a_store_does_not_give_is_not_missing(
     clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyarrow")
-    from kfmt_cli.arrow.export import output
-    from kfmt_cli.arrow.topic_ids import TopicIds
+    from kfmt_cli.arrow.export import atomic_files
+    from kfmt_cli.arrow.topic_ids import TopicIdCache
 
     errors: list[type[OSError]] = [OSError, PermissionError, FileNotFoundError]
 
     def file_system_at(path: str) -> object:
         raise errors[0](path)
 
-    monkeypatch.setattr(output, "file_system_at", file_system_at)
-    monkeypatch.setattr(output, "fetched", lambda path: None)
+    monkeypatch.setattr(atomic_files, "file_system_at", file_system_at)
+    monkeypatch.setattr(atomic_files, "fetch_object", lambda path: None)
     for _ in range(2):
         with pytest.raises(InputError, match=r"^s3://bucket/orders-0/partition.metadata: "):
-            TopicIds()["s3://bucket/orders-0"]
+            TopicIdCache()["s3://bucket/orders-0"]
         del errors[0]
-    assert TopicIds()["s3://bucket/orders-0"] is None
+    assert TopicIdCache()["s3://bucket/orders-0"] is None
     del clock

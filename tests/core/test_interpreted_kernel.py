@@ -84,7 +84,7 @@ def test_the_tests_run_on_the_compiled_modules(name: str) -> None:
 
 
 def test_the_version_says_which_it_is(interpreted: Path) -> None:
-    assert b"bound, emit interpreted" in run(interpreted, "--version")[1]
+    assert b"row_bounds, emit interpreted" in run(interpreted, "--version")[1]
     if kernel.COMPILED:
         assert b"kernel compiled" in run(ROOT, "--version")[1]
 

@@ -12,24 +12,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.place import DecodeError, Origin
-from kfmt_cli.core.layout.tree import tree
-from kfmt_cli.core.layout.wire import Array, Bytes, Integer, Varint
+from kfmt_cli.core.layout.location import BufferOrigin, DecodeError
+from kfmt_cli.core.layout.tree import read_field_tree
+from kfmt_cli.core.layout.wire_types import (
+    ArrayWireType,
+    BytesWireType,
+    IntegerWireType,
+    VarintWireType,
+)
 from kfmt_cli.core.native import kernel
+from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.kinds import KINDS
-from kfmt_cli.disk.kinds.fixed import FixedReader
-from kfmt_cli.disk.opening import open_source
+from kfmt_cli.disk.kinds.fixed_size_rows import FixedReader
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
-from kfmt_cli.log.block import runs
-from kfmt_cli.log.derived_columns import read_complete
+from kfmt_cli.log.block import split_runs
+from kfmt_cli.log.derived_columns import read_complete_records
 from kfmt_cli.log.reader import LogReader
 from kfmt_cli.rows.log_tables import BATCH_COLUMNS, RECORD_COLUMNS
-from kfmt_cli.rows.types.batch import BATCH
-from kfmt_cli.rows.types.record import RECORD as RECORD_ROWS
+from kfmt_cli.rows.types.batch import BATCH_ROW
+from kfmt_cli.rows.types.record import RECORD_ROW as RECORD_ROWS
 from tests.support.samples import ORDERS, TXN
 from tests.support.segments import positions
 
@@ -43,31 +48,31 @@ STATUS_NAMES = {number: name for name, number in kernel.STATUSES.items()}
 
 def values_of(wire: Any) -> st.SearchStrategy[Any]:
     """Values of a wire type."""
-    if isinstance(wire, Integer):
+    if isinstance(wire, IntegerWireType):
         bits = 8 * wire.size
         return (
             st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
             if wire.signed
             else st.integers(0, (1 << bits) - 1)
         )
-    if isinstance(wire, Varint):
+    if isinstance(wire, VarintWireType):
         return st.integers(-(1 << wire.bits - 1), (1 << wire.bits - 1) - 1)
-    if isinstance(wire, Bytes):
+    if isinstance(wire, BytesWireType):
         some = st.binary(max_size=200)
         return st.none() | some if wire.nullable else some
-    assert isinstance(wire, Array)
-    return st.lists(rows_of(wire.of), max_size=5)
+    assert isinstance(wire, ArrayWireType)
+    return st.lists(rows_of(wire.row_layout), max_size=5)
 
 
 def rows_of(layout: Layout) -> st.SearchStrategy[dict[str, Any]]:
     """Rows of a layout; a framing length is counted by the writer."""
     return st.fixed_dictionaries(
-        {f.name: st.just(0) if f.frames else values_of(f.type) for f in layout.fields}
+        {f.name: st.just(0) if f.is_frame_size else values_of(f.type) for f in layout.fields}
     )
 
 
 def without_frames(layout: Layout, values: dict[str, Any]) -> dict[str, Any]:
-    return {f.name: values[f.name] for f in layout.fields if not f.frames}
+    return {f.name: values[f.name] for f in layout.fields if not f.is_frame_size}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
@@ -76,11 +81,11 @@ def test_what_is_written_is_read_again(layout: Layout) -> None:
     @given(rows_of(layout))
     def check(values: dict[str, Any]) -> None:
         data = layout.write(values)
-        read, end = layout.read(data, 0, len(data), Origin("x"))
+        read, end = layout.read(data, 0, len(data), BufferOrigin("x"))
         assert end == len(data)
         assert without_frames(layout, read) == without_frames(layout, values)
         assert layout.write(read) == data
-        fields = tree(layout, data, 0, len(data)).children
+        fields = read_field_tree(layout, data, 0, len(data)).children
         assert [field.name for field in fields] == [field.name for field in layout.fields]
         assert fields[0].start == 0
         assert fields[-1].end == len(data)
@@ -91,18 +96,20 @@ def test_what_is_written_is_read_again(layout: Layout) -> None:
 
 def rows_by_columns(layout: Layout, data: bytes, expected: int) -> tuple[list[Any], str, int]:
     """All rows of a region through the kernel, in the slow reader's words."""
-    columns = layout.columns(data, np.array([0]), np.array([len(data)]), expected)
+    columns = layout.decode_columns(data, np.array([0]), np.array([len(data)]), expected)
     rows = []
     for i in range(columns.rows.shape[1]):
         values: dict[str, Any] = {}
         for field in layout.fields:
-            if isinstance(field.type, Bytes):
-                values[field.name] = piece(data, columns.rows, columns.names[field.name], i)
-            elif isinstance(field.type, Array):
+            if isinstance(field.type, BytesWireType):
+                values[field.name] = piece(data, columns.rows, columns.index_by_name[field.name], i)
+            elif isinstance(field.type, ArrayWireType):
                 first = int(columns[f"{field.name}_first"][i])
                 values[field.name] = [
                     {
-                        name: piece(data, columns.children, layout.child_names[name], first + j)
+                        name: piece(
+                            data, columns.children, layout.child_index_by_name[name], first + j
+                        )
                         for name in ("key", "value")
                     }
                     for j in range(int(columns[field.name][i]))
@@ -124,7 +131,7 @@ def rows_by_reader(layout: Layout, data: bytes) -> tuple[list[Any], str, int]:
     at = 0
     while at < len(data):
         try:
-            values, at = layout.read(data, at, len(data), Origin("x"))
+            values, at = layout.read(data, at, len(data), BufferOrigin("x"))
         except DecodeError as error:
             return rows, error.status, at
         rows.append(values)
@@ -167,14 +174,14 @@ def test_every_field_has_its_words() -> None:
 def test_the_header_is_one_numpy_row() -> None:
     data = ORDERS.read_bytes()
     row = np.frombuffer(data, RECORD_BATCH.dtype, 1)[0]
-    read, _ = RECORD_BATCH.read(data, 0, 61, Origin("x"))
+    read, _ = RECORD_BATCH.read(data, 0, 61, BufferOrigin("x"))
     assert {name: int(row[name]) for name in read} == read
 
 
 def test_an_error_says_where() -> None:
     data = ORDERS.read_bytes()[61:200]
     with pytest.raises(DecodeError) as caught:
-        RECORD.read(data, 0, 30, Origin("a.log", 61), ("batch 0", "record 0"))
+        RECORD.read(data, 0, 30, BufferOrigin("a.log", 61), ("batch 0", "record 0"))
     assert str(caught.value) == (
         "a.log byte 61, batch 0 › record 0 › length: length 52, but only 29 bytes are left"
     )
@@ -196,9 +203,13 @@ def test_columns_that_reading_does_not_fill_are_zero_whatever_memory_held(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def tables() -> list[Any]:
-        blocks = list(LogReader(open_source(str(path)), 0).blocks())
-        found = [read_complete(run, Limit()) for block in blocks for run in runs(block)]
-        return [(records.rows.names, records.rows.data.tolist()) for records in found]
+        blocks = list(LogReader(open_source(str(path)), 0).iter_blocks())
+        found = [
+            read_complete_records(run, DecompressionLimit())
+            for block in blocks
+            for run in split_runs(block)
+        ]
+        return [(records.rows.index_by_name, records.rows.data.tolist()) for records in found]
 
     clean = tables()
 
@@ -211,10 +222,10 @@ def test_columns_that_reading_does_not_fill_are_zero_whatever_memory_held(
 
 
 def test_the_tables_of_logs_have_the_columns_that_are_shown() -> None:
-    assert set(BATCH.sources) <= set(BATCH_COLUMNS)
+    assert set(BATCH_ROW.table_columns) <= set(BATCH_COLUMNS)
     # The kernel fills the stored fields, which come first and in its order.
-    assert RECORD_COLUMNS[: len(RECORD.names)] == tuple(RECORD.names)
-    assert set(RECORD_ROWS.sources) <= set(RECORD_COLUMNS)
+    assert RECORD_COLUMNS[: len(RECORD.index_by_name)] == tuple(RECORD.index_by_name)
+    assert set(RECORD_ROWS.table_columns) <= set(RECORD_COLUMNS)
 
 
 def kernel_arguments() -> list[Any]:
@@ -222,8 +233,8 @@ def kernel_arguments() -> list[Any]:
     data = b"".join(RECORD.write(row) for row in [{**EMPTY, "offset_delta": i} for i in range(2)])
     regions = np.zeros((5, 1), np.int64)
     regions[1] = len(data)
-    rows, children = np.zeros((RECORD.width, 2), np.int64), np.zeros((4, 1), np.int64)
-    spanned, spans = np.array([RECORD.names["offset_delta"]]), np.zeros((1, 3, 1), np.int64)
+    rows, children = np.zeros((RECORD.n_columns, 2), np.int64), np.zeros((4, 1), np.int64)
+    spanned, spans = np.array([RECORD.index_by_name["offset_delta"]]), np.zeros((1, 3, 1), np.int64)
     return [data, regions, RECORD.program.copy(), rows, children, spanned, spans]
 
 
@@ -242,9 +253,9 @@ DATA, REGIONS, PROGRAM, ROWS, CHILDREN, SPANNED, SPANS = range(7)
     ("which", "place", "value"),
     [
         *((REGIONS, (0, 0), -1), (REGIONS, (1, 0), 1000)),
-        *((PROGRAM, 1, -1), (PROGRAM, 1, 99), (PROGRAM, 3 * 4 + 1, RECORD.width - 1)),
+        *((PROGRAM, 1, -1), (PROGRAM, 1, 99), (PROGRAM, 3 * 4 + 1, RECORD.n_columns - 1)),
         *((PROGRAM, 3 * 7 + 1, 4), (PROGRAM, 3 * 6 + 2, 3), (PROGRAM, 3 + 2, 0)),
-        (SPANNED, 0, RECORD.width),
+        (SPANNED, 0, RECORD.n_columns),
     ],
 )
 def test_the_kernel_refuses_what_would_leave_its_arrays(which: int, place: Any, value: int) -> None:
@@ -260,8 +271,13 @@ def test_the_kernel_refuses_what_would_leave_its_arrays(which: int, place: Any, 
 @pytest.mark.parametrize(
     ("which", "shape"),
     [
-        *((REGIONS, (4, 1)), (PROGRAM, (4,)), (ROWS, (RECORD.width - 1, 2)), (ROWS, (0, 2))),
-        *((ROWS, (RECORD.width, 0)), (CHILDREN, (3, 1)), (SPANS, (1, 2, 1)), (SPANS, (1, 3, 0))),
+        *((REGIONS, (4, 1)), (PROGRAM, (4,)), (ROWS, (RECORD.n_columns - 1, 2)), (ROWS, (0, 2))),
+        *(
+            (ROWS, (RECORD.n_columns, 0)),
+            (CHILDREN, (3, 1)),
+            (SPANS, (1, 2, 1)),
+            (SPANS, (1, 3, 0)),
+        ),
         (SPANS, (0, 3, 1)),
     ],
 )

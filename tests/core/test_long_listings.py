@@ -12,10 +12,10 @@ from itertools import chain, cycle, islice
 import pytest
 
 from kfmt_cli.core import long_listings
-from kfmt_cli.core.long_listings import listed, repeated
+from kfmt_cli.core.long_listings import find_repeated_name, run_listing
 from kfmt_cli.core.stores import StoredFile
-from kfmt_cli.disk import remote
-from kfmt_cli.disk.listings import listing
+from kfmt_cli.disk import object_stores
+from kfmt_cli.disk.file_listing import iter_files
 from kfmt_cli.errors import InputError
 
 OBJECT = (
@@ -67,46 +67,46 @@ def test_a_listing_without_an_end_is_one_line(
     pytest.importorskip("pyarrow")
     pytest.importorskip("obstore")
     del endless
-    monkeypatch.setattr(long_listings, "LONG", 0.1)
+    monkeypatch.setattr(long_listings, "SLOW_LISTING_SECONDS", 0.1)
     for path in ("logs", "logs/orders-0"):
         words = f"s3://endless/{path}: the store's listing never ends: it repeats logs/orders-0/0"
         with pytest.raises(InputError, match=re.escape(words)):
-            list(listing(f"s3://endless/{path}"))
+            list(iter_files(f"s3://endless/{path}"))
 
 
 def test_names_that_repeat_are_found_wherever_the_repetition_begins() -> None:
     for before, period in ((0, 1), (0, 1000), (5000, 7), (12345, 999)):
         names = chain(map(str, range(before)), cycle(f"again {n}" for n in range(period)))
-        found = repeated(islice(names, 4 * (before + period) + 4))
+        found = find_repeated_name(islice(names, 4 * (before + period) + 4))
         assert found is not None
         assert found.startswith("again")
 
 
 def test_a_million_names_are_no_repetition() -> None:
-    assert repeated(map(str, range(1_000_000))) is None
+    assert find_repeated_name(map(str, range(1_000_000))) is None
 
 
 def test_a_long_listing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = [[str(n) for n in range(page, page + 1000)] for page in range(0, 1_000_000, 1000)]
-    monkeypatch.setattr(long_listings, "LONG", 0.01)
-    monkeypatch.setattr(long_listings, "names_below", lambda _: iter(pages))
+    monkeypatch.setattr(long_listings, "SLOW_LISTING_SECONDS", 0.01)
+    monkeypatch.setattr(long_listings, "iter_object_names", lambda _: iter(pages))
 
     def ask() -> int:
         time.sleep(0.5)
         return 7
 
-    assert listed(ask, "s3://bucket/logs") == 7
+    assert run_listing(ask, "s3://bucket/logs") == 7
 
 
 def test_a_listing_of_names_that_cannot_be_compared_ends_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(long_listings, "LONG", 0.01)
-    monkeypatch.setattr(long_listings, "LONGEST", 0.01)
-    monkeypatch.setattr(long_listings, "names_below", lambda _: iter(()))
+    monkeypatch.setattr(long_listings, "SLOW_LISTING_SECONDS", 0.01)
+    monkeypatch.setattr(long_listings, "MAX_LISTING_SECONDS", 0.01)
+    monkeypatch.setattr(long_listings, "iter_object_names", lambda _: iter(()))
     ends = threading.Event()
     with pytest.raises(InputError, match="s3://bucket/logs: the store's listing has not ended"):
-        listed(ends.wait, "s3://bucket/logs")
+        run_listing(ends.wait, "s3://bucket/logs")
     ends.set()
 
 
@@ -115,19 +115,19 @@ def test_what_a_listing_raises_is_raised() -> None:
         raise PermissionError("HTTP status 403")
 
     with pytest.raises(PermissionError, match="403"):
-        listed(ask, "s3://bucket/logs")
+        run_listing(ask, "s3://bucket/logs")
 
 
 @pytest.mark.parametrize("size", [-5, 1 << 62])
 def test_a_size_that_no_object_has_is_one_line(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [StoredFile(f"s3://odd/orders-0/{n:020}.log", size * n, 0) for n in (0, 1)]
-    monkeypatch.setattr(remote, "about", lambda _: None)
-    monkeypatch.setattr(remote, "files_in", lambda _, *, recursive: iter(found))
-    store = remote.Store("s3:")
-    store.find("odd/orders-0")
+    monkeypatch.setattr(object_stores, "stat_file", lambda _: None)
+    monkeypatch.setattr(object_stores, "list_files", lambda _, *, recursive: iter(found))
+    store = object_stores.ObjectStoreTree("s3:")
+    store.discover("odd/orders-0")
     words = f"the store lists an impossible size, {size} bytes"
-    assert store.troubles("odd/orders-0") == [f"{found[1].path}: {words}"]
-    assert [file.name for file in store.entries("odd/orders-0").files] == [f"{0:020}.log"]
+    assert store.read_problems("odd/orders-0") == [f"{found[1].path}: {words}"]
+    assert [file.name for file in store.list_entries("odd/orders-0").files] == [f"{0:020}.log"]
 
 
 def test_a_directory_is_listed_though_a_file_in_it_was_given_before(
@@ -143,11 +143,11 @@ def test_a_directory_is_listed_though_a_file_in_it_was_given_before(
     def files_in(url: str, *, recursive: bool) -> Iterator[StoredFile]:
         return (StoredFile(f"{url}/{name}", 1, 0) for name in (names if recursive else names[:1]))
 
-    monkeypatch.setattr(remote, "about", about)
-    monkeypatch.setattr(remote, "files_in", files_in)
-    store = remote.Store("s3:")
+    monkeypatch.setattr(object_stores, "stat_file", about)
+    monkeypatch.setattr(object_stores, "list_files", files_in)
+    store = object_stores.ObjectStoreTree("s3:")
     for below in ("b/logs/top.log", "b/logs", "b/logs/orders-0", "b/logs"):
-        store.find(below)
-    assert [file.name for file in store.entries("b/logs").files] == ["top.log"]
-    assert [file.name for file in store.entries("b/logs/orders-0").files] == ["0.log"]
+        store.discover(below)
+    assert [file.name for file in store.list_entries("b/logs").files] == ["top.log"]
+    assert [file.name for file in store.list_entries("b/logs/orders-0").files] == ["0.log"]
     assert asked == ["s3://b/logs/top.log", "s3://b/logs"]  # the rest is known

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kfmt_cli.core.readable_source import FILLER, Lost, ReadableSource
+from kfmt_cli.core.filled_source import FILLER_BYTE, FilledSource, UnreadableRanges
 from kfmt_cli.core.source import BytesSource
-from kfmt_cli.errors import InputError, LostBytesError
+from kfmt_cli.errors import InputError, UnreadableBytesError
 
 UNIT = 16
 DATA = bytes(range(200))
@@ -17,18 +17,18 @@ DATA = bytes(range(200))
 class FailingSource(BytesSource):
     """Units of it are lost: a read up to one is short, and one that begins in one fails."""
 
-    unit = UNIT
+    loss_unit_bytes = UNIT
 
     def __init__(self, lost: frozenset[int]) -> None:
         super().__init__(DATA, "file")
         self._lost = lost
 
-    def block(self, position: int, length: int, least: int) -> bytes:
+    def read_block(self, position: int, length: int, least: int) -> bytes:
         end = min(position + length, len(DATA))
         lost = [n * UNIT for n in self._lost if position < (n + 1) * UNIT and n * UNIT < end]
         end = min([end, *lost])
         if lost and end < position + max(least, 1):
-            raise LostBytesError("lost", max(end, position))
+            raise UnreadableBytesError("lost", max(end, position))
         return DATA[position:end]
 
 
@@ -39,18 +39,18 @@ reads = st.tuples(st.integers(0, 220), st.integers(1, 220), st.integers(0, 220))
 @given(units, st.lists(reads, max_size=9))
 def test_each_byte_is_its_own_or_filler(lost: frozenset[int], asked: list[tuple[int, ...]]) -> None:
     expected = b"".join(
-        FILLER * len(DATA[at : at + UNIT]) if at // UNIT in lost else DATA[at : at + UNIT]
+        FILLER_BYTE * len(DATA[at : at + UNIT]) if at // UNIT in lost else DATA[at : at + UNIT]
         for at in range(0, len(DATA), UNIT)
     )
-    known = Lost()
+    known = UnreadableRanges()
     for position, length, more in asked:
         least = min(length, more)
-        found = ReadableSource(FailingSource(lost), known).block(position, length, least)
+        found = FilledSource(FailingSource(lost), known).read_block(position, length, least)
         assert found == expected[position : position + len(found)]
         assert len(found) >= min(max(least, 1), max(0, len(DATA) - position))
         assert len(found) <= length
-    assert {each.first // UNIT for each in known.ranges} <= lost
-    assert known.ranges == sorted(known.ranges, key=lambda each: each.first)
+    assert {each.start // UNIT for each in known.ranges} <= lost
+    assert known.ranges == sorted(known.ranges, key=lambda each: each.start)
 
 
 def test_other_errors_are_not_filled() -> None:
@@ -59,4 +59,4 @@ def test_other_errors_are_not_filled() -> None:
             raise InputError(f"file byte {position}: not {length} bytes, nor {least}")
 
     with pytest.raises(InputError, match=r"^file byte 0: not 1 bytes, nor 1$"):
-        ReadableSource(Gone(DATA, "file"), Lost()).block(0, 1, 1)
+        FilledSource(Gone(DATA, "file"), UnreadableRanges()).read_block(0, 1, 1)

@@ -21,10 +21,10 @@ pytest.importorskip("obstore")
 
 from kfmt_cli.core import small_objects
 from kfmt_cli.core.file_systems import file_system_at
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.small_objects import SMALL, fetched
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.small_objects import SMALL_OBJECT_BYTES, fetch_object
 from kfmt_cli.core.stored_source import StoredSource
-from kfmt_cli.disk import remote
+from kfmt_cli.disk import object_stores
 from kfmt_cli.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -34,9 +34,9 @@ ORDERS_DATA = ORDERS.read_bytes()
 
 @pytest.fixture(autouse=True)
 def _no_store_is_known() -> Iterator[None]:
-    small_objects._bucket.cache_clear()
+    small_objects._object_store_client.cache_clear()
     yield
-    small_objects._bucket.cache_clear()
+    small_objects._object_store_client.cache_clear()
 
 
 def put(bucket: Bucket, name: str, data: bytes) -> str:
@@ -75,17 +75,17 @@ def test_small_objects_are_kept_for_a_moment(monkeypatch: pytest.MonkeyPatch) ->
         asked.append(url)
         return None if most < 0 else b"%d" % len(asked)
 
-    monkeypatch.setattr(remote, "fetched", fetch)
-    recent = remote.RecentObjects()
+    monkeypatch.setattr(object_stores, "fetch_object", fetch)
+    recent = object_stores.RecentObjectCache()
     with monkeypatch.context() as patch:
-        patch.setattr("kfmt_cli.disk.remote.time.monotonic", lambda: times.pop(0))
-        found = [recent.fetched("s3://b/a", 9) for _ in range(4)]
+        patch.setattr("kfmt_cli.disk.object_stores.time.monotonic", lambda: times.pop(0))
+        found = [recent.fetch("s3://b/a", 9) for _ in range(4)]
     assert (found, asked, times) == ([b"1", b"1", b"2", b"2"], ["s3://b/a"] * 2, [])
-    assert recent.fetched("s3://b/none", -1) is None
-    for i in range(remote.MOST_KEPT + 5):
-        recent.fetched(f"s3://b/{i}", 9)
-    assert len(recent.kept) == remote.MOST_KEPT
-    assert next(iter(recent.kept)) == "s3://b/5"
+    assert recent.fetch("s3://b/none", -1) is None
+    for i in range(object_stores.MAX_CACHED_OBJECTS + 5):
+        recent.fetch(f"s3://b/{i}", 9)
+    assert len(recent.cached) == object_stores.MAX_CACHED_OBJECTS
+    assert next(iter(recent.cached)) == "s3://b/5"
 
 
 def test_a_dry_run_says_how_many_requests_that_are(bucket: Bucket, tmp_path: Path) -> None:
@@ -97,14 +97,18 @@ def test_a_dry_run_says_how_many_requests_that_are(bucket: Bucket, tmp_path: Pat
 
 def test_a_task_on_spark_asks_once_for_each_object(bucket: Bucket) -> None:
     pytest.importorskip("pyspark")
-    from kfmt_cli.spark.request import request_of
-    from kfmt_cli.spark.splits import read_split
-    from kfmt_cli.spark.wanted import splits_of
+    from kfmt_cli.spark.partition_reader import read_input_partition
+    from kfmt_cli.spark.selections import plan_input_partitions
+    from kfmt_cli.spark.source_options import parse_request
 
     for table in ("records", "batches", "segments", "findings", "index_entries"):
         bucket.requests.clear()
-        request = replace(request_of({"table": table}), paths=(bucket.file("data"),))
-        rows = [len(batch) for split in splits_of(request) for batch in read_split(request, split)]
+        request = replace(parse_request({"table": table}), paths=(bucket.file("data"),))
+        rows = [
+            len(batch)
+            for split in plan_input_partitions(request)
+            for batch in read_input_partition(request, split)
+        ]
         assert bool(rows) == (table != "findings")
         kinds = {(request.split()[0], n) for request, n in asked_of_objects(bucket).items()}
         assert kinds == {("GET", 1)}, table
@@ -113,29 +117,29 @@ def test_a_task_on_spark_asks_once_for_each_object(bucket: Bucket) -> None:
 @pytest.mark.parametrize("name", ["a b+c%20.log", "ü/=&?#.log", "~!@$()*'\",;:.log"])
 def test_any_name_is_fetched_or_left_to_pyarrow(name: str, bucket: Bucket) -> None:
     url = put(bucket, name, b"some bytes")
-    assert fetched(url) in (b"some bytes", None)
+    assert fetch_object(url) in (b"some bytes", None)
     source = StoredSource(url, 10)
-    assert (source.size, source.block(5, 9, 1)) == (10, b"bytes")
+    assert (source.size, source.read_block(5, 9, 1)) == (10, b"bytes")
     source.close()
 
 
 def test_a_name_is_no_path_to_be_made_shorter(bucket: Bucket) -> None:
     put(bucket, "x/y.log", b"another object")
     for name in ("x//y.log", "x/./y.log", "x/z/../y.log", "/x/y.log", "x/y.log/"):
-        assert fetched(bucket.file(name)) is None, name
+        assert fetch_object(bucket.file(name)) is None, name
 
 
 def test_an_object_is_as_it_is_now_and_not_as_it_was_listed(bucket: Bucket) -> None:
-    data = os.urandom(SMALL + 1)
+    data = os.urandom(SMALL_OBJECT_BYTES + 1)
     for now in (b"", b"longer than before", data):
         source = StoredSource(put(bucket, "changed.log", now), 3)
         assert source.size == len(now)
-        assert source.block(0, len(now), 1) == now
+        assert source.read_block(0, len(now), 1) == now
         source.close()
     bucket.requests.clear()
     with pytest.raises(InputError, match=r"gone\.log: No such file or directory") as gone:
         StoredSource(bucket.file("gone.log"), 3)
-    assert gone.value.is_gone
+    assert gone.value.is_missing
 
 
 @pytest.mark.parametrize("missing", ["obstore.store", "obstore"])
@@ -146,7 +150,7 @@ def test_without_obstore_pyarrow_reads_them(
     url = bucket.file(f"data/orders-0/{ORDERS.name}")
     bucket.requests.clear()
     source = StoredSource(url, len(ORDERS_DATA))
-    assert source.block(0, len(ORDERS_DATA), 1) == ORDERS_DATA
+    assert source.read_block(0, len(ORDERS_DATA), 1) == ORDERS_DATA
     source.close()
     assert [request.split()[0] for request in bucket.requests] == ["HEAD", "GET"]
 
@@ -155,14 +159,14 @@ def test_what_only_obstore_would_heed_is_left_to_pyarrow(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An endpoint that pyarrow does not know; credentials of a machine that has none."""
-    elsewhere = Fields(endpoint_override="", access_key=None, scheme="https")
+    elsewhere = FieldDict(endpoint_override="", access_key=None, scheme="https")
     system = file_system_at(bucket.url)[0]
     monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:9")
     assert small_objects.s3_settings(system, elsewhere) is None
     monkeypatch.delenv("AWS_ENDPOINT")
     assert small_objects.s3_settings(system, elsewhere) == {"region": "us-east-1"}
     in_url = {"access_key": "a", "secret_key": "b", "session_token": ""}
-    found = small_objects.s3_settings(system, Fields(elsewhere, **in_url))
+    found = small_objects.s3_settings(system, FieldDict(elsewhere, **in_url))
     assert found is not None
     assert (found["access_key_id"], found["secret_access_key"]) == ("a", "b")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -187,7 +191,7 @@ def test_a_bucket_that_refuses_is_not_asked_for_ever(
         source = StoredSource(bucket.file(f"data/orders-0/{ORDERS.name}"), 10)
         assert source.size == len(ORDERS_DATA)
         source.close()
-    assert bucket.requests.count("asked") == small_objects.MOST_FAILURES
+    assert bucket.requests.count("asked") == small_objects.MAX_FAILURES
 
 
 @pytest.mark.parametrize("has_boto3", [True, False])
@@ -203,6 +207,6 @@ def test_credentials_of_a_profile_are_those_of_boto3(
         monkeypatch.delitem(sys.modules, "obstore.auth.boto3", raising=False)
         monkeypatch.setitem(sys.modules, "boto3", None)
     bucket.requests.clear()
-    found = fetched(bucket.file(f"data/orders-0/{ORDERS.name}"))
+    found = fetch_object(bucket.file(f"data/orders-0/{ORDERS.name}"))
     assert found == (ORDERS_DATA if has_boto3 else None)
     assert len(bucket.requests) == has_boto3

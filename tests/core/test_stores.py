@@ -20,19 +20,24 @@ pytest.importorskip("moto.server")
 
 from kfmt_cli.arrow.columns import tables  # noqa: E402
 from kfmt_cli.arrow.export import file_formats  # noqa: E402
-from kfmt_cli.arrow.export.exporting import export_bundle  # noqa: E402
-from kfmt_cli.arrow.export.lake import Lake  # noqa: E402
-from kfmt_cli.arrow.export.output import appearing, get_json, names_in, put_json  # noqa: E402
-from kfmt_cli.arrow.inputs import files_of  # noqa: E402
+from kfmt_cli.arrow.export.atomic_files import (  # noqa: E402
+    list_file_names,
+    open_atomic,
+    read_json_file,
+    write_json_file,
+)
+from kfmt_cli.arrow.export.file_groups import export_file_group  # noqa: E402
+from kfmt_cli.arrow.export.lake_options import LakeOptions  # noqa: E402
+from kfmt_cli.arrow.input_files import list_input_files  # noqa: E402
 from kfmt_cli.core import stores  # noqa: E402
 from kfmt_cli.core.file_systems import file_system_at  # noqa: E402
-from kfmt_cli.disk.listings import listing  # noqa: E402
+from kfmt_cli.disk.file_listing import iter_files  # noqa: E402
 from kfmt_cli.errors import InputError, OutputError  # noqa: E402
-from kfmt_cli.sharing.piece import WorkError  # noqa: E402
-from kfmt_cli.sharing.request import Request  # noqa: E402
-from kfmt_cli.spark.request import request_of  # noqa: E402
-from kfmt_cli.spark.splits import read_split  # noqa: E402
-from kfmt_cli.spark.wanted import splits_of  # noqa: E402
+from kfmt_cli.execution.file_split import SplitError  # noqa: E402
+from kfmt_cli.execution.read_request import ReadRequest  # noqa: E402
+from kfmt_cli.spark.partition_reader import read_input_partition  # noqa: E402
+from kfmt_cli.spark.selections import plan_input_partitions  # noqa: E402
+from kfmt_cli.spark.source_options import parse_request  # noqa: E402
 
 KEPT = ROOT / "tests/kept/aiven-1.0.0"
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -43,16 +48,16 @@ class StoreError(Exception):
 
 
 def _fail_after(path: str, size: int) -> None:
-    with appearing(path) as out:
+    with open_atomic(path) as out:
         out.write(b"x" * size)
         raise StoreError
 
 
-def rows_of(request: Request) -> list[dict[str, Any]]:
+def rows_of(request: ReadRequest) -> list[dict[str, Any]]:
     return [
         row
-        for split in splits_of(request)
-        for batch in read_split(request, split)
+        for split in plan_input_partitions(request)
+        for batch in read_input_partition(request, split)
         for row in pa.Table.from_batches([batch]).to_pylist()
     ]
 
@@ -60,41 +65,41 @@ def rows_of(request: Request) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
 def test_a_bucket_is_read_as_a_directory_is(scheme: str, bucket: Bucket) -> None:
     path = bucket.file("data").replace("s3://", f"{scheme}://")
-    request = replace(request_of({"columns": "offset,key"}), paths=(path,), max_split=9000)
+    request = replace(parse_request({"columns": "offset,key"}), paths=(path,), max_split_bytes=9000)
     expected = [
         (row["offset"], None if row["key"] is None else row["key"].encode())
         for row in kfmt("dump", ORDERS.parent, "--records", "--json").of("record")
     ]
     assert [(row["offset"], row["key"]) for row in rows_of(request)] == expected
-    files = [piece.path for piece in files_of(request)]
+    files = [piece.path for piece in list_input_files(request)]
     assert all(file.startswith(f"{scheme}://") for file in files)
-    last = replace(request_of({"columns": "offset", "last": "3"}), paths=(path,))
+    last = replace(parse_request({"columns": "offset", "last": "3"}), paths=(path,))
     assert [row["offset"] for row in rows_of(last)] == [1497, 1498, 1499]
 
 
 def test_a_small_output_is_one_request(bucket: Bucket) -> None:
-    put_json(bucket.file("out/job.json"), {"a": 1})
+    write_json_file(bucket.file("out/job.json"), {"a": 1})
     assert bucket.asked("job.json") == [f"PUT /{bucket.url[5:]}/out/job.json"]
-    assert get_json(bucket.file("out/job.json")) == {"a": 1}
-    assert names_in(bucket.file("out")) == {"job.json"}
+    assert read_json_file(bucket.file("out/job.json")) == {"a": 1}
+    assert list_file_names(bucket.file("out")) == {"job.json"}
 
 
 def test_what_is_raised_meanwhile_leaves_nothing(bucket: Bucket) -> None:
     for size in (10, 20 << 20):
         with pytest.raises(StoreError):
             _fail_after(bucket.file("out/half.parquet"), size)
-        assert names_in(bucket.file("out")) == set()
+        assert list_file_names(bucket.file("out")) == set()
         assert bucket.asked("half.parquet") == []
-    with appearing(bucket.file("out/whole")) as out:
+    with open_atomic(bucket.file("out/whole")) as out:
         out.write(b"x" * (20 << 20))
-    (found,) = listing(bucket.file("out/whole"))
+    (found,) = iter_files(bucket.file("out/whole"))
     assert found.size == 20 << 20
 
 
 def test_a_task_that_fails_in_the_middle_of_a_file_leaves_nothing(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: Any = vars(tables)["batches_of_piece"]
+    made: Any = vars(tables)["iter_split_batches"]
 
     def fails(*arguments: Any) -> Iterator[Any]:
         for i, batch in enumerate(made(*arguments)):
@@ -102,34 +107,34 @@ def test_a_task_that_fails_in_the_middle_of_a_file_leaves_nothing(
                 raise StoreError
             yield batch
 
-    request = replace(request_of({"batchRows": "20"}), paths=(bucket.file("data"),))
-    pieces = files_of(request)[:1]
+    request = replace(parse_request({"batchRows": "20"}), paths=(bucket.file("data"),))
+    pieces = list_input_files(request)[:1]
     to = bucket.file("out")
-    monkeypatch.setattr(tables, "batches_of_piece", fails)
-    monkeypatch.setattr(file_formats, "ROW_GROUP", 1)
-    with pytest.raises(WorkError):
-        export_bundle(request, pieces, to, Lake())
+    monkeypatch.setattr(tables, "iter_split_batches", fails)
+    monkeypatch.setattr(file_formats, "MAX_ROW_GROUP_BYTES", 1)
+    with pytest.raises(SplitError):
+        export_file_group(request, pieces, to, LakeOptions())
     assert bucket.asked("(PUT|POST) .*out/") == []
-    monkeypatch.setattr(tables, "batches_of_piece", made)
-    done = export_bundle(request, pieces, to, Lake())
-    assert done.outputs[0].rows == 240
-    system, below = file_system_at(f"{to}/{done.outputs[0].name}")
+    monkeypatch.setattr(tables, "iter_split_batches", made)
+    done = export_file_group(request, pieces, to, LakeOptions())
+    assert done.files[0].rows == 240
+    system, below = file_system_at(f"{to}/{done.files[0].name}")
     assert system.get_file_info(below).size > 1000
 
 
 def test_what_is_not_there_is_one_line(bucket: Bucket) -> None:
     with pytest.raises(InputError) as missing:
-        list(listing(bucket.file("nothing")))
+        list(iter_files(bucket.file("nothing")))
     assert str(missing.value) == f"{bucket.url}/nothing: not found"
     for url in ("s3://no-such-bucket-here/x", "abfs://container/x", "hdfs://namenode:8020/x"):
         with pytest.raises(InputError) as refused:
-            list(listing(url))
+            list(iter_files(url))
         assert "\n" not in str(refused.value)
         assert str(refused.value).startswith(url.rpartition("/")[0])
     with pytest.raises(InputError, match="no file system installed for gopher://"):
-        list(listing("gopher://host/x"))
+        list(iter_files("gopher://host/x"))
     with pytest.raises(OutputError):
-        put_json("s3://no-such-bucket-here/x", {})
+        write_json_file("s3://no-such-bucket-here/x", {})
 
 
 def test_other_file_systems_are_those_of_fsspec() -> None:
@@ -137,7 +142,7 @@ def test_other_file_systems_are_those_of_fsspec() -> None:
     memory = fsspec.filesystem("memory")
     for file in ORDERS.parent.iterdir():
         memory.pipe(f"/box/orders-0/{file.name}", file.read_bytes())
-    request = replace(request_of({}), paths=("memory://box/orders-0",))
+    request = replace(parse_request({}), paths=("memory://box/orders-0",))
     assert len(rows_of(request)) == 1500
 
 
@@ -164,13 +169,13 @@ def test_files_of_fsspec_say_when_they_were_written_and_how_large_they_are(
         return [{**entry, **told} for entry in real(self, *arguments, **options)]
 
     monkeypatch.setattr(type(memory), "ls", ls)
-    found = list(stores.files_in("memory://written"))
-    assert sorted((file.path, file.size, file.modified) for file in found) == [
+    found = list(stores.list_files("memory://written"))
+    assert sorted((file.path, file.size, file.modified_ns) for file in found) == [
         ("memory://written/t-0/a.log", 4, modified),
         ("memory://written/t-0/below/b.log", 0, modified),
     ]
-    assert list(stores.files_in("memory://written", recursive=False)) == []
-    near = stores.files_in("memory://written/t-0", recursive=False)
+    assert list(stores.list_files("memory://written", recursive=False)) == []
+    near = stores.list_files("memory://written/t-0", recursive=False)
     assert [file.path for file in near] == ["memory://written/t-0/a.log"]
 
 
@@ -186,13 +191,13 @@ def test_a_folder_of_fsspec_that_cannot_be_listed_is_named(monkeypatch: pytest.M
             raise PermissionError("not allowed")
         return real(self, path, *arguments, **options)
 
-    monkeypatch.setattr(stores, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(stores, "RETRY_PAUSES_SECONDS", (0.0, 0.0))
     monkeypatch.setattr(type(memory), "ls", ls)
-    found = {file.path: file for file in stores.files_in("memory://closed")}
+    found = {file.path: file for file in stores.list_files("memory://closed")}
     assert sorted(found) == ["memory://closed/a-0/x.log", "memory://closed/b-0"]
-    assert "not allowed" in (found["memory://closed/b-0"].trouble or "")
+    assert "not allowed" in (found["memory://closed/b-0"].error or "")
     with pytest.raises(InputError, match="not allowed"):
-        list(stores.files_in("memory://closed/b-0"))
+        list(stores.list_files("memory://closed/b-0"))
 
 
 def test_what_a_file_system_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,15 +207,15 @@ def test_what_a_file_system_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch)
     def refuses(*_: Any, **__: Any) -> Any:
         raise RuntimeError("it is in safe mode\nat line 5")
 
-    monkeypatch.setattr(stores, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(stores, "RETRY_PAUSES_SECONDS", (0.0, 0.0))
     memory = type(fsspec.filesystem("memory"))
     monkeypatch.setattr(memory, "_open", refuses)
     with pytest.raises(OutputError) as unwritten:
-        put_json("memory://box/x.json", {})
+        write_json_file("memory://box/x.json", {})
     assert str(unwritten.value) == "memory://box/x.json: cannot be written: it is in safe mode"
     monkeypatch.setattr(memory, "info", refuses)
     with pytest.raises(InputError) as unread:
-        list(listing("memory://box/x.json"))
+        list(iter_files("memory://box/x.json"))
     assert str(unread.value) == "memory://box/x.json: it is in safe mode"
 
 
@@ -224,7 +229,7 @@ def test_tables_of_a_bucket_are_those_of_its_directory(bucket: Bucket) -> None:
         {"table": "findings", "deep": "true"},
         {"isolation": "read_committed"},
     ):
-        request = request_of(options)
+        request = parse_request(options)
         ours = rows_of(replace(request, paths=(url,)))
         theirs = rows_of(replace(request, paths=(str(TXN.parent),)))
         assert [{**row, "file": ""} for row in ours] == [{**row, "file": ""} for row in theirs]
@@ -239,35 +244,38 @@ def test_a_tiered_topic_is_read_as_a_local_one(name: str, where: str, bucket: Bu
     options = {"rsmPrivateKey": str(KEPT / "encrypted/test-key.pkcs8.der")}
     if where == "s3":
         top = bucket.put(KEPT / name, "tiered")
-    request = request_of({"columns": "topic,partition,offset,value,file", **options})
+    request = parse_request({"columns": "topic,partition,offset,value,file", **options})
     rows = rows_of(replace(request, paths=(top,)))
     txn = [row for row in rows if row["topic"] == "txn"]
-    theirs = rows_of(replace(request_of({}), paths=(str(TXN.parent),)))
+    theirs = rows_of(replace(parse_request({}), paths=(str(TXN.parent),)))
     known = {row["offset"]: row["value"] for row in theirs}
     ends = {row["file"].rpartition("/")[2][:20] for row in txn}
     assert ends == {f"{0:020}", f"{357:020}"}
     assert [known[row["offset"]] for row in txn] == [row["value"] for row in txn]
     assert len(txn) > 300
-    batches = rows_of(replace(request_of({"table": "batches", **options}), paths=(top,)))
+    batches = rows_of(replace(parse_request({"table": "batches", **options}), paths=(top,)))
     assert {row["topic"] for row in batches} >= {"txn"}
-    last = replace(request_of({"last": "2", "topics": "txn", **options}), paths=(top,))
+    last = replace(parse_request({"last": "2", "topics": "txn", **options}), paths=(top,))
     assert len(rows_of(last)) == 2
     without = replace(request, paths=(top,), private_key=None)
     if name == "encrypted":
         with pytest.raises(InputError, match="encrypted with key kfmt-test"):
-            files_of(without)
+            list_input_files(without)
     else:
-        assert not any(file.trouble for file in files_of(without))
+        assert not any(file.read_error for file in list_input_files(without))
 
 
 def test_the_manifest_says_which_topic_it_is(tmp_path: Path) -> None:
     """Also where a prefix of the plug-in's is a part of the directory's name."""
     (folder,) = (KEPT / "zstd/tiered").glob("txn-*")
     shutil.copytree(folder, tmp_path / "bucket/a/b" / f"pre.{folder.name}")
-    request = request_of({"columns": "topic,partition", "topics": "txn"})
+    request = parse_request({"columns": "topic,partition", "topics": "txn"})
     rows = rows_of(replace(request, paths=(str(tmp_path / "bucket"),)))
     assert {(row["topic"], row["partition"]) for row in rows} == {("txn", 0)}
-    assert files_of(replace(request, paths=(str(tmp_path),), topics=frozenset(["other"]))) == []
+    assert (
+        list_input_files(replace(request, paths=(str(tmp_path),), topics=frozenset(["other"])))
+        == []
+    )
     done = kfmt("cat", tmp_path / "bucket", "-f", "%t %p\n")
     assert set(done.out.splitlines()) == {"txn 0"}
 
@@ -277,6 +285,6 @@ def test_local_and_tiered_parts_are_one_log(tmp_path: Path) -> None:
     for file in TXN.parent.glob(f"{357:020}.*"):
         shutil.copy(file, tmp_path / "txn-0")
     paths = str(KEPT / "plain"), str(tmp_path / "txn-0")
-    rows = rows_of(replace(request_of({"columns": "offset", "topics": "txn"}), paths=paths))
+    rows = rows_of(replace(parse_request({"columns": "offset", "topics": "txn"}), paths=paths))
     offsets = [row["offset"] for row in rows]
     assert len(offsets) == len(set(offsets)) > 500

@@ -7,17 +7,17 @@ import time
 import pytest
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.times import milliseconds, span_words, time_text, until_words
+from kfmt_cli.core.times import format_duration, format_interval_end, format_time, parse_time_ms
 from kfmt_cli.errors import UsageError
 from kfmt_cli.render.style import (
-    COLOUR,
-    PLAIN,
-    after,
-    count,
-    grouped,
-    human,
-    safe,
-    shell_quoted,
+    COLOUR_THEME,
+    NO_COLOUR,
+    append_details,
+    escape_terminal,
+    format_bytes,
+    format_count,
+    format_grouped,
+    shell_quote,
 )
 
 DAY = 86_400_000
@@ -33,7 +33,7 @@ DAY = 86_400_000
     ],
 )
 def test_a_span_of_time_is_in_its_largest_unit(number: int, words: str) -> None:
-    assert span_words(number) == words
+    assert format_duration(number) == words
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_span_of_time_is_in_its_largest_unit(number: int, words: str) -> None:
     ],
 )
 def test_a_time_in_utc(number: int, text: str, until: str) -> None:
-    assert (time_text(number), until_words(number)) == (text, until)
+    assert (format_time(number), format_interval_end(number)) == (text, until)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_time_in_utc(number: int, text: str, until: str) -> None:
     ],
 )
 def test_a_time_is_understood(text: str, number: int) -> None:
-    assert milliseconds("--now", text) == number
+    assert parse_time_ms("--now", text) == number
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_a_time_is_understood(text: str, number: int) -> None:
 )
 def test_a_time_before_now(text: str, before: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 1_700_000_000.25)
-    assert milliseconds("--now", text) == 1_700_000_000_250 - before
+    assert parse_time_ms("--now", text) == 1_700_000_000_250 - before
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "now-1w", "now+1h", "now-h", "2023-13-01"])
 def test_what_is_no_time_is_refused_with_what_is_one(text: str) -> None:
     with pytest.raises(UsageError) as refused:
-        milliseconds("--from-time", text)
+        parse_time_ms("--from-time", text)
     assert str(refused.value).startswith(f"--from-time {text!r}: not a valid time; use ")
 
 
@@ -95,30 +95,34 @@ def test_what_is_no_time_is_refused_with_what_is_one(text: str) -> None:
     ],
 )
 def test_bytes_in_three_digits(number: int, words: str) -> None:
-    assert human(number) == words
+    assert format_bytes(number) == words
 
 
 def test_numbers_with_their_nouns() -> None:
-    assert [grouped(n) for n in (0, 999, 1000, 1234567, -1000)] == [
+    assert [format_grouped(n) for n in (0, 999, 1000, 1234567, -1000)] == [
         *("0", "999", "1 000", "1 234 567", "-1 000")
     ]
-    assert [count(n, "batch", "batches") for n in (0, 1, 2)] == [
+    assert [format_count(n, "batch", "batches") for n in (0, 1, 2)] == [
         *("0 batches", "1 batch", "2 batches")
     ]
-    assert [count(n, "record") for n in (0, 1, 1000)] == ["0 records", "1 record", "1 000 records"]
+    assert [format_count(n, "record") for n in (0, 1, 1000)] == [
+        "0 records",
+        "1 record",
+        "1 000 records",
+    ]
 
 
 def test_details_stand_behind_a_name_if_they_fit() -> None:
-    assert after("name", " 12345", 10) == " 12345"
-    assert after("name", " 123456", 10) == "\n 123456"
-    assert after("name", " 123456", None) == " 123456"
-    assert after("a long name", "", 5) == ""
+    assert append_details("name", " 12345", 10) == " 12345"
+    assert append_details("name", " 123456", 10) == "\n 123456"
+    assert append_details("name", " 123456", None) == " 123456"
+    assert append_details("a long name", "", 5) == ""
 
 
 def test_words_are_painted_only_with_colour() -> None:
-    assert PLAIN.paint("bad", "x") == "x"
-    assert COLOUR.paint("bad", "x") == "\x1b[1;31mx\x1b[0m"
-    assert COLOUR.paint("dim", "") == "\x1b[2m\x1b[0m"
+    assert NO_COLOUR.paint("bad", "x") == "x"
+    assert COLOUR_THEME.paint("bad", "x") == "\x1b[1;31mx\x1b[0m"
+    assert COLOUR_THEME.paint("dim", "") == "\x1b[2m\x1b[0m"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +140,7 @@ def test_words_are_painted_only_with_colour() -> None:
     ],
 )
 def test_names_disturb_no_terminal(words: str, shell: str, shown: str) -> None:
-    assert (shell_quoted(words), safe(words)) == (shell, shown)
+    assert (shell_quote(words), escape_terminal(words)) == (shell, shown)
 
 
 @pytest.mark.parametrize(

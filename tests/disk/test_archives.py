@@ -391,7 +391,7 @@ def test_an_archive_in_an_archive_is_read(tmp_path: Path) -> None:
 
 SPAWNS = """
 import multiprocessing, sys
-from kfmt_cli.sharing import processes
+from kfmt_cli.execution import processes
 if __name__ == "__main__":
     multiprocessing.set_start_method(sys.argv[1])
     processes.MANY_BYTES = 0

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kfmt_cli.core.source import FileSource
-from kfmt_cli.disk.kinds import KINDS, kind_of
-from kfmt_cli.disk.kinds.properties import colon_lines, java_properties
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.disk.kinds import KINDS, classify_name
+from kfmt_cli.disk.kinds.properties import parse_colon_lines, parse_java_properties
 from tests.support.samples import ORDERS, kfmt
 from tools.kafka import SAMPLES
 
@@ -28,7 +28,7 @@ FILES = sorted(path for path in SAMPLES.rglob("*") if path.is_file() and path.pa
 
 def test_every_sample_is_of_a_known_kind() -> None:
     assert len(FILES) > 300
-    assert [file for file in FILES if kind_of(file.name)[0] not in KINDS] == []
+    assert [file for file in FILES if classify_name(file.name)[0] not in KINDS] == []
 
 
 def test_every_sample_is_shown_in_a_table_and_as_json() -> None:
@@ -168,7 +168,7 @@ def test_names_that_are_not_known_are_shown(tmp_path: Path) -> None:
 
 def test_java_properties_are_read_as_java_does() -> None:
     text = "# a comment\n! another\n\n a = b \nc:d\ne f g\nh\\=i=j\\n\\\n   k\nlast"
-    found = [(name, value) for _, name, value in java_properties(text, lambda *_: None)]
+    found = [(name, value) for _, name, value in parse_java_properties(text, lambda *_: None)]
     assert found == [("a", "b "), ("c", "d"), ("e", "f g"), ("h=i", "j\nk"), ("last", "")]
 
 
@@ -178,10 +178,10 @@ def test_no_text_hides_what_follows_it(text: str) -> None:
     front = f"{text}\n\n"  # the first end of a line may be continued
     end = len(front.encode())
     of_bytes = text.encode().decode("iso-8859-1")
-    found = list(java_properties(f"{of_bytes}\n\nlast=1", lambda *_: None))
+    found = list(parse_java_properties(f"{of_bytes}\n\nlast=1", lambda *_: None))
     assert found[-1] == (end, "last", "1")
     malformed: list[int] = []
-    found = list(colon_lines(f"{front}last: 1", lambda at, _: malformed.append(at)))
+    found = list(parse_colon_lines(f"{front}last: 1", lambda at, _: malformed.append(at)))
     assert found[-1] == (end, "last", "1")
     places = sorted([*malformed, *(at for at, _, _ in found)])
     lines = [line for line in f"{front}last: 1".split("\n") if line.strip()]
@@ -244,15 +244,15 @@ def test_an_index_that_grows_while_it_is_read_is_read_to_its_end(
     entries = b"".join(struct.pack(">ii", number, number) for number in range(1, 500_001))
     index = tmp_path / f"{0:020}.index"
     index.write_bytes(entries[: 8 * before])
-    end_of_data = FileSource.end_of_data
+    end_of_data = FileSource.data_end
 
     def then_grows(source: FileSource) -> int:
         end = end_of_data(source)
         index.write_bytes(entries)
         return end
 
-    monkeypatch.setattr(FileSource, "end_of_data", then_grows)
-    table = classify(str(index), index.name).contents().table
+    monkeypatch.setattr(FileSource, "data_end", then_grows)
+    table = classify_file(str(index), index.name).read_contents().table
     assert (table["offset"] == np.arange(1, 500_001)).all()
 
 

@@ -14,20 +14,20 @@ import lz4.frame
 import pytest
 import zstandard
 
-from kfmt_cli.core.compressed_files import packed_suffix, reader
-from kfmt_cli.core.throttle import PACE
-from kfmt_cli.disk.names import (
-    is_packed,
-    left_out_words,
-    mark_of,
-    offset_of_name,
-    parsed_place,
-    partition_of,
-    place_of,
-    stored_place,
-    suffix_of,
+from kfmt_cli.core.compressed_files import compressed_suffix, decompressing_reader
+from kfmt_cli.core.throttle import READ_THROTTLE
+from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.disk.file_names import (
+    directory_mark,
+    file_topic_partition,
+    format_skipped_directories,
+    is_compressed_segment_name,
+    parse_broker_topic_partition,
+    parse_offset_name,
+    parse_remote_topic_partition,
+    parse_topic_partition,
+    valid_directory_mark,
 )
-from kfmt_cli.disk.opening import open_source
 from kfmt_cli.errors import InputError
 from tests.support.samples import kfmt
 
@@ -47,7 +47,7 @@ HASH = "0123456789abcdef" * 2
     ],
 )
 def test_the_offset_that_a_broker_reads_from_a_name(name: str, offset: int | None) -> None:
-    assert offset_of_name(name) == offset
+    assert parse_offset_name(name) == offset
 
 
 @pytest.mark.parametrize(
@@ -72,35 +72,39 @@ def test_the_offset_that_a_broker_reads_from_a_name(name: str, offset: int | Non
 def test_the_partition_in_the_name_of_a_directory(
     folder: str, place: tuple[str | None, int | None], parsed: tuple[str, int] | None, suffix: str
 ) -> None:
-    assert place_of(folder) == place
-    assert (parsed_place(folder), suffix_of(folder)) == (parsed, suffix)
+    assert parse_topic_partition(folder) == place
+    assert (parse_broker_topic_partition(folder), valid_directory_mark(folder)) == (parsed, suffix)
 
 
 def test_marks_of_directories() -> None:
-    marks = [mark_of(f"t-0.{HASH}-{mark}") for mark in ("future", "delete", "stray", "other")]
+    marks = [
+        directory_mark(f"t-0.{HASH}-{mark}") for mark in ("future", "delete", "stray", "other")
+    ]
     assert marks == ["future", "delete", "stray", ""]
-    assert mark_of("t-0") == mark_of("t-0-delete") == ""
+    assert directory_mark("t-0") == directory_mark("t-0-delete") == ""
     one = [f"disk{os.sep}t-0.{HASH}-delete"]
-    assert left_out_words(one).startswith("1 directory marked -delete skipped; ")
+    assert format_skipped_directories(one).startswith("1 directory marked -delete skipped; ")
     two = [*one, f"t-1.{HASH}-future", f"t-2.{HASH}-delete"]
-    assert left_out_words(two).startswith("3 directories marked -delete or -future skipped; ")
+    assert format_skipped_directories(two).startswith(
+        "3 directories marked -delete or -future skipped; "
+    )
 
 
 STORED = f"remote/orders-{ID}/7/{240:020}-{ID}.log"
 
 
 def test_the_partition_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert partition_of(f"disk/orders-3/{0:020}.log") == ("orders", 3)
-    assert stored_place(STORED) == partition_of(STORED) == ("orders", 7)
-    assert stored_place(STORED.replace("/7/", "/x/")) == (None, None)
-    assert partition_of(f"disk/other/{0:020}.log") == (None, None)
+    assert file_topic_partition(f"disk/orders-3/{0:020}.log") == ("orders", 3)
+    assert parse_remote_topic_partition(STORED) == file_topic_partition(STORED) == ("orders", 7)
+    assert parse_remote_topic_partition(STORED.replace("/7/", "/x/")) == (None, None)
+    assert file_topic_partition(f"disk/other/{0:020}.log") == (None, None)
     folder = tmp_path / "orders-4"
     folder.mkdir()
     monkeypatch.chdir(folder)
     for name in ("a.log", "./a.log"):
-        assert partition_of(name) == ("orders", 4)
+        assert file_topic_partition(name) == ("orders", 4)
     (tmp_path / "link").symlink_to(folder)
-    assert partition_of(str(tmp_path / "link" / "a.log")) == ("orders", 4)
+    assert file_topic_partition(str(tmp_path / "link" / "a.log")) == ("orders", 4)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +117,7 @@ def test_the_partition_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_files_that_are_compressed_as_a_whole(name: str, is_segment: bool, suffix: str) -> None:
-    assert (is_packed(name), packed_suffix(name)) == (is_segment, suffix)
+    assert (is_compressed_segment_name(name), compressed_suffix(name)) == (is_segment, suffix)
 
 
 PLAIN = bytes(range(256)) * 3000
@@ -126,7 +130,7 @@ PACKED = {
 
 
 def all_of(data: bytes, suffix: str, size: int) -> bytes:
-    read = reader(BytesIO(data), suffix, "the file")
+    read = decompressing_reader(BytesIO(data), suffix, "the file")
     found = b""
     while piece := read(size):
         found += piece
@@ -151,7 +155,7 @@ def test_a_compressed_file_that_is_cut_or_broken_is_an_error(suffix: str) -> Non
 def test_what_can_be_decompressed_before_a_cut_is_read(suffix: str) -> None:
     plain = random.Random(1).randbytes(1 << 19)  # does not compress
     pack = {".gz": gzip.compress, ".lz4": lz4.frame.compress, ".zst": zstandard.compress}[suffix]
-    read = reader(BytesIO(pack(plain)[: 1 << 18]), suffix, "the file")
+    read = decompressing_reader(BytesIO(pack(plain)[: 1 << 18]), suffix, "the file")
     pieces: list[bytes] = []
     with pytest.raises(InputError, match=r"^the file: cannot be decompressed: "):
         pieces.extend(iter(partial(read, 1 << 20), b""))
@@ -170,8 +174,8 @@ def test_a_packed_file_is_read_at_the_rate_that_is_allowed(tmp_path: Path) -> No
     packed = tmp_path / "a.log.gz"
     packed.write_bytes(PACKED[".gz"])
     read: list[int] = []
-    with PACE.telling(read.append), closing(open_source(str(packed))) as source:
-        assert source.block(0, len(PLAIN), len(PLAIN)) == PLAIN
+    with READ_THROTTLE.reporting(read.append), closing(open_source(str(packed))) as source:
+        assert source.read_block(0, len(PLAIN), len(PLAIN)) == PLAIN
     assert sum(read) == len(PACKED[".gz"])
 
 

@@ -21,13 +21,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kfmt_cli.disk import tiered
-from kfmt_cli.disk.given import is_tiered
-from kfmt_cli.disk.targets import target_of
-from kfmt_cli.disk.tiered import Bucket
+from kfmt_cli.disk.directory_listing import file_size, walk_directories
+from kfmt_cli.disk.input_paths import resolve_path
+from kfmt_cli.disk.mounts import MOUNTS, FileTree, join_subpath
+from kfmt_cli.disk.path_resolution import is_tiered
+from kfmt_cli.disk.tiered import TieredStorageTree
 from kfmt_cli.disk.tiered_keys import PrivateKey
-from kfmt_cli.disk.tree import size_of, walk
-from kfmt_cli.disk.trees import TREES, Tree, path_in
-from kfmt_cli.errors import InputError, LostBytesError
+from kfmt_cli.errors import InputError, UnreadableBytesError
 from tests.support.samples import kfmt
 from tests.support.tiered import BROKER, FIRST, KEPT, KEY, TXN, flip, ran
 from tools.kafka import SAMPLES
@@ -35,40 +35,40 @@ from tools.kafka import SAMPLES
 
 def key() -> PrivateKey:
     pytest.importorskip("cryptography")
-    return PrivateKey.at(str(KEY))
+    return PrivateKey.from_file(str(KEY))
 
 
-def taken(path: Path, private_key: PrivateKey | None = None) -> Bucket:
-    bucket = Bucket(str(path), Tree(str(path)), "", private_key)
-    for folder in walk(str(path), pytest.fail):
-        bucket.take(folder)
+def taken(path: Path, private_key: PrivateKey | None = None) -> TieredStorageTree:
+    bucket = TieredStorageTree(str(path), FileTree(str(path)), "", private_key)
+    for folder in walk_directories(str(path), pytest.fail):
+        bucket.add_directory(folder)
     return bucket
 
 
-def files_of(bucket: Bucket, folder: str = "") -> Iterator[str]:
-    found = bucket.listed(f"{bucket.path}/{folder}")
-    yield from (path_in(folder, entry.name) for entry in found.files)
-    for name in found.folders:
-        yield from files_of(bucket, path_in(folder, name))
+def files_of(bucket: TieredStorageTree, folder: str = "") -> Iterator[str]:
+    found = bucket.list_assembled(f"{bucket.mount_point}/{folder}")
+    yield from (join_subpath(folder, entry.name) for entry in found.files)
+    for name in found.directories:
+        yield from files_of(bucket, join_subpath(folder, name))
 
 
 @pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
 def test_segments_are_what_the_broker_had(name: str) -> None:
     bucket = taken(KEPT / name / "tiered", key() if name == "encrypted" else None)
-    assert bucket.troubles("") == []
+    assert bucket.read_problems("") == []
     files = [below for below in files_of(bucket) if PurePath(below).name.startswith("0")]
     assert len(files) >= 10
     for below in files:
         theirs = (BROKER / below).read_bytes()
-        assert bucket.status(below).st_size == len(theirs)
-        with closing(bucket.opened(below)) as ours:
-            assert ours.block(0, len(theirs) + 1, len(theirs)) == theirs, below
+        assert bucket.stat(below).st_size == len(theirs)
+        with closing(bucket.open_source(below)) as ours:
+            assert ours.read_block(0, len(theirs) + 1, len(theirs)) == theirs, below
     for below, content in (
         ("txn-0/partition.metadata", b"version: 0\ntopic_id: SK1yrsvLS6GVcvsGssS1uA"),
         ("txn-0/leader-epoch-checkpoint", b"0\n1\n0 0\n"),
     ):
-        with closing(bucket.opened(below)) as ours:
-            assert ours.block(0, 1 << 10, 1) == content
+        with closing(bucket.open_source(below)) as ours:
+            assert ours.read_block(0, 1 << 10, 1) == content
 
 
 @pytest.mark.parametrize("name", ["plain", "zstd"])
@@ -265,16 +265,16 @@ def test_no_manifest_breaks_it(tmp_path_factory: Any, data: st.DataObject) -> No
     path.write_text(json.dumps(manifest))
     bucket = taken(top / "b")
     logs = [below for below in files_of(bucket) if below.endswith(".log")]
-    assert len(logs) + len(bucket.troubles("")) >= 2
+    assert len(logs) + len(bucket.read_problems("")) >= 2
     for log in logs:
-        source = bucket.opened(log)
+        source = bucket.open_source(log)
         size = source.size or 0
         with suppress(InputError):
-            found = len(source.block(0, size, 1))
+            found = len(source.read_block(0, size, 1))
             assert found < 1 << 20
             if found < size:
-                with pytest.raises(LostBytesError):
-                    source.block(found, size - found, 1)
+                with pytest.raises(UnreadableBytesError):
+                    source.read_block(found, size - found, 1)
 
 
 @pytest.mark.parametrize("size", [40_000, (1 << 31) - 1, 1 << 31])
@@ -336,19 +336,19 @@ def test_nothing_is_put_together_before_it_is_read(
     opened: list[str] = []
     monkeypatch.setattr(tiered, "ChunkedSource", lambda log, name: opened.append(name))
     try:
-        target = target_of(str(buckets / "zstd/tiered"))
-        sizes = [size_of(log) for folder in target.folders for log in folder.logs]
+        target = resolve_path(str(buckets / "zstd/tiered"))
+        sizes = [file_size(log) for folder in target.directories for log in folder.logs]
         assert len(sizes) > 2
         assert min(sizes) > 10_000
         assert opened == []
     finally:
-        TREES.clear()
+        MOUNTS.clear()
 
 
 def test_other_directories_are_not_taken_for_buckets(tmp_path: Path) -> None:
     for path in (BROKER, tmp_path):
-        assert not any(is_tiered(folder.path) for folder in target_of(str(path)).folders)
-    assert any(is_tiered(folder.path) for folder in target_of(str(KEPT)).folders)
+        assert not any(is_tiered(folder.path) for folder in resolve_path(str(path)).directories)
+    assert any(is_tiered(folder.path) for folder in resolve_path(str(KEPT)).directories)
 
 
 def test_kafkas_own_store_is_read_by_partitions() -> None:

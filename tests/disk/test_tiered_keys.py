@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from kfmt_cli.disk.tiered_keys import HASH, NONCE, PrivateKey, _mask, _xor
+from kfmt_cli.disk.tiered_keys import NONCE_BYTES, OAEP_HASH, PrivateKey, _mgf1_mask, _xor
 from kfmt_cli.errors import InputError
 
 PLAIN = bytes(range(32))
@@ -30,11 +30,11 @@ def wrapped(
     """A data key as the plug-in wraps it: OAEP."""
     numbers = key.public_key().public_numbers()
     size = (numbers.n.bit_length() + 7) // 8
-    digest = hashlib.new(HASH, label).digest()
+    digest = hashlib.new(OAEP_HASH, label).digest()
     block = digest + (mark + data).rjust(size - 1 - 2 * len(digest), b"\0")
     seed = secrets.token_bytes(len(digest))
-    masked = _xor(block, _mask(seed, len(block)))
-    number = bytes([first]) + _xor(seed, _mask(masked, len(seed))) + masked
+    masked = _xor(block, _mgf1_mask(seed, len(block)))
+    number = bytes([first]) + _xor(seed, _mgf1_mask(masked, len(seed))) + masked
     made = pow(int.from_bytes(number, "big"), numbers.e, numbers.n)
     return f"name:{base64.b64encode(made.to_bytes(size, 'big')).decode()}"
 
@@ -43,11 +43,11 @@ def test_only_a_key_in_the_form_of_oaep_is_taken(tmp_path: Path) -> None:
     key = generate_private_key(65537, 2048)
     file = tmp_path / "key.der"
     file.write_bytes(key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()))
-    own = PrivateKey.at(str(file))
-    nonce = bytes(NONCE)
+    own = PrivateKey.from_file(str(file))
+    nonce = bytes(NONCE_BYTES)
     data = nonce + AESGCM(PLAIN).encrypt(nonce, b"secret", b"")
-    assert own.unwrapped(wrapped(key))(data, b"") == b"secret"
+    assert own.unwrap_data_key(wrapped(key))(data, b"") == b"secret"
     words = r"^its data key cannot be unwrapped with this key \(name\)$"
     for other in ({"first": 1}, {"label": b"x"}, {"mark": b"\2"}, {"data": PLAIN[:5]}):
         with pytest.raises(InputError, match=words):
-            own.unwrapped(wrapped(key, **other))
+            own.unwrap_data_key(wrapped(key, **other))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.disk.kinds.logs import LOGS
-from kfmt_cli.disk.targets import target_of
+from kfmt_cli.disk.input_paths import resolve_path
+from kfmt_cli.disk.kinds.logs import LOG_KINDS
 from tests.support.samples import ORDERS, Done, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
@@ -112,10 +112,10 @@ def test_a_directory_that_vanishes_during_the_walk_is_named(
 
     monkeypatch.setattr(os, "scandir", scandir)
     (disk / "lost+found").rmdir()
-    target = target_of(str(disk))
-    found = list(target.inputs(LOGS))
+    target = resolve_path(str(disk))
+    found = list(target.iter_files(LOG_KINDS))
     assert [Path(file.name).parent for file in found] == [disk / "z-0"] * 7
-    assert target.unlisted == [f"{disk / 'a-0'}: No such file or directory"]
+    assert target.listing_errors == [f"{disk / 'a-0'}: No such file or directory"]
 
 
 def test_a_disk_that_fails_in_one_directory_costs_that_one(
@@ -129,10 +129,10 @@ def test_a_disk_that_fails_in_one_directory_costs_that_one(
         return real(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    target = target_of(str(disk))
-    found = list(target.inputs(LOGS))
+    target = resolve_path(str(disk))
+    found = list(target.iter_files(LOG_KINDS))
     assert len(found) == 14
-    assert target.unlisted == [f"{disk / 'lost+found'}: Input/output error"]
+    assert target.listing_errors == [f"{disk / 'lost+found'}: Input/output error"]
 
 
 def test_a_directory_with_nothing_but_an_unreadable_one_is_not_called_empty(tmp_path: Path) -> None:

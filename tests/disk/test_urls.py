@@ -21,8 +21,8 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("moto.server")
 
 from kfmt_cli.core import file_systems, stored_source, stores
-from kfmt_cli.disk import listings
-from kfmt_cli.disk.trees import TREES
+from kfmt_cli.disk import file_listing
+from kfmt_cli.disk.mounts import MOUNTS
 from kfmt_cli.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -97,7 +97,9 @@ def test_only_what_is_asked_for_is_read(bucket: Bucket, tmp_path: Path) -> None:
     large = tmp_path / "large-0"
     large.mkdir()
     data = ORDERS.read_bytes()
-    (large / ORDERS.name).write_bytes(data * (20 * stored_source.WINDOW // len(data) // 4))
+    (large / ORDERS.name).write_bytes(
+        data * (20 * stored_source.READ_WINDOW_BYTES // len(data) // 4)
+    )
     url = bucket.put(large, "large-0")
     bucket.requests.clear()
     assert ran("dump", f"{url}/{ORDERS.name}", "--limit", "1", cwd=tmp_path).code == 0
@@ -175,7 +177,7 @@ def test_nothing_is_written_to_a_url_but_exports(bucket: Bucket, tmp_path: Path)
     assert ran("export", ORDERS.parent, "--to", bucket.file("more"), cwd=tmp_path).code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["placeholders"]
     for made in (to, bucket.file("more")):
-        names = [file.path.removeprefix(made) for file in listings.listing(made)]
+        names = [file.path.removeprefix(made) for file in file_listing.iter_files(made)]
         assert "/_kfmt/manifest.json" in names
         assert sum(name.startswith("/records/orders-0-") for name in names) == 1
 
@@ -221,60 +223,60 @@ class Unsteady:
 def test_a_lost_connection_is_tried_again_and_then_told(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(stores, "RETRY_PAUSES_SECONDS", (0.0, 0.0))
     source: Any = stored_source.StoredSource(bucket.file(f"data/orders-0/{ORDERS.name}"))
     source._file = Unsteady(2)
-    assert source.block(100, 50, 1) == ORDERS.read_bytes()[100:150]
+    assert source.read_block(100, 50, 1) == ORDERS.read_bytes()[100:150]
     source._file = Unsteady(3)
     with pytest.raises(InputError, match=r"0\.log byte 0: cannot be read: connection reset"):
-        source.block(0, 50, 1)
+        source.read_block(0, 50, 1)
 
 
 def test_after_a_lost_connection_the_bytes_are_right(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of whoever asks for another place, or for the same one, of the same source."""
-    monkeypatch.setattr(stores, "PAUSES", (0.0, 0.0))
-    monkeypatch.setattr(stored_source, "LEAST", 1000)
+    monkeypatch.setattr(stores, "RETRY_PAUSES_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(stored_source, "MIN_REQUEST_BYTES", 1000)
     data = ORDERS.read_bytes()
     source: Any = stored_source.StoredSource(bucket.file(f"data/orders-0/{ORDERS.name}"))
-    assert source.block(0, 1000, 1) == data[:1000]
-    source._file = Unsteady(len(stores.PAUSES) + 1)
+    assert source.read_block(0, 1000, 1) == data[:1000]
+    source._file = Unsteady(len(stores.RETRY_PAUSES_SECONDS) + 1)
     with pytest.raises(InputError, match="byte 20000: cannot be read: connection reset"):
-        source.block(20_000, 50, 1)
-    assert source.block(20_000, 50, 1) == data[20_000:20_050]
+        source.read_block(20_000, 50, 1)
+    assert source.read_block(20_000, 50, 1) == data[20_000:20_050]
     lost: Future[bytes] = Future()
     lost.set_exception(InputError("it was lost while it was read ahead"))
-    source._ahead = 21_000, lost
+    source._prefetched = 21_000, lost
     with pytest.raises(InputError, match="read ahead"):
-        source.block(20_500, 1000, 1)
-    assert source.block(20_500, 1000, 1) == data[20_500:21_500]
+        source.read_block(20_500, 1000, 1)
+    assert source.read_block(20_500, 1000, 1) == data[20_500:21_500]
 
 
 def test_an_object_that_vanishes_is_named(bucket: Bucket) -> None:
-    from kfmt_cli.disk.given import located
-    from kfmt_cli.disk.targets import target_of
+    from kfmt_cli.disk.input_paths import resolve_path
+    from kfmt_cli.disk.path_resolution import resolve_display_path
 
-    TREES.clear()  # other tests of this process may have some
+    MOUNTS.clear()  # other tests of this process may have some
     url = bucket.file(f"data/orders-0/{ORDERS.name}")
     try:
-        file = target_of(located(url)).file
+        file = resolve_path(resolve_display_path(url)).file
         system, below = file_systems.file_system_at(url)
         system.delete_file(below)
-        from kfmt_cli.disk.opening import open_source
+        from kfmt_cli.disk.file_access import open_source
 
         assert file is not None
         with pytest.raises(InputError) as gone:
             open_source(file.path, file.name)
         assert str(gone.value) == f"{url}: No such file or directory"
-        assert (gone.value.is_gone, gone.value.file) == (True, file.path)
+        assert (gone.value.is_missing, gone.value.file) == (True, file.path)
     finally:
-        TREES.clear()
+        MOUNTS.clear()
 
 
 def test_windows_of_a_source_are_the_file(bucket: Bucket) -> None:
     """Whatever is asked for in whatever order."""
-    data = io.BytesIO(os.urandom(3 * stored_source.WINDOW + 12345)).getvalue()
+    data = io.BytesIO(os.urandom(3 * stored_source.READ_WINDOW_BYTES + 12345)).getvalue()
     system, below = file_systems.file_system_at(bucket.file("blob"))
     with system.open_output_stream(below) as out:
         out.write(data)
@@ -282,7 +284,7 @@ def test_windows_of_a_source_are_the_file(bucket: Bucket) -> None:
     places = [(0, 100), (50, 1000), (300_000, 10), (299_000, 2 << 20), (2 << 20, 3 << 20)]
     places += [(4 << 20, 9 << 20), (len(data) - 5, 100), (len(data), 5), (0, len(data)), (7, 7)]
     for at, n in places:
-        assert source.block(at, n, 1) == data[at : at + n], (at, n)
+        assert source.read_block(at, n, 1) == data[at : at + n], (at, n)
     source.close()
 
 

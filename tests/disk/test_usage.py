@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kfmt_cli.disk.usage import usage_below
+from kfmt_cli.disk.usage import read_disk_usage
 from tests.support.samples import kfmt
 from tests.support.segments import write
 from tools.kafka import ROOT
@@ -17,7 +17,7 @@ def test_bytes_on_disk_are_the_blocks_of_each_file_once(tmp_path: Path) -> None:
     with sparse.open("r+b") as end:
         end.truncate(10 << 20)
     complaints: list[str] = []
-    found = {usage.purpose: usage for usage in usage_below(str(tmp_path), complaints.append)}
+    found = {usage.purpose: usage for usage in read_disk_usage(str(tmp_path), complaints.append)}
     assert (complaints, found["logs"].files, found["logs"].bytes) == ([], 1, 10_000)
     assert found["logs"].disk_bytes == log.stat().st_blocks * 512 >= 10_000
     assert found["indexes"].bytes == 10 << 20

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.cli import MODULES
+from kfmt_cli.cli import MODULE_BY_COMMAND
 from tests.support.samples import kfmt
 from tools.guides import all_commands
 from tools.kafka import ROOT
@@ -21,7 +21,7 @@ def test_the_page_of_commands_has_the_help_that_kfmt_shows() -> None:
     """Lines may break elsewhere."""
     page = " ".join((ROOT / "docs" / "commands.md").read_text().split())
     other = []
-    for name in (None, *MODULES):
+    for name in (None, *MODULE_BY_COMMAND):
         shown = kfmt(*([name] if name else []), "--help", COLUMNS="100").out.split()
         if " ".join(["```", *shown, "```"]) not in page:
             other.append(name)
@@ -39,7 +39,7 @@ def test_man_pages_are_set_without_a_warning(name: str) -> None:
     assert "EXIT STATUS" in done.stdout
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", MODULE_BY_COMMAND)
 def test_each_command_has_help_with_examples_that_work(name: str, tmp_path: Path) -> None:
     every = examples(name, tmp_path)
     assert len(every) >= 2

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kfmt_cli.broker.version import VERSIONS
+from kfmt_cli.broker.version import KAFKA_VERSIONS
 from tools.kafka import ROOT
 
 PAGE = (ROOT / "docs/supported.md").read_text()
@@ -41,5 +41,5 @@ def test_the_versions_of_python_are_those_of_the_package_and_of_the_workflow() -
 
 def test_the_versions_of_kafka_are_those_that_predictions_are_made_for() -> None:
     predictions = row("predictions of `check`, `report` and `index-check`")
-    assert ", ".join(version.name for version in VERSIONS) in predictions
-    assert all(version.observed_on in PAGE for version in VERSIONS)
+    assert ", ".join(version.name for version in KAFKA_VERSIONS) in predictions
+    assert all(version.observed_on in PAGE for version in KAFKA_VERSIONS)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.core.claims import INSIDE
+from kfmt_cli.core.temporary_locks import FILES_DIRECTORY
 from tests.support import warm
 from tests.support.faults import FIRST, NEEDED, Bench, Fault, benched, compiled, contents
 from tools.kafka import ROOT
@@ -35,7 +35,7 @@ OLD = 10  # seconds, after which a leftover cannot be new
 MADE = "out/made"
 INDEXES = ("*index", "*.snapshot")
 _RANDOM_PART = re.compile(r"[0-9a-f]{32}|unfinished-[^/.]{8}|kfmt-[a-z]*-?[^/]{8}(?=/|$)")
-_INSIDE = re.compile(f"(?<=/{INSIDE}/).*")  # of a leftover, which is removed as a whole
+_INSIDE = re.compile(f"(?<=/{FILES_DIRECTORY}/).*")  # of a leftover, which is removed as a whole
 _TIMES = re.compile(rb'"(made_at|seconds)":[0-9.e-]+|Made by kfmt .* UTC')
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kfmt_cli import formats
-from kfmt_cli.commands.format.command import chapters
+from kfmt_cli.commands.format.command import format_chapters
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.place import Origin
+from kfmt_cli.core.layout.location import BufferOrigin
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
@@ -61,12 +61,12 @@ def test_every_layout_is_tested_and_documented() -> None:
     names = {layout.name for layout in all_layouts()} - {
         "QuorumStateData"
     }  # that of the file is shown
-    shown = {layout.name for chapter in chapters() for layout in chapter.layouts}
+    shown = {layout.name for chapter in format_chapters() for layout in chapter.layouts}
     assert names <= shown
     parts = {RECORD_HEADER.name}  # as a part of the record's
     fronts = {"RecordType", "RecordVersion", "RecordEnvelope"}  # by the decoders of topics
     text = {
-        layout.name for of in chapters() for layout in of.layouts if layout.text
+        layout.name for of in format_chapters() for layout in of.layouts if layout.is_text
     }  # by their files
     assert shown - parts - fronts - text == {layout.name for layout in LAYOUTS} | (
         set(MESSAGES) - {"QuorumStateData"}
@@ -76,7 +76,7 @@ def test_every_layout_is_tested_and_documented() -> None:
 def stored(layout: Layout, file: Path, at: int = 0) -> dict[str, Any]:
     """What the slow reader finds at a place of a file."""
     data = file.read_bytes()
-    return layout.read(data, at, len(data), Origin(file.name))[0]
+    return layout.read(data, at, len(data), BufferOrigin(file.name))[0]
 
 
 def check(layout: Layout, values: dict[str, Any], row: Row) -> None:
@@ -146,8 +146,8 @@ def test_every_field_of_a_marker_is_shown() -> None:
     marker = next(row for row in rows(TXN, "--records") if "control" in row)
     record = stored(RECORD, TXN, marker["position"])
     key, value = record["key"], record["value"]
-    in_key, _ = CONTROL_RECORD_KEY.read(key, 0, len(key), Origin("key"))
-    in_value, _ = END_TXN_MARKER.read(value, 0, len(value), Origin("value"))
+    in_key, _ = CONTROL_RECORD_KEY.read(key, 0, len(key), BufferOrigin("key"))
+    in_value, _ = END_TXN_MARKER.read(value, 0, len(value), BufferOrigin("value"))
     kind = {0: "ABORT", 1: "COMMIT"}[int(str(in_key["type"]))]
     check(CONTROL_RECORD_KEY, {**in_key, "type": kind}, marker["control"])
     check(END_TXN_MARKER, dict(in_value), marker["control"])

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kfmt_cli.commands.format.command import chapters, found
-from kfmt_cli.commands.protocol_headers.command import requests, values_of
-from kfmt_cli.core.layout.versions import at_version
-from kfmt_cli.formats.api_keys import APIS, BY_KEY
-from kfmt_cli.formats.kafka_messages import message
-from kfmt_cli.rows.types.format_entries import entries_of
+from kfmt_cli.commands.format.command import find_layouts, format_chapters
+from kfmt_cli.commands.protocol_headers.command import header_values, iter_request_headers
+from kfmt_cli.core.layout.versions import layout_at_version
+from kfmt_cli.formats.api_keys import API_BY_KEY, APIS
+from kfmt_cli.formats.kafka_messages import message_layout
+from kfmt_cli.rows.types.format_entries import iter_format_entries
 from tests.support.samples import kfmt
 from tools.kafka import ROOT, java, missing
 
@@ -28,10 +28,10 @@ API_KEYS = json.loads((ROOT / "tests/reference/kafka_api_keys_4.2.json").read_te
 
 
 def test_every_format_is_shown_by_its_name_and_by_that_of_its_file() -> None:
-    for chapter in chapters():
+    for chapter in format_chapters():
         for layout in chapter.layouts:
-            assert found(layout.name.lower()) == [layout]
-            assert len(list(entries_of(layout))) >= len(layout.fields)
+            assert find_layouts(layout.name.lower()) == [layout]
+            assert len(list(iter_format_entries(layout))) >= len(layout.fields)
     for name, first in (
         (".index", "OffsetIndexEntry"),
         ("log", "RecordBatch"),
@@ -39,7 +39,7 @@ def test_every_format_is_shown_by_its_name_and_by_that_of_its_file() -> None:
         ("partition.metadata", "PartitionMetadata"),
         ("record-batch", "RecordBatch"),
     ):
-        assert found(f"*.{name}" if name == "log" else name)[0].name == first
+        assert find_layouts(f"*.{name}" if name == "log" else name)[0].name == first
     rows = kfmt("format", "--json").rows
     assert len({row["name"] for row in rows}) == len(rows) > 100
     assert kfmt("format", "nothing").code == 2
@@ -60,26 +60,29 @@ def test_offsets_and_bits_of_a_format() -> None:
 def test_the_table_of_requests_is_that_of_the_reference() -> None:
     assert [(api.key, api.name) for api in APIS] == [(key["key"], key["name"]) for key in API_KEYS]
     for its in API_KEYS:
-        api = BY_KEY[its["key"]]
-        assert api.removed == (not its["headers"])
+        api = API_BY_KEY[its["key"]]
+        assert api.is_removed == (not its["headers"])
         for version, (request, response) in its["headers"].items():
             number = int(version)
-            assert api.first <= number <= api.last
-            assert (api.request_header(number), api.response_header(number)) == (request, response)
+            assert api.first_version <= number <= api.last_version
+            assert (api.request_header_version(number), api.response_header_version(number)) == (
+                request,
+                response,
+            )
         if its["headers"]:
             versions = list(map(int, its["headers"]))
-            assert (api.first, api.last) == (min(versions), max(versions))
+            assert (api.first_version, api.last_version) == (min(versions), max(versions))
 
 
 def request(key: int, version: int, correlation: int, client: str | None) -> bytes:
-    header = BY_KEY[key].request_header(version)
+    header = API_BY_KEY[key].request_header_version(version)
     values = {
         "request_api_key": key,
         "request_api_version": version,
         "correlation_id": correlation,
         "client_id": client,
     }
-    return at_version(message("RequestHeaderData"), header).write(values)
+    return layout_at_version(message_layout("RequestHeaderData"), header).write(values)
 
 
 def test_a_client_id_keeps_its_form_in_a_flexible_header() -> None:
@@ -92,15 +95,15 @@ def test_every_request_is_recognised_in_a_stream(data: st.DataObject) -> None:
     sent = []
     stream = b""
     for _ in range(data.draw(st.integers(1, 5))):
-        api = data.draw(st.sampled_from([api for api in APIS if not api.removed]))
-        version = data.draw(st.integers(api.first, api.last))
+        api = data.draw(st.sampled_from([api for api in APIS if not api.is_removed]))
+        version = data.draw(st.integers(api.first_version, api.last_version))
         client = data.draw(st.none() | st.text(max_size=10))
         correlation = data.draw(st.integers(-(1 << 31), (1 << 31) - 1))
         header = request(api.key, version, correlation, client)
         message = header + data.draw(st.binary(max_size=30))
         stream += struct.pack(">i", len(message)) + message
         sent.append((api.key, api.name, version, correlation, client))
-    rows = [values_of(request, stream) for request in requests(stream, None)]
+    rows = [header_values(request, stream) for request in iter_request_headers(stream, None)]
     assert [row["fault"] for row in rows] == [None] * len(sent)
     shown = ("request_api_key", "api_name", "request_api_version", "correlation_id", "client_id")
     assert [tuple(row.get(text) for text in shown) for row in rows] == sent
@@ -110,21 +113,21 @@ def test_every_request_is_recognised_in_a_stream(data: st.DataObject) -> None:
 def test_any_bytes_are_answered(data: bytes, framed: bool | None) -> None:
     """Each byte belongs to one message, and each has a fault or says what its bytes say."""
     end = 0
-    for header in requests(data, framed):
-        row = values_of(header, data)
-        assert header.at == row["position"] == end
-        end = header.end
-        own = data[header.start : header.end]
-        if header.size is not None and header.start > header.at:
-            assert len(own) == min(max(header.size, 0), len(data) - header.start)
+    for header in iter_request_headers(data, framed):
+        row = header_values(header, data)
+        assert header.message_position == row["position"] == end
+        end = header.message_end
+        own = data[header.header_start : header.message_end]
+        if header.declared_size is not None and header.header_start > header.message_position:
+            assert len(own) == min(max(header.declared_size, 0), len(data) - header.header_start)
         if row["fault"] is None:
             key, version, correlation = struct.unpack_from(">hhi", own)
             assert (row["request_api_key"], row["request_api_version"]) == (key, version)
             assert row["correlation_id"] == correlation
-            assert header.size in (None, len(own))
+            assert header.declared_size in (None, len(own))
         else:
             assert row["fault"]
-    assert end == len(data) or (header.size is not None and header.size < 0)
+    assert end == len(data) or (header.declared_size is not None and header.declared_size < 0)
 
 
 def test_requests_of_a_captured_stream_are_listed(tmp_path: Path) -> None:

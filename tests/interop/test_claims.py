@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.registry import every_code
-from kfmt_cli.findings.finding import Code
+from kfmt_cli.checks.registry import codes_by_name
+from kfmt_cli.findings.finding import FindingCode
 from tests.support.broken_partitions import ORDERS, TXN, Broken, sample
 from tests.support.claim_facts import DOWN, SEEKS, Claim, Fact, Seen
 from tests.support.claims_of_directories import DIRECTORY_CLAIMS
@@ -87,7 +87,7 @@ def facts_of(claim: Claim, start: Start) -> tuple[Fact, ...]:
     return claim.at_end if start is Start.CRASH_AT_END else claim.clean + claim.advice
 
 
-def sentence_of(code: Code, start: Start) -> str | None:
+def sentence_of(code: FindingCode, start: Start) -> str | None:
     """The sentence about a start; what to do for the third one."""
     if start is Start.CRASH:
         return code.after_crash
@@ -236,7 +236,7 @@ def description(seen: Seen) -> str:
     )
 
 
-CODES = every_code()
+CODES = codes_by_name()
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -103,16 +103,20 @@ def test_a_data_source_reads_them(
     pytest.importorskip("pyspark")
     from dataclasses import replace
 
-    from kfmt_cli.spark.request import request_of
-    from kfmt_cli.spark.splits import read_split
-    from kfmt_cli.spark.wanted import splits_of
+    from kfmt_cli.spark.partition_reader import read_input_partition
+    from kfmt_cli.spark.selections import plan_input_partitions
+    from kfmt_cli.spark.source_options import parse_request
 
     for name, value in cloud.env.items():
         monkeypatch.setenv(name, value)
 
     def n_rows(path: str) -> int:
-        request = replace(request_of({}), paths=(path,))
-        return sum(len(rows) for split in splits_of(request) for rows in read_split(request, split))
+        request = replace(parse_request({}), paths=(path,))
+        return sum(
+            len(rows)
+            for split in plan_input_partitions(request)
+            for rows in read_input_partition(request, split)
+        )
 
     assert n_rows(f"{cloud.url}/{local.name}") == n_rows(str(local)) > 1000
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.disk.usage import BECOMES
+from kfmt_cli.disk.usage import FATE_BY_PURPOSE
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.directory_cases import MARKER, STRAY, Case, Change, cases
 from tests.support.retention_cases import NOW
@@ -129,7 +129,9 @@ def test_what_a_broker_deletes_without_being_asked() -> None:
             "marked_stray": any(name.endswith("-stray") for name in outcome.beside),
             "other": "notes.txt" in outcome.beside,
         }
-        said = {purpose: words.startswith("No broker") for purpose, words in BECOMES.items()}
+        said = {
+            purpose: words.startswith("No broker") for purpose, words in FATE_BY_PURPOSE.items()
+        }
         assert there == said
 
 

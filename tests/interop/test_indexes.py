@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.writing.in_use import check_unused
+from kfmt_cli.writers.broker_lock import require_unlocked
 from tests.support.combined_cases import Combined, combined
 from tests.support.samples import ORDERS, TXN, kfmt
 from tests.writing.test_rebuild_index import NEVER, copied, overlapping
@@ -114,20 +114,20 @@ def test_in_place_sees_the_lock_of_a_running_broker(tmp_path: Path) -> None:
     data.mkdir()
     partition = data / f"{broker.topic(0)}-0"
     broker.copy(ORDERS.parent, partition, recover=True)
-    check_unused(partition)
+    require_unlocked(partition)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(broker.run, data, [{}], "read_uncommitted")
         refused = None
         while refused is None and not running.done():
             try:
-                check_unused(partition)
+                require_unlocked(partition)
             except UsageError as error:
                 refused = str(error)
             time.sleep(0.01)
         assert running.result()
     assert refused is not None
     assert f"{data / '.lock'} is held by a broker" in refused
-    check_unused(partition)
+    require_unlocked(partition)
 
 
 SWAPPED = tuple(f"{name}.swap" for name in (".log", ".index", ".timeindex", ".txnindex"))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.broker.partitioners import murmur2, partition_of_hash
+from kfmt_cli.broker.partitioners import hash_to_partition, murmur2
 from tests.support.consuming import consumed
 from tests.support.samples import ORDERS, TXN, Done, Row, environment, kfmt
 from tests.support.waiting import wait_for
@@ -300,7 +300,7 @@ def test_keys_choose_the_partition_that_java_producers_choose(cluster: Live) -> 
     assert len(found) == row["records"] == 1500
     for message in found:
         if message.key() is not None:
-            assert message.partition() == partition_of_hash(murmur2(message.key()), 5)
+            assert message.partition() == hash_to_partition(murmur2(message.key()), 5)
 
 
 @pytest.mark.brokers

@@ -29,7 +29,7 @@ pytest.importorskip("fsspec")
 pytest.importorskip("requests")
 
 from kfmt_cli.core import file_systems, stored_source, stores
-from kfmt_cli.disk import listings
+from kfmt_cli.disk import file_listing
 from kfmt_cli.errors import InputError
 
 pytestmark = [
@@ -213,17 +213,19 @@ def test_a_job_verifies_what_lies_there(
 ) -> None:
     from pyarrow import parquet
 
-    from kfmt_cli.sharing.request import Request
+    from kfmt_cli.execution.read_request import ReadRequest
     from kfmt_cli.spark.jobs import verify
-    from kfmt_cli.spark.jobs.context import Context
+    from kfmt_cli.spark.jobs.context import JobContext
 
     folder = local / COPIED[1]
 
     def found(path: str, to: Path) -> tuple[dict[str, int], list[Any]]:
-        context = Context(spark_there, Request(paths=(path,)), str(to), "parquet", lambda _: None)
+        context = JobContext(
+            spark_there, ReadRequest(paths=(path,)), str(to), "parquet", lambda _: None
+        )
         summary = verify.run_job(context)
-        assert summary.unread == []
-        return summary.numbers, parquet.read_table(to / "findings").to_pylist()
+        assert summary.unreadable_inputs == []
+        return summary.counts, parquet.read_table(to / "findings").to_pylist()
 
     url = store.url(folder)
     numbers, findings = found(url, tmp_path / "there")
@@ -353,12 +355,12 @@ def test_a_server_that_says_nothing_is_given_up(
     for module in (stores, file_systems):
         monkeypatch.setattr(module, "PATIENCE", 1.0)
     source = stored_source.StoredSource(f"s3://silent/{large.name}/large-0/{ORDERS.name}")
-    assert source.block(0, 8, 8) == bytes(8)
+    assert source.read_block(0, 8, 8) == bytes(8)
     started = time.monotonic()
     with s3.silent(), pytest.raises(InputError, match=r"0\.log byte 31457280: cannot be read: "):
-        source.block(30 << 20, 100, 100)
+        source.read_block(30 << 20, 100, 100)
     assert time.monotonic() - started < 20
-    assert source.block(30 << 20, 100, 100) == grown(LARGE)[30 << 20 :][:100]
+    assert source.read_block(30 << 20, 100, 100) == grown(LARGE)[30 << 20 :][:100]
     source.close()
 
 
@@ -399,9 +401,9 @@ def test_a_directory_that_may_not_be_listed_is_told(hdfs: WebHdfs, local: Path) 
 
 def test_files_have_the_times_that_hdfs_says(hdfs: WebHdfs, local: Path) -> None:
     before = time.time_ns()
-    files = list(listings.listing(hdfs.url(local / COPIED[0])))
+    files = list(file_listing.iter_files(hdfs.url(local / COPIED[0])))
     assert len(files) > 100
-    assert all(before - 600 * 10**9 < file.modified < before for file in files)
+    assert all(before - 600 * 10**9 < file.modified_ns < before for file in files)
 
 
 def test_what_hdfs_refuses_to_take_is_one_line(hdfs: WebHdfs, local: Path) -> None:

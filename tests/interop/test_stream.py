@@ -15,10 +15,10 @@ from tools import kafka, live
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from kfmt_cli.spark.following.follower import Follower
-from kfmt_cli.spark.following.history import Room
-from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.splits import read_split
+from kfmt_cli.spark.partition_reader import read_input_partition
+from kfmt_cli.spark.source_options import parse_request
+from kfmt_cli.spark.streaming.follower import StreamFollower
+from kfmt_cli.spark.streaming.segment_ends import TriggerBudget
 
 pytestmark = [
     pytest.mark.interop,
@@ -29,12 +29,12 @@ RECORDS = 60_000
 PARTITIONS = 3
 
 
-def rows(source: Follower, start: Any, end: Any) -> list[tuple[int, int]]:
+def rows(source: StreamFollower, start: Any, end: Any) -> list[tuple[int, int]]:
     """Partition and offset of what a trigger gives."""
     return [
         pair
-        for split in source.splits(start, end)
-        for batch in read_split(source.request, split)
+        for split in source.input_partitions(start, end)
+        for batch in read_input_partition(source.request, split)
         for pair in zip(
             batch.column("partition").to_pylist(), batch.column("offset").to_pylist(), strict=True
         )
@@ -53,10 +53,10 @@ def test_every_record_of_a_running_broker_is_read_once(tmp_path: Path) -> None:
             *("--config", "segment.bytes=100000"),
         )
         request = replace(
-            request_of({"columns": "partition,offset,value", "topics": "orders"}),
+            parse_request({"columns": "partition,offset,value", "topics": "orders"}),
             paths=(str(data),),
         )
-        source = Follower(request)
+        source = StreamFollower(request)
         kept, found, triggers = "{}", list[tuple[int, int]](), 0
         with broker.running(
             "org.apache.kafka.tools.ProducerPerformance",
@@ -68,12 +68,12 @@ def test_every_record_of_a_running_broker_is_read_once(tmp_path: Path) -> None:
             while time.monotonic() < end:
                 is_over = producer.poll() is not None
                 start = json.loads(kept)
-                until = source.latest(start, Room(400_000))
+                until = source.latest_positions(start, TriggerBudget(400_000))
                 if until == start and is_over:
                     break
                 first = rows(source, start, until)
                 if triggers % 5 == 4:
-                    source = Follower(request)
+                    source = StreamFollower(request)
                     assert rows(source, start, until) == first
                 found += first
                 kept, triggers = json.dumps(until), triggers + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kfmt_cli.broker.version import VERSIONS
+from kfmt_cli.broker.version import KAFKA_VERSIONS
 from tests.support.broken_partitions import ORDERS, V1_GZIP, name, sample
 from tests.support.combined_cases import ENDS, Combined
 from tests.support.segments import positions, with_bytes
@@ -13,7 +13,7 @@ from tools import kafka
 from tools.fuzz_starts import compare
 from tools.observe import Start
 
-RELEASES = [version.observed_on for version in VERSIONS]
+RELEASES = [version.observed_on for version in KAFKA_VERSIONS]
 SMOKE = (kafka.VERSION, kafka.NEWEST)
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.checks.log.verifier import Verifier
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.checks.log.checker import LogChecker
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log import open_log
+from kfmt_cli.log import log_opening
 from kfmt_cli.log import reader as log
 from tests.support.samples import ORDERS, TXN, UPGRADED, every_log, kfmt, name_of
 from tests.support.segments import DAMAGES, positions, with_bytes, write
@@ -27,8 +27,8 @@ WRAPPERS = SAMPLES / "kafka-2.8.2/v1-gzip-0/00000000000000000000.log"
 def findings_of(file: Path, workers: int) -> list[Finding]:
     """What `verify-crc --deep` finds, in its order, and how much it counts."""
     found: list[Finding] = []
-    verifier = Verifier(True, Limit(), workers)
-    found += verifier.findings(classify(str(file), file.name))
+    verifier = LogChecker(True, DecompressionLimit(), workers)
+    found += verifier.iter_findings(classify_file(str(file), file.name))
     return found
 
 
@@ -39,9 +39,9 @@ def in_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
     def look(file: Path) -> list[Finding]:
         with monkeypatch.context() as small:
-            small.setattr(log, "FIRST_BLOCK", size)
-            small.setattr(log, "BLOCK", size)
-            small.setattr(open_log, "LARGE", 0)
+            small.setattr(log, "FIRST_BLOCK_BYTES", size)
+            small.setattr(log, "BLOCK_BYTES", size)
+            small.setattr(log_opening, "LARGE_BYTES", 0)
             both = [findings_of(file, workers) for workers in (1, 2)]
         assert both[0] == both[1]
         return both[0]
@@ -52,8 +52,8 @@ def in_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def in_one_block(file: Path, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
     """The findings when the first block holds the whole file."""
     with monkeypatch.context() as large:
-        large.setattr(log, "FIRST_BLOCK", 1 << 24)
-        large.setattr(log, "BLOCK", 1 << 24)
+        large.setattr(log, "FIRST_BLOCK_BYTES", 1 << 24)
+        large.setattr(log, "BLOCK_BYTES", 1 << 24)
         return findings_of(file, 0)
 
 

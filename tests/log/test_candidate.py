@@ -6,39 +6,42 @@ import struct
 
 import pytest
 
-from kfmt_cli.log.damages.batch_candidates import Candidate, OffsetWindow
+from kfmt_cli.log.damage.batch_candidates import BatchCandidate, PossibleOffsets
 from tests.support.samples import ORDERS
 from tools.kafka import SAMPLES
 
 
-def batch(base: int, delta: int = 9, codec: int = 0) -> Candidate:
+def batch(base: int, delta: int = 9, codec: int = 0) -> BatchCandidate:
     """A header of magic 2."""
     head = struct.pack(">qiibIh i", base, 1000, 0, 2, 0, codec, delta)
-    return Candidate(0, head + bytes(61 - len(head)))
+    return BatchCandidate(0, head + bytes(61 - len(head)))
 
 
-def message(offset: int, magic: int = 1, codec: int = 0) -> Candidate:
+def message(offset: int, magic: int = 1, codec: int = 0) -> BatchCandidate:
     """A header of magic 0 or 1."""
     head = struct.pack(">qiIbb", offset, 100, 0, magic, codec)
-    return Candidate(0, head + bytes(34 - len(head)))
+    return BatchCandidate(0, head + bytes(34 - len(head)))
 
 
 def test_real_headers_say_what_dump_says() -> None:
-    candidate = Candidate(7, ORDERS.read_bytes()[:61])
+    candidate = BatchCandidate(7, ORDERS.read_bytes()[:61])
     assert (candidate.base_offset, candidate.length, candidate.size) == (0, 2563, 2575)
-    assert (candidate.magic, candidate.next_offset, candidate.compressed) == (2, 20, False)
+    assert (candidate.magic, candidate.next_offset, candidate.is_compressed) == (2, 20, False)
     packed = SAMPLES / "kafka-2.8.2/v1-gzip-0" / ORDERS.name
-    candidate = Candidate(0, packed.read_bytes()[:34])
+    candidate = BatchCandidate(0, packed.read_bytes()[:34])
     assert (candidate.magic, candidate.base_offset, candidate.next_offset) == (1, 19, 20)
-    assert candidate.compressed
+    assert candidate.is_compressed
 
 
 def test_a_header_that_is_cut_short_has_no_magic_and_no_codec() -> None:
     data = batch(0, codec=4).data
-    assert [Candidate(0, data[:size]).magic for size in (12, 16, 17, 61)] == [-1, -1, 2, 2]
-    assert [Candidate(0, data[:size]).compressed for size in (22, 23)] == [False, True]
-    assert [Candidate(0, message(5, 1, 2).data[:n]).compressed for n in (17, 18)] == [False, True]
-    assert not batch(0, codec=0x18).compressed  # other bits than those of the codec
+    assert [BatchCandidate(0, data[:size]).magic for size in (12, 16, 17, 61)] == [-1, -1, 2, 2]
+    assert [BatchCandidate(0, data[:size]).is_compressed for size in (22, 23)] == [False, True]
+    assert [BatchCandidate(0, message(5, 1, 2).data[:n]).is_compressed for n in (17, 18)] == [
+        False,
+        True,
+    ]
+    assert not batch(0, codec=0x18).is_compressed  # other bits than those of the codec
 
 
 @pytest.mark.parametrize(
@@ -50,50 +53,50 @@ def test_a_header_that_is_cut_short_has_no_magic_and_no_codec() -> None:
     ],
 )
 def test_the_offset_that_a_batch_could_have(base: int, least: int | None, could: bool) -> None:
-    assert batch(base).could_hold(least) == could
+    assert batch(base).can_follow(least) == could
 
 
 @pytest.mark.parametrize(
     ("header", "after", "sets", "window"),
     [
-        (None, 60, False, OffsetWindow(60, 99, (60,), False)),
-        (None, None, True, OffsetWindow(None, 99, (None,), True)),
-        (batch(59), 60, False, OffsetWindow(60, 99, (60,), False)),  # its offset is impossible
-        (batch(60), 60, True, OffsetWindow(61, 99, (60, 70), False)),
-        (batch(64), 60, True, OffsetWindow(60, 99, (60, 74), False)),
-        (batch(64), None, False, OffsetWindow(None, 99, (None, 74), False)),
-        (message(60), 60, True, OffsetWindow(61, 99, (60, 61), False)),
-        (message(79, codec=1), 60, False, OffsetWindow(60, 99, (60, 80), True, 80)),
+        (None, 60, False, PossibleOffsets(60, 99, (60,), False)),
+        (None, None, True, PossibleOffsets(None, 99, (None,), True)),
+        (batch(59), 60, False, PossibleOffsets(60, 99, (60,), False)),  # its offset is impossible
+        (batch(60), 60, True, PossibleOffsets(61, 99, (60, 70), False)),
+        (batch(64), 60, True, PossibleOffsets(60, 99, (60, 74), False)),
+        (batch(64), None, False, PossibleOffsets(None, 99, (None, 74), False)),
+        (message(60), 60, True, PossibleOffsets(61, 99, (60, 61), False)),
+        (message(79, codec=1), 60, False, PossibleOffsets(60, 99, (60, 80), True, 80)),
     ],
 )
 def test_the_window_after_damage(
-    header: Candidate | None, after: int | None, sets: bool, window: OffsetWindow
+    header: BatchCandidate | None, after: int | None, sets: bool, window: PossibleOffsets
 ) -> None:
-    assert OffsetWindow.after_damage(header, after, 99, sets) == window
+    assert PossibleOffsets.after_damage(header, after, 99, sets) == window
 
 
 @pytest.mark.parametrize(
     ("window", "header", "holds"),
     [
-        *((OffsetWindow(60, 99), batch(60), True), (OffsetWindow(60, 99), batch(59), False)),
-        *((OffsetWindow(60, 99), batch(90), True), (OffsetWindow(60, 99), batch(91), False)),
+        *((PossibleOffsets(60, 99), batch(60), True), (PossibleOffsets(60, 99), batch(59), False)),
+        *((PossibleOffsets(60, 99), batch(90), True), (PossibleOffsets(60, 99), batch(91), False)),
         *(
-            (OffsetWindow(60, None), batch(90_000), True),
-            (OffsetWindow(None, 99), batch(500), True),
+            (PossibleOffsets(60, None), batch(90_000), True),
+            (PossibleOffsets(None, 99), batch(500), True),
         ),
         *(
-            (OffsetWindow(None, 99), batch(-1), False),
-            (OffsetWindow(60, None), batch(60 + (1 << 31)), False),
+            (PossibleOffsets(None, 99), batch(-1), False),
+            (PossibleOffsets(60, None), batch(60 + (1 << 31)), False),
         ),
         # A message that is not compressed can be one inside of a set.
-        (OffsetWindow(60, 99, behind_set=80), message(79), False),
-        (OffsetWindow(60, 99, behind_set=80), message(80), True),
-        (OffsetWindow(60, 99, behind_set=80), message(79, codec=1), True),
-        (OffsetWindow(60, 99, behind_set=80), batch(79), True),
+        (PossibleOffsets(60, 99, min_offset_after_set=80), message(79), False),
+        (PossibleOffsets(60, 99, min_offset_after_set=80), message(80), True),
+        (PossibleOffsets(60, 99, min_offset_after_set=80), message(79, codec=1), True),
+        (PossibleOffsets(60, 99, min_offset_after_set=80), batch(79), True),
     ],
 )
-def test_what_a_window_holds(window: OffsetWindow, header: Candidate, holds: bool) -> None:
-    assert window.holds(header) == holds
+def test_what_a_window_holds(window: PossibleOffsets, header: BatchCandidate, holds: bool) -> None:
+    assert window.allows(header) == holds
 
 
 @pytest.mark.parametrize(
@@ -105,6 +108,6 @@ def test_what_a_window_holds(window: OffsetWindow, header: Candidate, holds: boo
     ],
 )
 def test_a_message_with_a_large_offset_is_of_no_set(
-    first: int | None, header: Candidate, is_near: bool
+    first: int | None, header: BatchCandidate, is_near: bool
 ) -> None:
-    assert OffsetWindow(first, None).is_near(header) == is_near
+    assert PossibleOffsets(first, None).has_offset_outside_set(header) == is_near

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.core.native.table import Table
-from kfmt_cli.disk.opening import open_source
-from kfmt_cli.log.damages import search
+from kfmt_cli.core.table import Table
+from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.log.damage import search
 from kfmt_cli.log.reader import LogReader
 from tests.support.rebuild import batch_of, compressed_batch, control_batch, record, with_crc
 from tests.support.samples import NOWHERE, ORDERS, TXN, UPGRADED, Row, kfmt
@@ -396,7 +396,7 @@ def test_many_wrong_checksums_cost_no_more_than_their_number(
         data[at + 20] ^= 0xFF
     file = write(tmp_path, bytes(data) * 20)
     copied = 0
-    select = Table.select
+    select = Table.select_rows
 
     def counted(self: Table, rows: slice) -> Table:
         nonlocal copied
@@ -404,9 +404,9 @@ def test_many_wrong_checksums_cost_no_more_than_their_number(
         copied += len(chosen)
         return chosen
 
-    monkeypatch.setattr(Table, "select", counted)
+    monkeypatch.setattr(Table, "select_rows", counted)
     source = open_source(str(file), "log")
-    n = sum(len(block.batches) for block in LogReader(source, 0, False).blocks())
+    n = sum(len(block.batches) for block in LogReader(source, 0, False).iter_blocks())
     source.close()
     assert n > 200
     assert copied <= 2 * n
@@ -427,23 +427,23 @@ def _many_damaged(n: int) -> bytes:
 def test_looking_ahead_at_much_damage_costs_a_share_of_the_file_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "BUDGET", 1 << 20)
-    monkeypatch.setattr(search, "LOOKS", 1 << 20)
-    monkeypatch.setattr(search, "NEARBY", 1 << 12)
+    monkeypatch.setattr(search, "CHECKSUM_BUDGET_BYTES", 1 << 20)
+    monkeypatch.setattr(search, "LOOKAHEAD_BUDGET_BYTES", 1 << 20)
+    monkeypatch.setattr(search, "NEARBY_BYTES", 1 << 12)
     reads = []
     for n in (800, 1600):
         file = write(tmp_path / str(n), _many_damaged(n))
         source = open_source(str(file))
         count = 0
-        block = source.block
+        block = source.read_block
 
         def counted(*args: int, block: Callable[..., bytes] = block) -> bytes:
             nonlocal count
             count += 1
             return block(*args)
 
-        monkeypatch.setattr(source, "block", counted)
-        batches = sum(len(block.batches) for block in LogReader(source).blocks())
+        monkeypatch.setattr(source, "read_block", counted)
+        batches = sum(len(block.batches) for block in LogReader(source).iter_blocks())
         assert batches == n * 3 // 4
         reads.append(count)
     assert reads[1] < 2.5 * reads[0]

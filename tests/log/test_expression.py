@@ -11,11 +11,11 @@ from contextlib import suppress
 
 import pytest
 
-from kfmt_cli.browse.log_search import REGEX, SoughtText
+from kfmt_cli.browse.log_search import REGEX_SEARCH, SearchTerm
 from kfmt_cli.errors import UsageError
-from kfmt_cli.log.selection import expression as module
-from kfmt_cli.log.selection.expression import SHORT, Expression, expression
-from kfmt_cli.log.selection.record_match import match_of
+from kfmt_cli.log.selection import regex as module
+from kfmt_cli.log.selection.record_filter import parse_record_filter
+from kfmt_cli.log.selection.regex import SHORT_BYTES, BytesRegex, compile_regex
 from tests.support.samples import ORDERS, kfmt
 
 pytest.importorskip("re2")
@@ -60,21 +60,21 @@ def test_it_finds_what_re_finds() -> None:
             known = re.compile(words.encode(), re.DOTALL)
         except re.error:
             with pytest.raises(ValueError, match=r"\w"):
-                expression(words)
+                compile_regex(words)
             continue
         ours = None
         with suppress(ValueError):
-            ours = expression(words)
+            ours = compile_regex(words)
         if ours is None:
             with pytest.raises(ValueError, match="is not supported with repetitions"):
-                expression(words)
+                compile_regex(words)
             refused += 1
             continue
         for text in texts:
             is_found = known.search(text) is not None
             assert ours.search(text) == is_found, (words, text)
-            assert (ours.searching(len(text))(text) is not None) == is_found, (words, text)
-            assert text.startswith(ours.beginning) or not is_found, (words, text)
+            assert (ours.search_function(len(text))(text) is not None) == is_found, (words, text)
+            assert text.startswith(ours.literal_prefix) or not is_found, (words, text)
             compared += 1
     assert compared > 200_000
     assert refused < 700
@@ -82,14 +82,17 @@ def test_it_finds_what_re_finds() -> None:
 
 @pytest.mark.parametrize(
     ("words", "few", "many"),
-    [(r":[\\s]+", [rb"C:\src", b"C:s", b"C:top"], [b"C:" + b"x" * SHORT]), ("a+$", [b"ba\n"], [])],
+    [
+        (r":[\\s]+", [rb"C:\src", b"C:s", b"C:top"], [b"C:" + b"x" * SHORT_BYTES]),
+        ("a+$", [b"ba\n"], []),
+    ],
 )
 def test_what_is_found_does_not_depend_on_what_is_next_to_it(
     words: str, few: list[bytes], many: list[bytes]
 ) -> None:
-    ours = expression(words)
+    ours = compile_regex(words)
     for data in few:
-        alone, among = ours.searching(len(data))(data), ours.searching(1000)(data)
+        alone, among = ours.search_function(len(data))(data), ours.search_function(1000)(data)
         assert (alone is None) == (among is None), data
     assert not any(map(ours.search, many))
 
@@ -97,10 +100,10 @@ def test_what_is_found_does_not_depend_on_what_is_next_to_it(
 @pytest.mark.parametrize("words", CATASTROPHIC)
 def test_no_expression_takes_for_ever(words: str) -> None:
     began = time.monotonic()
-    for text in (b"a" * 100_000 + b"!", b"x" * 100_000, b"a" * SHORT):
-        expression(words).search(text)
-        expression(words).searching(len(text))(text)
-        SoughtText(words, REGEX).pattern.search(text)
+    for text in (b"a" * 100_000 + b"!", b"x" * 100_000, b"a" * SHORT_BYTES):
+        compile_regex(words).search(text)
+        compile_regex(words).search_function(len(text))(text)
+        SearchTerm(words, REGEX_SEARCH).pattern.search(text)
     assert time.monotonic() - began < 5
 
 
@@ -119,19 +122,19 @@ def test_no_expression_takes_for_ever(words: str) -> None:
     ],
 )
 def test_what_it_begins_with_spares_the_search(words: str, beginning: bytes) -> None:
-    assert expression(words).beginning == beginning
+    assert compile_regex(words).literal_prefix == beginning
 
 
 def test_only_short_content_and_few_repetitions_go_to_re() -> None:
     for words, longest, is_of_re in (
-        ("^a+b+$", SHORT, True),
-        ("^a+b+$", SHORT + 1, False),
-        ("a+b+$", SHORT, False),
-        ("a+$", SHORT, True),
-        ("^a+b+c+", SHORT, False),
-        ("^(a)+$", SHORT, False),
+        ("^a+b+$", SHORT_BYTES, True),
+        ("^a+b+$", SHORT_BYTES + 1, False),
+        ("a+b+$", SHORT_BYTES, False),
+        ("a+$", SHORT_BYTES, True),
+        ("^a+b+c+", SHORT_BYTES, False),
+        ("^(a)+$", SHORT_BYTES, False),
     ):
-        search = expression(words).searching(longest)
+        search = compile_regex(words).search_function(longest)
         assert isinstance(getattr(search, "__self__", None), re.Pattern) == is_of_re, words
 
 
@@ -151,22 +154,22 @@ def test_what_re2_cannot_do_is_said(words: str) -> None:
     assert "are not supported" in done.err
     assert done.err.count("\n") == 1
     with pytest.raises(UsageError, match="are not supported"):
-        _ = SoughtText(words, REGEX).pattern
+        _ = SearchTerm(words, REGEX_SEARCH).pattern
 
 
 def test_only_what_repeats_much_needs_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
-    module._compiled.cache_clear()
+    module._compile.cache_clear()
     for words in ("customer-[1-3]$", r"(?i)hazel|amber", r"a\*", "[*+?{]", r"(a)(?=b)\1"):
-        assert not expression(words).search(b"nothing")
+        assert not compile_regex(words).search(b"nothing")
     for words in (r"^user-\d+$", "a.*b", "ab?", "a{2}", "a{,2}b", "[0-9]+-[a-z]*"):
-        assert not expression(words).search(b"nothing")
+        assert not compile_regex(words).search(b"nothing")
     for words in ("(a+)+$", "(a|b)*", "a*b*c*", "(?:ab){3}", "(a|b|c|d|e|f)"):
         with pytest.raises(UsageError, match=r"pip install 'kfmt-cli\[regex\]'"):
-            expression(words)
+            compile_regex(words)
 
 
 def test_it_goes_to_other_processes() -> None:
-    match = match_of("~a+b", None, ["h=~x*"], None)
+    match = parse_record_filter("~a+b", None, ["h=~x*"], None)
     assert pickle.loads(pickle.dumps(match)) == match  # noqa: S301
-    assert match.key == Expression(b"a+b")
+    assert match.key == BytesRegex(b"a+b")

@@ -19,7 +19,7 @@ from pathlib import Path
 import lz4.frame
 import pytest
 
-from kfmt_cli.core.codecs.decompress import CODECS, TooLargeError
+from kfmt_cli.core.codecs.decompress import DECOMPRESSORS, DecompressionLimitError
 from tests.support import warm
 from tests.support.hostile import NAME, every, partition, ran
 from tests.support.rebuild import batch_of, compressed_batch, control_batch, record, with_crc
@@ -217,12 +217,12 @@ BOMBS: dict[str, Callable[[int], bytes]] = {
 }
 PEAK = """
 import resource, sys
-from kfmt_cli.core.codecs.decompress import TooLargeError, decompress
+from kfmt_cli.core.codecs.decompress import DecompressionLimitError, decompress
 data = open(sys.argv[2], "rb").read()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     decompress(sys.argv[1], data, int(sys.argv[3]))
-except TooLargeError:
+except DecompressionLimitError:
     pass
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
@@ -243,9 +243,9 @@ def test_what_comes_out_in_pieces_is_what_comes_out_at_once() -> None:
     for codec, pack in (("gzip", gzip.compress), ("lz4", lz4.frame.compress)):
         blob = pack(data)
         for limit in (len(data), len(data) + 1, 1 << 30):
-            assert CODECS[codec](blob, limit) == data
-        with pytest.raises(TooLargeError):
-            CODECS[codec](blob, len(data) - 1)
+            assert DECOMPRESSORS[codec](blob, limit) == data
+        with pytest.raises(DecompressionLimitError):
+            DECOMPRESSORS[codec](blob, len(data) - 1)
 
 
 def test_an_export_that_was_killed_starts_over(tmp_path: Path) -> None:

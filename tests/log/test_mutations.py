@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.checks.base import Scope
-from kfmt_cli.checks.registry import log_checks
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.opening import open_source
+from kfmt_cli.checks.registry import create_log_checks
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.block import runs
+from kfmt_cli.log.block import split_runs
 from kfmt_cli.log.decoding import read_records
-from kfmt_cli.log.derived_columns import complete, record_rows
+from kfmt_cli.log.derived_columns import fill_derived_columns, record_rows
 from kfmt_cli.log.reader import LogReader
-from kfmt_cli.render.finding import finding_line
-from kfmt_cli.render.sinks.csv_rows import CsvRows
-from kfmt_cli.render.sinks.json_rows import JsonRows
-from kfmt_cli.render.sinks.sink import Head, Look
-from kfmt_cli.render.sinks.table_rows import BatchRows
-from kfmt_cli.render.style import PLAIN
+from kfmt_cli.render.finding import format_finding
+from kfmt_cli.render.sinks.csv_rows import CsvRowWriter
+from kfmt_cli.render.sinks.json_rows import JsonRowWriter
+from kfmt_cli.render.sinks.sink import DisplayOptions, FileHeading
+from kfmt_cli.render.sinks.table_rows import BatchRowWriter
+from kfmt_cli.render.style import NO_COLOUR
 from kfmt_cli.rows.types.finding_row import finding_row
-from kfmt_cli.rows.types.record import RECORD
+from kfmt_cli.rows.types.record import RECORD_ROW
 from tests.support.mutants import Mutant, embedding_mutant, judge, mutant_of, torn_copy
 from tests.support.samples import ORDERS, every_log, name_of
 from tests.support.segments import NAME, positions, write
@@ -36,11 +36,11 @@ from tools.kafka import SAMPLES
 class Narrow:
     """A screen of 100 columns without colour."""
 
-    theme = err_theme = PLAIN
+    theme = err_theme = NO_COLOUR
     width = err_width = 100
 
 
-LIMIT = Limit(most=8 << 20, always=1 << 20)
+LIMIT = DecompressionLimit(max_bytes=8 << 20, min_bytes=1 << 20)
 LOGS = [log for log in every_log() if 0 < log.stat().st_size < 60_000 and "remote" not in log.parts]
 
 Batch = tuple[int, int, int]
@@ -52,35 +52,35 @@ def read_everything(file: Path) -> tuple[list[Batch], list[Finding]]:
     batches: list[Batch] = []
     findings: list[Finding] = []
     formats = [
-        JsonRows(["x"], "auto", RECORD),
-        CsvRows(["x"], "auto"),
-        BatchRows(Head("x"), Look(), Narrow()),  # type: ignore[arg-type]
+        JsonRowWriter(["x"], "auto", RECORD_ROW),
+        CsvRowWriter(["x"], "auto"),
+        BatchRowWriter(FileHeading("x"), DisplayOptions(), Narrow()),  # type: ignore[arg-type]
     ]
-    headers = log_checks(Scope.HEADERS, 0)
-    for block in LogReader(source, 0).blocks():
+    headers = create_log_checks(Scope.HEADERS, 0)
+    for block in LogReader(source, 0).iter_blocks():
         findings += block.findings
-        findings += [finding for check in headers for finding in check.take(block, None)]
-        for run in runs(block):
+        findings += [finding for check in headers for finding in check.check_block(block, None)]
+        for run in split_runs(block):
             records = read_records(run, LIMIT)
-            complete(run, records)
+            fill_derived_columns(run, records)
             findings += records.findings
-            for check in log_checks(Scope.RECORDS, 0):
-                findings += check.take(run, records)
+            for check in create_log_checks(Scope.RECORDS, 0):
+                findings += check.check_block(run, records)
             rows = run.batches
-            good = rows.select(rows["crc_valid"] == 1)
+            good = rows.select_rows(rows["crc_valid"] == 1)
             places = zip(
                 *(good[name].tolist() for name in ("position", "size", "crc")), strict=True
             )
             batches += places
             for out in formats:
                 shown = record_rows(run, records)
-                text = b"".join(map(bytes, out.text(shown, 0, len(rows))))
-                if isinstance(out, JsonRows):
+                text = b"".join(map(bytes, out.render(shown, 0, len(rows))))
+                if isinstance(out, JsonRowWriter):
                     for line in text.splitlines():
                         json.loads(line)
     for finding in findings:
         json.dumps(finding_row(finding))
-        finding_line(finding, PLAIN)
+        format_finding(finding, NO_COLOUR)
     source.close()
     return batches, findings
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import kfmt_cli
-from kfmt_cli.disk.opening import open_source
+from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.errors import InputError
 from tests.cli.test_cli import COMMAND, plain
 from tests.support.rebuild import batch_of, record
@@ -291,7 +291,7 @@ def test_a_pipe_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     def read() -> None:
         source = open_source(str(fifo))
-        found.append(source.block(0, 100, 100))
+        found.append(source.read_block(0, 100, 100))
         source.close()
 
     reader = threading.Thread(target=read, daemon=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import zstandard
 
-from kfmt_cli.log.records import MOST_RECORDS
+from kfmt_cli.log.records import MAX_BLOCK_RECORDS
 from tests.support.rebuild import batch_of, record, with_crc
 from tests.support.samples import ORDERS, environment, kfmt
 from tests.support.segments import NAME, int32, with_bytes, write
@@ -109,7 +109,7 @@ def test_thousands_of_findings_take_no_memory(tmp_path: Path) -> None:
 
 
 def test_millions_of_records_out_of_a_few_bytes_take_bounded_memory(tmp_path: Path) -> None:
-    n = MOST_RECORDS + 1_000_000
+    n = MAX_BLOCK_RECORDS + 1_000_000
     blob = zstandard.ZstdCompressor().compress(record(b"", b"") * n)
     assert len(blob) < 10_000
     file = write(tmp_path, batch_of(blob, 4, n))
@@ -119,7 +119,7 @@ def test_millions_of_records_out_of_a_few_bytes_take_bounded_memory(tmp_path: Pa
 
 
 def test_checks_keep_no_row_of_records_whose_offsets_rise(tmp_path: Path) -> None:
-    n, first = MOST_RECORDS + 1_000_000, 1 << 20  # each delta is a varint of 4 bytes
+    n, first = MAX_BLOCK_RECORDS + 1_000_000, 1 << 20  # each delta is a varint of 4 bytes
     rows = np.tile(np.frombuffer(record(b"", b"", first), np.uint8), (n, 1))
     zigzag = 2 * (first + np.arange(n))
     for i, more in enumerate((0x80, 0x80, 0x80, 0)):

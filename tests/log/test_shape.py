@@ -7,62 +7,66 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kfmt_cli.disk.opening import open_source
+from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.summary.shape import (
-    DAY,
+    BUCKET_WIDTHS_MS,
+    DAY_MS,
     HOUR,
-    MOST_BUCKETS,
-    WIDTHS,
-    Buckets,
-    Shape,
-    Strip,
+    MAX_BUCKETS,
+    LogShape,
+    SegmentMap,
+    TimeBuckets,
     TimeOrder,
 )
 from tests.support.samples import ORDERS, TXN
 
 
-def buckets(numbers: dict[int, int], width: int = 1) -> Buckets:
+def buckets(numbers: dict[int, int], width: int = 1) -> TimeBuckets:
     """Intervals with so many batches each, of two records and three bytes."""
-    return Buckets(width, {number: (n, 2 * n, 3 * n) for number, n in numbers.items()})
+    return TimeBuckets(width, {number: (n, 2 * n, 3 * n) for number, n in numbers.items()})
 
 
 def test_each_width_is_a_multiple_of_the_one_before() -> None:
-    assert all(wide % narrow == 0 for narrow, wide in pairwise(WIDTHS))
-    assert (WIDTHS[0], WIDTHS[-1]) == (1, 36_400 * DAY)
+    assert all(wide % narrow == 0 for narrow, wide in pairwise(BUCKET_WIDTHS_MS))
+    assert (BUCKET_WIDTHS_MS[0], BUCKET_WIDTHS_MS[-1]) == (1, 36_400 * DAY_MS)
 
 
 def test_intervals_are_summed_when_they_grow() -> None:
     found = buckets({0: 1, 9: 2, 10: 3, 25: 4})
-    found.to_width(10)
+    found.widen_to(10)
     assert found.counts == {0: (3, 6, 9), 1: (3, 6, 9), 2: (4, 8, 12)}
-    assert list(found.rows()) == [(0, 10, (3, 6, 9)), (10, 20, (3, 6, 9)), (20, 30, (4, 8, 12))]
-    found.to_width(10)
-    assert found.width == 10
+    assert list(found.iter_intervals()) == [
+        (0, 10, (3, 6, 9)),
+        (10, 20, (3, 6, 9)),
+        (20, 30, (4, 8, 12)),
+    ]
+    found.widen_to(10)
+    assert found.width_ms == 10
     found.widen(3)
-    assert found.width == 10
+    assert found.width_ms == 10
     found.widen(2)
-    assert (found.width, found.counts) == (100, {0: (10, 20, 30)})
+    assert (found.width_ms, found.counts) == (100, {0: (10, 20, 30)})
 
 
 def test_logs_of_unlike_intervals_are_merged_in_the_longer() -> None:
     for one, other in ((1, 100), (100, 1)):
         left = buckets({250 // one: 1}, one)
         left.merge(buckets({200 // other: 5, 900 // other: 7}, other))
-        assert (left.width, left.counts) == (100, {2: (6, 12, 18), 9: (7, 14, 21)})
+        assert (left.width_ms, left.counts) == (100, {2: (6, 12, 18), 9: (7, 14, 21)})
 
 
 def test_times_are_added_in_intervals_of_which_there_are_not_too_many() -> None:
-    times = np.arange(0, 20 * MOST_BUCKETS, 5)
+    times = np.arange(0, 20 * MAX_BUCKETS, 5)
     ones = np.ones(len(times), np.int64)
-    found, few = Buckets(), Buckets()
+    found, few = TimeBuckets(), TimeBuckets()
     found.add(times, (ones, 2 * ones, 3 * ones))
-    assert found.width == 100
-    assert len(found.counts) == MOST_BUCKETS // 5
+    assert found.width_ms == 100
+    assert len(found.counts) == MAX_BUCKETS // 5
     assert set(found.counts.values()) == {(20, 40, 60)}
-    times, ones = times[:MOST_BUCKETS], ones[:MOST_BUCKETS]
+    times, ones = times[:MAX_BUCKETS], ones[:MAX_BUCKETS]
     few.add(times, (ones, ones, ones))
-    assert (few.width, len(few.counts)) == (1, MOST_BUCKETS)
+    assert (few.width_ms, len(few.counts)) == (1, MAX_BUCKETS)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_times_are_added_in_intervals_of_which_there_are_not_too_many() -> None:
 def test_the_core_is_without_the_outermost_batches(
     numbers: dict[int, int], core: tuple[int, int]
 ) -> None:
-    assert buckets(numbers, 10).core() == core
+    assert buckets(numbers, 10).core_interval() == core
 
 
 @pytest.mark.parametrize(
@@ -88,31 +92,36 @@ def test_the_core_is_without_the_outermost_batches(
 )
 def test_intervals_are_drawn_as_long_as_fit(span: int, width: int) -> None:
     found = buckets({0: 500, span: 500})
-    drawn = found.drawn(150)
-    assert drawn.width == width
+    drawn = found.resampled(150)
+    assert drawn.width_ms == width
     assert drawn.counts == {0: (500, 1000, 1500), span // width: (500, 1000, 1500)}
-    assert found.width == 1  # it is a copy
+    assert found.width_ms == 1  # it is a copy
 
 
 def test_outliers_are_drawn_in_the_intervals_of_the_others() -> None:
     found = buckets({0: 1, 10_000: 300, 10_100: 300, 90_000: 1})
-    assert found.drawn(150).width == 1
+    assert found.resampled(150).width_ms == 1
     spread = buckets({**{i * 1000: 1 for i in range(7)}, 50_000: 1000})
-    assert [spread.drawn(most).width for most in (4, 3)] == [1, 5000]  # at most twice as many
+    assert [spread.resampled(most).width_ms for most in (4, 3)] == [
+        1,
+        5000,
+    ]  # at most twice as many
 
 
 def test_gaps_and_late_batches_of_a_real_log() -> None:
     blocks = [
-        block for block in LogReader(open_source(str(ORDERS)), 0).blocks() if len(block.batches)
+        block
+        for block in LogReader(open_source(str(ORDERS)), 0).iter_blocks()
+        if len(block.batches)
     ]
     (block,) = blocks
     batches = block.batches
     whole, parts = TimeOrder(), TimeOrder()
-    whole.take(batches)
+    whole.add_batches(batches)
     for rows in (slice(0, 5), slice(5, 6), slice(6, None)):
         part = TimeOrder()
-        part.take(batches.select(np.arange(len(batches))[rows]))
-        parts.add(part)
+        part.add_batches(batches.select_rows(np.arange(len(batches))[rows]))
+        parts.merge_later(part)
     assert (whole.batches, whole.late) == (12, 0)
     assert (whole.first, whole.largest) == (
         int(batches.base_timestamp.min()),
@@ -133,22 +142,22 @@ def test_gaps_and_late_batches_of_a_real_log() -> None:
 
 
 def test_late_batches_are_older_than_one_before_them() -> None:
-    (block,) = LogReader(open_source(str(TXN)), 0).blocks()
+    (block,) = LogReader(open_source(str(TXN)), 0).iter_blocks()
     times = block.batches.max_timestamp.tolist()
     order = TimeOrder()
-    order.take(block.batches)
+    order.add_batches(block.batches)
     assert order.late == sum(time < max(times[: i + 1]) for i, time in enumerate(times)) > 0
 
 
 @pytest.mark.parametrize("n_cells", [1, 3, 12, 1000])
 def test_the_cells_of_a_log_hold_all_of_it(n_cells: int) -> None:
-    (block,) = LogReader(open_source(str(TXN)), 0).blocks()
+    (block,) = LogReader(open_source(str(TXN)), 0).iter_blocks()
     batches = block.batches
     size = TXN.stat().st_size
-    strip = Strip(size, n_cells)
-    strip.take(batches)
-    strip.index(np.array([1206, 2250, 3559, 2 * size, -1]))
-    cells = list(strip.cells())
+    strip = SegmentMap(size, n_cells)
+    strip.add_batches(batches)
+    strip.add_index_positions(np.array([1206, 2250, 3559, 2 * size, -1]))
+    cells = list(strip.iter_cells())
     wide = -(-size // n_cells)
     assert len(cells) <= n_cells
     assert strip.index_entries == 5
@@ -170,18 +179,18 @@ def test_the_cells_of_a_log_hold_all_of_it(n_cells: int) -> None:
 
 
 def test_the_shape_of_two_logs_is_that_of_both() -> None:
-    one, other = Shape(), Shape()
-    for block in LogReader(open_source(str(TXN)), 0).blocks():
-        one.take(block)
-        other.take(block)
-    twice = Shape()
-    twice.add(one)
-    twice.add(other)
-    assert set(one.codecs) == {"none", "lz4", "zstd"}
-    for name, counts in one.codecs.items():
-        assert twice.codecs[name] == tuple(2 * n for n in counts)
-    assert sum(counts[2] for counts in one.codecs.values()) == TXN.stat().st_size
-    assert twice.order.batches == 2 * one.order.batches
+    one, other = LogShape(), LogShape()
+    for block in LogReader(open_source(str(TXN)), 0).iter_blocks():
+        one.add_block(block)
+        other.add_block(block)
+    twice = LogShape()
+    twice.merge_later(one)
+    twice.merge_later(other)
+    assert set(one.counts_by_codec) == {"none", "lz4", "zstd"}
+    for name, counts in one.counts_by_codec.items():
+        assert twice.counts_by_codec[name] == tuple(2 * n for n in counts)
+    assert sum(counts[2] for counts in one.counts_by_codec.values()) == TXN.stat().st_size
+    assert twice.time_order.batches == 2 * one.time_order.batches
     assert twice.buckets.counts == {
         number: tuple(2 * n for n in counts) for number, counts in one.buckets.counts.items()
     }

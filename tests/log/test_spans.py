@@ -10,23 +10,23 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.checks.base import Scope
-from kfmt_cli.checks.log.extent import Extent
-from kfmt_cli.checks.registry import log_checks
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.checks.log.offset_range import OffsetRange
+from kfmt_cli.checks.registry import create_log_checks
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.source import BytesSource
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import RECORD
-from kfmt_cli.log.block import Block, runs
-from kfmt_cli.log.decoding import read_for_checks, read_records
+from kfmt_cli.log.block import Block, split_runs
+from kfmt_cli.log.decoding import read_lazy_records, read_records
 from kfmt_cli.log.reader import LogReader
-from kfmt_cli.log.records import Records, SpannedRecords
-from kfmt_cli.rows.log_tables import READ_NAMES
+from kfmt_cli.log.records import LazyRecordColumns, RecordColumns
+from kfmt_cli.rows.log_tables import READ_COLUMN_INDEX
 from tests.support.rebuild import with_crc
 from tests.support.samples import ORDERS, TXN, UPGRADED
 
-LIMIT = Limit()
-Read = Callable[[Block, Limit], Records]
+LIMIT = DecompressionLimit()
+Read = Callable[[Block, DecompressionLimit], RecordColumns]
 # Offsets and timestamps, and their deltas, as far as they may wrap around.
 WIDE = (-(1 << 63), -(1 << 62) - 1, -1, 0, 1, 5, 1 << 61, (1 << 62) + 1, (1 << 63) - 1)
 DELTAS = (-(1 << 31), -1, 0, 1, 2, 3, (1 << 31) - 1)
@@ -59,16 +59,16 @@ def some_batch(rng: random.Random) -> bytes:
     return with_crc(struct.pack(">qiibI", base, size, 0, 2, 0) + body + records + tail)
 
 
-def found(data: bytes, read: Read) -> tuple[list[Finding], Extent, int]:
+def found(data: bytes, read: Read) -> tuple[list[Finding], OffsetRange, int]:
     """What the checks of records find, the extent and the number of records."""
-    checks, extent, n = log_checks(Scope.RECORDS, 0), Extent(), 0
+    checks, extent, n = create_log_checks(Scope.RECORDS, 0), OffsetRange(), 0
     findings: list[Finding] = []
-    for block in LogReader(BytesSource(data, "x.log"), 0).blocks():
-        for run in runs(block):
+    for block in LogReader(BytesSource(data, "x.log"), 0).iter_blocks():
+        for run in split_runs(block):
             records = read(run, LIMIT)
             findings += records.findings
-            findings += [finding for check in checks for finding in check.take(run, records)]
-            extent.take(run, records)
+            findings += [finding for check in checks for finding in check.check_block(run, records)]
+            extent.add_batches(run, records)
             n += len(records)
     return findings, extent, n
 
@@ -77,7 +77,7 @@ def found(data: bytes, read: Read) -> tuple[list[Finding], Extent, int]:
 def test_checks_find_the_same_without_rows(seed: int) -> None:
     rng = random.Random(seed)
     data = b"".join(some_batch(rng) for _ in range(rng.randrange(1, 5)))
-    assert found(data, read_for_checks) == found(data, read_records)
+    assert found(data, read_lazy_records) == found(data, read_records)
 
 
 def test_each_batch_may_rise_or_not() -> None:
@@ -87,9 +87,9 @@ def test_each_batch_may_rise_or_not() -> None:
     for seed in range(300):
         rng = random.Random(seed)
         data = b"".join(some_batch(rng) for _ in range(rng.randrange(1, 5)))
-        codes |= {finding.code.name for finding in found(data, read_for_checks)[0]}
-        for block in LogReader(BytesSource(data, "x.log"), 0).blocks():
-            spanned += isinstance(read_for_checks(block, LIMIT), SpannedRecords)
+        codes |= {finding.code.name for finding in found(data, read_lazy_records)[0]}
+        for block in LogReader(BytesSource(data, "x.log"), 0).iter_blocks():
+            spanned += isinstance(read_lazy_records(block, LIMIT), LazyRecordColumns)
     assert 50 < spanned < 250
     assert codes == {
         *("record-offsets-backwards", "record-offset-out-of-batch", "max-timestamp-mismatch"),
@@ -99,12 +99,12 @@ def test_each_batch_may_rise_or_not() -> None:
 
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED])
 def test_rows_are_read_when_somebody_asks(log: Path) -> None:
-    for block in LogReader(BytesSource(log.read_bytes(), "x.log"), 0).blocks():
-        for run in runs(block):
-            lazy, known = read_for_checks(run, LIMIT), read_records(run, LIMIT)
-            assert equal(lazy.ends, known.ends)
-            assert equal(lazy.spans.data, known.spans.data)
-            for name in READ_NAMES:
+    for block in LogReader(BytesSource(log.read_bytes(), "x.log"), 0).iter_blocks():
+        for run in split_runs(block):
+            lazy, known = read_lazy_records(run, LIMIT), read_records(run, LIMIT)
+            assert equal(lazy.row_ends, known.row_ends)
+            assert equal(lazy.ranges.data, known.ranges.data)
+            for name in READ_COLUMN_INDEX:
                 assert equal(lazy.rows[name], known.rows[name])
             assert lazy.data == known.data
 

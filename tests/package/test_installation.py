@@ -16,14 +16,16 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli import __version__
-from kfmt_cli.core.native import compiled
+from kfmt_cli.core.native import build_state
 from tests.support.samples import ORDERS, TXN, UPGRADED, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
 SOURCES = ["setup.py", "pyproject.toml", "README.md", "LICENSE", "kfmt_cli"]
 SLOW = "running in slow mode"
 BUILT = shutil.ignore_patterns(
-    *("*.so", "*.pyd", "__pycache__", "*.egg-info"), compiled.NOT_COMPILED, compiled.COMPILED_FROM
+    *("*.so", "*.pyd", "__pycache__", "*.egg-info"),
+    build_state.NOT_COMPILED,
+    build_state.COMPILED_FROM,
 )
 Run = subprocess.CompletedProcess[bytes]
 
@@ -106,7 +108,9 @@ def here(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_nothing_is_compiled_and_the_version_says_so(installed: Path) -> None:
     assert run(installed / "python", "-c", "import Cython", cwd=Path("/")).returncode == 1
     done = run(installed / "kfmt", "--version", cwd=Path("/"))
-    words = f"{', '.join(compiled.MODULES)} interpreted (slow: no C compiler when it was installed)"
+    words = (
+        f"{', '.join(build_state.MODULES)} interpreted (slow: no C compiler when it was installed)"
+    )
     assert done.stdout.decode().strip().endswith(words)
     assert done.stderr == b""
 
@@ -124,7 +128,7 @@ def test_sources_say_why_they_are_not_compiled(installed: Path, tmp_path: Path) 
     shutil.copy(ROOT / "setup.py", tmp_path)
     words = f"these are the sources in {tmp_path}, without extensions"
     assert words in version(installed, tmp_path)
-    (core / compiled.NOT_COMPILED).write_text("no C compiler when it was installed\n")
+    (core / build_state.NOT_COMPILED).write_text("no C compiler when it was installed\n")
     assert "(slow: no C compiler when it was installed)" in version(installed, tmp_path)
     (core / "kernel.cpython-39-x86_64-linux-gnu.so").write_bytes(b"")
     assert f"{core} has extensions for another Python version" in version(installed, tmp_path)
@@ -134,7 +138,7 @@ def test_without_a_compiler_the_sources_of_the_clone_say_so(sources: Path, insta
     assert "no C compiler when it was installed" in version(installed, sources)
 
 
-@pytest.mark.skipif(compiled.interpreted() != [], reason="there is no C compiler")
+@pytest.mark.skipif(build_state.interpreted_modules() != [], reason="there is no C compiler")
 def test_an_installation_compiles_the_sources_of_the_clone(
     sources: Path, installed: Path, tmp_path: Path
 ) -> None:
@@ -150,7 +154,7 @@ def test_an_installation_compiles_the_sources_of_the_clone(
     [wheel] = clone.glob("dist/*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert f"kfmt_cli/core/native/kernel{EXTENSION_SUFFIXES[0]}" in names
-    assert f"kfmt_cli/core/native/{compiled.NOT_COMPILED}" not in names
+    assert f"kfmt_cli/core/native/{build_state.NOT_COMPILED}" not in names
 
 
 @pytest.mark.parametrize(
@@ -236,13 +240,13 @@ def test_the_modules_that_are_compiled_are_named() -> None:
         for path in (ROOT / "kfmt_cli/core/native").glob("*.py")
         if "\n    import cython\n" in path.read_text()
     ]
-    assert sorted(names) == sorted(compiled.MODULES)
+    assert sorted(names) == sorted(build_state.MODULES)
 
 
 @pytest.fixture
 def built(tmp_path: Path) -> Path:
     """A clone whose kernel is compiled; the folder of its kernel."""
-    if compiled.interpreted():
+    if build_state.interpreted_modules():
         pytest.skip("there is no C compiler")
     shutil.copytree(ROOT / "kfmt_cli", tmp_path / "kfmt_cli")
     shutil.copy(ROOT / "setup.py", tmp_path)
@@ -276,25 +280,25 @@ def test_a_kernel_of_other_sources_is_said_in_one_line(built: Path) -> None:
         assert line.endswith("pip install -e .")
 
 
-@pytest.mark.parametrize("name", ["emit.py", "text.pxd", compiled.COMPILED_FROM])
+@pytest.mark.parametrize("name", ["emit.py", "text.pxd", build_state.COMPILED_FROM])
 def test_whatever_the_compiler_reads_makes_a_kernel_of_other_sources(
     name: str, built: Path
 ) -> None:
-    assert compiled.stale(built) is None
+    assert build_state.stale_message(built) is None
     append(built / name, "# other\n")
-    assert compiled.stale(built) is not None
+    assert build_state.stale_message(built) is not None
     (built / name).unlink()
-    assert compiled.stale(built) is not None
+    assert build_state.stale_message(built) is not None
 
 
 def test_an_extension_that_is_missing_is_said_in_one_line(built: Path) -> None:
-    for name in (*compiled.MODULES, compiled.SHARED):
+    for name in (*build_state.MODULES, build_state.SHARED):
         extension = built / f"{name}{EXTENSION_SUFFIXES[0]}"
         extension.rename(built / "away")
-        assert compiled.missing(built) == [name]
+        assert build_state.missing_extensions(built) == [name]
         (built / "away").rename(extension)
-    assert compiled.missing(built) == []
-    (built / f"bound{EXTENSION_SUFFIXES[0]}").unlink()
+    assert build_state.missing_extensions(built) == []
+    (built / f"row_bounds{EXTENSION_SUFFIXES[0]}").unlink()
     for arguments in COMMANDS:
         [line] = lines_of(built.parents[2], *arguments, code=4)
         assert line.startswith(f"kfmt: the compiled kernel in {built} lacks bound, ")

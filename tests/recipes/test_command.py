@@ -18,17 +18,17 @@ import pytest
 
 from kfmt_cli import cli
 from kfmt_cli.broker import state as states
-from kfmt_cli.broker.state.replay import LatestOfKeys
-from kfmt_cli.cli.options import Common, common, paths
-from kfmt_cli.commands.each_partition import blocks_of, each_partition
+from kfmt_cli.broker.state.replay import CompactedTopicReplay
+from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.each_partition import for_each_partition, read_log_blocks
 from kfmt_cli.commands.explain import pages
-from kfmt_cli.commands.explain.pages.page import ListedPage, PageFacts
-from kfmt_cli.commands.run import Run
+from kfmt_cli.commands.explain.pages.page import PageFacts, PageSpec
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
-from kfmt_cli.rows.types.state_types import StateType
-from kfmt_cli.topics import TOPICS, Topic
-from kfmt_cli.topics.keyed_json import JsonDecoder, Said
+from kfmt_cli.rows.types.state_rows import StateType
+from kfmt_cli.topics import DECODED_TOPICS, KnownTopic
+from kfmt_cli.topics.keyed_json import JsonDecoder, KeyContent
 from tests.recipes.test_recipes import Ran, run
 from tests.support.samples import ORDERS
 from tools.kafka import SAMPLES
@@ -51,33 +51,33 @@ LARGE_BATCH = RowType(
 
 
 # … what it does, …
-def largest_batches(run: Run, given: tuple[str, ...], number: int) -> None:
+def largest_batches(run: CommandRun, given: tuple[str, ...], number: int) -> None:
     """Show the largest batches of each partition."""
 
     def take(partition: Partition) -> None:
         largest: list[tuple[int, str, int, int]] = []
-        for log, block in blocks_of(partition.logs):
+        for log, block in read_log_blocks(partition.logs):
             batches = block.batches
             columns = (batches.size, batches.position, batches.base_offset)
             for size, position, base in zip(*(column.tolist() for column in columns), strict=True):
                 largest.append((size, log.name, position, base))
             largest = heapq.nlargest(number, largest)
         rows = [(log, position, size, base) for size, log, position, base in largest]
-        run.rows(partition.name, LARGE_BATCH, [rows], ("batch", "batches"))
+        run.output_rows(partition.name, LARGE_BATCH, [rows], ("batch", "batches"))
 
-    each_partition(run, given, take)
+    for_each_partition(run, given, take)
     run.sink.flush()
 
 
 # … and how it is asked for.
 @click.command()
-@paths
+@paths_argument
 @click.option("--number", default=10, show_default=True, help="How many batches.")
-@common("format", "color")
-def largest(paths: tuple[str, ...], number: int, common: Common) -> int:
+@common_options("format", "color")
+def largest(paths: tuple[str, ...], number: int, common: CommonOptions) -> int:
     """Show the largest batches of each partition."""
 
-    task = common.run()
+    task = common.start_run()
     largest_batches(task, paths, number)
     return task.host.exit_code
 
@@ -86,8 +86,8 @@ def test_a_command(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("kfmt_cli.commands.largest.options")
     module.largest = largest  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(cli.MODULES, "largest", "largest")  # the line in `SECTIONS`
-    monkeypatch.setitem(cli.SECTIONS, "Why", (*cli.SECTIONS["Why"], "largest"))
+    monkeypatch.setitem(cli.MODULE_BY_COMMAND, "largest", "largest")  # the line in `SECTIONS`
+    monkeypatch.setitem(cli.COMMAND_SECTIONS, "Why", (*cli.COMMAND_SECTIONS["Why"], "largest"))
     assert "largest" in run("--help")
     assert "How many batches." in run("largest", "--help")
     rows = [
@@ -115,8 +115,8 @@ def sizes(facts: PageFacts) -> Iterator[str | list[str]]:
 
 
 def test_a_page(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = ListedPage("batch-sizes", "How large batches are", f"{HERE}:sizes")
-    monkeypatch.setitem(pages.PAGES, page.name, page)
+    page = PageSpec("batch-sizes", "How large batches are", f"{HERE}:sizes")
+    monkeypatch.setitem(pages.EXPLAIN_PAGES, page.name, page)
     assert "batch-sizes" in run("explain")
     shown = run("explain", "batch-sizes", ORDERS.parent)
     assert "A log has batches of many sizes." in shown
@@ -128,26 +128,26 @@ def test_a_page(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
 GUEST = RowType(
     "guest",
     "A guest.",
-    (Column("name", ColumnKind.TEXT, "The name.", given="has_name"),),
-    n_key=1,
+    (Column("name", ColumnKind.TEXT, "The name.", presence_column="has_name"),),
+    n_key_columns=1,
 )
-GUESTS = JsonDecoder(lambda key: Said("Guest", {"name": key.decode()}))
+GUESTS = JsonDecoder(lambda key: KeyContent("Guest", {"name": key.decode()}))
 
 
-class Guests(LatestOfKeys):
+class Guests(CompactedTopicReplay):
     """Who is there."""
 
     topic = "guests"
-    types = (GUEST,)
+    row_types = (GUEST,)
 
-    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for _, key, _ in self.said():
+    def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for _, key, _ in self.iter_current():
             yield GUEST, key
 
 
 def test_the_state_of_a_topic(run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    topic = Topic("guests", "who is there", decoder=f"{HERE}:GUESTS")
-    monkeypatch.setitem(TOPICS, "guests", topic)
+    topic = KnownTopic("guests", "who is there", decoder_target=f"{HERE}:GUESTS")
+    monkeypatch.setitem(DECODED_TOPICS, "guests", topic)
     monkeypatch.setitem(states.REPLAYS, "guests", f"{HERE}:Guests")
     lines = [{"key": "ann", "value": "{}"}, {"key": "bob", "value": "{}"}, {"key": "ann"}]
     (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -19,28 +19,28 @@ import pytest
 import kfmt_cli
 from kfmt_cli.checks import registry
 from kfmt_cli.checks.base import LogCheck, Scope
-from kfmt_cli.checks.history.facts import History
-from kfmt_cli.checks.history.scopes import HistoryCheck
-from kfmt_cli.checks.log.verifier import Verifier
+from kfmt_cli.checks.history.history_check import HistoryCheck
+from kfmt_cli.checks.history.log_history import LogHistory
+from kfmt_cli.checks.log.checker import LogChecker
 from kfmt_cli.checks.partition.base import PartitionCheck, SegmentFacts
 from kfmt_cli.cli import kfmt
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.protocol import String
-from kfmt_cli.core.layout.versions import at_version
-from kfmt_cli.core.layout.wire import Int8, Int32, Int64
-from kfmt_cli.disk.kinds import KINDS, kind_of
-from kfmt_cli.disk.kinds.fixed import FixedReader, rows_of
-from kfmt_cli.disk.kinds.kind import Contents, Input, Kind, Level, read_whole
+from kfmt_cli.core.layout.protocol_types import String
+from kfmt_cli.core.layout.versions import layout_at_version
+from kfmt_cli.core.layout.wire_types import Int8, Int32, Int64
+from kfmt_cli.disk.kinds import KINDS, classify_name
+from kfmt_cli.disk.kinds.fixed_size_rows import FixedReader, build_row_type
+from kfmt_cli.disk.kinds.kind import FileContents, FileLevel, InputFile, Kind, read_small_file
 from kfmt_cli.findings.finding import Finding, error, note, warning
-from kfmt_cli.log.block import Block, about_batch
-from kfmt_cli.log.records import Records
-from kfmt_cli.render import formats
+from kfmt_cli.log.block import Block, create_batch_finding
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.render import output_formats
 from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.rows.column import Column, ColumnKind, RowType
-from kfmt_cli.rows.section import Object, section_of
-from kfmt_cli.topics import TOPICS, Topic
-from kfmt_cli.topics.decoder import Message
+from kfmt_cli.rows.columnar_rows import JsonObject, build_columnar_rows
+from kfmt_cli.topics import DECODED_TOPICS, KnownTopic
+from kfmt_cli.topics.decoder import MessageType
 from tests.support.samples import ORDERS
 from tools import make_docs
 from tools.kafka import ROOT
@@ -82,11 +82,11 @@ def rows(out: str, type_: str) -> list[dict[str, Any]]:
 def new_kinds() -> Iterator[list[Kind]]:
     """The registry of kinds, as it was again after the test."""
     kept = [*KINDS]
-    kind_of.cache_clear()
+    classify_name.cache_clear()
     yield KINDS
     KINDS[:] = kept
-    registry.every_code.cache_clear()
-    kind_of.cache_clear()
+    registry.codes_by_name.cache_clear()
+    classify_name.cache_clear()
 
 
 # A binary kind: a Layout, a reader of it, a Kind.
@@ -103,12 +103,12 @@ WATERMARK = Layout(
 ODD = error("marks-trailing-bytes", "The file ends with a partial entry.")
 MARKS = Kind(
     "marks",
-    Level.SEGMENT,
+    FileLevel.SEGMENT,
     suffix=".marks",
-    row_types=(rows_of("watermark", WATERMARK),),
+    row_types=(build_row_type("watermark", WATERMARK),),
     layouts=(WATERMARK,),
     codes=(ODD,),
-    read=FixedReader(rows_of("watermark", WATERMARK), WATERMARK, ODD),
+    read=FixedReader(build_row_type("watermark", WATERMARK), WATERMARK, ODD),
 )
 
 
@@ -131,7 +131,7 @@ def test_a_binary_kind(run: Ran, new_kinds: list[Kind], tmp_path: Path) -> None:
     assert arrow.Table.from_batches(read.arrow())["watermark"].to_pylist() == [7, 9]
     assert ".marks" in run("dump", "--help")
     assert "`marks`" in make_docs.formats()
-    registry.every_code.cache_clear()
+    registry.codes_by_name.cache_clear()
     assert "ends with a partial entry" in run("explain", "marks-trailing-bytes")
     assert "Who it was." in run("format", "x.marks")
     assert "How far someone has read." in make_docs.formats()
@@ -146,15 +146,15 @@ QUORUM = RowType(
 )
 
 
-def read_quorum(file: Input) -> Contents:
-    lines = read_whole(file, 1 << 20).decode().splitlines()
+def read_quorum(file: InputFile) -> FileContents:
+    lines = read_small_file(file, 1 << 20).decode().splitlines()
     values: list[list[str | int]] = [[name, int(n)] for name, n in map(str.split, lines)]
-    return Contents(0, [section_of(QUORUM, values)])
+    return FileContents(0, [build_columnar_rows(QUORUM, values)])
 
 
 QUORUM_FILE = Kind(
     "quorum",
-    Level.PARTITION,
+    FileLevel.PARTITION,
     names=frozenset({"quorum-votes"}),
     row_types=(QUORUM,),
     read=read_quorum,
@@ -190,7 +190,7 @@ class Segments(PartitionCheck):
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def take(self, segment: SegmentFacts) -> None:
+    def add_segment(self, segment: SegmentFacts) -> None:
         self.names.append(segment.name)
 
     def finish(self) -> Iterator[Finding]:
@@ -219,17 +219,17 @@ GROWS = note("batch-grows", "A batch is larger than the one before it.")
 
 class Grows(LogCheck):
     codes = (GROWS,)
-    looks_back = True
+    needs_previous_batch = True
 
     def __init__(self, base_offset: int | None = None) -> None:
         super().__init__(base_offset)
         self.sizes: list[int] = []
 
-    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+    def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         del records
         for i, size in enumerate(run.batches["size"].tolist()):
             if self.sizes and size > self.sizes[-1]:
-                yield about_batch(run, i, GROWS, f" has {size} bytes", found=size)
+                yield create_batch_finding(run, i, GROWS, f" has {size} bytes", found=size)
             self.sizes.append(size)
 
 
@@ -257,10 +257,10 @@ class FirstBatch(LogCheck):
         super().__init__(base_offset)
         self.has_begun = False
 
-    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+    def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         assert records is not None
         if not self.has_begun and run.batches["position"][0] == 0 and len(records.rows) > 1:
-            yield about_batch(run, 0, FIRST, " has several records")
+            yield create_batch_finding(run, 0, FIRST, " has several records")
         self.has_begun = True
 
 
@@ -268,13 +268,13 @@ def test_a_check_of_small_logs(run: Ran, monkeypatch: pytest.MonkeyPatch) -> Non
     logs = [log for log in sorted(ORDERS.parent.glob("*.log")) if log.stat().st_size]
     command = ("verify-crc", "--deep", ORDERS.parent, "--json")
     read: list[str] = []
-    by_itself = Verifier.findings
+    by_itself = LogChecker.iter_findings
 
-    def counted(self: Verifier, file: Input, *rest: Any) -> Any:
+    def counted(self: LogChecker, file: InputFile, *rest: Any) -> Any:
         read.append(file.name)
         return by_itself(self, file, *rest)
 
-    monkeypatch.setattr(Verifier, "findings", counted)
+    monkeypatch.setattr(LogChecker, "iter_findings", counted)
     known = registry.CHECKS
     listed = (Scope.RECORDS, f"{HERE}:FirstBatch")
     monkeypatch.setattr(registry, "CHECKS", [*known, listed])
@@ -288,7 +288,7 @@ def test_a_check_of_small_logs(run: Ran, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class NoFault(FirstBatch):
-    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+    def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         del run, records
         yield from ()
 
@@ -302,22 +302,22 @@ class Lengths(HistoryCheck):
     codes = (LONG,)
     first = -1
 
-    def take(self, history: History) -> Iterator[Finding]:
-        if self.first < 0 and history.start is not None:
-            self.first = history.start
-        if history.end is not None and history.end - self.first > 1000:
-            yield Finding(history.file, LONG, None, f"{history.end - self.first} offsets")
+    def check_log(self, history: LogHistory) -> Iterator[Finding]:
+        if self.first < 0 and history.start_offset is not None:
+            self.first = history.start_offset
+        if history.end_offset is not None and history.end_offset - self.first > 1000:
+            yield Finding(history.file, LONG, None, f"{history.end_offset - self.first} offsets")
 
 
 def test_a_check_of_a_history(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = (Scope.HISTORY, f"{HERE}:Lengths")
     monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
-    registry.every_code.cache_clear()
+    registry.codes_by_name.cache_clear()
     out = run("check", ORDERS.parent, "--json", "--only", "long-history")
     found = rows(out, "finding")
     assert [row["message"] for row in found] == ["1200 offsets", "1440 offsets", "1500 offsets"]
     assert "### `long-history`" in make_docs.findings()
-    registry.every_code.cache_clear()
+    registry.codes_by_name.cache_clear()
 
 
 # An output format: a class that says how an object becomes text.
@@ -326,13 +326,13 @@ def test_a_check_of_a_history(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None
 class Lines(ObjectSink):
     """name=value pairs."""
 
-    def line(self, row: Object) -> str:
+    def format_line(self, row: JsonObject) -> str:
         return " ".join(f"{name}={json.dumps(value)}" for name, value in row.items()) + "\n"
 
 
 def test_an_output_format(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = formats.OutputFormat("pairs", "pairs of name and value", f"{HERE}:Lines")
-    monkeypatch.setattr(formats, "FORMATS", [*formats.FORMATS, made])
+    made = output_formats.OutputFormat("pairs", "pairs of name and value", f"{HERE}:Lines")
+    monkeypatch.setattr(output_formats, "OUTPUT_FORMATS", [*output_formats.OUTPUT_FORMATS, made])
     with fresh_commands(monkeypatch):
         batches = run("dump", ORDERS, "--format", "pairs").splitlines()
         assert len(batches) == len(run("dump", ORDERS, "--json").splitlines())
@@ -392,14 +392,14 @@ GREETING_VALUE = Layout(
     versions=(0, 1),
     flexible_since=1,
 )
-GREETINGS = (Message(3, GREETING_VALUE, GREETING_KEY),)
+GREETINGS = (MessageType(3, GREETING_VALUE, GREETING_KEY),)
 
 
 def test_an_internal_topic(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = Topic("greetings", "greetings", messages=f"{HERE}:GREETINGS")
-    monkeypatch.setitem(TOPICS, "greetings", topic)
-    key = b"\0\3" + at_version(GREETING_KEY, 0).write({"to": "ann"})
-    value = b"\0\1" + at_version(GREETING_VALUE, 1).write({"text": 'say "hi"', "mood": 1})
+    topic = KnownTopic("greetings", "greetings", messages_target=f"{HERE}:GREETINGS")
+    monkeypatch.setitem(DECODED_TOPICS, "greetings", topic)
+    key = b"\0\3" + layout_at_version(GREETING_KEY, 0).write({"to": "ann"})
+    value = b"\0\1" + layout_at_version(GREETING_VALUE, 1).write({"text": 'say "hi"', "mood": 1})
     pairs = [(key, value), (key, None), (b"\0\x09", value), (key, value[:-3])]
     lines = [
         {"type": "record", "offset": i, "timestamp": 1, "key": k.hex(), "key_encoding": "hex"}

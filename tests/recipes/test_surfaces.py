@@ -14,12 +14,12 @@ import pytest
 
 import kfmt_cli
 from kfmt_cli.browse import views
-from kfmt_cli.browse.views import ListedView, ViewedPlace
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import COMMON, Common, common
-from kfmt_cli.commands.run import Run
-from kfmt_cli.core import listed_stores
-from kfmt_cli.core.listed_stores import ListedStore
+from kfmt_cli.browse.views import ViewSpec, ViewSubject
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import COMMON_OPTIONS, CommonOptions, common_options
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.core import store_registry
+from kfmt_cli.core.store_registry import StoreSpec
 from tests.recipes.test_recipes import Ran, run
 from tests.support.samples import ORDERS, environment
 from tools.kafka import ROOT
@@ -31,17 +31,17 @@ HERE = __name__
 # A view of browse: a function that shows what a command shows, and a line.
 
 
-def names_of_files(run: Run, place: ViewedPlace) -> None:
-    for node in place.node.partitions():
-        run.sink.remark(f"{node.label}: {len(node.children)} files")
+def names_of_files(run: CommandRun, place: ViewSubject) -> None:
+    for node in place.node.iter_partitions():
+        run.sink.write_hint(f"{node.label}: {len(node.children)} files")
 
 
-NAMES = ListedView(
+NAMES = ViewSpec(
     "v",
     "Files",
     "How many files are there?",
     names_of_files,
-    lambda place: ["stat", *place.node.names, "--by", "partition"],
+    lambda place: ["stat", *place.node.display_paths, "--by", "partition"],
 )
 
 
@@ -80,19 +80,19 @@ def spec_of_ages() -> dict[str, Any]:
 
 
 def ages(found: Any, data: Any) -> None:
-    from kfmt_cli.commands.report.page.figures import Figure
+    from kfmt_cli.commands.report.page.figures import ChartFigure
 
     rows = [{"partition": row.partition, "segments": row.segments} for row in data.partitions]
     words = "Few segments roll often."
-    found.add("topics", Figure("segments", "Segments by partition", words), "segments", rows)
+    found.add("topics", ChartFigure("segments", "Segments by partition", words), "segments", rows)
 
 
 def test_a_chart(run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("altair", reason="the extra report is not installed")
-    from kfmt_cli.commands.report.page import listed_charts
+    from kfmt_cli.commands.report.page import chart_registry
 
-    listed = listed_charts.ListedCharts(ages, {"segments": spec_of_ages})
-    monkeypatch.setattr(listed_charts, "CHARTS", [*listed_charts.CHARTS, listed])
+    listed = chart_registry.ChartGroup(ages, {"segments": spec_of_ages})
+    monkeypatch.setattr(chart_registry, "CHARTS", [*chart_registry.CHARTS, listed])
     run("report", ORDERS.parent, "--to", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "Segments by partition" in page
@@ -115,8 +115,8 @@ def shelf(scheme: str, host: str) -> tuple[Any, str]:
 
 def test_a_store(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow", reason="the extra arrow is not installed")
-    stores = {**listed_stores.STORES, "shelf": ListedStore(f"{HERE}:shelf")}
-    monkeypatch.setattr(listed_stores, "STORES", stores)
+    stores = {**store_registry.STORES, "shelf": StoreSpec(f"{HERE}:shelf")}
+    monkeypatch.setattr(store_registry, "STORES", stores)
     for words in (["verify-crc"], ["cat", "--limit", "3"], ["stat"]):
         there = run(*words, "shelf://broker1/orders-0", "--json")
         here = run(*words, ORDERS.parent, "--json")
@@ -130,13 +130,13 @@ def test_a_store(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_option(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     option = click.option("--least", type=int, default=1, help="How many at least.")
-    monkeypatch.setitem(COMMON, "least", option)
+    monkeypatch.setitem(COMMON_OPTIONS, "least", option)
 
     def made(name: str) -> click.Command:
-        @command(name=name)
-        @common("least", "format", "color")
-        def asked(least: int, common: Common) -> None:
-            common.run().sink.remark(f"{name}: at least {least}")
+        @grouped_command(name=name)
+        @common_options("least", "format", "color")
+        def asked(least: int, common: CommonOptions) -> None:
+            common.start_run().sink.write_hint(f"{name}: at least {least}")
 
         return asked
 

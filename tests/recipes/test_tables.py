@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kfmt_cli.rows import table_types
-from kfmt_cli.rows.column import Column, ColumnKind, RowType, number
+from kfmt_cli.rows.column import Column, ColumnKind, RowType, number_column
 from kfmt_cli.topics import payloads
 from kfmt_cli.topics.payloads import PayloadFormat
 from tests.recipes.test_recipes import Ran, rows, run
@@ -34,7 +34,7 @@ def read_roman(data: bytes) -> int:
 
 def test_a_payload_format(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     roman = PayloadFormat("roman", "Roman digits", read_roman)
-    monkeypatch.setitem(payloads.FORMATS, "roman", roman)
+    monkeypatch.setitem(payloads.PAYLOAD_FORMATS, "roman", roman)
     lines = [{"type": "record", "offset": i, "value": text} for i, text in enumerate(("XIV", "A"))]
     (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
     run("build", tmp_path / "lines", tmp_path / "years-0")
@@ -52,26 +52,30 @@ def test_a_payload_format(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 SIZES = RowType(
     "sizes",
     "A row a file.",
-    (Column("file", ColumnKind.TEXT, "The file's path."), number("bytes", "Its size.")),
+    (Column("file", ColumnKind.TEXT, "The file's path."), number_column("bytes", "Its size.")),
 )
 
 
 def test_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     arrow = pytest.importorskip("pyarrow")
     from kfmt_cli.arrow.columns import tables
-    from kfmt_cli.arrow.columns.schema import schema_of
-    from kfmt_cli.spark.request import request_of
-    from kfmt_cli.spark.splits import read_split
-    from kfmt_cli.spark.wanted import splits_of
+    from kfmt_cli.arrow.columns.schema import arrow_schema
+    from kfmt_cli.spark.partition_reader import read_input_partition
+    from kfmt_cli.spark.selections import plan_input_partitions
+    from kfmt_cli.spark.source_options import parse_request
 
     def sizes(request: Any, piece: Any, _: object) -> Iterator[Any]:
         row = {"file": piece.path, "bytes": piece.end - piece.start}
-        yield arrow.RecordBatch.from_pylist([row], schema_of(request.shown))
+        yield arrow.RecordBatch.from_pylist([row], arrow_schema(request.result_columns))
 
     monkeypatch.setitem(table_types.TABLES, "sizes", SIZES)
-    monkeypatch.setitem(tables.MAKERS, "sizes", sizes)
-    request = request_of({"table": "sizes", "path": str(ORDERS), "columns": "bytes"})
-    made = [batch for split in splits_of(request) for batch in read_split(request, split)]
+    monkeypatch.setitem(tables.TABLE_READERS, "sizes", sizes)
+    request = parse_request({"table": "sizes", "path": str(ORDERS), "columns": "bytes"})
+    made = [
+        batch
+        for split in plan_input_partitions(request)
+        for batch in read_input_partition(request, split)
+    ]
     assert [row for batch in made for row in batch.to_pylist()] == [
         {"bytes": ORDERS.stat().st_size}
     ]

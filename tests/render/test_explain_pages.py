@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.commands.explain.pages import PAGES
-from kfmt_cli.commands.explain.pages.system import cached
+from kfmt_cli.commands.explain.pages import EXPLAIN_PAGES
+from kfmt_cli.commands.explain.pages.system import count_cached_pages
 from tests.support.samples import kfmt
 from tools.kafka import ROOT, SAMPLES
 
@@ -17,20 +17,20 @@ ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0"
 TXN = ORDERS.parent / "txn-0"
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EXPLAIN_PAGES)
 def test_a_page_fits_a_terminal(name: str) -> None:
     for path in ([], [ORDERS]):
         done = kfmt("explain", name, *path, COLUMNS="80")
         assert (done.code, done.err) == (0, "")
-        assert done.out.startswith(PAGES[name].title)
+        assert done.out.startswith(EXPLAIN_PAGES[name].title)
         assert max(len(line) for line in done.out.splitlines()) <= 80
         assert "Kafka: " in done.out
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EXPLAIN_PAGES)
 def test_docs_have_the_page(name: str) -> None:
     page = (ROOT / "docs" / "explain" / f"{name}.md").read_text()
-    assert page.startswith(f"# {PAGES[name].title}\n")
+    assert page.startswith(f"# {EXPLAIN_PAGES[name].title}\n")
 
 
 def test_the_numbers_are_those_of_the_partition() -> None:
@@ -77,7 +77,7 @@ def test_a_page_is_about_one_partition_which_may_be_in_an_archive(tmp_path: Path
 
 def test_the_list_has_codes_and_topics() -> None:
     done = kfmt("explain")
-    assert all(f" {name} " in done.out for name in ("crc-mismatch", *PAGES))
+    assert all(f" {name} " in done.out for name in ("crc-mismatch", *EXPLAIN_PAGES))
     assert kfmt("explain", "no-such-thing").code == 2
     assert "retention" in kfmt("explain", "retentoin").err
     assert kfmt("explain", "retention", "/nowhere/at-all").code == 3
@@ -86,6 +86,6 @@ def test_the_list_has_codes_and_topics() -> None:
 def test_pages_in_memory(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"x" * 100_000)
-    held = cached(str(file))
+    held = count_cached_pages(str(file))
     assert held is None or (0 <= held[0] <= held[1] and held[1] >= 2)
-    assert cached(str(tmp_path / "nothing")) is None
+    assert count_cached_pages(str(tmp_path / "nothing")) is None

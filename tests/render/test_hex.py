@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kfmt_cli.core.codecs.decompress import decompress
-from kfmt_cli.disk.tree import classify
-from kfmt_cli.log.anatomy.other_files import file_part
-from kfmt_cli.rows.types.anatomy import FIELD, cells, lines_of
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.log.anatomy.other_files import file_anatomy
+from kfmt_cli.rows.types.anatomy import FIELD_ROW, anatomy_cells, anatomy_lines
 from tests.support.samples import ORDERS, TXN, Row, every_log, kfmt, name_of
 from tests.support.terminal import on_a_terminal
 from tools.kafka import ROOT, SAMPLES
@@ -61,11 +61,13 @@ def test_every_byte_of_a_batch_is_shown_once(log: Path) -> None:
 
 
 def test_every_byte_of_another_file_is_shown_once() -> None:
-    names = [column.name for column in FIELD.columns]
+    names = [column.name for column in FIELD_ROW.columns]
     for file in OTHERS:
-        part = file_part(classify(str(file), file.name), None, None)
-        lines = [line for node in part.nodes for line in lines_of(node)]
-        rows = [dict(zip(names, cells(line, part.data, 0, ""), strict=True)) for line in lines]
+        part = file_anatomy(classify_file(str(file), file.name), None, None)
+        lines = [line for node in part.nodes for line in anatomy_lines(node)]
+        rows = [
+            dict(zip(names, anatomy_cells(line, part.data, 0, ""), strict=True)) for line in lines
+        ]
         assert (joined(rows) if rows else b"") == file.read_bytes(), file
     assert len(OTHERS) > 200
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.commands.cat.record_format import Shown, kcat_json, writer
+from kfmt_cli.commands.cat.record_format import OutputRecord, compile_format, format_kcat_json
 from kfmt_cli.errors import UsageError
 
 HEADERS = [(b"a", b"1"), (b"b", None), (b"", b"")]
 
 
-def shown(**changes: Any) -> Shown:
+def shown(**changes: Any) -> OutputRecord:
     values: dict[str, Any] = {
         "topic": "t",
         "partition": 3,
@@ -26,7 +26,7 @@ def shown(**changes: Any) -> Shown:
         "headers": HEADERS,
         "timestamp_type": 0,
     }
-    return Shown(**values | changes)
+    return OutputRecord(**values | changes)
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def shown(**changes: Any) -> Shown:
     ],
 )
 def test_a_format_is_written(form: str, written: bytes) -> None:
-    assert writer(form, b"NULL")(shown()) == written
+    assert compile_format(form, b"NULL")(shown()) == written
 
 
 def test_null_is_written_as_asked() -> None:
     nothing = shown(key=None, value=None, key_size=-1, value_size=-1, headers=[])
-    assert writer("%k|%s|%K|%S|%h|", b"-")(nothing) == b"-|-|-1|-1||"
-    assert writer("%R", b"-")(nothing) == b"\xff\xff\xff\xff"
-    assert writer("%k", b"")(nothing) == b""
+    assert compile_format("%k|%s|%K|%S|%h|", b"-")(nothing) == b"-|-|-1|-1||"
+    assert compile_format("%R", b"-")(nothing) == b"\xff\xff\xff\xff"
+    assert compile_format("%k", b"")(nothing) == b""
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_null_is_written_as_asked() -> None:
 )
 def test_a_format_that_means_nothing_is_refused(form: str, words: str) -> None:
     with pytest.raises(UsageError) as refused:
-        writer(form, b"")
+        compile_format(form, b"")
     assert words in str(refused.value)
 
 
@@ -109,7 +109,7 @@ BASE = {"topic": "t", "partition": 3, "offset": 17, "tstype": "create", "ts": 5,
     ],
 )
 def test_a_record_as_kcat_writes_it(changes: dict[str, Any], row: dict[str, Any]) -> None:
-    line = kcat_json(shown(**changes))
+    line = format_kcat_json(shown(**changes))
     assert line.endswith(b"\n")
     assert json.loads(line) == row
     assert list(json.loads(line))[:6] == list(BASE)

@@ -17,8 +17,8 @@ import pytest
 
 from kfmt_cli.commands.report import report_data
 from kfmt_cli.commands.stat import command as stat_command
-from kfmt_cli.render.style import human
-from kfmt_cli.sharing import engine
+from kfmt_cli.execution import item_processor
+from kfmt_cli.render.style import format_bytes
 from tests.rows.test_contract import TYPES, fits
 from tests.support.samples import ORDERS, Row, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
@@ -100,7 +100,7 @@ def test_what_retention_frees_is_said_once(now: str, tmp_path: Path) -> None:
     (usage,) = (row for row in of(rows, "disk_usage") if row["purpose"] == "logs")
     assert usage["freed_now"] == freed["bytes_now"]
     assert usage["freed_later"] == freed["bytes_later"]
-    words = f"The next retention check frees {human(freed['bytes_now'])}."
+    words = f"The next retention check frees {format_bytes(freed['bytes_now'])}."
     assert (words in page.read_text()) == bool(freed["bytes_later"])  # else there is no chart
 
 
@@ -146,9 +146,9 @@ def test_it_reads_healthy_logs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     def outcomes(work: Any, sized: Any, *more: Any) -> Any:
         read.extend(Path(task[0].path).name for task, _ in sized)
-        return engine.outcomes(work, sized, *more)
+        return item_processor.process_items(work, sized, *more)
 
-    monkeypatch.setattr(stat_command, "outcomes", outcomes)
+    monkeypatch.setattr(stat_command, "process_items", outcomes)
     _, rows = made(logs, at=tmp_path)
     assert read == [damaged.name]
     assert len(of(rows, "segment_strip")) == 8
@@ -164,7 +164,7 @@ def test_codecs_are_tried_on_a_sample_of_all_partitions(
     whole, least = 16 << 20, 64 << 10
     tried = {}
     for total in (whole, 4 * least):
-        monkeypatch.setattr(report_data, "TRIED_BYTES", total)
+        monkeypatch.setattr(report_data, "CODEC_SAMPLE_BYTES", total)
         _, rows = made(tmp_path / "logs", "--force", at=tmp_path)
         (tried[total],) = {row["sample_bytes"] for row in of(rows, "what_if")}
     assert tried[whole] == 10 * tried[4 * least]  # of every tenth partition

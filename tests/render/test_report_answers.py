@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.commands.report.page import page_data
-from kfmt_cli.commands.report.page.page_data import PageData, label_of
-from kfmt_cli.disk import tree
-from kfmt_cli.disk.tree import Folder
+from kfmt_cli.commands.report.page.page_data import PageData, row_label
+from kfmt_cli.disk import directory_listing
+from kfmt_cli.disk.directory_listing import DirectoryListing
 from tests.support.samples import kfmt
 from tools.kafka import ROOT, SAMPLES
 
@@ -36,22 +36,22 @@ def start(file: str, lost: list[list[int]]) -> dict[str, object]:
 
 
 def test_what_harms_is_kept_however_late_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_data, "MOST", {"broker_start": 3, "finding": 4})
-    monkeypatch.setattr(page_data, "OF_EACH_KIND", 1)
+    monkeypatch.setattr(page_data, "MAX_BY_TYPE", {"broker_start": 3, "finding": 4})
+    monkeypatch.setattr(page_data, "FIRST_OF_KIND", 1)
     data = PageData()
     for i in range(9):
-        data.keep(start(f"a-{i}", [[0, 1]] if i in (5, 8) else []))
-    assert [row.file for row in data.of("broker_start")] == ["a-0", "a-5", "a-8"]
+        data.add(start(f"a-{i}", [[0, 1]] if i in (5, 8) else []))
+    assert [row.file for row in data.rows_of_type("broker_start")] == ["a-0", "a-5", "a-8"]
     assert data.left_out == {"broker_start": 6}
-    harm = [data.left_out_harm]
+    harm = [data.omits_harm]
     for i in range(9, 12):
-        data.keep(start(f"a-{i}", [[0, 1]]))
-    assert [*harm, data.left_out_harm] == [False, True]
+        data.add(start(f"a-{i}", [[0, 1]]))
+    assert [*harm, data.omits_harm] == [False, True]
 
     of = {"type": "finding", "file": "t-0/x.log", "topic": "t"}
     for code, severity in [("note", "note")] * 3 + [("many", "error")] * 5 + [("rare", "error")]:
-        data.keep({**of, "code": code, "severity": severity})
-    assert [row.code for row in data.of("finding")] == ["note", "many", "many", "rare"]
+        data.add({**of, "code": code, "severity": severity})
+    assert [row.code for row in data.rows_of_type("finding")] == ["note", "many", "many", "rare"]
     assert data.n_findings == {
         ("t", "note", "note"): 3,
         ("t", "many", "error"): 5,
@@ -62,7 +62,7 @@ def test_what_harms_is_kept_however_late_it_comes(monkeypatch: pytest.MonkeyPatc
 def test_a_label_without_a_topic_is_a_directory() -> None:
     log = f"some/plain/{0:020}.log"
     for row in ({"file": "some/plain"}, {"file": log}, {"file": log, "topic": None}):
-        assert label_of(page_data.PageRow(row)) == "some/plain"
+        assert row_label(page_data.PageRow(row)) == "some/plain"
 
 
 def test_each_log_directory_counts_by_how_its_broker_stopped(tmp_path: Path) -> None:
@@ -133,11 +133,11 @@ def test_the_disk_is_walked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """All that the page shows comes from one listing; only what fills the disk asks for sizes."""
     walked: list[str] = []
 
-    def walk(top: str, skip: Callable[[str], None]) -> list[Folder]:
+    def walk(top: str, skip: Callable[[str], None]) -> list[DirectoryListing]:
         walked.append(top)
-        return tree.walk(top, skip)
+        return directory_listing.walk_directories(top, skip)
 
-    monkeypatch.setattr("kfmt_cli.disk.given.walk", walk)
+    monkeypatch.setattr("kfmt_cli.disk.path_resolution.walk_directories", walk)
     disk = SAMPLES / "kafka-3.9.1-broker1"
     page(tmp_path, disk)
     assert walked == [str(disk)]

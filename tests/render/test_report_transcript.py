@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.core.times import time_text
+from kfmt_cli.core.times import format_time
 from tests.support.samples import kfmt
 from tools.kafka import ROOT
 
@@ -152,7 +152,7 @@ def test_the_page_is_what_kfmt_says(
     said = "\n".join([*shortened(page.lines), "", *of_charts(page.charts)]) + "\n"
     said = re.sub(r"(?m)^Made by kfmt \S+ on .* UTC\. A", "Made by kfmt N on N. A", said)
     said = re.sub(r"(?m)^A sample of .*", "A sample of N", said)
-    for words, name_of in ((disk, "DISK"), (made_at, "MADE"), (time_text(made_at), "MADE")):
+    for words, name_of in ((disk, "DISK"), (made_at, "MADE"), (format_time(made_at), "MADE")):
         said = said.replace(str(words), name_of)
     golden = FOLDER / f"{name}.txt"
     if request.config.getoption("--update-golden"):

@@ -7,29 +7,29 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, Start
+from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, OFFLINE, PredictedStart
 from kfmt_cli.render.start_lines import (
-    INTACT,
+    INTACT_TEXT,
     NextStep,
-    either_start_words,
+    format_either_start,
+    format_start,
     lost_lines,
     next_start_lines,
-    start_words,
     step_lines,
 )
-from kfmt_cli.render.style import PLAIN
+from kfmt_cli.render.style import NO_COLOUR
 
 step = partial(NextStep, "t-0")
 
 
-def start(file: str = "t-0", after: str = CRASH, **more: Any) -> Start:
-    return Start(file, after, log_end_offset=7, **more)
+def start(file: str = "t-0", after: str = AFTER_CRASH, **more: Any) -> PredictedStart:
+    return PredictedStart(file, after, log_end_offset=7, **more)
 
 
 @pytest.mark.parametrize(("n", "more"), [(1, 0), (10, 0), (11, 1), (25, 15)])
 def test_ten_next_steps_are_listed_and_the_others_counted(n: int, more: int) -> None:
     steps = [step(f"do {i}", f"takes {i} s") for i in range(n)]
-    head, *lines = step_lines(steps, PLAIN)
+    head, *lines = step_lines(steps, NO_COLOUR)
     assert head == "next steps"
     assert lines[:10] == [f"  do {i}   takes {i} s" for i in range(min(n, 10))]
     assert len(lines) == min(n, 10) + bool(more)
@@ -40,18 +40,18 @@ def test_ten_next_steps_are_listed_and_the_others_counted(n: int, more: int) -> 
 def test_a_step_that_partitions_share_is_said_once() -> None:
     shared = [step(f"salvage t-{i}", "copies", "salvage all", "copies all") for i in range(3)]
     alone = [step("rebuild t-9", "fast", "rebuild all", "slow"), step("look", "nothing")]
-    assert list(step_lines([*shared, *alone], PLAIN)) == [
+    assert list(step_lines([*shared, *alone], NO_COLOUR)) == [
         *("next steps", "  salvage all   copies all", "  rebuild t-9   fast", "  look   nothing")
     ]
-    assert list(step_lines([], PLAIN)) == []
+    assert list(step_lines([], NO_COLOUR)) == []
 
 
 def test_the_price_of_a_step_stands_below_it_where_the_line_is_too_long() -> None:
     steps = [step("look", "a price of some words")]
-    (whole,) = list(step_lines(steps, PLAIN, 30))[1:]
+    (whole,) = list(step_lines(steps, NO_COLOUR, 30))[1:]
     assert whole == "  look   a price of some words"
     for width in (29, 27):
-        (parted,) = list(step_lines(steps, PLAIN, width))[1:]
+        (parted,) = list(step_lines(steps, NO_COLOUR, width))[1:]
         assert parted == "  look\n      a price of some words"
 
 
@@ -61,7 +61,7 @@ def test_the_price_of_a_step_stands_below_it_where_the_line_is_too_long() -> Non
 def test_two_deleted_files_are_named_and_more_are_counted(
     deleted: list[str], named: list[str]
 ) -> None:
-    (line,) = lost_lines([start(lost=[(3, 3)], deleted=deleted)], PLAIN)
+    (line,) = lost_lines([start(lost=[(3, 3)], deleted=deleted)], NO_COLOUR)
     assert [name for name in ("x", "y", "z") if f"; {name} is deleted" in line] == named
     assert (f"{len(deleted)} files deleted" in line) == (not named)
     assert "a/" not in line
@@ -77,16 +77,22 @@ def test_two_deleted_files_are_named_and_more_are_counted(
     ],
 )
 def test_three_ranges_are_listed(ranges: list[tuple[int, int]], words: str) -> None:
-    (line,) = lost_lines([start(lost=ranges)], PLAIN)
+    (line,) = lost_lines([start(lost=ranges)], NO_COLOUR)
     assert words in line
 
 
 def test_starts_with_the_same_effect_are_one_line() -> None:
-    both = [start(after=CRASH, lost=[(1, 2)]), start(after=CLEAN, lost=[(1, 2)])]
-    (line,) = lost_lines(both, PLAIN)
+    both = [
+        start(after=AFTER_CRASH, lost=[(1, 2)]),
+        start(after=AFTER_CLEAN_SHUTDOWN, lost=[(1, 2)]),
+    ]
+    (line,) = lost_lines(both, NO_COLOUR)
     assert line.startswith("t-0 on the next start: ")
-    unlike = [start(after=CRASH, lost=[(1, 2)]), start(after=CLEAN, unreachable=[(1, 2)])]
-    crash, clean = lost_lines(unlike, PLAIN)
+    unlike = [
+        start(after=AFTER_CRASH, lost=[(1, 2)]),
+        start(after=AFTER_CLEAN_SHUTDOWN, unreachable=[(1, 2)]),
+    ]
+    crash, clean = lost_lines(unlike, NO_COLOUR)
     assert crash.startswith("t-0 after a crash: ")
     assert clean.startswith("t-0 after a clean shutdown: ")
     assert "1–2 are lost" in crash
@@ -94,12 +100,12 @@ def test_starts_with_the_same_effect_are_one_line() -> None:
 
 
 def test_the_losses_of_more_than_three_partitions_are_summed() -> None:
-    def starts(n: int) -> list[Start]:
-        crash = [start(f"t-{i}", CRASH, lost=[(0, 9), (20, 20)]) for i in range(n)]
-        return [*crash, start("t-0", CLEAN, unreachable=[(5, 6)])]
+    def starts(n: int) -> list[PredictedStart]:
+        crash = [start(f"t-{i}", AFTER_CRASH, lost=[(0, 9), (20, 20)]) for i in range(n)]
+        return [*crash, start("t-0", AFTER_CLEAN_SHUTDOWN, unreachable=[(5, 6)])]
 
-    assert len(list(lost_lines(starts(3), PLAIN))) == 4
-    assert list(lost_lines(starts(4), PLAIN)) == [
+    assert len(list(lost_lines(starts(3), NO_COLOUR))) == 4
+    assert list(lost_lines(starts(4), NO_COLOUR)) == [
         "after a crash: 44 offsets lost in 4 partitions",
         "after a clean shutdown: 2 offsets unreachable in 1 partition",
     ]
@@ -108,7 +114,7 @@ def test_the_losses_of_more_than_three_partitions_are_summed() -> None:
 def test_ten_failing_starts_are_listed_and_the_others_counted() -> None:
     for n, more in ((1, ""), (10, ""), (11, "… and 1 more"), (14, "… and 4 more")):
         failing = [start(f"t-{i}", reason="why") for i in range(n)]
-        lines = list(next_start_lines([], [*failing, start("fine")], PLAIN))
+        lines = list(next_start_lines([], [*failing, start("fine")], NO_COLOUR))
         assert [line.split()[0] for line in lines[: min(n, 10)]] == [
             f"t-{i}" for i in range(min(n, 10))
         ]
@@ -123,8 +129,11 @@ def test_ten_failing_starts_are_listed_and_the_others_counted() -> None:
 def test_whether_a_broker_starts_if_it_is_unknown_how_it_stopped(
     crash: str | None, clean: str | None, same: bool
 ) -> None:
-    starts = [start(after=CRASH, reason=crash), start(after=CLEAN, reason=clean)]
-    words = either_start_words(starts)
+    starts = [
+        start(after=AFTER_CRASH, reason=crash),
+        start(after=AFTER_CLEAN_SHUTDOWN, reason=clean),
+    ]
+    words = format_either_start(starts)
     assert ("alike" in words) == same
     assert words.count("would not start") == (1 if same and crash else crash != clean)
     if not same:
@@ -135,7 +144,7 @@ def test_whether_a_broker_starts_if_it_is_unknown_how_it_stopped(
 @pytest.mark.parametrize(
     ("more", "lost", "words"),
     [
-        ({}, [], INTACT),
+        ({}, [], INTACT_TEXT),
         ({"lost": [(0, 9)]}, [], "10 offsets lost"),
         ({"lost": [(4, 4)], "unreachable": [(0, 1999)]}, [], "1 offset lost, 2 000 unreachable"),
         ({}, [(0, 2)], "3 already lost"),
@@ -146,9 +155,9 @@ def test_whether_a_broker_starts_if_it_is_unknown_how_it_stopped(
 def test_a_start_in_a_few_words(
     more: dict[str, Any], lost: list[tuple[int, int]], words: str
 ) -> None:
-    assert start_words(start(**more), lost) == words
+    assert format_start(start(**more), lost) == words
 
 
 def test_what_was_not_read_is_no_reason_to_call_a_directory_none() -> None:
-    assert either_start_words([], 1) == "1 input not read: no broker start predicted"
-    assert either_start_words([]).startswith("not a partition directory")
+    assert format_either_start([], 1) == "1 input not read: no broker start predicted"
+    assert format_either_start([]).startswith("not a partition directory")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.core.layout.tree import tree
-from kfmt_cli.core.layout.versions import at_version
-from kfmt_cli.formats.kafka_messages import message as message_layout
-from kfmt_cli.rows.types.anatomy import lines_of, shown
-from kfmt_cli.rows.types.segment_row import names_of
+from kfmt_cli.core.layout.tree import read_field_tree
+from kfmt_cli.core.layout.versions import layout_at_version
+from kfmt_cli.formats.kafka_messages import message_layout
+from kfmt_cli.rows.types.anatomy import anatomy_lines, format_value
+from kfmt_cli.rows.types.segment_row import bit_names
 from tests.broker.test_state import built, commit, message, record
 from tests.support import rebuild
 from tests.support.samples import Row, kfmt
@@ -29,13 +29,17 @@ from tests.support.segments import write
     ],
 )
 def test_a_value_as_it_is_shown(value: Any, name: str, words: str) -> None:
-    assert shown(value, name) == words
+    assert format_value(value, name) == words
 
 
 def test_the_fault_of_a_null_field_is_told() -> None:
-    layout = at_version(message_layout("BeginTransactionRecord"), 0)
+    layout = layout_at_version(message_layout("BeginTransactionRecord"), 0)
     tagged = bytes([1, 0, 3, 0, 9, 9])  # one field, of three bytes, of which null takes one
-    (bad,) = [line for line in lines_of(tree(layout, tagged, 0, len(tagged))) if line.is_bad]
+    (bad,) = [
+        line
+        for line in anatomy_lines(read_field_tree(layout, tagged, 0, len(tagged)))
+        if line.is_bad
+    ]
     assert (bad.name, bad.shown, bad.fault) == ("name", "null", "3 bytes declared, 1 used")
 
 
@@ -68,7 +72,7 @@ def test_what_times_and_numbers_mean(tmp_path: Path) -> None:
     [(None, []), (0, []), (1, ["a"]), (2, ["b"]), (5, ["a", "c"]), (15, ["a", "b", "c"])],
 )
 def test_names_by_bits(bits: int | None, names: list[str]) -> None:
-    assert names_of(bits, ("a", "b", "c")) == names
+    assert bit_names(bits, ("a", "b", "c")) == names
 
 
 def test_a_batch_that_ends_before_all_its_records_says_so(tmp_path: Path) -> None:

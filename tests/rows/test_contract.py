@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import kfmt_cli
-from kfmt_cli.commands.contract import contract, results, shapes_by_name
+from kfmt_cli.commands.contract import contract_sections, result_rows_by_command, shapes_by_name
 from kfmt_cli.errors import UsageError
-from kfmt_cli.rows.column import PLACE, ColumnKind, Placed, RowType
-from kfmt_cli.rows.documents import STATISTICS, members
+from kfmt_cli.rows.column import LOCATION_COLUMNS, ColumnKind, LocationSource, RowType
+from kfmt_cli.rows.documents import STATISTICS_ROW, build_members
 from tests.formats.test_formats_reference import NOTE
 from tests.support.samples import Row, kfmt
 from tools.kafka import ROOT
@@ -61,9 +61,9 @@ COMMANDS = [
     "encode-varint 300",
     "decode-varint ac02",
 ]
-EVERY = [type_ for part in contract() for type_ in part.types]
+EVERY = [type_ for part in contract_sections() for type_ in part.types]
 # A result of a file has the members of its command, in this command's order.
-TYPES = [type_ for type_ in EVERY if type_.name != "file"] + list(results().values())
+TYPES = [type_ for type_ in EVERY if type_.name != "file"] + list(result_rows_by_command().values())
 KINDS: dict[ColumnKind, type | tuple[type, ...]] = {
     ColumnKind.NUMBER: int,
     ColumnKind.REAL: (int, float),
@@ -79,10 +79,10 @@ def fits(row: Row, type_: RowType) -> str:
     """Why an object is not of a type; empty where it is."""
     columns = {column.name: column for column in type_.columns}
     names = [text for text in row if text != "type" and text not in OF_CHANGES]
-    if type_.placed is not Placed.NOWHERE:
-        if names[: len(type_.front)] != list(type_.front):
-            return f"it begins with {names[: len(type_.front)]}"
-        names = [text for text in names if text not in PLACE]
+    if type_.location_source is not LocationSource.NO_LOCATION:
+        if names[: len(type_.leading_members)] != list(type_.leading_members):
+            return f"it begins with {names[: len(type_.leading_members)]}"
+        names = [text for text in names if text not in LOCATION_COLUMNS]
     known = [column for column in columns if column in names]
     extra = [name for name in names if name not in columns and name != "file"]
     extra = [text for text in extra if not text.endswith("_encoding")]
@@ -95,11 +95,15 @@ def fits(row: Row, type_: RowType) -> str:
     for name in known:
         column, value = columns[name], row[name]
         if value is None:
-            if not (column.given or column.kind.is_bytes or column.none is not None):
+            if not (
+                column.presence_column or column.kind.is_bytes or column.null_value is not None
+            ):
                 return f"{name} is null"
         elif column.kind in KINDS and not isinstance(value, KINDS[column.kind]):
             return f"{name} is {value!r}"
-    absent = [column.name for column in type_.columns if column.name not in row and not column.only]
+    absent = [
+        column.name for column in type_.columns if column.name not in row and not column.present_if
+    ]
     return f"{absent} are absent" if absent and type_.name not in LOOSE else ""
 
 
@@ -150,7 +154,7 @@ def test_results_of_an_export_are_declared(tables: str, tmp_path: Path) -> None:
 
 def test_a_member_that_is_not_declared_is_a_mistake() -> None:
     with pytest.raises(KeyError, match="stat has no colour"):
-        members(STATISTICS, {"colour": 1})
+        build_members(STATISTICS_ROW, {"colour": 1})
 
 
 def test_types_are_documented() -> None:
@@ -244,7 +248,7 @@ def test_python_answers_as_the_command_does(command: str, monkeypatch: pytest.Mo
 
 
 def test_no_type_is_declared_twice_in_a_part() -> None:
-    for part in contract():
+    for part in contract_sections():
         names = [type_.name for type_ in part.types if type_.name != "file"]
         assert len(names) == len(set(names)) or part.title == "Entries of files"
     assert "partition" in shapes_by_name()

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from kfmt_cli.commands.contract import contract
+from kfmt_cli.commands.contract import contract_sections
 from kfmt_cli.rows.column import ColumnKind
-from kfmt_cli.rows.json_shapes import OF_MEMBERS, VERSION
+from kfmt_cli.rows.json_schemas import CONTRACT_VERSION, SCHEMA_BY_MEMBER
 from tests.rows.test_contract import COMMANDS
 from tests.support.samples import kfmt
 from tools.kafka import ROOT, SAMPLES
@@ -42,7 +42,9 @@ def test_the_command_prints_the_schema() -> None:
 
 def test_each_type_is_defined_once() -> None:
     names = [line["$ref"].removeprefix("#/$defs/") for line in SCHEMA["anyOf"]]
-    assert names == [*dict.fromkeys(type_.name for part in contract() for type_ in part.types)]
+    assert names == [
+        *dict.fromkeys(type_.name for part in contract_sections() for type_ in part.types)
+    ]
     several = {name for name in names if "oneOf" in SCHEMA["$defs"][name]}
     assert several == {"partition", "topic", "checkpoint_entry"}
     for name in several:
@@ -57,8 +59,8 @@ def test_each_type_is_defined_once() -> None:
 
 
 def test_the_version_is_told() -> None:
-    assert SCHEMA["$id"] == f"kfmt-{VERSION}.json"
-    assert f", JSON {VERSION}, " in kfmt("--version").out
+    assert SCHEMA["$id"] == f"kfmt-{CONTRACT_VERSION}.json"
+    assert f", JSON {CONTRACT_VERSION}, " in kfmt("--version").out
 
 
 @pytest.mark.parametrize("folder", ["kafka-3.9.1-broker1", "kafka-2.8.2", "kafka-0.8.2.2"])
@@ -113,9 +115,9 @@ def test_only_what_a_state_says_has_changes() -> None:
 
 
 def test_every_json_member_has_a_shape() -> None:
-    for part in contract():
+    for part in contract_sections():
         for type_ in part.types:
             for column in type_.columns:
-                inner = column.of or (column,)
+                inner = column.members or (column,)
                 names = [leaf.name for leaf in inner if leaf.kind is ColumnKind.JSON]
-                assert not [name for name in names if name not in OF_MEMBERS], type_.name
+                assert not [name for name in names if name not in SCHEMA_BY_MEMBER], type_.name

@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.opening import open_source
-from kfmt_cli.log.block import Block, runs
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.log.block import Block, split_runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.reader import LogReader
-from kfmt_cli.log.records import Records
-from kfmt_cli.log.selection.select import Selection
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.log.selection.selection import Selection
 from tests.support.rebuild import batch_of, record
 from tests.support.samples import UPGRADED, every_log, kfmt, name_of
 from tests.support.segments import positions, with_bytes, write
 from tools.kafka import SAMPLES
 
-LIMIT = Limit()
+LIMIT = DecompressionLimit()
 MAGIC_0 = SAMPLES / "kafka-2.8.2/v0-none-0/00000000000000000000.log"
 WRAPPERS_0 = SAMPLES / "kafka-2.8.2/v0-gzip-0/00000000000000000000.log"
 LOGS = [log for log in every_log() if 0 < log.stat().st_size < 200_000]
@@ -31,14 +31,14 @@ LOGS = [log for log in every_log() if 0 < log.stat().st_size < 200_000]
 def blocks_of(file: Path) -> Iterator[Block]:
     source = open_source(str(file))
     try:
-        yield from LogReader(source).blocks()
+        yield from LogReader(source).iter_blocks()
     finally:
         source.close()
 
 
-def decoded(file: Path) -> Iterator[tuple[Block, Records]]:
+def decoded(file: Path) -> Iterator[tuple[Block, RecordColumns]]:
     for block in blocks_of(file):
-        for run in runs(block):
+        for run in split_runs(block):
             yield run, read_records(run, LIMIT)
 
 
@@ -47,9 +47,9 @@ def chosen_rows(file: Path, selection: Selection) -> tuple[list[int], list[int]]
     places: list[int] = []
     offsets: list[int] = []
     for block in blocks_of(file):
-        for run in runs(selection.batches(block)):
-            part, records = selection.rows(run, read_records(run, LIMIT))
-            assert len(records.ends) == len(part.batches)
+        for run in split_runs(selection.select_batches(block)):
+            part, records = selection.select_records(run, read_records(run, LIMIT))
+            assert len(records.row_ends) == len(part.batches)
             places += part.batches["position"].tolist()
             offsets += records.rows["offset"].tolist()
     return places, offsets
@@ -88,7 +88,7 @@ def test_what_is_selected_is_what_can_hold_a_wanted_offset(file: Path) -> None:
         shown = [
             at
             for block in blocks_of(file)
-            for at in selection.batches(block, LIMIT).batches["position"].tolist()
+            for at in selection.select_batches(block, LIMIT).batches["position"].tolist()
         ]
         assert shown == wanted
 
@@ -163,7 +163,7 @@ def test_no_bound_selects_everything_and_is_false() -> None:
     assert not Selection()
     assert all((Selection(0), Selection(None, 0), Selection(first_time=0), Selection(last_time=0)))
     block = next(blocks_of(UPGRADED))
-    assert Selection().batches(block, LIMIT) is block
+    assert Selection().select_batches(block, LIMIT) is block
 
 
 def test_compressed_records_are_selected_after_they_were_inflated(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from kfmt_cli.disk.remote import Store
-from kfmt_cli.disk.trees import Trees
-from kfmt_cli.sharing import processes
-from kfmt_cli.sharing.processes import at_once, map_processes, worth
+from kfmt_cli.disk.mounts import MountTable
+from kfmt_cli.disk.object_stores import ObjectStoreTree
+from kfmt_cli.execution import processes
+from kfmt_cli.execution.processes import choose_chunk_size, map_processes, useful_processes
 
 
 @pytest.mark.parametrize(
@@ -21,17 +21,17 @@ from kfmt_cli.sharing.processes import at_once, map_processes, worth
 def test_processes_are_started_for_many_bytes_or_files_elsewhere(
     n_bytes: int, remote: bool, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "TREES", found := Trees())
+    monkeypatch.setattr(processes, "MOUNTS", found := MountTable())
     if remote:
-        found.add(Store("s3:"))
-    assert worth(6, n_bytes) == expected
+        found.add(ObjectStoreTree("s3:"))
+    assert useful_processes(6, n_bytes) == expected
 
 
 @pytest.mark.parametrize(
     ("n_shares", "jobs", "expected"), [(1, 1, 1), (16, 1, 1), (17, 1, 4), (32, 2, 1), (33, 2, 4)]
 )
 def test_many_shares_are_given_several_at_once(n_shares: int, jobs: int, expected: int) -> None:
-    assert at_once(n_shares, jobs) == expected
+    assert choose_chunk_size(n_shares, jobs) == expected
 
 
 def test_one_job_or_one_item_starts_no_process() -> None:

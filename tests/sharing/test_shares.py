@@ -15,22 +15,22 @@ from typing import Any
 import pytest
 
 from kfmt_cli.checks.index.checker import IndexChecker
-from kfmt_cli.checks.log import packs
-from kfmt_cli.checks.log.verifier import Verifier
+from kfmt_cli.checks.log import small_logs
+from kfmt_cli.checks.log.checker import LogChecker
 from kfmt_cli.commands.index_check import command as index_check
-from kfmt_cli.commands.stat.log_shapes import LogShapes
-from kfmt_cli.commands.stat.log_work import StatWork
+from kfmt_cli.commands.stat.log_processor import StatProcessor
+from kfmt_cli.commands.stat.shape_totals import LogShapeFactory
 from kfmt_cli.commands.verify_crc import command as verify
-from kfmt_cli.commands.verify_crc import log_work
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.commands.verify_crc import log_processor
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.execution import item_processor, processes
+from kfmt_cli.execution.processes import map_processes
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.selection.select import Selection
-from kfmt_cli.log.summary.log_numbers import LogNumbers, no_shape
-from kfmt_cli.rows.result import Result
+from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.log.summary.log_summary import LogNumbers, without_shape
+from kfmt_cli.rows.file_result import FileResult
 from kfmt_cli.rows.types.finding_row import finding_row
-from kfmt_cli.sharing import engine, processes
-from kfmt_cli.sharing.processes import map_processes
 from tests.support.mutants import mutant_of
 from tests.support.samples import ORDERS, TXN, UPGRADED, environment, kfmt
 from tests.support.segments import NAME, positions
@@ -46,8 +46,8 @@ def told(events: Any) -> list[object]:
     for event in events:
         if isinstance(event, Finding):
             done.append(finding_row(event))
-        elif isinstance(event, Result):
-            done.append((event.row(), event.aside, list(event.findings.left_out())))
+        elif isinstance(event, FileResult):
+            done.append((event.to_row(), event.counted_as, list(event.findings.iter_suppressed())))
         else:
             done.append(event)
     return done
@@ -89,8 +89,8 @@ def test_index_check_of_packs(
     rng = random.Random(partition.name)
 
     def check(folder: Path, interval: int) -> list[object]:
-        task = index_check.IndexCheck(IndexChecker(Limit(), interval))
-        return told([*task.plan((str(folder),)), *task.events()])
+        task = index_check.IndexCheckCommand(IndexChecker(DecompressionLimit(), interval))
+        return told([*task.find_files((str(folder),)), *task.process()])
 
     n_accused = 0
     for i in range(120):
@@ -101,7 +101,7 @@ def test_index_check_of_packs(
         interval = rng.choice([100, 1024, 4096])
         together = check(folder, interval)
         with monkeypatch.context() as one_by_one:
-            one_by_one.setattr(engine, "together", alone)
+            one_by_one.setattr(item_processor, "group_small_items", alone)
             assert check(folder, interval) == together, f"mutant {i}"
         n_accused += any(isinstance(each_object, dict) for each_object in together)
         shutil.rmtree(folder)
@@ -113,8 +113,8 @@ def test_verify_crc_of_packs(deep: bool, tmp_path: Path, monkeypatch: pytest.Mon
     rng = random.Random(5)
 
     def check(folder: Path) -> list[object]:
-        task = verify.Verify(Verifier(deep, Limit(), 0))
-        return told([*task.plan((str(folder),)), *task.events()])
+        task = verify.VerifyCrcCommand(LogChecker(deep, DecompressionLimit(), 0))
+        return told([*task.find_files((str(folder),)), *task.process()])
 
     for i in range(80):
         folder = tmp_path / str(i)
@@ -122,7 +122,7 @@ def test_verify_crc_of_packs(deep: bool, tmp_path: Path, monkeypatch: pytest.Mon
         harmed(folder, rng, (".log",))
         together = check(folder)
         with monkeypatch.context() as one_by_one:
-            one_by_one.setattr(engine, "together", alone)
+            one_by_one.setattr(item_processor, "group_small_items", alone)
             assert check(folder) == together, f"mutant {i}"
         shutil.rmtree(folder)
 
@@ -136,15 +136,15 @@ def test_stat_of_packs(tmp_path: Path) -> None:
         shutil.copy(UPGRADED, folder)
         (folder / f"{10**6:020}.log").touch()
         harmed(folder, rng, (".log",))
-        logs = [classify(str(path), path.name) for path in sorted(folder.glob("*.log"))]
-        shapes = LogShapes({log.path: 5 for log in logs[::2]})
-        work = StatWork(False, Limit(), shapes if i % 3 else no_shape)
+        logs = [classify_file(str(path), path.name) for path in sorted(folder.glob("*.log"))]
+        shapes = LogShapeFactory({log.path: 5 for log in logs[::2]})
+        work = StatProcessor(False, DecompressionLimit(), shapes if i % 3 else without_shape)
         tasks = [(log, Selection()) for log in logs]
-        for task, found in zip(tasks, work.together(tasks), strict=True):
+        for task, found in zip(tasks, work.process_group(tasks), strict=True):
             n_packed += found is not None
             n_alone += found is None
             if found is not None:
-                assert plain(found) == plain(work.alone(task)), f"mutant {i}, {task[0]}"
+                assert plain(found) == plain(work.process_one(task)), f"mutant {i}, {task[0]}"
         shutil.rmtree(folder)
     assert n_packed > 100
     assert n_alone > 20
@@ -153,9 +153,9 @@ def test_stat_of_packs(tmp_path: Path) -> None:
 def plain(found: LogNumbers) -> object:
     """Numbers of a log in a form that can be compared."""
     shape = found.shape
-    parts = shape and [asdict(shape.buckets), shape.codecs, asdict(shape.order)]
-    strip = shape and shape.strip
-    return repr((asdict(found.statistics), parts, strip and list(map(list, strip.cells()))))
+    parts = shape and [asdict(shape.buckets), shape.counts_by_codec, asdict(shape.time_order)]
+    strip = shape and shape.segment_map
+    return repr((asdict(found.statistics), parts, strip and list(map(list, strip.iter_cells()))))
 
 
 def test_a_pipe_is_read_by_itself(tmp_path: Path) -> None:
@@ -174,11 +174,11 @@ def test_a_pipe_is_read_by_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED], ids=lambda item: item.parent.name)
 def test_a_large_log_in_pieces(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each piece as a process would do it, in this one."""
-    monkeypatch.setattr(engine, "LARGE", 0)
-    monkeypatch.setattr(log_work, "MOST_PIECE", 6000)
-    monkeypatch.setattr(log_work, "LEAST_PIECE", 2000)
-    monkeypatch.setattr(processes, "MANY_BYTES", 0)
-    monkeypatch.setattr(engine, "map_processes", lambda work, items, *_: map(work, items))
+    monkeypatch.setattr(item_processor, "MIN_LARGE_BYTES", 0)
+    monkeypatch.setattr(log_processor, "MAX_SPLIT_BYTES", 6000)
+    monkeypatch.setattr(log_processor, "MIN_SPLIT_BYTES", 2000)
+    monkeypatch.setattr(processes, "MIN_PARALLEL_BYTES", 0)
+    monkeypatch.setattr(item_processor, "map_processes", lambda work, items, *_: map(work, items))
     data = log.read_bytes()
     for i in range(60):
         folder = tmp_path / str(i)
@@ -191,8 +191,8 @@ def test_a_large_log_in_pieces(log: Path, tmp_path: Path, monkeypatch: pytest.Mo
             shutil.copy(log.with_suffix(".index"), folder)
 
         def check(jobs: int, file: Path = file) -> list[object]:
-            task = verify.Verify(Verifier(True, Limit(), 0), jobs)
-            return told([*task.plan((str(file),)), *task.events()])
+            task = verify.VerifyCrcCommand(LogChecker(True, DecompressionLimit(), 0), jobs)
+            return told([*task.find_files((str(file),)), *task.process()])
 
         assert check(2) == check(1), f"mutant {i}"
         shutil.rmtree(folder)
@@ -222,11 +222,13 @@ def test_dump_of_packs(options: list[str]) -> None:
 
 def test_packs_hold_what_they_should(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
-    task = verify.Verify(Verifier(True, Limit(), 0))
-    assert list(task.plan((str(tmp_path),))) == []
+    task = verify.VerifyCrcCommand(LogChecker(True, DecompressionLimit(), 0))
+    assert list(task.find_files((str(tmp_path),))) == []
     unit = task._files
     assert len(unit) == 7
-    found = packs.verified(packs.checked_pack(unit), True, Limit())
+    found = small_logs.check_small_logs(
+        small_logs.read_checked_logs(unit), True, DecompressionLimit()
+    )
     assert all(verified is not None for verified in found)
 
 
@@ -252,7 +254,7 @@ def test_results_come_in_order(at_once: int) -> None:
 def test_a_worker_that_is_killed_is_said() -> None:
     script = (
         "from tests.sharing.test_shares import end\n"
-        "from kfmt_cli.sharing.processes import map_processes\n"
+        "from kfmt_cli.execution.processes import map_processes\n"
         "from kfmt_cli.errors import KfmtError\n"
         "try:\n    list(map_processes(end, range(40), 2))\n"
         "except KfmtError as error:\n    print(error)\n"
@@ -271,7 +273,7 @@ def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
         for log in ORDERS.parent.glob("*.log"):
             os.link(log, folder / log.name) if same_disk(log, folder) else shutil.copy(log, folder)
     script = (
-        "import sys\nfrom kfmt_cli.sharing import processes\nprocesses.MANY_BYTES = 0\n"
+        "import sys\nfrom kfmt_cli.execution import processes\nprocesses.MANY_BYTES = 0\n"
         "from kfmt_cli.__main__ import main\nsys.argv[0] = 'kfmt'\nmain()\n"
     )
     command = [sys.executable, "-c", script, "verify-crc", "--deep", "--jobs", "2", str(tmp_path)]

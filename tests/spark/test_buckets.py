@@ -17,13 +17,13 @@ pa = pytest.importorskip("pyarrow")
 pytest.importorskip("moto.server")
 pytest.importorskip("pyspark")
 
-from kfmt_cli.arrow.export.output import get_json, put_json  # noqa: E402
+from kfmt_cli.arrow.export.atomic_files import read_json_file, write_json_file  # noqa: E402
 from kfmt_cli.core import small_objects  # noqa: E402
 from kfmt_cli.core.file_systems import file_system_at  # noqa: E402
 from kfmt_cli.errors import UsageError  # noqa: E402
-from kfmt_cli.sharing.request import Request  # noqa: E402
+from kfmt_cli.execution.read_request import ReadRequest  # noqa: E402
 from kfmt_cli.spark.lake import lease  # noqa: E402
-from kfmt_cli.spark.lake.lease import leased  # noqa: E402
+from kfmt_cli.spark.lake.lease import hold_lease  # noqa: E402
 from tests.support.lake_runs import export, manifest, without_spark  # noqa: E402
 
 pytestmark = [
@@ -37,13 +37,13 @@ pytestmark = [
 
 def test_a_job_from_a_bucket_into_a_bucket(bucket: Bucket, spark: Any) -> None:
     from kfmt_cli.spark.jobs import export_job
-    from kfmt_cli.spark.jobs.context import Context
+    from kfmt_cli.spark.jobs.context import JobContext
 
     to = bucket.file("lake")
-    request = Request(paths=(bucket.file("data"),))
+    request = ReadRequest(paths=(bucket.file("data"),))
     for _ in range(2):
-        summary = export_job.run_job(Context(spark, request, to, "parquet", lambda _: None))
-        assert (summary.numbers["records"], summary.errors) == (1500, 0)
+        summary = export_job.run_job(JobContext(spark, request, to, "parquet", lambda _: None))
+        assert (summary.counts["records"], summary.n_errors) == (1500, 0)
     system, below = file_system_at(f"{to}/records")
     rows = pa.parquet.read_table(below, filesystem=system, partitioning="hive").to_pylist()
     offsets = sorted(row["offset"] for row in rows)
@@ -51,7 +51,7 @@ def test_a_job_from_a_bucket_into_a_bucket(bucket: Bucket, spark: Any) -> None:
 
 
 def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kfmt_cli.spark.worker import home_for, stores_of
+    from kfmt_cli.spark.worker import driver_environment, find_store_variables
 
     def session(settings: dict[str, str]) -> Any:
         """A session on a cluster."""
@@ -61,45 +61,50 @@ def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.Mon
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the driver alone")
     settings = {"s3a.access.key": "a", "s3a.secret.key": "b", "s3a.endpoint": "store:9000"}
-    assert stores_of(session(settings)) == {
+    assert find_store_variables(session(settings)) == {
         "AWS_ACCESS_KEY_ID": "a",
         "AWS_SECRET_ACCESS_KEY": "b",
         "AWS_ENDPOINT_URL": "https://store:9000",
     }
     azure = {f"azure.account.key.{name}.dfs.core.windows.net": f"{name}==" for name in "cd"}
-    assert stores_of(session(azure)) == {"KFMT_AZURE_KEYS": "c=c==;d=d=="}
-    assert stores_of(session({})) == {}
-    assert dict(home_for(spark).stores)["AWS_ACCESS_KEY_ID"] == "of the driver alone"
+    assert find_store_variables(session(azure)) == {"KFMT_AZURE_KEYS": "c=c==;d=d=="}
+    assert find_store_variables(session({})) == {}
+    assert (
+        dict(driver_environment(spark).store_variables)["AWS_ACCESS_KEY_ID"]
+        == "of the driver alone"
+    )
 
 
 def test_workers_get_the_credentials_of_a_url(
     bucket: Bucket, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kfmt_cli.core.credentials import KEPT
-    from kfmt_cli.core.file_systems import _file_system
+    from kfmt_cli.core.credentials import CREDENTIALS
+    from kfmt_cli.core.file_systems import _open_file_system
     from kfmt_cli.spark import register
     from kfmt_cli.spark.jobs import export_job
-    from kfmt_cli.spark.jobs.context import Context
-    from kfmt_cli.spark.request import request_of
+    from kfmt_cli.spark.jobs.context import JobContext
+    from kfmt_cli.spark.source_options import parse_request
 
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    _file_system.cache_clear()
+    _open_file_system.cache_clear()
     url = f"{bucket.url}/data".replace("://", "://PLANTED:wJalrXUtnFEMI@")
     register(spark)
     rows = spark.read.format("kfmt").load(url)
     assert {row.file.partition("/data")[0] for row in rows.select("file").collect()} == {bucket.url}
-    request = request_of({"path": url})
-    summary = export_job.run_job(Context(spark, request, str(tmp_path), "parquet", lambda _: None))
-    assert (summary.numbers["records"], summary.errors) == (1500, 0)
-    KEPT.by_place.clear()
-    _file_system.cache_clear()
+    request = parse_request({"path": url})
+    summary = export_job.run_job(
+        JobContext(spark, request, str(tmp_path), "parquet", lambda _: None)
+    )
+    assert (summary.counts["records"], summary.n_errors) == (1500, 0)
+    CREDENTIALS.by_location.clear()
+    _open_file_system.cache_clear()
 
 
 def kept(place: str) -> dict[str, Any]:
     """An object that is JSON."""
-    return get_json(place) or {}
+    return read_json_file(place) or {}
 
 
 def test_a_table_in_a_bucket_has_a_history(
@@ -126,26 +131,30 @@ def test_a_table_in_a_bucket_has_a_history(
     assert sum(row["rows"] for row in manifest(to)["outputs"]) == 1500
     export(to, tmp_path / "in", mode="sync")
     assert offsets() == list(range(240, 1500))
-    with leased(to, "export"), pytest.raises(UsageError, match="in use by"), leased(to, "verify"):
+    with (
+        hold_lease(to, "export"),
+        pytest.raises(UsageError, match="in use by"),
+        hold_lease(to, "verify"),
+    ):
         pass
-    small_objects._bucket.cache_clear()
-    assert get_json(f"{to}/_kfmt/lease.json") is None
-    with leased(to, "export"):
+    small_objects._object_store_client.cache_clear()
+    assert read_json_file(f"{to}/_kfmt/lease.json") is None
+    with hold_lease(to, "export"):
         assert kept(f"{to}/_kfmt/lease.json")["job"] == "export"
 
 
 def test_a_lease_that_another_job_took_over_is_lost(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "BEAT", 0.05)
+    monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.05)
     to = bucket.file("table")
     place = f"{to}/_kfmt/lease.json"
-    with leased(to, "export") as held:
-        put_json(place, {**kept(place), "owner": "another", "beat": 0})
+    with hold_lease(to, "export") as held:
+        write_json_file(place, {**kept(place), "owner": "another", "beat": 0})
         assert held.is_lost.wait(10)
-        with leased(to, "stats"):  # no heartbeat
+        with hold_lease(to, "stats"):  # no heartbeat
             assert kept(place)["job"] == "stats"
-    assert get_json(place) is None
+    assert read_json_file(place) is None
 
 
 @pytest.mark.parametrize("missing", ["obstore.store", "obstore"])
@@ -153,10 +162,14 @@ def test_a_lease_needs_no_conditional_writes(
     missing: str, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    monkeypatch.setattr(lease, "SETTLED_AFTER", 0.01)
-    small_objects._bucket.cache_clear()
+    monkeypatch.setattr(lease, "SETTLE_SECONDS", 0.01)
+    small_objects._object_store_client.cache_clear()
     to = bucket.file("table")
-    with leased(to, "export"), pytest.raises(UsageError, match="in use by"), leased(to, "verify"):
+    with (
+        hold_lease(to, "export"),
+        pytest.raises(UsageError, match="in use by"),
+        hold_lease(to, "verify"),
+    ):
         pass
-    small_objects._bucket.cache_clear()
-    assert get_json(f"{to}/_kfmt/lease.json") is None
+    small_objects._object_store_client.cache_clear()
+    assert read_json_file(f"{to}/_kfmt/lease.json") is None

@@ -199,9 +199,9 @@ def failing(lake, run=0):
     work = export(lake, run)
 
     def fails(request, pieces, to):
-        from kfmt_cli.arrow.export.lake import _OpenFile
+        from kfmt_cli.arrow.export.lake_options import _OpenExportFile
 
-        write, close = _OpenFile.write, _OpenFile.close
+        write, close = _OpenExportFile.write, _OpenExportFile.close
         first = pieces[0]
         is_always = always in first.path
         how = None if is_always else way_to_fail(first)
@@ -214,11 +214,11 @@ def failing(lake, run=0):
             if is_second if is_always else how == (0 if rows else 1):
                 raise OSError(28, "No space left on device")
 
-        _OpenFile.write = _OpenFile.close = end
+        _OpenExportFile.write = _OpenExportFile.close = end
         try:
             work(request, pieces, to)
         finally:
-            _OpenFile.write, _OpenFile.close = write, close
+            _OpenExportFile.write, _OpenExportFile.close = write, close
         raise MemoryError("all is written")
 
     return fails

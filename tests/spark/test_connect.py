@@ -29,8 +29,8 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.spark.session import check_client, shown
-from kfmt_cli.spark.worker import stores_of
+from kfmt_cli.spark.session import check_client, display_address
+from kfmt_cli.spark.worker import find_store_variables
 
 pytestmark = [
     pytest.mark.spark,
@@ -220,10 +220,10 @@ def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "grpc", None)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match=r"^sc://host needs .*: pip install 'pyspark\[connect\]'$"):
-        check_client(shown("sc://host/;token=secret"))
+        check_client(display_address("sc://host/;token=secret"))
 
 
 def test_a_session_without_a_context_has_the_settings_of_its_stores() -> None:
     settings = {"spark.hadoop.fs.s3a.access.key": "of the server"}
     session: Any = SimpleNamespace(conf=SimpleNamespace(getAll=settings))
-    assert stores_of(session) == {"AWS_ACCESS_KEY_ID": "of the server"}
+    assert find_store_variables(session) == {"AWS_ACCESS_KEY_ID": "of the server"}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.log.selection.select import Asked, Selection
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.filters import narrowed
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.spark.filters import narrow_request
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,14 @@ class LessThan:
     ],
 )
 def test_topics(given: tuple[str, ...], value: str, expected: set[str]) -> None:
-    request = Request(topics=frozenset(given))
-    assert narrowed(request, EqualTo(("topic",), value)).topics == expected
+    request = ReadRequest(topics=frozenset(given))
+    assert narrow_request(request, EqualTo(("topic",), value)).topics == expected
 
 
 def test_bounds_are_not_those_of_the_last_records() -> None:
     below = LessThan(("offset",), 100)
-    assert narrowed(Request(), below).asked.wanted == Selection(last_offset=101)
-    request = Request(asked=Asked(Selection(), last=5))
-    assert narrowed(request, below) == request
+    assert narrow_request(ReadRequest(), below).selection_options.selection == Selection(
+        last_offset=101
+    )
+    request = ReadRequest(selection_options=SelectionOptions(Selection(), last_n=5))
+    assert narrow_request(request, below) == request

@@ -21,11 +21,11 @@ from tests.support.segments import positions, with_bytes
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow.parquet")
 
-from kfmt_cli.core.small_objects import NoConditionsError
+from kfmt_cli.core.small_objects import ConditionalWriteError
 from kfmt_cli.errors import UsageError
 from kfmt_cli.spark.lake import lake_table
 from kfmt_cli.spark.lake import lease as leases
-from kfmt_cli.spark.lake.lease import leased
+from kfmt_cli.spark.lake.lease import hold_lease
 
 BROKER1 = ORDERS.parent.parent
 NEW_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -153,14 +153,14 @@ def test_an_input_that_cannot_be_read_is_read_by_the_next_run(
     with monkeypatch.context() as failing:
         failing.setattr(os, "open", denying)
         summary = export(to, logs)
-    assert len(summary.unread) == 1
+    assert len(summary.unreadable_inputs) == 1
     assert sum(listed(to).values()) == 1500 - 240
-    assert not export(to, logs).unread
+    assert not export(to, logs).unreadable_inputs
     assert listed(to) == found(to) == rows(0, 1500)
     os.utime(closed, (1, 1))
     with monkeypatch.context() as failing:
         failing.setattr(os, "open", denying)
-        assert export(to, logs).unread
+        assert export(to, logs).unreadable_inputs
     assert listed(to) == found(to) == rows(0, 1500)
 
 
@@ -246,23 +246,23 @@ def test_a_kill_leaves_the_old_state_or_the_new(
 def test_a_second_job_says_who_has_the_directory(tmp_path: Path) -> None:
     to = str(tmp_path / "to")
     with (
-        leased(to, "export"),
+        hold_lease(to, "export"),
         pytest.raises(UsageError, match=rf"kfmt pipeline export, process {os.getpid()} on "),
-        leased(to, "export"),
+        hold_lease(to, "export"),
     ):
         pass
-    with leased(to, "export"):
+    with hold_lease(to, "export"):
         pass
 
 
 def test_a_dead_owners_lease_is_taken_over(tmp_path: Path) -> None:
     script = (
-        "import os, sys; from kfmt_cli.spark.lake.lease import leased\n"
+        "import os, sys; from kfmt_cli.spark.lake.lease import hold_lease\n"
         "with leased(sys.argv[1], 'export'): os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "to")], check=False)
     assert json.loads((tmp_path / "to/_kfmt/lease.json").read_text())["job"] == "export"
-    with leased(str(tmp_path / "to"), "verify"):
+    with hold_lease(str(tmp_path / "to"), "verify"):
         pass
 
 
@@ -270,8 +270,8 @@ def test_damage_is_no_input_that_was_not_read(logs: Path, tmp_path: Path) -> Non
     log = segment(logs, 480)
     log.write_bytes(with_bytes(log.read_bytes(), 5000, b"harm"))
     summary = export(tmp_path / "to", logs)
-    assert (summary.errors, summary.unread) == (1, [])
-    assert export(tmp_path / "to", logs).errors == 1
+    assert (summary.n_errors, summary.unreadable_inputs) == (1, [])
+    assert export(tmp_path / "to", logs).n_errors == 1
 
 
 def test_a_beat_that_fails_is_not_the_end_of_a_lease(
@@ -279,14 +279,17 @@ def test_a_beat_that_fails_is_not_the_end_of_a_lease(
 ) -> None:
     """In a store; here on a disk, without conditional writes."""
     monkeypatch.setattr(leases, "is_local", lambda _: False)
-    monkeypatch.setattr(leases, "put_if", _without_conditions)
-    monkeypatch.setattr(leases, "tag_of", lambda _: None)
-    monkeypatch.setattr(leases, "BEAT", 0.01)
-    monkeypatch.setattr(leases, "SETTLED_AFTER", 0.01)
+    monkeypatch.setattr(leases, "put_conditionally", _without_conditions)
+    monkeypatch.setattr(leases, "read_object_etag", lambda _: None)
+    monkeypatch.setattr(leases, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "SETTLE_SECONDS", 0.01)
     to = str(tmp_path / "to")
     place = tmp_path / "to/_kfmt/lease.json"
-    with leased(to, "export") as lease:
-        with pytest.raises(UsageError, match="in use by kfmt pipeline export"), leased(to, "stats"):
+    with hold_lease(to, "export") as lease:
+        with (
+            pytest.raises(UsageError, match="in use by kfmt pipeline export"),
+            hold_lease(to, "stats"),
+        ):
             pass
         place.write_text(json.dumps({**json.loads(place.read_text()), "owner": "another"}))
         assert lease.is_lost.wait(5)
@@ -294,14 +297,14 @@ def test_a_beat_that_fails_is_not_the_end_of_a_lease(
             lease.check(to)
     dead = {**json.loads(place.read_text()), "beat": 0}
     place.write_text(json.dumps(dead))
-    with leased(to, "export"):
+    with hold_lease(to, "export"):
         assert json.loads(place.read_text())["owner"] != "another"
     assert not place.exists()
     assert threading.active_count() < 50
 
 
 def _without_conditions(*_: object) -> None:
-    raise NoConditionsError
+    raise ConditionalWriteError
 
 
 @pytest.mark.parametrize("format_", ["parquet", "json", "csv"])
@@ -329,7 +332,7 @@ def test_rows_before_a_truncation_stay_when_their_segment_is_deleted(
 @pytest.mark.parametrize("end", [".parquet", "-1.parquet", "-12.jsonl"])
 def test_the_hash_of_a_name_is_found_even_if_it_looks_like_a_number(hash_: str, end: str) -> None:
     name = f"records/by_topic=a-{0:012}/a-0-{0:020}-{7:012}-{hash_}{end}"
-    found = lake_table._MADE.fullmatch(name)
+    found = lake_table._OUTPUT_NAME.fullmatch(name)
     assert found is not None
     assert found["front"] == f"records/by_topic=a-{0:012}/a-0-{0:020}-{7:012}"
     assert found["end"] == end

@@ -25,7 +25,7 @@ from tests.support.segments import positions
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow.parquet")
 
-from kfmt_cli.core.uuids import uuid_text
+from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.spark.lake import lake_table
 
 N_RECORDS = 20  # of a batch
@@ -53,7 +53,7 @@ class History:
 
     @property
     def id(self) -> str:
-        return uuid_text(self.n_ids.to_bytes(16, "big"))
+        return format_uuid(self.n_ids.to_bytes(16, "big"))
 
     @property
     def folder(self) -> Path:
@@ -141,7 +141,7 @@ class History:
         live = self.live
         if unread is not None:
             live -= self.rows(self.segments[int(unread.name.partition(".")[0])])
-            assert summary.unread
+            assert summary.unreadable_inputs
         elif mode == "sync":
             self.must, self.may = set(), set()
         self.must |= live

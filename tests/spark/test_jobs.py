@@ -27,7 +27,7 @@ pytest.importorskip("pyarrow.parquet")
 from kfmt_cli.commands.pipeline.options import pipeline
 from kfmt_cli.errors import InputError
 from kfmt_cli.spark import session as sessions
-from kfmt_cli.spark import work
+from kfmt_cli.spark import split_processing
 from kfmt_cli.spark.jobs import verify
 
 pytestmark = [
@@ -47,7 +47,7 @@ def in_this_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def this(*_: object) -> Iterator[Any]:
         yield lambda: spark
 
-    monkeypatch.setattr(sessions, "started", this)
+    monkeypatch.setattr(sessions, "start_session", this)
 
 
 def here(*arguments: str) -> int:
@@ -66,7 +66,7 @@ def test_why_a_job_failed_is_said_with_the_file_and_the_command_for_more(
     def fails(*_: object) -> None:
         raise ValueError("two\nlines of it")
 
-    monkeypatch.setattr(verify, "check", fails)
+    monkeypatch.setattr(verify, "check_for_job", fails)
     to = tmp_path / "a b"
     arguments = ["verify", str(ORDERS), "--to", str(to)]
     monkeypatch.setattr(sys, "argv", ["kfmt", "pipeline", *arguments])
@@ -95,7 +95,7 @@ def test_verify_of_a_file_in_pieces_says_what_verify_crc_says(
     assert [row["code"] for row in expected] == ["offsets-backwards", "crc-mismatch"]
     if torn:  # as if damage reached from one piece into the next
         monkeypatch.setattr(
-            "kfmt_cli.spark.work.torn_files",
+            "kfmt_cli.spark.split_processing.find_misaligned_files",
             lambda found: {str(log)} if len(list(found)) > 1 else set(),
         )
     to = tmp_path / "out"
@@ -176,7 +176,11 @@ def test_the_examples_of_the_help_work(job: Job, tmp_path: Path) -> None:
 def test_workers_without_compiled_modules_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    do = work._do
-    monkeypatch.setattr(work, "_do", lambda *arguments: do(*arguments) or work.SLOW)
+    do = split_processing._process_task
+    monkeypatch.setattr(
+        split_processing,
+        "_process_task",
+        lambda *arguments: do(*arguments) or split_processing.INTERPRETED,
+    )
     assert here("verify", str(ORDERS), "--to", str(tmp_path / "to")) == 0
     assert "1 of 1 tasks ran without kfmt's compiled modules" in caplog.text

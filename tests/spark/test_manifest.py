@@ -18,14 +18,19 @@ from tests.support.samples import ORDERS
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow.parquet")
 
-from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.pieces import Pieces
-from kfmt_cli.spark.job import Job
-from kfmt_cli.spark.lake.parts import Part, appended, sweep, values_in
-from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.request import request_of
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.spark.job import JobDefinition
+from kfmt_cli.spark.job_directory import JobDirectory
+from kfmt_cli.spark.lake.change_files import (
+    ChangeFile,
+    append_changes,
+    delete_unlisted,
+    read_values,
+)
+from kfmt_cli.spark.source_options import parse_request
 
 
 @pytest.fixture(autouse=True)
@@ -87,46 +92,46 @@ def test_parts_have_the_last_values(seed: int, tmp_path: Path) -> None:
     """And each value is written again a few times only."""
     chosen, folder = random.Random(seed), str(tmp_path)
     expected: dict[str, Any] = {}
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ChangeFile, ...] = ()
     for number in range(1, 60):
         keys = {f"key {chosen.randrange(40)}" for _ in range(chosen.choice((1, 1, 2, 30)))}
         changes = {key: chosen.choice((None, {"a": number}, "x" * 50)) for key in keys}
-        parts = appended(folder, parts, number, changes.items())
+        parts = append_changes(folder, parts, number, changes.items())
         expected |= changes
-        found = dict(values_in(folder, parts))
+        found = dict(read_values(folder, parts))
         assert {key: found[key] for key in found if found[key] is not None} == {
             key: value for key, value in expected.items() if value is not None
         }
         sizes = [part.bytes for part in parts]
         assert sizes == [(tmp_path / part.name).stat().st_size for part in parts]
         assert len(sizes) < 12
-        sweep(folder, parts)
+        delete_unlisted(folder, parts)
         assert {path.name for path in tmp_path.iterdir()} == {part.name for part in parts}
-    assert appended(folder, parts, 60, ()) == parts
+    assert append_changes(folder, parts, 60, ()) == parts
 
 
 def test_a_part_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone.jsonl: No such file"):
-        list(values_in(str(tmp_path), [Part("gone.jsonl", 1)]))
+        list(read_values(str(tmp_path), [ChangeFile("gone.jsonl", 1)]))
 
 
-def large_logs(n: int) -> Pieces:
+def large_logs(n: int) -> FileSplits:
     size = 100 << 20
-    return Pieces(Piece(f"/a-{i}/0.log", LOG, 0, size, 7, 0, size) for i in range(n))
+    return FileSplits(FileSplit(f"/a-{i}/0.log", LOG_KIND, 0, size, 7, 0, size) for i in range(n))
 
 
-def cut_at(to: Path, files: Pieces, share: int) -> list[int]:
+def cut_at(to: Path, files: FileSplits, share: int) -> list[int]:
     """Where the parts of the last file begin, in MiB."""
-    ledger = Ledger(str(to), Job("verify", lambda *_: [], {}))
+    ledger = JobDirectory(str(to), JobDefinition("verify", lambda *_: [], {}))
     ledger.open()
-    ledger.plan(replace(request_of({}), max_split=share << 20, parallelism=1), files)
-    return [piece.start >> 20 for piece in ledger.pieces if piece.path == files[-1].path]
+    ledger.plan(replace(parse_request({}), max_split_bytes=share << 20, parallelism=1), files)
+    return [piece.start >> 20 for piece in ledger.splits if piece.path == files[-1].path]
 
 
 def test_an_input_that_has_not_changed_keeps_its_parts(tmp_path: Path) -> None:
     def plan() -> dict[str, Any]:
         parts = json.loads((tmp_path / "_kfmt/plan.json").read_text())["parts"]
-        return dict(values_in(f"{tmp_path}/_kfmt/plan", [Part(**part) for part in parts]))
+        return dict(read_values(f"{tmp_path}/_kfmt/plan", [ChangeFile(**part) for part in parts]))
 
     assert cut_at(tmp_path, large_logs(3), 200) == [0]
     assert plan() == {}
@@ -137,7 +142,7 @@ def test_an_input_that_has_not_changed_keeps_its_parts(tmp_path: Path) -> None:
     assert cut_at(tmp_path, large_logs(4), 200) == [0]
     assert cut_at(tmp_path, large_logs(3), 200) == [0, 50]
     shorter = [replace(piece, size=50 << 20, end=50 << 20) for piece in large_logs(1)]
-    assert cut_at(tmp_path, Pieces(shorter), 50) == [0]
+    assert cut_at(tmp_path, FileSplits(shorter), 50) == [0]
     assert {path for path, value in plan().items() if value is not None} == set()
 
 
@@ -145,7 +150,7 @@ def test_what_was_whole_is_not_cut_by_a_job_with_less_to_do(tmp_path: Path) -> N
     """A share of few inputs is smaller, but not that of a job that goes on."""
     log = large_logs(1)
     for files in (large_logs(40), log):
-        ledger = Ledger(str(tmp_path), Job("verify", lambda *_: [], {}))
+        ledger = JobDirectory(str(tmp_path), JobDefinition("verify", lambda *_: [], {}))
         ledger.open()
-        ledger.plan(replace(request_of({}), parallelism=30), files)
-        assert ledger.pieces == files
+        ledger.plan(replace(parse_request({}), parallelism=30), files)
+        assert ledger.splits == files

@@ -23,27 +23,29 @@ from tools.kafka import ROOT, SAMPLES
 pa = pytest.importorskip("pyarrow")
 pc = pytest.importorskip("pyarrow.compute")
 
-from kfmt_cli.arrow.inputs import files_of  # noqa: E402
+from kfmt_cli.arrow.input_files import list_input_files  # noqa: E402
 from kfmt_cli.core.source import FileSource  # noqa: E402
 from kfmt_cli.errors import InputError, UsageError  # noqa: E402
+from kfmt_cli.execution.read_request import ReadRequest  # noqa: E402
+from kfmt_cli.execution.split_reader import DamagedError, UnreadableInputError  # noqa: E402
 from kfmt_cli.rows.table_types import has_records  # noqa: E402
-from kfmt_cli.sharing.read_piece import DamagedError, UnreadError  # noqa: E402
-from kfmt_cli.sharing.request import Request  # noqa: E402
-from kfmt_cli.spark.plan import Split  # noqa: E402
-from kfmt_cli.spark.request import request_of  # noqa: E402
-from kfmt_cli.spark.splits import read_split  # noqa: E402
-from kfmt_cli.spark.wanted import splits_of as plan  # noqa: E402
+from kfmt_cli.spark.input_partition import KfmtInputPartition  # noqa: E402
+from kfmt_cli.spark.partition_reader import read_input_partition  # noqa: E402
+from kfmt_cli.spark.selections import plan_input_partitions as plan  # noqa: E402
+from kfmt_cli.spark.source_options import parse_request  # noqa: E402
 
 FOLDERS = sorted(path for path in SAMPLES.iterdir() if path.is_dir())
 
 
-def asked(*paths: Path, **options: str) -> Request:
-    return replace(request_of(options), paths=tuple(map(str, paths)))
+def asked(*paths: Path, **options: str) -> ReadRequest:
+    return replace(parse_request(options), paths=tuple(map(str, paths)))
 
 
-def rows_of(request: Request, splits: list[Split] | None = None) -> Iterator[dict[str, Any]]:
+def rows_of(
+    request: ReadRequest, splits: list[KfmtInputPartition] | None = None
+) -> Iterator[dict[str, Any]]:
     for split in plan(request) if splits is None else splits:
-        for batch in read_split(request, split):
+        for batch in read_input_partition(request, split):
             table = pa.Table.from_batches([batch])
             if "timestamp" in table.column_names and has_records(request.table):
                 table = table.append_column("micros", table["timestamp"].cast(pa.int64()))
@@ -222,7 +224,7 @@ def test_a_directory_whose_name_is_no_text(tmp_path: Path) -> None:
 
 def test_batch_rows_bound_the_arrow_batches() -> None:
     request = asked(ORDERS.parent, batchRows="7")
-    sizes = [len(part) for split in plan(request) for part in read_split(request, split)]
+    sizes = [len(part) for split in plan(request) for part in read_input_partition(request, split)]
     assert max(sizes) == 7
     assert sum(sizes) == 1500
 
@@ -304,8 +306,8 @@ def test_planning_packs_small_files_and_cuts_big_ones(tmp_path: Path) -> None:
     with big.open("wb") as out:
         out.truncate(1 << 30)
     splits = plan(replace(asked(tmp_path), parallelism=2))
-    assert len([piece for split in splits for piece in split.pieces if piece.path == str(big)]) == 8
-    assert len(files_of(asked(tmp_path))) == 300
+    assert len([piece for split in splits for piece in split.splits if piece.path == str(big)]) == 8
+    assert len(list_input_files(asked(tmp_path))) == 300
 
 
 @pytest.mark.parametrize(
@@ -344,14 +346,14 @@ def test_planning_packs_small_files_and_cuts_big_ones(tmp_path: Path) -> None:
 )
 def test_wrong_options_are_said(options: dict[str, str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        request_of(options)
+        parse_request(options)
 
 
 def test_a_path_that_is_not_there() -> None:
     with pytest.raises(InputError, match="No such file"):
         plan(asked(Path("/no/such/folder")))
     with pytest.raises(InputError):
-        plan(replace(request_of({}), paths=("nonsense://bucket/x",)))
+        plan(replace(parse_request({}), paths=("nonsense://bucket/x",)))
 
 
 TABLES = ("records", "batches", "segments", "index_entries", "findings")
@@ -371,21 +373,23 @@ def test_an_input_that_cannot_be_read_ends_the_query(
         splits = plan(request)
         data = lost.read_bytes()
         lost.unlink()
-        with pytest.raises(UnreadError, match=rf"{lost}: No such file.*; with .*ignoreUnreadable"):
+        with pytest.raises(
+            UnreadableInputError, match=rf"{lost}: No such file.*; with .*ignoreUnreadable"
+        ):
             list(rows_of(request, splits))
-        ignoring = replace(request, raises_unreadable=False)
+        ignoring = replace(request, raises_if_unreadable=False)
         assert list(rows_of(ignoring, splits)) or table == "findings"
         lost.write_bytes(data)
     lost.unlink()
     lost.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(UnreadError, match=rf"{lost}: links to .*nowhere"):
+    with pytest.raises(UnreadableInputError, match=rf"{lost}: links to .*nowhere"):
         plan(asked(tmp_path, table=table))
     lost.unlink()
     lost.write_bytes(data)
     closed = tmp_path / "closed-0"
     closed.mkdir()
     close(closed, monkeypatch)
-    with pytest.raises(UnreadError, match=rf"{closed}: Permission denied"):
+    with pytest.raises(UnreadableInputError, match=rf"{closed}: Permission denied"):
         plan(asked(tmp_path, table=table))
 
 
@@ -394,19 +398,19 @@ def test_a_file_that_fails_in_the_middle_ends_the_query(
     options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing = TXN.parent / f"{635:020}.log"
-    block = FileSource.block
+    block = FileSource.read_block
 
     def fails(self: FileSource, position: int, length: int, least: int) -> bytes:
         if self.name == str(failing):
             raise InputError(f"{failing} byte {position}: Input/output error")
         return block(self, position, length, least)
 
-    monkeypatch.setattr(FileSource, "block", fails)
+    monkeypatch.setattr(FileSource, "read_block", fails)
     request = asked(TXN.parent, maxSplitBytes="3000", **options)
     with pytest.raises(InputError, match="Input/output error"):
         list(rows_of(request))
     if not options:
-        ignoring = list(rows_of(replace(request, raises_unreadable=False)))
+        ignoring = list(rows_of(replace(request, raises_if_unreadable=False)))
         assert {row["offset"] for row in ignoring} == set(range(635))
 
 
@@ -436,9 +440,9 @@ def test_object_stores_are_read_through_pyarrow(monkeypatch: pytest.MonkeyPatch)
 
     local = fs.SubTreeFileSystem(str(SAMPLES), fs.LocalFileSystem())
     made = local, lambda url: url.split("://", 1)[1]
-    monkeypatch.setattr(file_systems, "_file_system", lambda scheme, host: made)
-    request = replace(request_of({}), paths=("s3://kafka-3.9.1-broker1/orders-0",))
-    found = of_rows(rows_of(replace(request, max_split=9000)))
+    monkeypatch.setattr(file_systems, "_open_file_system", lambda scheme, host: made)
+    request = replace(parse_request({}), paths=("s3://kafka-3.9.1-broker1/orders-0",))
+    found = of_rows(rows_of(replace(request, max_split_bytes=9000)))
     expected = dumped(ORDERS.parent)
     assert [pair[1:] for pair in found] == [item[1:] for item in expected]
     assert found[0][0] == "s3://kafka-3.9.1-broker1/orders-0/00000000000000000000.log"

@@ -40,8 +40,8 @@ def test_a_job_on_spark(
 ) -> None:
     pytest.importorskip("pyspark")
     least = click.option("--least", help="How many at least.", type=int)
-    job = registry.ListedJob("count-files", "Count files.", f"{HERE}:count_files", (least,))
-    monkeypatch.setattr(registry, "JOBS", [*registry.JOBS, job])
+    job = registry.JobSpec("count-files", "Count files.", f"{HERE}:count_files", (least,))
+    monkeypatch.setattr(registry, "JOB_SPECS", [*registry.JOB_SPECS, job])
     with fresh_commands(monkeypatch):
         assert "Count files." in run("pipeline", "--help")
         assert "How many at least." in run("pipeline", "count-files", "--help")
@@ -60,4 +60,6 @@ def in_this_one(monkeypatch: pytest.MonkeyPatch, session: Any) -> None:
 
     from kfmt_cli.spark import session as sessions
 
-    monkeypatch.setattr(sessions, "started", lambda *_: contextlib.nullcontext(lambda: session))
+    monkeypatch.setattr(
+        sessions, "start_session", lambda *_: contextlib.nullcontext(lambda: session)
+    )

@@ -21,17 +21,17 @@ from tools.kafka import SAMPLES
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from kfmt_cli.arrow.checking import count_severities
-from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.checks.log.verifier import Verifier
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.arrow.input_files import list_input_files
+from kfmt_cli.arrow.split_checks import count_severities
+from kfmt_cli.checks.log.checker import LogChecker
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.execution.file_split import FileSplit, split_files
 from kfmt_cli.rows.types.finding_row import finding_row
-from kfmt_cli.sharing.piece import Piece, cut
-from kfmt_cli.spark.job import Stored
-from kfmt_cli.spark.jobs.verify import check
-from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.work import sewn_together, torn_files
+from kfmt_cli.spark.job import StoredResult
+from kfmt_cli.spark.jobs.verify import check_for_job
+from kfmt_cli.spark.source_options import parse_request
+from kfmt_cli.spark.split_processing import find_misaligned_files, merge_file_findings
 
 Row = tuple[Any, ...]
 WRAPPERS = SAMPLES / "kafka-2.8.2/v1-lz4-0/00000000000000000000.log"
@@ -44,21 +44,21 @@ def plain(row: dict[str, Any]) -> Row:
 
 def of_verify_crc(log: Path, deep: bool = True) -> list[Row]:
     rows: list[Row] = []
-    verifier = Verifier(deep, Limit(), 0)
-    found = verifier.findings(classify(str(log), str(log)))
+    verifier = LogChecker(deep, DecompressionLimit(), 0)
+    found = verifier.iter_findings(classify_file(str(log), str(log)))
     rows += [plain(finding_row(finding)) for finding in found]
     return sorted(rows, key=str)
 
 
 def of_pieces(log: Path, width: int, deep: bool = True) -> tuple[list[Row], int]:
     """What is found in the pieces together, and how many of them hold batches."""
-    request = replace(request_of({}), paths=(str(log),), deep=deep)
-    pieces = list(cut(files_of(request), width))
-    found = [(piece, Stored(check(request, [piece], "")[0])) for piece in pieces]
-    if torn_files(found):
-        (whole,) = files_of(request)
-        found = [(whole, Stored(check(request, [whole], "")[0]))]
-    found = list(sewn_together(found))
+    request = replace(parse_request({}), paths=(str(log),), deep=deep)
+    pieces = list(split_files(list_input_files(request), width))
+    found = [(piece, StoredResult(check_for_job(request, [piece], "")[0])) for piece in pieces]
+    if find_misaligned_files(found):
+        (whole,) = list_input_files(request)
+        found = [(whole, StoredResult(check_for_job(request, [whole], "")[0]))]
+    found = list(merge_file_findings(found))
     rows = [plain(row) for _, result in found for row in result["findings"]]
     for _, result in found:
         assert sum(result["codes"].values()) == len(result["findings"])
@@ -149,11 +149,11 @@ def test_mutants_in_pieces_and_in_one(tmp_path: Path) -> None:
 def test_findings_beyond_those_that_are_kept_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kfmt_cli.arrow.checking.MOST_KEPT", 3)
+    monkeypatch.setattr("kfmt_cli.arrow.split_checks.MAX_STORED_FINDINGS", 3)
     data = ORDERS.read_bytes()
     log = with_index(tmp_path, data[: positions(data)[1]] * 9, data)
-    piece: Piece
-    (piece,) = files_of(replace(request_of({}), paths=(str(log),)))
-    (result,) = check(replace(request_of({}), deep=True), [piece], "")
+    piece: FileSplit
+    (piece,) = list_input_files(replace(parse_request({}), paths=(str(log),)))
+    (result,) = check_for_job(replace(parse_request({}), deep=True), [piece], "")
     assert len(result["findings"]) == 3
     assert result["codes"] == {"offsets-backwards": 8}

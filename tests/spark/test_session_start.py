@@ -31,19 +31,19 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         yield "a context"
         masters.append(f"ended {master}")
 
-    monkeypatch.setattr(sessions, "_in_own_jvm", nothing)
-    monkeypatch.setattr(sessions, "HESITATION", 3600.0)
+    monkeypatch.setattr(sessions, "_start_own_jvm", nothing)
+    monkeypatch.setattr(sessions, "START_DELAY_SECONDS", 3600.0)
     return masters
 
 
 def test_what_fails_at_once_does_not_start_it(begun: list[str]) -> None:
-    with pytest.raises(InputError, match="no such file"), sessions.started("local[1]"):
+    with pytest.raises(InputError, match="no such file"), sessions.start_session("local[1]"):
         raise InputError("no such file")
     assert begun == []
 
 
 def test_who_asks_for_it_does_not_wait_longer(begun: list[str]) -> None:
-    with sessions.started("local[1]") as ready:
+    with sessions.start_session("local[1]") as ready:
         ready()
         assert begun == ["begun local[1]"]
     assert begun == ["begun local[1]", "ended local[1]"]
@@ -52,8 +52,8 @@ def test_who_asks_for_it_does_not_wait_longer(begun: list[str]) -> None:
 def test_it_starts_beside_what_takes_long(
     begun: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "HESITATION", 0.0)
-    with sessions.started("local[1]"):
+    monkeypatch.setattr(sessions, "START_DELAY_SECONDS", 0.0)
+    with sessions.start_session("local[1]"):
         wait_for(lambda: bool(begun))
     assert begun == ["begun local[1]", "ended local[1]"]
 
@@ -78,10 +78,10 @@ class SilentServer:
 
 
 def test_an_interrupt_does_not_wait_for_a_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "LAST_PATIENCE", 0.1)
+    monkeypatch.setattr(tasks, "CANCEL_TIMEOUT_SECONDS", 0.1)
     session: Any = SilentServer()
     began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), tasks._set(session, {"spark.x": "1"}):
+    with pytest.raises(KeyboardInterrupt), tasks._override_settings(session, {"spark.x": "1"}):
         raise KeyboardInterrupt
     session.ends.set()
     assert session.asked.is_set()

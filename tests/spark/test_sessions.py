@@ -22,7 +22,13 @@ pytest.importorskip("pyarrow")
 from pyspark import cloudpickle
 
 import kfmt_cli
-from kfmt_cli.spark.worker import Home, advise, carried, drivers_python, home_for
+from kfmt_cli.spark.worker import (
+    DriverEnvironment,
+    driver_environment,
+    use_driver_python,
+    warn_missing_python,
+    with_driver_kfmt,
+)
 
 pytestmark = [
     pytest.mark.spark,
@@ -84,7 +90,7 @@ def run(elsewhere: Path, cwd: Path, *arguments: str | Path, **env: str) -> str:
     return done.stdout
 
 
-def loaded(elsewhere: Path, home: Home) -> str:
+def loaded(elsewhere: Path, home: DriverEnvironment) -> str:
     """What a worker gets that loads a function which asks where kfmt is, or its error."""
 
     def place_of_kfmt() -> str:  # in here, so that the worker needs no module of the tests
@@ -93,7 +99,7 @@ def loaded(elsewhere: Path, home: Home) -> str:
         return str(Path(kfmt_cli.__file__).parent)
 
     file = elsewhere / "pickled"
-    file.write_bytes(cloudpickle.dumps(carried(home, place_of_kfmt)))  # type: ignore[no-untyped-call]
+    file.write_bytes(cloudpickle.dumps(with_driver_kfmt(home, place_of_kfmt)))  # type: ignore[no-untyped-call]
     script = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))())"
     done = subprocess.run(
         [elsewhere / "venv/bin/python", "-c", script, file],
@@ -108,16 +114,16 @@ def loaded(elsewhere: Path, home: Home) -> str:
 def test_a_worker_takes_the_drivers_kfmt_and_says_when_it_has_another(elsewhere: Path) -> None:
     own = ROOT / "kfmt_cli"
     prefix = str(elsewhere / "venv")
-    assert loaded(elsewhere, Home(str(own), prefix)) == str(own)
+    assert loaded(elsewhere, DriverEnvironment(str(own), prefix)) == str(own)
     other = elsewhere / "standing/kfmt_cli/__init__.py"
     words = other.read_text()
     try:
         other.write_text("__version__ = '0.0.1'")
-        said = loaded(elsewhere, Home(None, prefix))
+        said = loaded(elsewhere, DriverEnvironment(None, prefix))
         assert f"the driver has kfmt-cli {kfmt_cli.__version__}, but the worker's Python" in said
         assert f"{elsewhere / 'venv/bin/python'}, has 0.0.1: before" in said
         assert "the session starts, set PYSPARK_PYTHON" in said
-        assert loaded(elsewhere, Home(str(own), "another Python")) == said
+        assert loaded(elsewhere, DriverEnvironment(str(own), "another Python")) == said
     finally:
         other.write_text(words)
 
@@ -129,14 +135,14 @@ def test_on_a_cluster_what_to_set_is_said(caplog: pytest.LogCaptureFixture) -> N
 
     context: Any = Cluster()
     session: Any = SimpleNamespace(sparkContext=context, conf=SimpleNamespace(getAll={}))
-    assert home_for(session).folder is None
-    with drivers_python(context):
+    assert driver_environment(session).package_directory is None
+    with use_driver_python(context):
         assert context.pythonExec == "python3"
-    advise(context)
+    warn_missing_python(context)
     assert "set PYSPARK_PYTHON before the session starts" in caplog.text
     caplog.clear()
     context.pythonExec = "./env/bin/python"
-    advise(context)
+    warn_missing_python(context)
     assert not caplog.text
 
 

@@ -21,17 +21,22 @@ pytest.importorskip("pyarrow.parquet")
 
 from pyspark import cloudpickle
 
-from kfmt_cli.arrow.export.output import read_whole
-from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.arrow.export.atomic_files import read_file_bytes
+from kfmt_cli.arrow.input_files import list_input_files
 from kfmt_cli.core.source import FileSource
 from kfmt_cli.errors import InputError
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark import results, wanted, work
-from kfmt_cli.spark.plan import Split
-from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.splits import read_split
-from kfmt_cli.spark.wanted import digest, in_folders, selected_by_tasks, splits_of
-from kfmt_cli.spark.worker import Home
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.spark import results, selections, split_processing
+from kfmt_cli.spark.input_partition import KfmtInputPartition
+from kfmt_cli.spark.partition_reader import read_input_partition
+from kfmt_cli.spark.selections import (
+    find_selections_in_tasks,
+    hash_selections,
+    plan_input_partitions,
+    selections_by_directory,
+)
+from kfmt_cli.spark.source_options import parse_request
+from kfmt_cli.spark.worker import DriverEnvironment
 
 ASKED = [{"last": "3"}, {"isolation": "read_committed"}]
 
@@ -60,8 +65,8 @@ def test_a_task_gets_its_own_share(
         given.append(common + max(map(len, shares)))
         return [function(share) for share in shares]
 
-    monkeypatch.setattr(work, "in_tasks", here)
-    monkeypatch.setattr(work, "home_for", lambda _: Home(None))
+    monkeypatch.setattr(split_processing, "run_in_tasks", here)
+    monkeypatch.setattr(split_processing, "driver_environment", lambda _: DriverEnvironment(None))
     for n in (4, 64):
         logs, to = add_partitions(tmp_path / f"{n}/in", n), tmp_path / f"{n}/to"
         export(to, logs, one_file_per_partition=True, asked=asked)
@@ -74,11 +79,11 @@ def test_results_in_a_store_are_read_once_and_several_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_spark(monkeypatch)
-    monkeypatch.setattr(results, "IN_MEMORY", 1000)
+    monkeypatch.setattr(results, "MAX_MEMORY_BYTES", 1000)
     monkeypatch.setattr(results, "is_local", lambda _: False)
     read: Counter[str] = Counter()
     at_once, most = 0, 0
-    lock, real = threading.Lock(), read_whole
+    lock, real = threading.Lock(), read_file_bytes
 
     def slow(path: str) -> bytes | None:
         nonlocal at_once, most
@@ -91,7 +96,7 @@ def test_results_in_a_store_are_read_once_and_several_at_a_time(
             at_once -= 1
         return real(path)
 
-    monkeypatch.setattr(results, "read_whole", slow)
+    monkeypatch.setattr(results, "read_file_bytes", slow)
     logs, to = add_partitions(tmp_path / "in", 40), tmp_path / "to"
     for mode, n_left in (("append", 40), ("append", 40), ("sync", 38)):
         export(to, logs, one_file_per_partition=True, mode=mode)
@@ -117,22 +122,22 @@ def test_partitions_of_one_task_are_asked_by_it(
 ) -> None:
     shutil.copytree(TXN.parent, tmp_path / "in/txn-0")
     add_partitions(tmp_path / "in", 3)
-    request = replace(request_of(asked), paths=(str(tmp_path / "in"),))
+    request = replace(parse_request(asked), paths=(str(tmp_path / "in"),))
     with monkeypatch.context() as unread:
-        unread.setattr(FileSource, "block", reads_nothing)
-        splits = splits_of(request)
-    assert [split.wanted for split in splits] == [{}]
-    few = replace(request, max_split=3000)
-    several = splits_of(few)
-    assert sum(len(split.wanted) for split in several) > 4
+        unread.setattr(FileSource, "read_block", reads_nothing)
+        splits = plan_input_partitions(request)
+    assert [split.selections for split in splits] == [{}]
+    few = replace(request, max_split_bytes=3000)
+    several = plan_input_partitions(few)
+    assert sum(len(split.selections) for split in several) > 4
     assert offsets(request, splits) == offsets(few, several)
 
 
-def offsets(request: Request, splits: list[Split]) -> list[tuple[str, int, int]]:
+def offsets(request: ReadRequest, splits: list[KfmtInputPartition]) -> list[tuple[str, int, int]]:
     return sorted(
         (row["topic"], row["partition"], row["offset"])
         for split in splits
-        for batch in read_split(request, split)
+        for batch in read_input_partition(request, split)
         for row in batch.to_pylist()
     )
 
@@ -143,28 +148,30 @@ def test_tasks_of_a_job_find_its_selections(
 ) -> None:
     shutil.copytree(TXN.parent, tmp_path / "in/txn-0")
     add_partitions(tmp_path / "in", 9)
-    request = replace(request_of(asked), paths=(str(tmp_path / "in"),), parallelism=1)
+    request = replace(parse_request(asked), paths=(str(tmp_path / "in"),), parallelism=1)
     no_session: Any = None
-    files, real, sizes = files_of(request), FileSource.block, list[int]()
-    expected = in_folders(request, files)
+    files, real, sizes = list_input_files(request), FileSource.read_block, list[int]()
+    expected = selections_by_directory(request, files)
 
     def here(_: Any, function: Callable[[bytes], bytes], shares: list[bytes], *__: Any) -> Any:
         for share in shares:
             sizes.append(len(share))
             with monkeypatch.context() as task:
-                task.setattr(FileSource, "block", real)
+                task.setattr(FileSource, "read_block", real)
                 yield function(share)
 
-    monkeypatch.setattr(wanted, "in_tasks", here)
-    monkeypatch.setattr(wanted, "home_for", lambda _: Home(None))
-    monkeypatch.setattr(FileSource, "block", reads_nothing)
-    assert digest(selected_by_tasks(no_session, request, files)) == digest(expected)
+    monkeypatch.setattr(selections, "run_in_tasks", here)
+    monkeypatch.setattr(selections, "driver_environment", lambda _: DriverEnvironment(None))
+    monkeypatch.setattr(FileSource, "read_block", reads_nothing)
+    assert hash_selections(find_selections_in_tasks(no_session, request, files)) == hash_selections(
+        expected
+    )
     assert len(sizes) == 4
     assert len(expected) == 10
 
     def failing(*_: object) -> None:
         raise InputError("txn-0: no such object")
 
-    monkeypatch.setattr(wanted, "in_partition", failing)
+    monkeypatch.setattr(selections, "find_partition_selections", failing)
     with pytest.raises(InputError, match="txn-0: no such object"):
-        selected_by_tasks(no_session, request, files)
+        find_selections_in_tasks(no_session, request, files)

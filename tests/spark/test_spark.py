@@ -29,7 +29,7 @@ from pyspark.errors import PySparkException  # noqa: E402
 
 from kfmt_cli.errors import SessionError  # noqa: E402
 from kfmt_cli.spark import session as sessions  # noqa: E402
-from kfmt_cli.spark.session import reason  # noqa: E402
+from kfmt_cli.spark.session import failure_reason  # noqa: E402
 
 pytestmark = [
     pytest.mark.spark,
@@ -71,12 +71,12 @@ def test_several_paths_a_view_and_sql(spark: Any) -> None:
 
 def test_schemas_are_those_that_are_documented(spark: Any) -> None:
     from kfmt_cli.rows.table_types import TABLES
-    from kfmt_cli.spark.tables import type_name
+    from kfmt_cli.spark.tables import spark_type
 
     for name, rows in TABLES.items():
         frame = spark.read.format("kfmt").option("table", name).load(str(ORDERS.parent))
         fields = {field.name: field.dataType.simpleString() for field in frame.schema}
-        assert fields == {column.name: type_name(column) for column in rows.leaves}
+        assert fields == {column.name: spark_type(column) for column in rows.leaves}
         assert all(field.nullable for field in frame.schema)
         frame.collect()
 
@@ -135,7 +135,7 @@ def test_why_a_query_failed_is_one_line(spark: Any) -> None:
         strict = spark.read.format("kfmt").option("mode", "FAILFAST").option("table", table)
         with pytest.raises(PySparkException) as caught:
             strict.load(str(path)).count()
-        assert re.fullmatch(words, reason(caught.value))
+        assert re.fullmatch(words, failure_reason(caught.value))
 
 
 def test_a_task_that_is_killed_is_done_again(spark: Any, tmp_path: Path) -> None:
@@ -310,12 +310,12 @@ def test_a_file_that_vanishes_and_paths_that_nobody_sees(
     from dataclasses import replace
 
     from kfmt_cli.spark.jobs import export_job as export
-    from kfmt_cli.spark.jobs.context import Context
-    from kfmt_cli.spark.request import request_of
+    from kfmt_cli.spark.jobs.context import JobContext
+    from kfmt_cli.spark.source_options import parse_request
 
     source = tmp_path / "in"
     shutil.copytree(ORDERS.parent, source / "orders-0")
-    request = replace(request_of({"ignoreUnreadable": "true"}), paths=(str(source),))
+    request = replace(parse_request({"ignoreUnreadable": "true"}), paths=(str(source),))
     gone = source / "orders-0/00000000000000000480.log"
 
     class Vanishing:
@@ -326,9 +326,9 @@ def test_a_file_that_vanishes_and_paths_that_nobody_sees(
             return getattr(spark, name)
 
     vanishing: Any = Vanishing()
-    context = Context(vanishing, request, str(tmp_path / "out"), "parquet", lambda _: None)
+    context = JobContext(vanishing, request, str(tmp_path / "out"), "parquet", lambda _: None)
     summary = export.run_job(context)
-    assert (summary.errors, summary.vanished) == (1, 1)
+    assert (summary.n_errors, summary.n_vanished) == (1, 1)
     assert len(exported(tmp_path / "out")) == 1500 - 240
     missing = job("verify", tmp_path / "none", "--to", tmp_path / "x", code=3)
     assert "No such file" in missing.err

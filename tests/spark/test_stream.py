@@ -19,12 +19,12 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.spark.following.follower import Follower
-from kfmt_cli.spark.following.history import Room
-from kfmt_cli.spark.following.stream import KfmtStreamReader
-from kfmt_cli.spark.request import StreamOptions, request_of
-from kfmt_cli.spark.splits import read_split
-from kfmt_cli.spark.worker import Home
+from kfmt_cli.spark.partition_reader import read_input_partition
+from kfmt_cli.spark.source_options import StreamOptions, parse_request
+from kfmt_cli.spark.streaming.follower import StreamFollower
+from kfmt_cli.spark.streaming.segment_ends import TriggerBudget
+from kfmt_cli.spark.streaming.stream import KfmtStreamReader
+from kfmt_cli.spark.worker import DriverEnvironment
 
 KEPT = ROOT / "tests/kept/aiven-1.0.0"
 LOGS = sorted(ORDERS.parent.glob("*.log"))
@@ -38,16 +38,16 @@ def partition(tmp_path: Path) -> Path:
     return folder
 
 
-def follower(folder: Path, **options: str) -> Follower:
-    return Follower(replace(request_of(options), paths=(str(folder.parent),)))
+def follower(folder: Path, **options: str) -> StreamFollower:
+    return StreamFollower(replace(parse_request(options), paths=(str(folder.parent),)))
 
 
-def offsets(source: Follower, start: Any, end: Any) -> list[int]:
+def offsets(source: StreamFollower, start: Any, end: Any) -> list[int]:
     """The offsets that a trigger gives."""
     return [
         offset
-        for split in source.splits(start, end)
-        for batch in read_split(source.request, split)
+        for split in source.input_partitions(start, end)
+        for batch in read_input_partition(source.request, split)
         for offset in batch.column("offset").to_pylist()
     ]
 
@@ -60,10 +60,10 @@ def test_a_log_that_grows_by_bytes_gives_each_record_once(partition: Path) -> No
     ends = positions(data)
     for size in (0, 100, ends[1] - 1, ends[1], ends[3] + 7, ends[7], len(data)):
         log.write_bytes(data[:size])
-        end = source.latest(start)
+        end = source.latest_positions(start)
         found += offsets(source, start, end)
         assert found == list(range(20 * sum(at <= size for at in ends[1:])))
-        assert source.latest(end) == end
+        assert source.latest_positions(end) == end
         start = end
     assert found == list(range(240))
 
@@ -76,7 +76,7 @@ def test_rolled_and_deleted_segments(partition: Path) -> None:
         shutil.copy(log, partition)
         if i > 2:
             (partition / LOGS[i - 3].name).unlink()
-        end = source.latest(start)
+        end = source.latest_positions(start)
         found += offsets(source, start, end)
         start = end
     assert found == list(range(1500))
@@ -87,13 +87,13 @@ def test_a_trigger_is_planned_again_after_a_restart(partition: Path) -> None:
     data = LOGS[0].read_bytes()
     (partition / LOGS[0].name).write_bytes(data[: positions(data)[5]])
     source = follower(partition)
-    end = source.latest({})
+    end = source.latest_positions({})
     first = offsets(source, {}, end)
     for log in LOGS[:3]:
         shutil.copy(log, partition)
     again = follower(partition)
     assert offsets(again, {}, end) == first == list(range(100))
-    assert offsets(again, end, again.latest(end)) == list(range(100, 720))
+    assert offsets(again, end, again.latest_positions(end)) == list(range(100, 720))
 
 
 def test_a_cleaned_segment_is_read_by_its_offsets(partition: Path) -> None:
@@ -102,11 +102,11 @@ def test_a_cleaned_segment_is_read_by_its_offsets(partition: Path) -> None:
     ends = positions(data)
     (partition / LOGS[0].name).write_bytes(data[: ends[6]])
     source = follower(partition)
-    end = source.latest({})
+    end = source.latest_positions({})
     cleaned = data[ends[2] : ends[4]] + data[ends[7] :]
     (partition / LOGS[0].name).write_bytes(cleaned)
     shutil.copy(LOGS[1], partition)
-    rest = offsets(source, end, source.latest(end))
+    rest = offsets(source, end, source.latest_positions(end))
     assert rest == list(range(140, 480))
 
 
@@ -119,7 +119,7 @@ def test_a_limit_of_bytes_cuts_between_batches(most: int, partition: Path) -> No
     start: dict[str, Any] = {}
     found: list[int] = []
     sizes: list[int] = []
-    while (end := source.latest(start, Room(most))) != start:
+    while (end := source.latest_positions(start, TriggerBudget(most))) != start:
         more = offsets(source, start, end)
         found += more
         sizes.append(len(more))
@@ -136,32 +136,32 @@ def test_damage_does_not_stop_a_stream(partition: Path) -> None:
     data[at + 8 : at + 12] = b"\xff\xff\xff\xff"
     (partition / LOGS[0].name).write_bytes(bytes(data))
     source = follower(partition)
-    end = source.latest({})
+    end = source.latest_positions({})
     found = offsets(source, {}, end)
     shutil.copy(LOGS[1], partition)
     for most in (1 << 62, 10):
-        later = source.latest(end, Room(most))
+        later = source.latest_positions(end, TriggerBudget(most))
         if later != end:
             found += offsets(source, end, later)
             end = later
-    found += offsets(source, end, source.latest(end))
+    found += offsets(source, end, source.latest_positions(end))
     assert found == list(range(480))  # the checksum says where the batch ends
 
 
 def test_streams_of_other_tables_are_refused() -> None:
     for options in ({"table": "findings"}, {"last": "3"}, {"isolation": "read_committed"}):
         with pytest.raises(UsageError):
-            KfmtStreamReader(request_of(options), Home(None), StreamOptions())
+            KfmtStreamReader(parse_request(options), DriverEnvironment(None), StreamOptions())
 
 
 def test_a_trigger_without_new_data_looks_at_nothing(partition: Path) -> None:
     for log in LOGS:
         shutil.copy(log, partition)
     source = follower(partition)
-    start = source.latest({})
+    start = source.latest_positions({})
     before = time.process_time()
     for _ in range(10):
-        assert source.latest(start) == start
+        assert source.latest_positions(start) == start
     assert time.process_time() - before < 5  # it would not be, if logs were read again
 
 
@@ -169,10 +169,10 @@ def test_a_tiered_topic_can_be_followed(tmp_path: Path) -> None:
     shutil.copytree(KEPT / "zstd/tiered", tmp_path / "bucket")
     source = follower(tmp_path / "bucket/x", topics="txn")
     theirs = kfmt("dump", tmp_path / "bucket", "--records", "--json").of("record")
-    end = source.latest({})
+    end = source.latest_positions({})
     found = offsets(source, {}, end)
     assert found == [row["offset"] for row in theirs if row["topic"] == "txn"]
-    assert source.latest(end) == end
+    assert source.latest_positions(end) == end
 
 
 def test_a_limit_of_rows_cuts_between_batches(partition: Path) -> None:
@@ -181,40 +181,42 @@ def test_a_limit_of_rows_cuts_between_batches(partition: Path) -> None:
     source = follower(partition)
     start: dict[str, Any] = {}
     sizes: list[int] = []
-    while (end := source.latest(start, Room(n_offsets=50))) != start:
+    while (end := source.latest_positions(start, TriggerBudget(remaining_offsets=50))) != start:
         sizes.append(len(offsets(source, start, end)))
         start = end
     assert sum(sizes) == 720
     assert set(sizes) == {40}  # two batches
-    one = source.latest({}, Room(n_offsets=1))
+    one = source.latest_positions({}, TriggerBudget(remaining_offsets=1))
     assert offsets(source, {}, one) == list(range(20))
-    assert source.latest({}, Room(n_offsets=39)) == one
+    assert source.latest_positions({}, TriggerBudget(remaining_offsets=39)) == one
 
 
 def test_an_empty_disk_does_not_stop_the_others(partition: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     shutil.copy(LOGS[0], partition)
     paths = (str(tmp_path / "empty"), str(partition.parent))
-    reader = KfmtStreamReader(replace(request_of({}), paths=paths), Home(None), StreamOptions())
+    reader = KfmtStreamReader(
+        replace(parse_request({}), paths=paths), DriverEnvironment(None), StreamOptions()
+    )
     start = reader.initialOffset()
     end = reader.latestOffset(start)
-    assert offsets(reader.follower, start, end) == list(range(240))
+    assert offsets(reader.partition_follower, start, end) == list(range(240))
     shutil.copytree(TXN.parent, tmp_path / "empty/txn-0")
-    assert len(offsets(reader.follower, end, reader.latestOffset(end))) == 736
+    assert len(offsets(reader.partition_follower, end, reader.latestOffset(end))) == 736
 
 
 def test_a_path_that_does_not_exist_is_an_error_at_the_start(tmp_path: Path) -> None:
     for options in (StreamOptions(), StreamOptions(fails_on_data_loss=False)):
-        request = replace(request_of({}), paths=(str(tmp_path), str(tmp_path / "nowhere")))
+        request = replace(parse_request({}), paths=(str(tmp_path), str(tmp_path / "nowhere")))
         with pytest.raises(InputError, match="nowhere: No such file"):
-            KfmtStreamReader(request, Home(None), options).initialOffset()
+            KfmtStreamReader(request, DriverEnvironment(None), options).initialOffset()
 
 
 def test_a_tiered_topic_and_its_local_log_are_one(tmp_path: Path) -> None:
     """A stream that has read the tiered part goes on in the local one."""
     shutil.copytree(KEPT / "zstd/tiered", tmp_path / "bucket")
     source = follower(tmp_path / "bucket/x", topics="txn")
-    start = source.latest({})
+    start = source.latest_positions({})
     found = offsets(source, {}, start)
     (key,) = start
     local = tmp_path / "disk/txn-0"
@@ -223,12 +225,12 @@ def test_a_tiered_topic_and_its_local_log_are_one(tmp_path: Path) -> None:
     for base in (357, 635):
         shutil.copy(TXN.parent / f"{base:020}.log", local)
     paths = (str(tmp_path / "bucket"), str(tmp_path / "disk"))
-    both = Follower(replace(source.request, paths=paths))
-    end = both.latest(start)
+    both = StreamFollower(replace(source.request, paths=paths))
+    end = both.latest_positions(start)
     assert end.keys() == start.keys()
     whole = [row["offset"] for row in kfmt("dump", TXN.parent, "--records", "--json").of("record")]
     assert found + offsets(both, start, end) == whole
-    assert offsets(both, {}, both.latest({})) == whole
+    assert offsets(both, {}, both.latest_positions({})) == whole
 
 
 @pytest.mark.spark

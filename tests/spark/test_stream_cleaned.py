@@ -15,13 +15,13 @@ from tests.support.sleeping import while_asleep
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from kfmt_cli.disk.listings import LocalListing, scanned
-from kfmt_cli.sharing.pieces import Pieces
-from kfmt_cli.sharing.read_piece import UnreadError
-from kfmt_cli.spark.following.follower import Follower
-from kfmt_cli.spark.plan import Split
-from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.splits import read_split
+from kfmt_cli.disk.file_listing import LocalEntries, scan_directory
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.split_reader import UnreadableInputError
+from kfmt_cli.spark.input_partition import KfmtInputPartition
+from kfmt_cli.spark.partition_reader import read_input_partition
+from kfmt_cli.spark.source_options import parse_request
+from kfmt_cli.spark.streaming.follower import StreamFollower
 
 LOGS = sorted(ORDERS.parent.glob("*.log"))[:4]  # 240 records in 12 batches each
 LEFT = [offset for offset in range(960) if offset >= 480 or offset // 20 % 3 == 0]
@@ -51,13 +51,13 @@ def clean(folder: Path) -> None:
     swap.rename(folder / LOGS[0].name)
 
 
-def split_of(source: Follower) -> Split:
-    (split,) = source.splits({}, source.latest({}))
+def split_of(source: StreamFollower) -> KfmtInputPartition:
+    (split,) = source.input_partitions({}, source.latest_positions({}))
     return split
 
 
-def follower(folder: Path) -> Follower:
-    return Follower(replace(request_of({}), paths=(str(folder.parent),)))
+def follower(folder: Path) -> StreamFollower:
+    return StreamFollower(replace(parse_request({}), paths=(str(folder.parent),)))
 
 
 @pytest.mark.parametrize("n_read", range(4))
@@ -65,7 +65,7 @@ def test_each_offset_is_read_once(n_read: int, folder: Path) -> None:
     """The log is cleaned before the first piece is read, or after some."""
     source = follower(folder)
     split, found = split_of(source), list[int]()
-    for i, batch in enumerate(read_split(source.request, split)):
+    for i, batch in enumerate(read_input_partition(source.request, split)):
         found += batch.column("offset").to_pylist()
         if i == n_read - 1:
             assert len(found) == 240 * n_read
@@ -74,7 +74,7 @@ def test_each_offset_is_read_once(n_read: int, folder: Path) -> None:
         clean(folder)
         found = [
             offset
-            for batch in read_split(source.request, split)
+            for batch in read_input_partition(source.request, split)
             for offset in batch.column("offset").to_pylist()
         ]
     assert set(Counter(found).values()) == {1}
@@ -84,18 +84,18 @@ def test_each_offset_is_read_once(n_read: int, folder: Path) -> None:
 def test_a_log_that_is_read_in_parts_is_not_read_after_cleaning(folder: Path) -> None:
     source = follower(folder)
     split = split_of(source)
-    parts = Pieces(piece.part(0, piece.size // 2) for piece in split.pieces)
+    parts = FileSplits(piece.with_byte_range(0, piece.size // 2) for piece in split.splits)
     clean(folder)
-    with pytest.raises(UnreadError, match="was cleaned while it was read in parts"):
-        list(read_split(source.request, replace(split, pieces=parts)))
+    with pytest.raises(UnreadableInputError, match="was cleaned while it was read in parts"):
+        list(read_input_partition(source.request, replace(split, splits=parts)))
 
 
 def test_what_is_deleted_is_an_error(folder: Path) -> None:
     source = follower(folder)
     split = split_of(source)
     (folder / LOGS[0].name).unlink()
-    with pytest.raises(UnreadError, match=r"000\.log: No such file or directory"):
-        list(read_split(source.request, split))
+    with pytest.raises(UnreadableInputError, match=r"000\.log: No such file or directory"):
+        list(read_input_partition(source.request, split))
 
 
 @pytest.mark.parametrize("reads", ["task", "plan"])
@@ -112,7 +112,7 @@ def test_a_swap_under_way_is_waited_for(
     while_asleep(monkeypatch, lambda: renamed.append(swap.rename(folder / LOGS[0].name)))
     if reads == "plan":
         split = split_of(follower(folder))
-    rows = read_split(source.request, split)
+    rows = read_input_partition(source.request, split)
     assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == LEFT
     assert len(renamed) == 1
 
@@ -124,8 +124,8 @@ def test_a_listing_that_misses_a_renamed_segment_is_read_again(
     clean(folder)
     times = list[str]()
 
-    def read(path: str) -> LocalListing:
-        found = scanned(path)
+    def read(path: str) -> LocalEntries:
+        found = scan_directory(path)
         if path == str(folder):
             times.append(path)
             if len(times) == 1:
@@ -134,7 +134,7 @@ def test_a_listing_that_misses_a_renamed_segment_is_read_again(
                 (folder / "between").rename(folder / LOGS[0].name)
         return found
 
-    monkeypatch.setattr("kfmt_cli.spark.following.listed.scanned", read)
+    monkeypatch.setattr("kfmt_cli.spark.streaming.stream_listing.scan_directory", read)
     source = follower(folder)
-    rows = read_split(source.request, split_of(source))
+    rows = read_input_partition(source.request, split_of(source))
     assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == LEFT

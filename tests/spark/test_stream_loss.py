@@ -22,24 +22,24 @@ from tests.support.spark_rows import close
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from kfmt_cli.sharing.pieces import Pieces
-from kfmt_cli.sharing.read_piece import UnreadError
-from kfmt_cli.spark.following import follower as following
-from kfmt_cli.spark.following import listed
-from kfmt_cli.spark.following.follower import DataLossError, Follower
-from kfmt_cli.spark.following.history import Room
-from kfmt_cli.spark.following.stream import KfmtStreamReader
-from kfmt_cli.spark.plan import Split
-from kfmt_cli.spark.request import StreamOptions, request_of
-from kfmt_cli.spark.splits import read_split
-from kfmt_cli.spark.worker import Home
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.split_reader import UnreadableInputError
+from kfmt_cli.spark.input_partition import KfmtInputPartition
+from kfmt_cli.spark.partition_reader import read_input_partition
+from kfmt_cli.spark.source_options import StreamOptions, parse_request
+from kfmt_cli.spark.streaming import follower as following
+from kfmt_cli.spark.streaming import stream_listing
+from kfmt_cli.spark.streaming.follower import DataLossError, StreamFollower
+from kfmt_cli.spark.streaming.segment_ends import TriggerBudget
+from kfmt_cli.spark.streaming.stream import KfmtStreamReader
+from kfmt_cli.spark.worker import DriverEnvironment
 
 ID = METADATA.read_text().rpartition(": ")[2].strip()
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(following, "RETRY_PAUSES_SECONDS", (0.0, 0.0))
 
 
 @pytest.fixture
@@ -55,17 +55,17 @@ def disks(tmp_path: Path) -> list[Path]:
     return made
 
 
-def follower(disks: list[Path], *, fails: bool = True, **options: str) -> Follower:
-    return Follower(replace(request_of(options), paths=tuple(map(str, disks))), fails)
+def follower(disks: list[Path], *, fails: bool = True, **options: str) -> StreamFollower:
+    return StreamFollower(replace(parse_request(options), paths=tuple(map(str, disks))), fails)
 
 
 def test_the_key_is_the_topic_id_and_partition(disks: list[Path]) -> None:
     source = follower(disks)
-    assert list(source.latest({})) == [f"orders-0@{ID}"]
+    assert list(source.latest_positions({})) == [f"orders-0@{ID}"]
     (disks[0] / "orders-0/partition.metadata").unlink()
-    assert list(source.latest({})) == ["orders-0"]
+    assert list(source.latest_positions({})) == ["orders-0"]
     shutil.copytree(disks[0] / "orders-0", disks[1] / "backup")
-    assert sorted(source.latest({})) == [str(disks[1] / "backup"), "orders-0"]
+    assert sorted(source.latest_positions({})) == [str(disks[1] / "backup"), "orders-0"]
 
 
 @pytest.mark.parametrize("has_id", [True, False])
@@ -81,7 +81,7 @@ def test_checkpoints_with_paths_are_understood(
     if is_moved:
         folder.rename(disks[1] / "orders-0")
     source = follower(disks)
-    end = source.latest(old)
+    end = source.latest_positions(old)
     assert list(end) == [f"orders-0@{ID}" if has_id else "orders-0"]
     assert offsets(source, old, end) == list(range(300, 480))
     assert offsets(source, {str(folder): {**old[str(folder)], "offset": 0}}, old) == list(
@@ -93,14 +93,14 @@ def test_a_topic_id_that_comes_or_goes_changes_nothing(disks: list[Path]) -> Non
     metadata = disks[0] / "orders-0/partition.metadata"
     metadata.unlink()
     source = follower(disks)
-    start = source.latest({})
+    start = source.latest_positions({})
     for log in LOGS[2:4]:
         if metadata.exists():
             metadata.unlink()
         else:
             shutil.copy(METADATA, metadata)
         shutil.copy(log, disks[0] / "orders-0")
-        end = source.latest(start)
+        end = source.latest_positions(start)
         assert end.keys() != start.keys()
         assert len(offsets(source, start, end)) == 240
         start = end
@@ -109,29 +109,29 @@ def test_a_topic_id_that_comes_or_goes_changes_nothing(disks: list[Path]) -> Non
 def test_a_partition_on_two_disks_is_read_once(disks: list[Path]) -> None:
     """A move under way: the copy that goes further is read."""
     source = follower(disks)
-    start = source.latest({})
+    start = source.latest_positions({})
     shutil.copytree(disks[0] / "orders-0", disks[1] / "orders-0")
     shutil.copy(LOGS[2], disks[1] / "orders-0")
-    assert len(offsets(source, {}, source.latest({}))) == 720
-    end = source.latest(start)
+    assert len(offsets(source, {}, source.latest_positions({}))) == 720
+    end = source.latest_positions(start)
     assert offsets(source, start, end) == list(range(480, 720))
     assert offsets(follower(disks), start, end) == list(range(480, 720))
     shutil.copy(LOGS[2], disks[0] / "orders-0")
     shutil.copy(LOGS[3], disks[0] / "orders-0")
     shutil.rmtree(disks[1] / "orders-0")
-    assert offsets(source, end, source.latest(end)) == list(range(720, 960))
+    assert offsets(source, end, source.latest_positions(end)) == list(range(720, 960))
 
 
 def test_a_directory_that_is_renamed_meanwhile_is_looked_for_again(
     disks: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = follower(disks)
-    start = source.latest({})
+    start = source.latest_positions({})
     folder = disks[0] / "orders-0"
     folder.rename(disks[0] / "away")
     (disks[0] / "away").rename(disks[0].parent / "away")
     while_asleep(monkeypatch, lambda: (disks[0].parent / "away").rename(folder))
-    assert source.latest(start) == start
+    assert source.latest_positions(start) == start
 
 
 def lose(disks: list[Path], how: str) -> None:
@@ -176,18 +176,18 @@ def test_lost_data_is_an_error_or_a_warning(
     how: str, disks: list[Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     words, expected = LOSSES[how]
-    start = follower(disks).latest({})
+    start = follower(disks).latest_positions({})
     lose(disks, how)
     strict, tolerant = follower(disks), follower(disks, fails=False)
     for _ in range(2):
         with pytest.raises(DataLossError, match=f"{words}.*set the option failOnDataLoss"):
-            strict.latest(start)
+            strict.latest_positions(start)
     assert "orders" not in caplog.text
-    end = tolerant.latest(start)
+    end = tolerant.latest_positions(start)
     assert offsets(tolerant, start, end) == list(expected)
     (said,) = [one for one in caplog.messages if "orders" in one]
     assert "failOnDataLoss" not in said
-    assert tolerant.latest(end) == end
+    assert tolerant.latest_positions(end) == end
     assert offsets(follower(disks, fails=False), start, end) == list(expected)
 
 
@@ -197,57 +197,57 @@ def test_a_trigger_does_not_give_less_than_it_said(
 ) -> None:
     """What happens between `latestOffset` and `partitions`."""
     source = follower(disks)
-    end = source.latest({})
+    end = source.latest_positions({})
     start = {key: {**at, "offset": 200, "byte": 0, "last": -1} for key, at in end.items()}
     if how == "unlisted":
         close(disks[0] / "orders-0", monkeypatch)
     lose(disks, how)
     with pytest.raises(DataLossError, match=r"failOnDataLoss|offsets 200 to 479"):
-        source.splits(start, end)
+        source.input_partitions(start, end)
     monkeypatch.undo()
     assert len(offsets(follower(disks, fails=False), start, end)) <= 280
 
 
 def test_offsets_that_are_gone_before_the_first_trigger_reads_them(disks: list[Path]) -> None:
     source = follower(disks)
-    end = source.latest({})
+    end = source.latest_positions({})
     (disks[0] / "orders-0" / LOGS[0].name).unlink()
     with pytest.raises(DataLossError, match=r"offsets 0 to 479 were to be read, .* begins at 240"):
-        source.splits({}, end)
+        source.input_partitions({}, end)
 
 
 def test_a_listing_that_fails(disks: list[Path], caplog: pytest.LogCaptureFixture) -> None:
     shutil.copytree(disks[0] / "orders-0", disks[1] / "other-0")
     (disks[1] / "other-0/partition.metadata").unlink()
     strict, tolerant = follower(disks), follower(disks, fails=False)
-    start = strict.latest({})
+    start = strict.latest_positions({})
     assert len(start) == 2
     shutil.copy(LOGS[2], disks[1] / "other-0")
     with pytest.MonkeyPatch.context() as patch:
         close(disks[0] / "orders-0", patch)
         with pytest.raises(DataLossError, match=r"a/orders-0: Permission denied"):
-            strict.latest(start)
+            strict.latest_positions(start)
         ignoring = follower(disks, ignoreUnreadable="true")
         with pytest.raises(DataLossError, match=r"orders-0 .* is missing"):
-            ignoring.latest(start)
-        end = tolerant.latest(start)
+            ignoring.latest_positions(start)
+        end = tolerant.latest_positions(start)
         assert len(offsets(tolerant, start, end)) == 240
         assert caplog.messages.count(f"kfmt: {disks[0] / 'orders-0'}: Permission denied") == 1
         other = follower(disks, topics="other")
         kept = {key: at for key, at in start.items() if "other" in key}
-        assert len(other.latest(kept)) == 1  # the other topic is not concerned
+        assert len(other.latest_positions(kept)) == 1  # the other topic is not concerned
     shutil.copy(LOGS[2], disks[0] / "orders-0")
-    assert len(offsets(strict, end, strict.latest(end))) == 240
+    assert len(offsets(strict, end, strict.latest_positions(end))) == 240
 
 
 def test_a_path_that_had_files_and_has_none(disks: list[Path]) -> None:
     shutil.copytree(disks[0] / "orders-0", disks[1] / "other-0")
     (disks[1] / "other-0/partition.metadata").unlink()
     source = follower(disks)
-    start = source.latest({})
+    start = source.latest_positions({})
     shutil.rmtree(disks[0] / "orders-0")
     with pytest.raises(DataLossError, match="orders-0"):
-        source.latest(start)
+        source.latest_positions(start)
 
 
 def test_a_log_that_cannot_be_read(
@@ -255,11 +255,11 @@ def test_a_log_that_cannot_be_read(
 ) -> None:
     """In a trigger, or while its end is looked for."""
     source = follower(disks)
-    end = source.latest({})
-    splits = source.splits({}, end)
+    end = source.latest_positions({})
+    splits = source.input_partitions({}, end)
     lost = disks[0] / "orders-0" / LOGS[0].name
     lost.rename(lost.with_suffix(".away"))
-    with pytest.raises(UnreadError, match=rf"{lost}: No such file"):
+    with pytest.raises(UnreadableInputError, match=rf"{lost}: No such file"):
         list(map(partial(rows_of, source), splits))
     lost.with_suffix(".away").rename(lost)
     opened = os.open
@@ -273,15 +273,15 @@ def test_a_log_that_cannot_be_read(
     for ignored in ("true", "false"):
         again = follower(disks, ignoreUnreadable=ignored)
         if ignored == "true":
-            assert again.latest({}) == {}
+            assert again.latest_positions({}) == {}
             assert "Permission denied" in caplog.text
         else:
-            with pytest.raises(UnreadError, match=r"Permission denied.*ignoreUnreadable"):
-                again.latest({})
+            with pytest.raises(UnreadableInputError, match=r"Permission denied.*ignoreUnreadable"):
+                again.latest_positions({})
 
 
-def rows_of(source: Follower, split: Split) -> list[Any]:
-    return list(read_split(source.request, split))
+def rows_of(source: StreamFollower, split: KfmtInputPartition) -> list[Any]:
+    return list(read_input_partition(source.request, split))
 
 
 def _noted(asked: list[str], name: str, made: Callable[[str], Any], path: str) -> Any:
@@ -293,41 +293,43 @@ def test_a_settled_directory_is_not_read_again(
     disks: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor is its partition.metadata; new and grown segments are seen all the same."""
-    monkeypatch.setattr(listed, "SETTLED", 0.0)
+    monkeypatch.setattr(stream_listing, "SETTLE_SECONDS", 0.0)
     asked: list[str] = []
-    for name in ("scanned", "topic_id_in"):
-        monkeypatch.setattr(listed, name, partial(_noted, asked, name, vars(listed)[name]))
+    for name in ("scan_directory", "read_topic_id_in"):
+        monkeypatch.setattr(
+            stream_listing, name, partial(_noted, asked, name, vars(stream_listing)[name])
+        )
     partition = MovingPartition(disks, "moving-0", random.Random(1))
     source = follower(disks)
-    start = source.latest({})
-    assert sorted(asked) == ["scanned"] * 4 + ["topic_id_in"] * 2
+    start = source.latest_positions({})
+    assert sorted(asked) == ["read_topic_id_in"] * 2 + ["scan_directory"] * 4
     asked.clear()
-    assert source.latest(start) == start
+    assert source.latest_positions(start) == start
     assert asked == []
     log = partition.folder / f"{0:020}.log"
     with log.open("ab") as out:
         out.write(batch_bytes(partition.end, 0))
-    end = source.latest(start)
+    end = source.latest_positions(start)
     assert offsets(source, start, end) == list(range(partition.end, partition.end + 20))
     assert asked == []
     (partition.folder / f"{partition.end + 20:020}.log").write_bytes(
         batch_bytes(partition.end + 20, 0)
     )
-    later = source.latest(end)
+    later = source.latest_positions(end)
     assert len(offsets(source, end, later)) == 20
-    assert asked == ["scanned"]
+    assert asked == ["scan_directory"]
 
 
 def test_what_is_idle_costs_three_calls_a_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own time, its last segment and one other file in turn; a change of any is found."""
-    monkeypatch.setattr(listed, "SETTLED", 0.0)
+    monkeypatch.setattr(stream_listing, "SETTLE_SECONDS", 0.0)
     logs = [tmp_path / f"orders-0/{base:020}.log" for base in range(0, 100, 20)]
     logs[0].parent.mkdir()
     for log in logs:
         log.write_bytes(b"")
-    listings = listed.Listings((str(tmp_path),))
+    listings = stream_listing.StreamListing((str(tmp_path),))
     assert listings.update()
     asked: list[str] = []
     stat = os.stat
@@ -344,21 +346,21 @@ def test_what_is_idle_costs_three_calls_a_directory(
     assert len(below) == 3
     logs[2].write_bytes(b"changed")
     assert any(listings.update() for _ in logs[:-1])
-    (file,) = (file for file in listings.files[str(tmp_path)] if file.path == str(logs[2]))
+    (file,) = (file for file in listings.files_by_path[str(tmp_path)] if file.path == str(logs[2]))
     assert file.size == len(b"changed")
 
 
 @pytest.mark.parametrize("how", ["recreated", "cut", "deleted"])
 def test_up_to_spark_4_1_a_reader_is_not_told_the_start(how: str, disks: list[Path]) -> None:
     """Before the first trigger of a process, it only learns it with the end."""
-    request = replace(request_of({}), paths=tuple(map(str, disks)))
-    reader = KfmtStreamReader(request, Home(None), StreamOptions())
+    request = replace(parse_request({}), paths=tuple(map(str, disks)))
+    reader = KfmtStreamReader(request, DriverEnvironment(None), StreamOptions())
     start = reader.latestOffset()
     assert len(reader.partitions({}, start)) == 1
     lose(disks, how)
     with pytest.raises(DataLossError, match="orders-0"):
         reader.latestOffset()
-    again = KfmtStreamReader(request, Home(None), StreamOptions())
+    again = KfmtStreamReader(request, DriverEnvironment(None), StreamOptions())
     end = again.latestOffset()
     with pytest.raises(DataLossError, match="orders-0"):
         again.partitions(start, end)
@@ -366,7 +368,9 @@ def test_up_to_spark_4_1_a_reader_is_not_told_the_start(how: str, disks: list[Pa
 
 def test_the_progress_of_a_query_has_the_end_of_each_partition(disks: list[Path]) -> None:
     reader = KfmtStreamReader(
-        replace(request_of({}), paths=tuple(map(str, disks))), Home(None), StreamOptions(1)
+        replace(parse_request({}), paths=tuple(map(str, disks))),
+        DriverEnvironment(None),
+        StreamOptions(1),
     )
     assert reader.reportLatestOffset() is None
     end = reader.latestOffset({}, reader.getDefaultReadLimit())
@@ -383,7 +387,7 @@ def test_a_limit_does_not_starve_partitions(disks: list[Path]) -> None:
     source = follower(disks)
     start: dict[str, Any] = {}
     for _ in range(3):
-        start = source.latest(start, Room(n_bytes=1))
+        start = source.latest_positions(start, TriggerBudget(remaining_bytes=1))
     assert sorted(start) == ["a-0", f"orders-0@{ID}", "z-0"]
 
 
@@ -391,17 +395,17 @@ def test_a_segment_that_becomes_readable_is_read(
     disks: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its directory does not change by that."""
-    found, is_refused = vars(following)["files_of"], True
+    found, is_refused = vars(following)["list_input_files"], True
 
-    def refused(*arguments: Any, **named: Any) -> Pieces:
+    def refused(*arguments: Any, **named: Any) -> FileSplits:
         files = list(found(*arguments, **named))
         if is_refused:
-            files[0] = replace(files[0], trouble="HTTP status 403")
-        return Pieces(files)
+            files[0] = replace(files[0], read_error="HTTP status 403")
+        return FileSplits(files)
 
-    monkeypatch.setattr(following, "files_of", refused)
+    monkeypatch.setattr(following, "list_input_files", refused)
     source = follower(disks)
     with pytest.raises(DataLossError, match="403"):
-        source.latest({})
+        source.latest_positions({})
     is_refused = False
-    assert len(offsets(source, {}, source.latest({}))) == 480
+    assert len(offsets(source, {}, source.latest_positions({}))) == 480

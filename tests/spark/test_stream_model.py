@@ -17,11 +17,11 @@ from tests.support.spark_rows import close
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from kfmt_cli.spark.following import follower as following
-from kfmt_cli.spark.following.follower import DataLossError, Follower
-from kfmt_cli.spark.following.history import Room
-from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.splits import read_split
+from kfmt_cli.spark.partition_reader import read_input_partition
+from kfmt_cli.spark.source_options import parse_request
+from kfmt_cli.spark.streaming import follower as following
+from kfmt_cli.spark.streaming.follower import DataLossError, StreamFollower
+from kfmt_cli.spark.streaming.segment_ends import TriggerBudget
 
 COLUMNS = "topic_id,base_offset,partition_leader_epoch"
 
@@ -29,29 +29,32 @@ COLUMNS = "topic_id,base_offset,partition_leader_epoch"
 class Stream:
     """A query: its checkpoint, and what it has given."""
 
-    def __init__(self, disks: list[Path], room: Room | None) -> None:
+    def __init__(self, disks: list[Path], room: TriggerBudget | None) -> None:
         self.room = room
         options = {"table": "batches", "columns": COLUMNS}
-        self.request = replace(request_of(options), paths=tuple(map(str, disks)))
+        self.request = replace(parse_request(options), paths=tuple(map(str, disks)))
         self.kept: dict[str, Any] = {}
         self.restart()
 
     def restart(self) -> None:
         """Go on in another process."""
-        self.strict, self.tolerant = Follower(self.request), Follower(self.request, fails=False)
+        self.strict, self.tolerant = (
+            StreamFollower(self.request),
+            StreamFollower(self.request, fails_on_data_loss=False),
+        )
 
-    def trigger(self, source: Follower, rows: list[Batch]) -> None:
+    def trigger(self, source: StreamFollower, rows: list[Batch]) -> None:
         """Add the batches of a trigger; with a limit, of all triggers until nothing is left."""
         while (more := self._some(source)) and self.room is not None:
             rows += more
         rows += more
 
-    def _some(self, source: Follower) -> list[Batch]:
-        end = json.loads(json.dumps(source.latest(self.kept, self.room)))
+    def _some(self, source: StreamFollower) -> list[Batch]:
+        end = json.loads(json.dumps(source.latest_positions(self.kept, self.room)))
         rows = [
             tuple(row.values())
-            for split in source.splits(self.kept, end)
-            for batch in read_split(source.request, split)
+            for split in source.input_partitions(self.kept, end)
+            for batch in read_input_partition(source.request, split)
             for row in batch.to_pylist()
         ]
         self.kept = end
@@ -73,7 +76,9 @@ class Stream:
 def check(seed: int, folder: Path) -> None:
     """Compare a stream with the model over a sequence of changes."""
     disks = [folder / "a", folder / "b", folder / "c"]
-    room = (None, Room(n_bytes=5000), Room(n_offsets=50), None)[seed % 4]
+    room = (None, TriggerBudget(remaining_bytes=5000), TriggerBudget(remaining_offsets=50), None)[
+        seed % 4
+    ]
     stream, done = Stream(disks, room), []
     for what, partitions in steps_of(seed, disks):
         done.append(what)
@@ -104,7 +109,7 @@ def _trigger(stream: Stream, partitions: list[MovingPartition], *, is_listed: bo
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(following, "RETRY_PAUSES_SECONDS", (0.0, 0.0))
 
 
 @pytest.mark.parametrize("seed", range(50))

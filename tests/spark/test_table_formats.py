@@ -39,8 +39,8 @@ from pyiceberg.utils.config import Config  # noqa: E402
 from kfmt_cli.core.small_objects import store_settings  # noqa: E402
 from kfmt_cli.errors import OutputError, UsageError  # noqa: E402
 from kfmt_cli.spark.lake import lake_table  # noqa: E402
-from kfmt_cli.spark.lake.table_formats.delta import Delta  # noqa: E402
-from kfmt_cli.spark.lake.table_formats.iceberg import Iceberg  # noqa: E402
+from kfmt_cli.spark.lake.table_formats.delta import DeltaOpenTable  # noqa: E402
+from kfmt_cli.spark.lake.table_formats.iceberg import IcebergOpenTable  # noqa: E402
 
 BROKER1 = ORDERS.parent.parent
 
@@ -97,7 +97,7 @@ def test_every_table_is_one(kind: str, tmp_path: Path) -> None:
     for table in ("records", "batches", "snapshot_records"):
         found = TABLE_READERS[kind](to, table)
         assert (
-            len(found) == summary.numbers[table.replace("_", " ")]
+            len(found) == summary.counts[table.replace("_", " ")]
             if table
             in (
                 "records",
@@ -119,7 +119,7 @@ def test_others_read_them(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert scanned.filter(offsets).select("offset").collect()["offset"].n_unique() == 1500
     made = TABLE_READERS[kind](to)
     asked = "select count(*), count(timestamp), count(timestamp_ms) from made"
-    assert len(made) == summary.numbers["records"]
+    assert len(made) == summary.counts["records"]
     assert duckdb.sql(asked).fetchall() == [(len(made),) * 3]
 
 
@@ -154,7 +154,7 @@ def test_a_kill_leaves_the_old_rows_or_the_new(
     old = committed(kind, to)
     last.write_bytes(whole)
     segment(logs, 0).unlink()
-    format_: Any = {"delta": Delta, "iceberg": Iceberg}[kind]
+    format_: Any = {"delta": DeltaOpenTable, "iceberg": IcebergOpenTable}[kind]
     owner: Any = format_ if "table" in point else lake_table.LakeTable
     if point == "commit":
         owner = lake_table

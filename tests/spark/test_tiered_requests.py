@@ -20,13 +20,13 @@ pytest.importorskip("obstore")
 pytest.importorskip("pyspark")
 
 from kfmt_cli.arrow import tiered_logs
-from kfmt_cli.arrow.inputs import files_of
+from kfmt_cli.arrow.input_files import list_input_files
 from kfmt_cli.core import small_objects
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.following.follower import Follower
-from kfmt_cli.spark.request import request_of
-from kfmt_cli.spark.splits import read_split
-from kfmt_cli.spark.wanted import splits_of
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.spark.partition_reader import read_input_partition
+from kfmt_cli.spark.selections import plan_input_partitions
+from kfmt_cli.spark.source_options import parse_request
+from kfmt_cli.spark.streaming.follower import StreamFollower
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -41,7 +41,7 @@ KEY = {"rsmPrivateKey": str(KEPT / "encrypted/test-key.pkcs8.der")}
 @pytest.fixture(autouse=True)
 def _no_store_is_known(server: str) -> None:
     del server
-    small_objects._bucket.cache_clear()
+    small_objects._object_store_client.cache_clear()
 
 
 def asked_of(bucket: Bucket, end: str = "rsm-manifest") -> Counter[str]:
@@ -53,16 +53,16 @@ def manifests_of(name: str) -> int:
     return len(list((KEPT / name).rglob("*.rsm-manifest")))
 
 
-def request_for(url: str, **options: str) -> Request:
-    return replace(request_of({**options, **KEY}), paths=(url,))
+def request_for(url: str, **options: str) -> ReadRequest:
+    return replace(parse_request({**options, **KEY}), paths=(url,))
 
 
 @pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
 def test_the_chunks_of_a_segment_are_few_bytes_of_a_plan(name: str) -> None:
     pytest.importorskip("cryptography")
     most = {"plain": 40, "zstd": 100, "encrypted": 550}[name]
-    for piece in files_of(request_for(str(KEPT / name))):
-        assert 0 < len(piece.chunking) < most
+    for piece in list_input_files(request_for(str(KEPT / name))):
+        assert 0 < len(piece.encoded_chunking) < most
 
 
 @pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
@@ -70,7 +70,7 @@ def test_only_the_listing_asks_for_manifests(name: str, bucket: Bucket) -> None:
     pytest.importorskip("cryptography")
     request = request_for(bucket.put(KEPT / name / "tiered", "tiered"), maxSplitBytes="20000")
     bucket.requests.clear()
-    splits = [pickle.dumps(split) for split in splits_of(request)]
+    splits = [pickle.dumps(split) for split in plan_input_partitions(request)]
     assert len(splits) > 1
     listed = asked_of(bucket)
     assert set(listed.values()) == {1}
@@ -79,7 +79,7 @@ def test_only_the_listing_asks_for_manifests(name: str, bucket: Bucket) -> None:
     rows = sum(
         batch.num_rows
         for split in splits
-        for batch in read_split(request, pickle.loads(split))  # noqa: S301 (made above)
+        for batch in read_input_partition(request, pickle.loads(split))  # noqa: S301 (made above)
     )
     assert rows > 600
     assert asked_of(bucket) == listed
@@ -92,12 +92,12 @@ def test_the_tasks_of_a_job_do_not_ask_for_manifests(
     bucket: Bucket, spark: Any, tmp_path: Path
 ) -> None:
     from kfmt_cli.spark.jobs import verify
-    from kfmt_cli.spark.jobs.context import Context
+    from kfmt_cli.spark.jobs.context import JobContext
 
     request = request_for(bucket.put(KEPT / "zstd/tiered", "tiered"))
     bucket.requests.clear()
-    context = Context(spark, request, str(tmp_path / "out"), "parquet", lambda _: None)
-    assert verify.run_job(context).numbers["damaged"] == 0
+    context = JobContext(spark, request, str(tmp_path / "out"), "parquet", lambda _: None)
+    assert verify.run_job(context).counts["damaged"] == 0
     asked = asked_of(bucket)
     assert set(asked.values()) == {1}
     assert len(asked) == manifests_of("zstd")
@@ -114,36 +114,36 @@ def test_a_stream_asks_for_new_manifests_only(
     late.rename(tmp_path / late.name)
     bucket.put(tmp_path / "first", "all/zstd")
     bucket.put(KEPT / "encrypted/tiered", "all/encrypted")
-    request = request_of({**options, "ignoreUnreadable": "true"})
-    source = Follower(replace(request, paths=(bucket.file("all"),)), fails=False)
+    request = parse_request({**options, "ignoreUnreadable": "true"})
+    source = StreamFollower(replace(request, paths=(bucket.file("all"),)), fails_on_data_loss=False)
     bucket.requests.clear()
-    end = source.latest({})
-    source.splits({}, end)
+    end = source.latest_positions({})
+    source.input_partitions({}, end)
     assert set(asked_of(bucket).values()) == {1}
     bucket.requests.clear()
     for _ in range(3):
-        assert source.latest(end) == end
+        assert source.latest_positions(end) == end
     assert not asked_of(bucket)
     (tmp_path / "more").mkdir()
     late = (tmp_path / late.name).rename(tmp_path / "more" / late.name)
     below = next((KEPT / "zstd/tiered").glob("txn-*")).name
     bucket.put(late.parent, f"all/zstd/{below}/0")
     bucket.requests.clear()
-    assert source.latest(end) != end
+    assert source.latest_positions(end) != end
     assert sorted(asked_of(bucket).values()) == [1]
 
 
 def test_a_changed_manifest_is_asked_for_again(bucket: Bucket, tmp_path: Path) -> None:
     shutil.copytree(KEPT / "plain/tiered", tmp_path / "tiered")
     url = bucket.put(tmp_path / "tiered", "tiered")
-    source = Follower(request_for(url, topics="txn"))
-    source.latest({})
+    source = StreamFollower(request_for(url, topics="txn"))
+    source.latest_positions({})
     (path,) = (tmp_path / "tiered").glob("txn-*/0/0*0-*.rsm-manifest")
     path.write_text(path.read_text().replace('"topic":"txn"', '"topic":"other"'))
     bucket.put(tmp_path / "tiered", "tiered")
     bucket.requests.clear()
-    splits = source.splits({}, source.latest({}))
-    assert [piece.base_offset for split in splits for piece in split.pieces] == [357]
+    splits = source.input_partitions({}, source.latest_positions({}))
+    assert [piece.base_offset for split in splits for piece in split.splits] == [357]
     assert any(path.name in request for request in asked_of(bucket))
 
 
@@ -151,11 +151,17 @@ def test_a_manifest_that_is_too_long_for_a_plan_is_read_by_tasks(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = request_for(bucket.put(KEPT / "zstd/tiered", "tiered"))
-    rows = [batch.num_rows for split in splits_of(request) for batch in read_split(request, split)]
-    monkeypatch.setattr(tiered_logs, "MOST_CARRIED", 10)
+    rows = [
+        batch.num_rows
+        for split in plan_input_partitions(request)
+        for batch in read_input_partition(request, split)
+    ]
+    monkeypatch.setattr(tiered_logs, "MAX_CHUNKING_BYTES", 10)
     bucket.requests.clear()
-    splits = splits_of(request)
-    assert not any(piece.chunking for split in splits for piece in split.pieces)
+    splits = plan_input_partitions(request)
+    assert not any(piece.encoded_chunking for split in splits for piece in split.splits)
     listed = asked_of(bucket).total()
-    assert [batch.num_rows for split in splits for batch in read_split(request, split)] == rows
+    assert [
+        batch.num_rows for split in splits for batch in read_input_partition(request, split)
+    ] == rows
     assert asked_of(bucket).total() > listed == manifests_of("zstd")

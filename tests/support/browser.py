@@ -11,7 +11,7 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from kfmt_cli.browse.launch import screen_text, session_of, settled
+from kfmt_cli.browse.launch import open_session, screen_text, wait_until_settled
 from kfmt_cli.browse.screen.app import BrowserApp
 from tests.support.samples import kfmt
 
@@ -32,7 +32,7 @@ class Driver:
         """Press keys one after the other; what is on the screen then."""
         for key in keys:
             await self.pilot.press(key)
-            await settled(self.app, self.pilot)
+            await wait_until_settled(self.app, self.pilot)
         return self.screen
 
     async def type(self, words: str) -> str:
@@ -67,9 +67,9 @@ async def driven(
     *paths: str | Path, size: tuple[int, int] = SMALL, **options: Any
 ) -> AsyncIterator[Driver]:
     """The browser at some paths."""
-    app = BrowserApp(session_of(tuple(map(str, paths))), **options)
+    app = BrowserApp(open_session(tuple(map(str, paths))), **options)
     async with app.run_test(size=size) as pilot:
-        await settled(app, pilot)
+        await wait_until_settled(app, pilot)
         yield Driver(app, pilot)
 
 

@@ -21,11 +21,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.disk.kinds import UNKNOWN, kind_of
-from kfmt_cli.disk.kinds.logs import LOG
+from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name
+from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import UsageError
-from kfmt_cli.topics import TOPICS
-from kfmt_cli.topics.payloads import FORMATS, Read, Schema
+from kfmt_cli.topics import DECODED_TOPICS
+from kfmt_cli.topics.payloads import PAYLOAD_FORMATS, PayloadReader, SchemaSource
 from tests.support import in_process
 from tests.support.rebuild import batch_of, compressed_batch, record
 from tests.support.samples import environment
@@ -135,10 +135,10 @@ def _file(data: bytes, folder: Path) -> bytes:
 
 
 def _files() -> Iterator[bytes]:
-    kinds = {kind_of(name)[0].name: number for number, name in enumerate(NAMES)}
+    kinds = {classify_name(name)[0].name: number for number, name in enumerate(NAMES)}
     for path in _small("*"):
-        kind = kind_of(path.name)[0]
-        if kind not in (UNKNOWN, LOG) and kind.name in kinds:
+        kind = classify_name(path.name)[0]
+        if kind not in (UNKNOWN_KIND, LOG_KIND) and kind.name in kinds:
             yield bytes([kinds[kind.name]]) + path.read_bytes()[: LARGEST - 1]
 
 
@@ -147,7 +147,7 @@ def _files() -> Iterator[bytes]:
 
 def _topic(data: bytes, folder: Path) -> bytes:
     """The first byte chooses the topic; then records, before each the sizes of key and value."""
-    topic = list(TOPICS)[data[0] % len(TOPICS)] if data else "_schemas"
+    topic = list(DECODED_TOPICS)[data[0] % len(DECODED_TOPICS)] if data else "_schemas"
     name = f"{topic}-0"
     records: list[bytes] = []
     at = 1
@@ -182,7 +182,7 @@ def framed(key: bytes | None, value: bytes | None) -> bytes:
 
 
 def _topics() -> Iterator[bytes]:
-    for number, topic in enumerate(TOPICS):
+    for number, topic in enumerate(DECODED_TOPICS):
         if topic in TEXTS:
             key, value = TEXTS[topic]
             rows = framed(key.encode(), json.dumps(value).encode()) + framed(key.encode(), None)
@@ -235,20 +235,20 @@ def _descriptors() -> bytes:
 
 def _payload(data: bytes, folder: Path) -> bytes:
     """The first byte chooses the format."""
-    names = [name for name in FORMATS if name != "confluent"]
+    names = [name for name in PAYLOAD_FORMATS if name != "confluent"]
     name = names[data[0] % len(names)] if data else names[0]
     return _said(lambda: _reader(name, folder)(data[1:]))
 
 
-def _reader(name: str, folder: Path) -> Read:
-    schema = Schema()
+def _reader(name: str, folder: Path) -> PayloadReader:
+    schema = SchemaSource()
     if name == "avro":
         (folder / "a.avsc").write_text(json.dumps(AVRO))
-        schema = Schema(folder / "a.avsc")
+        schema = SchemaSource(folder / "a.avsc")
     elif name == "protobuf":
         (folder / "a.desc").write_bytes(_descriptors())
-        schema = Schema(folder / "a.desc", "google.protobuf.FileDescriptorSet")
-    return FORMATS[name].reader(schema)
+        schema = SchemaSource(folder / "a.desc", "google.protobuf.FileDescriptorSet")
+    return PAYLOAD_FORMATS[name].create_reader(schema)
 
 
 def _said(read: Callable[[], object]) -> bytes:
@@ -260,7 +260,7 @@ def _said(read: Callable[[], object]) -> bytes:
 
 
 def _payloads() -> Iterator[bytes]:
-    names = [name for name in FORMATS if name != "confluent"]
+    names = [name for name in PAYLOAD_FORMATS if name != "confluent"]
     values = [b'{"a":[1,2.5,"\\ud800",null]}', b"\0" * 8, _avro_value(), *_wires()]
     yield from (bytes([number]) + value for number in range(len(names)) for value in values)
 
@@ -293,7 +293,9 @@ def _schema(data: bytes, folder: Path) -> bytes:
     is_avro = schema[:1] in (b"{", b"[", b'"')
     (folder / ("7.avsc" if is_avro else "7.desc")).write_bytes(schema)
     framing = b"\0\0\0\0\x07" + value
-    return _said(lambda: FORMATS["confluent"].reader(Schema(folder=folder))(framing))
+    return _said(
+        lambda: PAYLOAD_FORMATS["confluent"].create_reader(SchemaSource(directory=folder))(framing)
+    )
 
 
 def _schemas() -> Iterator[bytes]:

@@ -22,33 +22,36 @@ from pathlib import Path
 from typing import Any, NoReturn
 from unittest import mock
 
-from kfmt_cli.commands import log_settings, registry_schemas
+from kfmt_cli.commands import registry_schemas, settings_resolver
 from kfmt_cli.commands.retention import remote_end
 from kfmt_cli.core import credentials, file_systems, small_objects
-from kfmt_cli.disk import names, trees
+from kfmt_cli.disk import file_names, mounts
+from kfmt_cli.execution import bounds
 from kfmt_cli.render.sinks import repository
-from kfmt_cli.sharing import bounds
 from tests.support.warm import INTERPRETERS_OWN
 
 PIPE_HOLDS = 1 << 16  # bytes that are in a pipe before anybody reads
 # By what is at a path, which another run may find changed.
 _KNOWN_OF_PATHS: tuple[Callable[[], object], ...] = (
-    trees.TREES.clear,
-    credentials.KEPT.by_place.clear,
+    mounts.MOUNTS.clear,
+    credentials.CREDENTIALS.by_location.clear,
     *(
         known.cache_clear
         for known in (
-            names._real_folder,
-            names.place_of,
-            names.parsed_place,
+            file_names._real_directory,
+            file_names.parse_topic_partition,
+            file_names.parse_broker_topic_partition,
         )
     ),
     repository.repository_root.cache_clear,
-    registry_schemas._registry_in.cache_clear,
-    log_settings._configs.cache_clear,
-    remote_end._ends_in.cache_clear,
-    bounds._entries.cache_clear,
-    *(known.cache_clear for known in (small_objects._bucket, file_systems._file_system)),
+    registry_schemas._replay_registry.cache_clear,
+    settings_resolver._load_metadata_configs.cache_clear,
+    remote_end._read_remote_ends.cache_clear,
+    bounds._read_index_entries.cache_clear,
+    *(
+        known.cache_clear
+        for known in (small_objects._object_store_client, file_systems._open_file_system)
+    ),
 )
 
 

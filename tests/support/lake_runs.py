@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kfmt_cli.arrow.export.output import read_whole, take_away_unfinished
-from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark import work
+from kfmt_cli.arrow.export.atomic_files import read_file_bytes, remove_unfinished
+from kfmt_cli.arrow.input_files import list_input_files
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.spark import split_processing
+from kfmt_cli.spark.job_directory import JobDirectory
 from kfmt_cli.spark.jobs import export_job
-from kfmt_cli.spark.jobs.context import Context, JobSummary
-from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.request import request_of
+from kfmt_cli.spark.jobs.context import JobContext, JobSummary
+from kfmt_cli.spark.source_options import parse_request
 
 Row = tuple[str | None, int, int]
 """Topic id, partition and offset."""
@@ -30,15 +30,17 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Call the tasks of jobs here."""
 
     def run_here(
-        spark: Any, request: Request, ledger: Ledger, shares: list[Any], advance: Any
+        spark: Any, request: ReadRequest, ledger: JobDirectory, shares: list[Any], advance: Any
     ) -> None:
         del spark, advance
-        to = ledger.job.folder(ledger.to)
+        to = ledger.job.staging_directory(ledger.path)
         for share in shares:
-            given = work.share_for_task(request, share)
-            work._do(ledger.job, request, to, ledger.done_folder, ledger.run, given)
+            given = split_processing.pickle_task_input(request, share)
+            split_processing._process_task(
+                ledger.job, request, to, ledger.results_directory, ledger.run_number, given
+            )
 
-    monkeypatch.setattr(work, "_run", run_here)
+    monkeypatch.setattr(split_processing, "_run_tasks", run_here)
 
 
 def export(
@@ -52,32 +54,34 @@ def export(
     """One run of the job, as `kfmt pipeline export` starts it. asked: more of the request."""
     paths_of = tuple(map(str, paths))
     request = replace(
-        request_of({"topics": topics, **dict(asked)}),
+        parse_request({"topics": topics, **dict(asked)}),
         table="segments",
         paths=paths_of,
-        raises_unreadable=False,
+        raises_if_unreadable=False,
     )
-    files = files_of(request, is_checked=True)
-    context = Context(None, request, str(to), format_, lambda _: None, options, files)
-    context.prepared = export_job.prepare(context)
+    files = list_input_files(request, require_topics=True)
+    context = JobContext(None, request, str(to), format_, lambda _: None, options, files)
+    context.preparation = export_job.prepare(context)
     summary = export_job.run_job(context)
-    take_away_unfinished(str(to))
+    remove_unfinished(str(to))
     return summary
 
 
 def forecast(to: Path, *paths: Path, **options: Any) -> list[str]:
     """What a dry run says of rows that would go."""
-    request = replace(request_of({}), paths=tuple(map(str, paths)))
-    context = Context(None, request, str(to), "parquet", lambda _: None, options, is_dry=True)
+    request = replace(parse_request({}), paths=tuple(map(str, paths)))
+    context = JobContext(
+        None, request, str(to), "parquet", lambda _: None, options, is_dry_run=True
+    )
     return list(export_job.forecast(context))
 
 
 def manifest(to: Path | str) -> dict[str, list[dict[str, Any]]]:
     """The inputs and files of a table, as its manifest has them."""
     bundles: dict[str, Any] = {}
-    shown = json.loads(read_whole(f"{to}/_kfmt/manifest.json") or b"")
+    shown = json.loads(read_file_bytes(f"{to}/_kfmt/manifest.json") or b"")
     for part in shown["parts"]:
-        bundles.update(map(json.loads, (read_whole(f"{to}/_kfmt/{part}") or b"").splitlines()))
+        bundles.update(map(json.loads, (read_file_bytes(f"{to}/_kfmt/{part}") or b"").splitlines()))
     there = [bundle for bundle in bundles.values() if bundle is not None]
     found = {
         name: [row for bundle in there for row in bundle[name]] for name in ("inputs", "outputs")

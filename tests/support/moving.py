@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count, pairwise
 from pathlib import Path
 
-from kfmt_cli.core.uuids import uuid_text
+from kfmt_cli.core.uuids import format_uuid
 from tests.support.samples import ORDERS
 from tests.support.segments import positions
 
@@ -63,7 +63,7 @@ class MovingPartition:
     def create(self) -> None:
         """Make the topic, or make it again."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.topic_id = uuid_text(self.rng.randbytes(16))
+        self.topic_id = format_uuid(self.rng.randbytes(16))
         self.segments, self.end, self.epoch = [(0, [])], 0, 0
         self.cut = None
         self.folder.mkdir(parents=True)

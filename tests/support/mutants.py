@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.opening import open_source
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.log.reader import LogReader
 from tests.support.rebuild import batch_of, record
 
@@ -219,13 +219,13 @@ def embedding(rng: random.Random) -> tuple[bytes, list[int]]:
     return data, places
 
 
-def shown(file: Input) -> set[tuple[int, int]]:
+def shown(file: InputFile) -> set[tuple[int, int]]:
     """Position and size of each batch that is shown with a right checksum."""
     source = open_source(file.path)
     found: set[tuple[int, int]] = set()
     try:
-        for block in LogReader(source, file.base_offset).blocks():
-            good = block.batches.select(block.batches["crc_valid"] == 1)
+        for block in LogReader(source, file.base_offset).iter_blocks():
+            good = block.batches.select_rows(block.batches["crc_valid"] == 1)
             found |= set(zip(good["position"].tolist(), good["size"].tolist(), strict=True))
     finally:
         source.close()
@@ -246,7 +246,7 @@ class Verdict:
 def judge(mutant: Mutant, data: bytes, places: list[int], file: Path) -> Verdict:
     """Read a mutant of `data`, written to `file` under the original's name, and compare."""
     file.write_bytes(mutant.data)
-    seen = shown(classify(str(file), file.name))
+    seen = shown(classify_file(str(file), file.name))
     of_the_log = {checked(data[start:end]) for start, end in pairwise(places)}
     phantoms = {pair for pair in seen if mutant.checked(*pair) not in of_the_log}
     # Bytes that were cut out at a border can be read two ways: as the end of the batch before it,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kfmt_cli.browse.batch_content import BatchContent
-from kfmt_cli.browse.batch_positions import Outline
-from kfmt_cli.browse.shown_log import ShownLog
-from kfmt_cli.browse.wanted_batches import WantedBatches
-from kfmt_cli.disk.tree import classify, topic_of
-from kfmt_cli.topics import decoder_for
+from kfmt_cli.browse.batch_filter import BatchFilter
+from kfmt_cli.browse.block_index import BlockIndex
+from kfmt_cli.browse.log_row_view import LogRowView
+from kfmt_cli.browse.selected_batch import SelectedBatch
+from kfmt_cli.disk.directory_listing import classify_file, file_topic
+from kfmt_cli.topics import find_decoder
 from tests.support.samples import ORDERS
 from tools.kafka import ROOT, SAMPLES
 
@@ -19,20 +19,20 @@ GROUPS = SAMPLES / "kafka-3.9.1-broker1/__consumer_offsets-1/0000000000000000000
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def outline_of(log: Path, wanted: WantedBatches | None = None) -> Outline:
-    outline = Outline(classify(str(log), str(log)), wanted)
-    outline.grow()
+def outline_of(log: Path, wanted: BatchFilter | None = None) -> BlockIndex:
+    outline = BlockIndex(classify_file(str(log), str(log)), wanted)
+    outline.extend()
     return outline
 
 
-def shown_log(log: Path, width: int = 100, wanted: WantedBatches | None = None) -> ShownLog:
-    return ShownLog(outline_of(log, wanted), width)
+def shown_log(log: Path, width: int = 100, wanted: BatchFilter | None = None) -> LogRowView:
+    return LogRowView(outline_of(log, wanted), width)
 
 
-def content_of(log: Path, row: int = 0) -> BatchContent:
+def content_of(log: Path, row: int = 0) -> SelectedBatch:
     shown = shown_log(log)
-    file = shown.outline.file
-    return BatchContent(file, *shown.find(row), decoder_for(topic_of(file)))
+    file = shown.index.file
+    return SelectedBatch(file, *shown.find_batch(row), find_decoder(file_topic(file)))
 
 
 def plain(lines: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kfmt_cli.rows.column import PLACE
+from kfmt_cli.rows.column import LOCATION_COLUMNS
 from tests.support import in_process, warm
 from tools.kafka import ROOT, SAMPLES, kept_text, sample_logs
 
@@ -21,7 +21,7 @@ UPGRADED = SAMPLES / "kafka-2.8.2/upgraded-0/00000000000000000000.log"
 
 
 # What says in which file an object is; of tests that compare files.
-NOWHERE = {"file": "", **dict.fromkeys(PLACE)}
+NOWHERE = {"file": "", **dict.fromkeys(LOCATION_COLUMNS)}
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def job(
         assert "Traceback" not in done.err
         return done
 
-    monkeypatch.setattr(sessions, "started", lambda *_: nullcontext(lambda: spark))
+    monkeypatch.setattr(sessions, "start_session", lambda *_: nullcontext(lambda: spark))
     before = signal.getsignal(signal.SIGTERM), gc.get_threshold()
     yield run_here
     signal.signal(signal.SIGTERM, before[0])

@@ -17,5 +17,5 @@ from tests.support.lake_runs import without_spark
 if __name__ == "__main__":
     patch = pytest.MonkeyPatch()
     without_spark(patch)
-    patch.setattr(session, "started", lambda *_: nullcontext(lambda: None))
+    patch.setattr(session, "start_session", lambda *_: nullcontext(lambda: None))
     sys.exit(__main__.run())

@@ -11,7 +11,7 @@ import pytest
 
 fastavro = pytest.importorskip("fastavro", reason="the extra schema is not installed")
 
-from kfmt_cli.topics.avro import _n_values, reader_of  # noqa: E402
+from kfmt_cli.topics.avro import _max_values, avro_schema_reader  # noqa: E402
 
 ROW: dict[str, Any] = {
     "type": "record",
@@ -52,7 +52,7 @@ def written(schema: Any, value: Any) -> bytes:
 
 @pytest.mark.parametrize(("schema", "value", "shown"), READ)
 def test_a_value_is_read_whole(schema: Any, value: Any, shown: Any) -> None:
-    read = reader_of("schema", json.dumps(schema))
+    read = avro_schema_reader("schema", json.dumps(schema))
     data = written(schema, value)
     assert read(data) == (value if shown is None else shown)
     with pytest.raises(ValueError, match=r"^1 trailing bytes after the Avro value$"):
@@ -85,7 +85,7 @@ def test_a_schema_is_bounded_if_no_value_of_it_repeats_or_nests(
     schema: Any, is_unbounded: bool
 ) -> None:
     names = {"Row": ROW, "Tree": TREE, "Held": {"type": "array", "items": "int"}}
-    assert isinf(_n_values(schema, names, {})) == is_unbounded
+    assert isinf(_max_values(schema, names, {})) == is_unbounded
 
 
 @pytest.mark.parametrize(
@@ -108,5 +108,5 @@ def test_a_value_that_is_not_of_its_schema_is_refused_with_the_reason(
 ) -> None:
     unbounded = {"type": "array", "items": schema}
     with pytest.raises(ValueError, match=r".") as refused:
-        reader_of("schema", json.dumps(unbounded))(b"\x02" + data)
+        avro_schema_reader("schema", json.dumps(unbounded))(b"\x02" + data)
     assert words.replace("byte 1", "byte 2").replace("byte 0", "byte 1") in str(refused.value)

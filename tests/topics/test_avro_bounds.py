@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.topics.avro import reader_of
+from kfmt_cli.topics.avro import avro_schema_reader
 
 pytest.importorskip("fastavro")
 
@@ -38,12 +38,12 @@ def graph(depth: int, leaf: Any) -> Any:
 def test_a_value_of_too_many_values_is_refused(schema: Any, value: bytes) -> None:
     begin = time.process_time()
     with pytest.raises(ValueError, match="too many values"):
-        reader_of("a", json.dumps(schema))(value)
+        avro_schema_reader("a", json.dumps(schema))(value)
     assert time.process_time() - begin < 20
 
 
 def test_a_schema_that_is_shared_is_read() -> None:
-    read = reader_of("a", json.dumps(graph(6, "int")))
+    read = avro_schema_reader("a", json.dumps(graph(6, "int")))
     value = read(bytes(range(0, 128, 2)))
     for _ in range(6):
         value = value["f1"]
@@ -52,16 +52,18 @@ def test_a_schema_that_is_shared_is_read() -> None:
 
 def test_records_in_themselves_end_at_the_limit_of_depth() -> None:
     schema = record("r", ["null", "r"])
-    assert reader_of("a", json.dumps(schema))(b"\x02\x02\x00") == {"f0": {"f0": {"f0": None}}}
+    assert avro_schema_reader("a", json.dumps(schema))(b"\x02\x02\x00") == {
+        "f0": {"f0": {"f0": None}}
+    }
     with pytest.raises(ValueError, match="nested more than"):
-        reader_of("a", json.dumps(schema))(b"\x02" * 1000 + b"\x00")
+        avro_schema_reader("a", json.dumps(schema))(b"\x02" * 1000 + b"\x00")
 
 
 def test_names_of_the_schema_are_repeated_within_a_limit() -> None:
     enum = {"type": "enum", "name": "e", "symbols": ["s" * 100_000]}
     for items in (record("r" * 9, "boolean"), enum):
         text = json.dumps({"type": "array", "items": items}).replace("f0", "f" * 100_000)
-        read = reader_of("a", text)
+        read = avro_schema_reader("a", text)
         assert len(read(b"\x14" + bytes(11))) == 10
         with pytest.raises(ValueError, match="repeats names"):
             read(b"\xa0\x1f" + bytes(2001))
@@ -69,7 +71,7 @@ def test_names_of_the_schema_are_repeated_within_a_limit() -> None:
 
 def test_a_value_of_too_many_bytes_is_refused() -> None:
     with pytest.raises(ValueError, match="at most 16777216 are decoded"):
-        reader_of("a", '"bytes"')(bytes((16 << 20) + 1))
+        avro_schema_reader("a", '"bytes"')(bytes((16 << 20) + 1))
 
 
 @pytest.mark.parametrize("of", ["bytes", "fixed"])
@@ -79,5 +81,7 @@ def test_a_decimal_of_many_digits_is_refused(of: str) -> None:
     schema = decimal | ({"name": "f", "size": size} if of == "fixed" else {})
     front = b"\x80\x80\x80\x01" if of == "bytes" else b""
     with pytest.raises(ValueError, match="decimal of 1048576 bytes"):
-        reader_of("a", json.dumps(schema))(front + b"\x7f" * size)
-    assert reader_of("a", json.dumps(decimal | {"type": "bytes"}))(b"\x04\x01\x00") == "2.56"
+        avro_schema_reader("a", json.dumps(schema))(front + b"\x7f" * size)
+    assert (
+        avro_schema_reader("a", json.dumps(decimal | {"type": "bytes"}))(b"\x04\x01\x00") == "2.56"
+    )

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kfmt_cli
-from kfmt_cli.broker.state import REPLAYS, replay_of
-from kfmt_cli.log.stream import Record
-from kfmt_cli.topics import TOPICS, decoder_for, known_topic
+from kfmt_cli.broker.state import REPLAYS, create_replay
+from kfmt_cli.log.record_stream import Record
+from kfmt_cli.topics import DECODED_TOPICS, find_decoder, find_known_topic
 from tests.broker.test_state import built, of, state
 from tests.support.samples import Row, kfmt
 from tools.kafka import KEPT, SAMPLES
@@ -165,7 +165,7 @@ def test_records_of_mirrors_are_decoded_and_their_bytes_shown(topic: str, name: 
     ],
 )
 def test_names_of_topics(name: str, known: str | None) -> None:
-    found = known_topic(name)
+    found = find_known_topic(name)
     assert (None if found is None else found.name) == known
 
 
@@ -205,18 +205,18 @@ def test_records_of_other_topics_of_such_a_name_are_shown_as_they_are(
 
 
 @given(
-    st.sampled_from(sorted(set(TOPICS) & set(REPLAYS))),
+    st.sampled_from(sorted(set(DECODED_TOPICS) & set(REPLAYS))),
     st.lists(st.tuples(st.binary(max_size=40) | st.just(b"connector-a"), st.binary(max_size=60))),
 )
 def test_no_bytes_end_a_replay(topic: str, records: list[tuple[bytes, bytes]]) -> None:
-    replay = replay_of(topic)
+    replay = create_replay(topic)
     for offset, (key, value) in enumerate(records):
-        replay.take(Record(offset, key, value))
-    replay.state()
-    decoder = decoder_for(topic)
+        replay.apply_record(Record(offset, key, value))
+    replay.sorted_rows()
+    decoder = find_decoder(topic)
     assert decoder is not None
     for key, value in records:
-        decoder.framed_value(key, value, 0, len(value))
+        decoder.identify_value(key, value, 0, len(value))
 
 
 def config(offset: int, key: str, value: dict[str, Any] | None, **more: Any) -> Row:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.topics.avro import reader_of
+from kfmt_cli.topics.avro import avro_schema_reader
 from tests.support.hostile import partition, ran
 from tests.support.rebuild import batch_of, record
 from tests.support.samples import kfmt
@@ -87,7 +87,7 @@ def test_avro_values_that_nest_within_the_limits_are_read(tmp_path: Path) -> Non
 
 def test_types_of_another_schema_have_the_same_limits() -> None:
     schema = {"type": "record", "name": "Outer", "fields": [{"name": "inner", "type": "I"}]}
-    read = reader_of("Outer", json.dumps(schema), [json.dumps(INNER)])
+    read = avro_schema_reader("Outer", json.dumps(schema), [json.dumps(INNER)])
     assert read(b"\x06\0") == {"inner": {"nulls": [None] * 3}}
     with pytest.raises(ValueError, match=MANY):
         read(long_varint(2**20) + b"\0")

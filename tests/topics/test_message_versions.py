@@ -12,35 +12,35 @@ from hypothesis import strategies as st
 
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.place import DecodeError, Origin
-from kfmt_cli.core.layout.protocol import (
-    Blob,
+from kfmt_cli.core.layout.location import BufferOrigin, DecodeError
+from kfmt_cli.core.layout.protocol_types import (
     Bool,
+    DeclaredBytes,
+    DeclaredListType,
     Float64,
-    List,
-    ListOf,
+    ListWireType,
     String,
-    Struct,
-    Text,
+    StructWireType,
+    TextWireType,
     UInt16,
-    Uuid,
     UuidType,
+    UuidWireType,
 )
 from kfmt_cli.core.layout.tagged import TaggedFields
-from kfmt_cli.core.layout.tree import Node, tree
-from kfmt_cli.core.layout.versions import at_version
-from kfmt_cli.core.layout.wire import (
+from kfmt_cli.core.layout.tree import FieldNode, read_field_tree
+from kfmt_cli.core.layout.versions import layout_at_version
+from kfmt_cli.core.layout.wire_types import (
     COMPACT,
-    Bytes,
+    BytesWireType,
     Int8,
     Int16,
     Int32,
     Int64,
-    Integer,
+    IntegerWireType,
     UInt32,
     WireType,
 )
-from kfmt_cli.core.uuids import uuid_text
+from kfmt_cli.core.uuids import format_uuid
 from tools.kafka import ROOT
 
 # The fields of each message in each version, as Kafka generates them.
@@ -69,16 +69,16 @@ def _field(field: dict[str, Any]) -> Field:
     compact, nullable = "compact" in words, "nullable" in words
     of: WireType
     if words[-1] == "struct":
-        of = Struct(of_reference(field["name"], field["fields"]))
+        of = StructWireType(of_reference(field["name"], field["fields"]))
     elif words[-1] == "string":
-        of = Text(COMPACT if compact else Int16, nullable)
+        of = TextWireType(COMPACT if compact else Int16, nullable)
     elif words[-1] == "bytes":
-        of = Bytes(COMPACT if compact else Int32, nullable)
+        of = BytesWireType(COMPACT if compact else Int32, nullable)
     else:
         of = PLAIN[words[-1]]
     kind = field.get("array")
     if kind is not None:
-        of = List(COMPACT if "compact" in kind else Int32, of, "nullable" in kind)
+        of = ListWireType(COMPACT if "compact" in kind else Int32, of, "nullable" in kind)
     return Field(field["name"], of, "")
 
 
@@ -92,7 +92,7 @@ def messages() -> Iterator[Layout]:
 def values_of(wire: WireType) -> st.SearchStrategy[Any]:
     """Values of a wire type."""
     some: st.SearchStrategy[Any]
-    if isinstance(wire, Integer):
+    if isinstance(wire, IntegerWireType):
         bits = 8 * wire.size
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if wire.signed else (0, (1 << bits) - 1)
         return st.integers(low, high)
@@ -100,17 +100,17 @@ def values_of(wire: WireType) -> st.SearchStrategy[Any]:
         return st.booleans()
     if wire is Float64:
         return st.floats(allow_nan=False)
-    if isinstance(wire, Uuid):
-        return st.binary(min_size=16, max_size=16).map(uuid_text)
-    if isinstance(wire, Struct):
-        return st.none() | rows_of(wire.of) if wire.nullable else rows_of(wire.of)
-    if isinstance(wire, Text):
+    if isinstance(wire, UuidWireType):
+        return st.binary(min_size=16, max_size=16).map(format_uuid)
+    if isinstance(wire, StructWireType):
+        return st.none() | rows_of(wire.layout) if wire.nullable else rows_of(wire.layout)
+    if isinstance(wire, TextWireType):
         some = st.text(max_size=20)
-    elif isinstance(wire, Bytes):
+    elif isinstance(wire, BytesWireType):
         some = st.binary(max_size=20)
     else:
-        assert isinstance(wire, List)
-        some = st.lists(values_of(wire.of), max_size=3)
+        assert isinstance(wire, ListWireType)
+        some = st.lists(values_of(wire.element_type), max_size=3)
     return st.none() | some if wire.nullable else some
 
 
@@ -119,7 +119,9 @@ def rows_of(layout: Layout) -> st.SearchStrategy[dict[str, Any]]:
     fields = {field.name: values_of(field.type) for field in layout.fields}
     if layout.tagged is None:
         return st.fixed_dictionaries(fields)
-    optional = {tagged.name: values_of(tagged.type) for tagged in layout.tagged.known.values()}
+    optional = {
+        tagged.name: values_of(tagged.type) for tagged in layout.tagged.field_by_tag.values()
+    }
     return st.fixed_dictionaries(fields, optional=optional)
 
 
@@ -129,26 +131,28 @@ def test_every_message_of_kafka_is_written_and_read_back(layout: Layout) -> None
     @given(rows_of(layout), st.data())
     def check(values: dict[str, Any], data: st.DataObject) -> None:
         written = layout.write(values)
-        assert layout.read(written, 0, len(written), Origin("x")) == (values, len(written))
-        whole = tree(layout, written, 0, len(written))
-        assert whole.is_whole
+        assert layout.read(written, 0, len(written), BufferOrigin("x")) == (values, len(written))
+        whole = read_field_tree(layout, written, 0, len(written))
+        assert whole.is_complete
         assert whole.end == len(written)
         at = data.draw(st.integers(0, max(len(written) - 1, 0)))
-        cut = tree(layout, written, 0, at)
+        cut = read_field_tree(layout, written, 0, at)
         assert cut.end <= at or not written
         mutant = bytearray(written)
         if mutant:
             mutant[at] ^= data.draw(st.integers(1, 255))
         try:
-            layout.read(bytes(mutant), 0, len(mutant), Origin("x"))
+            layout.read(bytes(mutant), 0, len(mutant), BufferOrigin("x"))
         except DecodeError as error:
-            assert not tree(layout, bytes(mutant), 0, len(mutant)).is_whole
+            assert not read_field_tree(layout, bytes(mutant), 0, len(mutant)).is_complete
             assert error.reason  # noqa: PT017
 
     check()
 
 
-MEMBER = Layout("Member", "", "", (Field("id", String, ""), Field("tags", Blob, "", since=1)))
+MEMBER = Layout(
+    "Member", "", "", (Field("id", String, ""), Field("tags", DeclaredBytes, "", since=1))
+)
 MESSAGE = Layout(
     "Message",
     "",
@@ -158,7 +162,7 @@ MESSAGE = Layout(
         Field("epoch", Int32, "", since=1),
         Field("expires", Int64, "", since=1, until=1),
         Field("note", String, "", nullable_since=2),
-        Field("members", ListOf(MEMBER), ""),
+        Field("members", DeclaredListType(MEMBER), ""),
         Field("topic_id", UuidType, "", since=3, tag=0, tagged_since=3),
     ),
     versions=(0, 3),
@@ -167,11 +171,11 @@ MESSAGE = Layout(
 
 
 def test_a_version_has_the_fields_that_the_notation_says() -> None:
-    names = {v: [field.name for field in at_version(MESSAGE, v).fields] for v in range(4)}
+    names = {v: [field.name for field in layout_at_version(MESSAGE, v).fields] for v in range(4)}
     assert names[0] == ["offset", "note", "members"]
     assert names[1] == ["offset", "epoch", "expires", "note", "members"]
     assert names[2] == names[3] == ["offset", "epoch", "note", "members"]
-    old, new = at_version(MESSAGE, 0), at_version(MESSAGE, 3)
+    old, new = layout_at_version(MESSAGE, 0), layout_at_version(MESSAGE, 3)
     member: dict[str, Any] = {"id": "a"}
     values: dict[str, Any] = {"offset": 1, "note": "x", "members": [member]}
     assert old.write(values) == bytes(7) + b"\1\0\1x\0\0\0\1\0\1a"
@@ -181,17 +185,17 @@ def test_a_version_has_the_fields_that_the_notation_says() -> None:
         "epoch": 2,
         "note": None,
         "members": [member],
-        "topic_id": uuid_text(bytes(16)),
+        "topic_id": format_uuid(bytes(16)),
     }
     data = bytes(7) + b"\1\0\0\0\2\0\2\2a\2t\0\1\0\x10" + bytes(16)
     assert new.write(values) == data
-    assert new.read(data, 0, len(data), Origin("x")) == (values, len(data))
+    assert new.read(data, 0, len(data), BufferOrigin("x")) == (values, len(data))
     with pytest.raises(ValueError, match="versions 0 to 3, not 4"):
-        at_version(MESSAGE, 4)
+        layout_at_version(MESSAGE, 4)
 
 
 def test_tagged_fields_that_are_not_known_are_kept() -> None:
-    layout = at_version(MESSAGE, 3)
+    layout = layout_at_version(MESSAGE, 3)
     values: dict[str, Any] = {
         "offset": 1,
         "epoch": 2,
@@ -200,10 +204,10 @@ def test_tagged_fields_that_are_not_known_are_kept() -> None:
         "unknown_tagged_fields": {"7": b"later"},
     }
     data = layout.write(values)
-    assert layout.read(data, 0, len(data), Origin("x")) == (values, len(data))
+    assert layout.read(data, 0, len(data), BufferOrigin("x")) == (values, len(data))
 
 
-def leaves(node: Node) -> Iterator[Node]:
+def leaves(node: FieldNode) -> Iterator[FieldNode]:
     """The fields that have no parts but their length."""
     if not node.children or node.children[0].name == "length":
         yield node
@@ -213,21 +217,23 @@ def leaves(node: Node) -> Iterator[Node]:
 
 
 def test_a_tree_shows_what_stands_before_a_fault() -> None:
-    layout = at_version(MESSAGE, 0)
+    layout = layout_at_version(MESSAGE, 0)
     data = layout.write({"offset": 1, "note": "abc", "members": [{"id": "a"}, {"id": "b"}]})
     whole = [
         (leaf.name, leaf.start, leaf.end, leaf.value)
-        for leaf in leaves(tree(layout, data, 0, len(data)))
+        for leaf in leaves(read_field_tree(layout, data, 0, len(data)))
     ]
     assert whole[0] == ("offset", 0, 8, 1)
     assert whole[-1] == ("id", len(data) - 3, len(data), "b")
-    cut = tree(layout, data, 0, len(data) - 1)
+    cut = read_field_tree(layout, data, 0, len(data) - 1)
     found = list(leaves(cut))
     assert [(node.name, node.start, node.end, node.value) for node in found[:-1]] == whole[:-1]
-    assert found[-1].fault == "length 1, but no bytes are left"
+    assert found[-1].error == "length 1, but no bytes are left"
 
 
 def test_the_kernel_refuses_what_it_cannot_run_when_the_layout_is_made() -> None:
-    Layout("Fine", "", "", (Field("a", Int32, ""), Field("b", Bytes(Int32), "")), bulk=True)
-    with pytest.raises(TypeError, match=r"Bad\.text: Text is not a type that the bulk kernel runs"):
-        Layout("Bad", "", "", (Field("text", Text(Int16), ""),), bulk=True)
+    Layout("Fine", "", "", (Field("a", Int32, ""), Field("b", BytesWireType(Int32), "")), bulk=True)
+    with pytest.raises(
+        TypeError, match=r"Bad\.text: TextWireType is not a type that the bulk kernel runs"
+    ):
+        Layout("Bad", "", "", (Field("text", TextWireType(Int16), ""),), bulk=True)

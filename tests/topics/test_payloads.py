@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.topics import decoder_for
-from kfmt_cli.topics.payloads import FORMATS, Schema, read_json
-from kfmt_cli.topics.saying import in_words
+from kfmt_cli.topics import find_decoder
+from kfmt_cli.topics.message_text import format_message
+from kfmt_cli.topics.payloads import PAYLOAD_FORMATS, SchemaSource, read_json
 
 READ: dict[str, list[tuple[bytes, Any]]] = {
     "text": [(b"", ""), ("é".encode(), "é"), (b"\xff", ValueError)],
@@ -32,7 +32,7 @@ READ: dict[str, list[tuple[bytes, Any]]] = {
     ("name", "data", "value"), [(name, *case) for name in READ for case in READ[name]]
 )
 def test_bytes_are_read_in_their_format_or_refused(name: str, data: bytes, value: Any) -> None:
-    read = FORMATS[name].reader(Schema())
+    read = PAYLOAD_FORMATS[name].create_reader(SchemaSource())
     if value is ValueError:
         with pytest.raises(ValueError, match=r"."):
             read(data)
@@ -89,7 +89,7 @@ def test_json_may_be_nested_two_hundred_levels_deep(data: bytes, is_read: bool) 
     ],
 )
 def test_a_decoded_message_as_text(values: dict[str, Any], words: str) -> None:
-    assert in_words(values) == words
+    assert format_message(values) == words
 
 
 @pytest.mark.parametrize(
@@ -103,24 +103,24 @@ def test_a_decoded_message_as_text(values: dict[str, Any], words: str) -> None:
 def test_what_is_left_over_after_a_record_of_the_metadata_is_a_fault(
     more: bytes, fault: str | None
 ) -> None:
-    decoder = decoder_for("__cluster_metadata")
+    decoder = find_decoder("__cluster_metadata")
     assert decoder is not None
     no_op = b"\x01\x14\x00\x00"  # frame, type, version, no tagged fields
-    found = decoder.value(None, no_op + more)
+    found = decoder.decode_value(None, no_op + more)
     assert found is not None
     assert (found.name, found.values["data"]) == ("NoOpRecord", {})
-    assert (found.fault, found.values.get("note")) == (fault, fault)
+    assert (found.error, found.values.get("note")) == (fault, fault)
 
 
 def test_a_key_of_a_group_may_have_more_after_it() -> None:
     """A broker reads no further than what it knows."""
-    decoder = decoder_for("__consumer_offsets")
+    decoder = find_decoder("__consumer_offsets")
     assert decoder is not None
     key = struct.pack(">hh3sh1si", 1, 3, b"one", 1, b"t", 5)
     for more in (b"", b"\x00"):
-        found = decoder.key(key + more)
+        found = decoder.decode_key(key + more)
         assert found is not None
-        assert found.fault is None
+        assert found.error is None
         assert found.values["data"] == {"group": "one", "topic": "t", "partition": 5}
 
 

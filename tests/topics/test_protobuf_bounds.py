@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.topics.payloads import FORMATS, Schema
+from kfmt_cli.topics.payloads import PAYLOAD_FORMATS, SchemaSource
 
 descriptor_pb2 = pytest.importorskip("google.protobuf.descriptor_pb2")
 OPTIONAL, REPEATED = 1, 3
@@ -82,7 +82,9 @@ def descriptor_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def reader(descriptor_file: Path) -> Callable[[str], Reader]:
     """Makes the reader of a message."""
-    return lambda name: FORMATS["protobuf"].reader(Schema(descriptor_file, name))
+    return lambda name: PAYLOAD_FORMATS["protobuf"].create_reader(
+        SchemaSource(descriptor_file, name)
+    )
 
 
 MANY, NAMES = "too many values", "repeats names"
@@ -124,7 +126,9 @@ def test_messages_in_an_any_count(tmp_path: Path) -> None:
     files = descriptor_pb2.FileDescriptorSet()
     any_pb2.DESCRIPTOR.CopyToProto(files.file.add())
     (tmp_path / "any.desc").write_bytes(files.SerializeToString())
-    read = FORMATS["protobuf"].reader(Schema(tmp_path / "any.desc", "google.protobuf.Any"))
+    read = PAYLOAD_FORMATS["protobuf"].create_reader(
+        SchemaSource(tmp_path / "any.desc", "google.protobuf.Any")
+    )
     url = "a/google.protobuf.FileDescriptorSet"
     wide = any_pb2.Any(type_url=url, value=b"\x0a\0" * 1_000_000)
     with pytest.raises(ValueError, match=MANY):
@@ -138,8 +142,10 @@ def test_messages_in_an_any_count(tmp_path: Path) -> None:
 
 def test_types_in_a_long_row_are_said(descriptor_file: Path) -> None:
     with pytest.raises(UsageError, match=r"p\.M0 has too many levels"):
-        FORMATS["protobuf"].reader(Schema(descriptor_file, "p.M0"))
-    read = FORMATS["confluent"].reader(Schema(folder=descriptor_file.parent))
+        PAYLOAD_FORMATS["protobuf"].create_reader(SchemaSource(descriptor_file, "p.M0"))
+    read = PAYLOAD_FORMATS["confluent"].create_reader(
+        SchemaSource(directory=descriptor_file.parent)
+    )
     with pytest.raises(ValueError, match="too many levels"):
         read(b"\0\0\0\0\x07\x02" + varint(2 * 5))
 
@@ -155,6 +161,8 @@ def test_types_in_a_long_row_are_said(descriptor_file: Path) -> None:
     ids=["one of -1", "-1", "many", "none so deep"],
 )
 def test_indexes_of_no_message_are_said(indexes: bytes, words: str, descriptor_file: Path) -> None:
-    read = FORMATS["confluent"].reader(Schema(folder=descriptor_file.parent))
+    read = PAYLOAD_FORMATS["confluent"].create_reader(
+        SchemaSource(directory=descriptor_file.parent)
+    )
     with pytest.raises(ValueError, match=words):
         read(b"\0\0\0\0\x07" + indexes)

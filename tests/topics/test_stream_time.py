@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from kfmt_cli.topics.streams_commit import stream_time
+from kfmt_cli.topics.streams_commit import parse_stream_time
 
 
 def metadata(version: int, time: int, more: bytes = b"") -> str:
@@ -27,4 +27,4 @@ def metadata(version: int, time: int, more: bytes = b"") -> str:
     ],
 )
 def test_the_stream_time_is_read_if_it_is_one(text: str | None, time: int | None) -> None:
-    assert stream_time(text) == time
+    assert parse_stream_time(text) == time

@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kfmt_cli.rows.types.batch import BATCH
-from kfmt_cli.rows.types.record import RECORD
-from kfmt_cli.writing.build.jsonl import AttributesOfLine, Batch, ControlOfLine, Record
+from kfmt_cli.rows.types.batch import BATCH_ROW
+from kfmt_cli.rows.types.record import RECORD_ROW
+from kfmt_cli.writers.build.jsonl import AttributesJson, Batch, ControlJson, Record
 from tests.support.samples import (
     NOWHERE,
     ORDERS,
@@ -219,18 +219,18 @@ def test_an_edited_dump(tmp_path: Path) -> None:
 
 
 def test_every_name_of_a_dump_is_known_to_build() -> None:
-    for shown, line in ((BATCH, Batch), (RECORD, Record)):
+    for shown, line in ((BATCH_ROW, Batch), (RECORD_ROW, Record)):
         known = {field.encode_name for field in msgspec.structs.fields(line)}
         assert {column.name for column in shown.columns} <= known
     of_groups = {
-        column.name: {inner.name for inner in column.of}
-        for column in (*BATCH.columns, *RECORD.columns)
-        if column.of
+        column.name: {inner.name for inner in column.members}
+        for column in (*BATCH_ROW.columns, *RECORD_ROW.columns)
+        if column.members
     }
-    names = {field.encode_name for field in msgspec.structs.fields(AttributesOfLine)}
+    names = {field.encode_name for field in msgspec.structs.fields(AttributesJson)}
     assert of_groups == {
         "attributes": names,
-        "control": {field.encode_name for field in msgspec.structs.fields(ControlOfLine)},
+        "control": {field.encode_name for field in msgspec.structs.fields(ControlJson)},
     }
 
 

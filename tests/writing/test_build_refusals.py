@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.writing.build import jsonl
+from kfmt_cli.writers.build import jsonl
 from tests.support.samples import kfmt
 from tests.writing.test_build import lines, rows
 
@@ -181,7 +181,7 @@ def test_the_line_that_is_wrong_is_found_among_many(bulk: int, tmp_path: Path) -
 
 
 def test_a_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonl, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(jsonl, "MAX_LINE_BYTES", 1 << 20)
     source = tmp_path / "lines"
     source.write_text('{"value":"a"}\n\n{"value":"' + "x" * (1 << 21) + '"}\n')
     with pytest.raises(jsonl.LineError, match="line 3: longer than 1048576 bytes"):

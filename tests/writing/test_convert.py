@@ -20,17 +20,17 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.core.claims import NEW
 from kfmt_cli.core.codecs.compress import compress
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.temporary_locks import MIN_LEFTOVER_AGE_SECONDS
+from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.formats.legacy import MESSAGE_V1
 from kfmt_cli.log import reader
-from kfmt_cli.writing.build.drafts import BatchBounds
-from kfmt_cli.writing.convert import converter as convert
-from kfmt_cli.writing.convert.converter import Converter, Counts
-from kfmt_cli.writing.output import staged
-from kfmt_cli.writing.segment_writer import SegmentWriter
+from kfmt_cli.writers.build.batch_drafts import BatchBounds
+from kfmt_cli.writers.convert import converter as convert
+from kfmt_cli.writers.convert.converter import ConversionCounts, Converter
+from kfmt_cli.writers.output import stage_output
+from kfmt_cli.writers.segment_writer import SegmentWriter
 from tests.support.samples import UPGRADED, Row, environment, kfmt
 from tests.support.segments import positions, write
 from tests.support.waiting import wait_for
@@ -232,15 +232,15 @@ def test_wrappers_that_overlap_are_damage(magic: str, tmp_path: Path) -> None:
     assert kfmt("index-check", tmp_path / "out", "--strict").code == 0
 
 
-def converted(source: Path, out: Path) -> Counts:
+def converted(source: Path, out: Path) -> ConversionCounts:
     """What is counted of one log, which is written and read back."""
     name = f"{0:020}.log"
-    converter = Converter(None, BatchBounds(), Limit.of_option(None), 2)
-    with staged(str(out)) as staging:
+    converter = Converter(None, BatchBounds(), DecompressionLimit.from_option(None), 2)
+    with stage_output(str(out)) as staging:
         writer = SegmentWriter(staging, name, 0)
-        counts = converter.convert(classify(str(source / name), name), writer, lambda _: None)
+        counts = converter.convert(classify_file(str(source / name), name), writer, lambda _: None)
         writer.close()
-    new = classify(str(out / name), name)
+    new = classify_file(str(out / name), name)
     assert converter.convert(new, None, lambda _: None).digest == counts.digest
     assert kfmt("verify-crc", "--deep", "--strict", out).code == 0
     return counts
@@ -258,10 +258,10 @@ def test_offsets_that_overlap_are_left_out_wherever_a_block_ends(
     (source / f"{0:020}.log").write_bytes(b"".join(parts))
     results = []
     for block in (1 << 16, 1, 300, 700):
-        monkeypatch.setattr(reader, "FIRST_BLOCK", block)
-        monkeypatch.setattr(reader, "BLOCK", block)
+        monkeypatch.setattr(reader, "FIRST_BLOCK_BYTES", block)
+        monkeypatch.setattr(reader, "BLOCK_BYTES", block)
         for part in (1 << 18, 1, 700):
-            monkeypatch.setattr(convert, "PART", part)
+            monkeypatch.setattr(convert, "CHUNK_BYTES", part)
             counts = converted(source, tmp_path / f"out-{block}-{part}")
             findings = {(finding.position, finding.code.name) for finding in counts.findings}
             results.append((counts.messages, counts.digest, counts.left_out, findings))
@@ -282,7 +282,7 @@ def test_wrappers_that_overlap_at_the_first_border_of_blocks(magic: str, tmp_pat
         wrapper(tmp_path, magic, range(6), 10_000),
         wrapper(tmp_path, magic, range(3, 9), 10_001),
     ]
-    assert len(parts[0]) < reader.FIRST_BLOCK < sum(map(len, parts))
+    assert len(parts[0]) < reader.FIRST_BLOCK_BYTES < sum(map(len, parts))
     (source / f"{0:020}.log").write_bytes(b"".join(parts))
     done = kfmt("convert-v0-to-v2", source, tmp_path / "out", "--json")
     assert done.code == 1
@@ -396,13 +396,13 @@ def test_too_little_room_is_said_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kfmt_cli.errors import OutputError
-    from kfmt_cli.writing.output import need_room
+    from kfmt_cli.writers.output import require_free_space
 
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
-    need_room(str(tmp_path / "a/b"), 1000)
+    require_free_space(str(tmp_path / "a/b"), 1000)
     with pytest.raises(OutputError, match="needs about 1001 bytes, but only 1000 are free"):
-        need_room(str(tmp_path / "a/b"), 1001)
+        require_free_space(str(tmp_path / "a/b"), 1001)
 
 
 def test_a_process_that_is_asked_to_stop_cleans_up(tmp_path: Path) -> None:
@@ -467,7 +467,9 @@ def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) ->
         for name in left:
             files = {path.name for path in (tmp_path / name).iterdir()}
             assert files <= {"in-use", "files"}
-    time.sleep(NEW + 0.1)  # what is new may be another run's, which has not locked it yet
+    time.sleep(
+        MIN_LEFTOVER_AGE_SECONDS + 0.1
+    )  # what is new may be another run's, which has not locked it yet
     small = kfmt("convert-v0-to-v2", V1, tmp_path / "out")
     assert small.code == 0
     for name in left:

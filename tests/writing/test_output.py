@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.errors import UsageError
-from kfmt_cli.writing.output import Staging
+from kfmt_cli.writers.output import Staging
 from tests.support.samples import ORDERS, kfmt
 
 
 def lose_race(to: Path, name: str, force: bool | None) -> str:
     """What a run says whose DST another run makes, with a file, before it is done."""
     staging = Staging(str(to), force)
-    staging.put("a.log", b"ours")
+    staging.write_file("a.log", b"ours")
     to.mkdir()
     (to / name).write_bytes(b"theirs")
     with pytest.raises(UsageError) as refused:
@@ -48,7 +48,9 @@ def test_a_command_without_force_never_names_it(
 ) -> None:
     to = tmp_path / "dst"
     # Another run makes DST after this one has looked.
-    monkeypatch.setattr("kfmt_cli.commands.salvage.command.need_room", lambda *_: to.mkdir())
+    monkeypatch.setattr(
+        "kfmt_cli.commands.salvage.command.require_free_space", lambda *_: to.mkdir()
+    )
     done = kfmt("salvage", ORDERS.parent, to)
     assert (done.code, done.err) == (2, f"kfmt: {to}: already exists; choose another DST\n")
     assert list(to.iterdir()) == []

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from kfmt_cli.cli.options import Common
+from kfmt_cli.cli.options import CommonOptions
 from kfmt_cli.commands.rebuild_index import command as rebuilding
-from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import UsageError
-from kfmt_cli.writing.rebuild import Rebuilt, rebuild
+from kfmt_cli.writers.rebuilt_log import RebuiltLog, rebuild_files
 from tests.support.samples import ORDERS, TXN, kfmt
 from tests.support.segments import positions
 from tools.kafka import SAMPLES
@@ -180,19 +180,19 @@ def test_in_place_refuses_a_log_directory_that_a_broker_holds(place: str, tmp_pa
 
 
 def test_in_place_refuses_a_log_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def while_it_grows(logs: list[Input], *rest: Any, **more: Any) -> Iterator[Rebuilt]:
-        for done in rebuild(logs, *rest, **more):
+    def while_it_grows(logs: list[InputFile], *rest: Any, **more: Any) -> Iterator[RebuiltLog]:
+        for done in rebuild_files(logs, *rest, **more):
             if done.log.path.endswith("240.log"):
                 with Path(done.log.path).open("ab") as log:
                     log.write(ORDERS.read_bytes()[:100])
             yield done
 
-    monkeypatch.setattr(rebuilding, "rebuild", while_it_grows)
+    monkeypatch.setattr(rebuilding, "rebuild_files", while_it_grows)
     for force in (False, True):
         folder = broken_copy(tmp_path / str(force))
         (folder / f"{240:020}.index").write_bytes(b"")
-        run = Common("never").run(rebuilding.REBUILT)
-        task = rebuilding.Rebuild(run, 4096, force, all_files=False)
+        run = CommonOptions("never").start_run(rebuilding.REBUILD_RESULT)
+        task = rebuilding.RebuildIndexCommand(run, 4096, force, all_files=False)
         if force:
             task.rebuild((str(folder),), None)
         else:

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.log import reader as log_reader
-from kfmt_cli.writing.salvage.holes import NO_END, Hole, in_sequence
-from kfmt_cli.writing.salvage.salvager import Salvager
+from kfmt_cli.writers.salvage.holes import NO_END, LogHole, sequence_mask
+from kfmt_cli.writers.salvage.salvager import Salvager
 from tests.support.samples import ORDERS, TXN, Done, Row, environment, kfmt, name_of
 from tests.support.segments import DAMAGES, positions, with_bytes, write
 from tools.kafka import SAMPLES
@@ -141,7 +141,7 @@ def test_a_run_of_batches_that_stands_twice_is_kept_once(tmp_path: Path) -> None
 def test_the_batch_that_its_neighbours_contradict_goes(
     base: list[int], last: list[int], before: int, following: list[int], taken: list[int]
 ) -> None:
-    found = in_sequence(np.array(base, int), np.array(last, int), before, following)
+    found = sequence_mask(np.array(base, int), np.array(last, int), before, following)
     assert found.astype(int).tolist() == taken
 
 
@@ -306,10 +306,10 @@ def test_it_is_the_same_whatever_a_block_holds_and_on_any_threads(
 
     def run(jobs: int) -> tuple[bytes, list[Row], int]:
         out = bytearray()
-        holes: list[Hole] = []
-        file = classify(str(log), log.name)
-        done = Salvager(Limit(), jobs).salvage(file, NO_END, out.extend, holes.append)
-        rows = [{name: getattr(hole, name) for name in Hole.__slots__} for hole in holes]
+        holes: list[LogHole] = []
+        file = classify_file(str(log), log.name)
+        done = Salvager(DecompressionLimit(), jobs).salvage(file, NO_END, out.extend, holes.append)
+        rows = [{name: getattr(hole, name) for name in LogHole.__slots__} for hole in holes]
         return bytes(out), rows, done.batches_after
 
     expected = run(0)
@@ -317,6 +317,6 @@ def test_it_is_the_same_whatever_a_block_holds_and_on_any_threads(
     assert len(expected[1]) == -(-len(whole) // 9)
     assert all(row["last_offset"] - row["first_offset"] == 6 for row in expected[1][:-1])
     assert run(3) == expected
-    monkeypatch.setattr(log_reader, "FIRST_BLOCK", 5_000)
-    monkeypatch.setattr(log_reader, "BLOCK", 10_000)
+    monkeypatch.setattr(log_reader, "FIRST_BLOCK_BYTES", 5_000)
+    monkeypatch.setattr(log_reader, "BLOCK_BYTES", 10_000)
     assert run(2) == expected

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.tree import classify
-from kfmt_cli.writing.salvage import holes as holes_module
-from kfmt_cli.writing.salvage.holes import NO_END, Hole
-from kfmt_cli.writing.salvage.salvager import Salvager
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.writers.salvage import holes as holes_module
+from kfmt_cli.writers.salvage.holes import NO_END, LogHole
+from kfmt_cli.writers.salvage.salvager import Salvager
 from tests.support.samples import ORDERS, TXN, kfmt
 from tests.support.segments import positions, with_bytes, write
 from tests.writing.test_salvage import BROKER, many_batches
@@ -134,7 +134,7 @@ def test_a_producer_of_an_earlier_log_is_known(tmp_path: Path) -> None:
 def test_much_that_is_damaged_is_split_as_it_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holes_module, "MOST_HELD", 30_000)
+    monkeypatch.setattr(holes_module, "MAX_HELD_BYTES", 30_000)
     log = many_batches(tmp_path / "in-0")
     data = bytearray(log.read_bytes())
     places = positions(bytes(data))[:-1]
@@ -142,9 +142,9 @@ def test_much_that_is_damaged_is_split_as_it_comes(
         data[at + 17] ^= 1
     log.write_bytes(data)
     out = bytearray()
-    found: list[Hole] = []
-    salvager = Salvager(Limit(), 2, split=True)
-    done = salvager.salvage(classify(str(log), log.name), NO_END, out.extend, found.append)
+    found: list[LogHole] = []
+    salvager = Salvager(DecompressionLimit(), 2, keeps_remains=True)
+    done = salvager.salvage(classify_file(str(log), log.name), NO_END, out.extend, found.append)
     new = write(tmp_path / "out-0", bytes(out))
     records = kfmt("dump", new, "--records", "--json").of("record")
     assert [record["offset"] for record in records] == list(range(12_000))

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from bench.make_files import SEEDS
 from kfmt_cli.core.codecs.compress import LZ4_DESCRIPTOR, XERIAL_HEADER, compress
-from kfmt_cli.core.codecs.decompress import LZ4_MAGIC, Limit, decompress
-from kfmt_cli.core.layout.layout import IntArray, encoded
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.core.codecs.decompress import LZ4_MAGIC, DecompressionLimit, decompress
+from kfmt_cli.core.layout.layout import IntArray, encode_rows
+from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.formats.batch import CODECS, RECORD
-from kfmt_cli.log.block import Block, runs
+from kfmt_cli.log.block import Block, split_runs
 from kfmt_cli.log.decoding import read_records
-from kfmt_cli.log.open_log import open_log
-from kfmt_cli.writing.batches import GIVEN, DraftTable, Written, write_batches
+from kfmt_cli.log.log_opening import open_log
+from kfmt_cli.writers.batches import STORED_FIELDS, DraftTable, EncodedBatches, encode_batches
 from tests.support.samples import every_log, name_of
 
 SAMPLES = [log for log in every_log() if log.stat().st_size]
@@ -27,18 +27,18 @@ SAMPLES = [log for log in every_log() if log.stat().st_size]
 
 def blocks(path: Path) -> list[Block]:
     """The runs of batches of magic 2 in a log."""
-    with open_log(classify(str(path), path.name), read_ahead=False) as log:
-        found = [run for block in log.blocks for run in runs(block)]
+    with open_log(classify_file(str(path), path.name), read_ahead=False) as log:
+        found = [run for block in log.blocks for run in split_runs(block)]
     return [run for run in found if len(run.batches) and run.batches["is_v2"][0]]
 
 
-def rewritten(block: Block) -> Written:
+def rewritten(block: Block) -> EncodedBatches:
     """The block's batches out of what was read of them."""
-    records = read_records(block, Limit())
+    records = read_records(block, DecompressionLimit())
     drafts = DraftTable.zeros(len(block.batches))
-    for name in GIVEN:
+    for name in STORED_FIELDS:
         drafts[name] = block.batches[name]
-    return write_batches(drafts, records)
+    return encode_batches(drafts, records)
 
 
 def pairs(block: Block) -> list[tuple[int, bytes, bytes]]:
@@ -141,7 +141,7 @@ def test_the_bulk_encoder_writes_what_the_layout_writes(
     slow = b"".join(RECORD.write(record) for record in records)  # type: ignore[arg-type]
     starts: IntArray = np.array([0])
     ends: IntArray = np.array([len(slow)])
-    columns = RECORD.columns(slow, starts, ends, len(records))
-    out, row_ends = encoded(RECORD.program, slow, columns.rows, columns.children)
+    columns = RECORD.decode_columns(slow, starts, ends, len(records))
+    out, row_ends = encode_rows(RECORD.program, slow, columns.rows, columns.children)
     assert row_ends.tolist()[-1:] == [len(slow)] * bool(records)
     assert bytes(out) == slow

@@ -10,82 +10,96 @@ import pyarrow.compute as pc
 
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import encode
-from kfmt_cli.core.native.table import BoolArray
+from kfmt_cli.core.table import BoolArray
 
 # The years 1 to 9999, which readers of tables can show.
-LEAST_MILLISECONDS, MOST_MILLISECONDS = -62_135_596_800_000, 253_402_300_799_999
-TIME = pa.timestamp("us", "UTC")
+MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS = -62_135_596_800_000, 253_402_300_799_999
+TIMESTAMP_TYPE = pa.timestamp("us", "UTC")
 # As consumers see it, and the key's bytes where its text is not all of it.
-CONSUMED_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
-HEADER = pa.struct([*CONSUMED_HEADER.fields, pa.field("key_bytes", pa.binary())])
+CONSUMER_HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+HEADER_TYPE = pa.struct([*CONSUMER_HEADER_TYPE.fields, pa.field("key_bytes", pa.binary())])
 
 
-def integers(values: IntArray, type_: pa.DataType, given: BoolArray | None = None) -> pa.Array:
+def integers(values: IntArray, type_: pa.DataType, is_valid: BoolArray | None = None) -> pa.Array:
     """Numbers of 32 or 64 bits; null in rows that are not given."""
     numbers = np.ascontiguousarray(values, f"i{type_.bit_width // 8}")
-    return pa.Array.from_buffers(type_, len(numbers), [_validity(given), pa.py_buffer(numbers)])
-
-
-def times(milliseconds: IntArray, given: BoolArray | None = None) -> pa.Array:
-    """Timestamps; null for -1 and for times outside the years 1 to 9999."""
-    held = (milliseconds >= LEAST_MILLISECONDS) & (milliseconds <= MOST_MILLISECONDS)
-    held &= milliseconds != -1
-    if given is not None:
-        held = held & given
-    micros = np.where(held, milliseconds, 0) * 1000
-    return pa.Array.from_buffers(TIME, len(micros), [_validity(held), pa.py_buffer(micros)])
-
-
-def flags(values: IntArray, given: BoolArray | None = None) -> pa.Array:
-    """Booleans."""
-    bits = np.packbits(np.asarray(values) != 0, bitorder="little")
-    return pa.Array.from_buffers(pa.bool_(), len(values), [_validity(given), pa.py_buffer(bits)])
-
-
-def octets(data: bytes, starts: IntArray, sizes: IntArray) -> pa.Array:
-    """Parts of `data`, null for negative sizes. Their total must be less than 2 GiB."""
-    plain = sizes.clip(0)
-    ends = np.cumsum(plain)
-    offsets = np.zeros(len(plain) + 1, np.int32)
-    offsets[1:] = ends
-    out = bytearray(int(ends[-1]) if len(ends) else 0)
-    encode.gather(data, np.ascontiguousarray(starts), ends, out)
-    given = sizes >= 0
     return pa.Array.from_buffers(
-        pa.binary(),
-        len(plain),
-        [_validity(None if given.all() else given), pa.py_buffer(offsets), pa.py_buffer(out)],
+        type_, len(numbers), [_validity_buffer(is_valid), pa.py_buffer(numbers)]
     )
 
 
-def words(values: IntArray, names: Sequence[str], given: BoolArray | None = None) -> pa.Array:
+def times(milliseconds: IntArray, is_valid: BoolArray | None = None) -> pa.Array:
+    """Timestamps; null for -1 and for times outside the years 1 to 9999."""
+    in_range = (milliseconds >= MIN_TIMESTAMP_MS) & (milliseconds <= MAX_TIMESTAMP_MS)
+    in_range &= milliseconds != -1
+    if is_valid is not None:
+        in_range = in_range & is_valid
+    microseconds = np.where(in_range, milliseconds, 0) * 1000
+    return pa.Array.from_buffers(
+        TIMESTAMP_TYPE, len(microseconds), [_validity_buffer(in_range), pa.py_buffer(microseconds)]
+    )
+
+
+def flags(values: IntArray, is_valid: BoolArray | None = None) -> pa.Array:
+    """Booleans."""
+    bits = np.packbits(np.asarray(values) != 0, bitorder="little")
+    return pa.Array.from_buffers(
+        pa.bool_(), len(values), [_validity_buffer(is_valid), pa.py_buffer(bits)]
+    )
+
+
+def binaries(data: bytes, starts: IntArray, sizes: IntArray) -> pa.Array:
+    """Parts of `data`, null for negative sizes. Their total must be less than 2 GiB."""
+    lengths = sizes.clip(0)
+    ends = np.cumsum(lengths)
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    offsets[1:] = ends
+    out = bytearray(int(ends[-1]) if len(ends) else 0)
+    encode.gather_bytes(data, np.ascontiguousarray(starts), ends, out)
+    is_valid = sizes >= 0
+    return pa.Array.from_buffers(
+        pa.binary(),
+        len(lengths),
+        [
+            _validity_buffer(None if is_valid.all() else is_valid),
+            pa.py_buffer(offsets),
+            pa.py_buffer(out),
+        ],
+    )
+
+
+def choice_names(
+    values: IntArray, names: Sequence[str], is_valid: BoolArray | None = None
+) -> pa.Array:
     """The names of numbers."""
     indices = np.asarray(values).clip(0, len(names) - 1).astype(np.int32)
-    mask = None if given is None else ~given
-    chosen = pa.DictionaryArray.from_arrays(pa.array(indices, mask=mask), pa.array(list(names)))
-    return chosen.cast(pa.string())
+    null_mask = None if is_valid is None else ~is_valid
+    names_array = pa.DictionaryArray.from_arrays(
+        pa.array(indices, mask=null_mask), pa.array(list(names))
+    )
+    return names_array.cast(pa.string())
 
 
 def headers(
-    data: bytes, children: IntArray, firsts: IntArray, counts: IntArray, given: BoolArray
+    data: bytes, children: IntArray, first_children: IntArray, counts: IntArray, is_valid: BoolArray
 ) -> pa.Array:
     """Lists of key and value, and the bytes of keys that are not UTF-8; each row's headers are
     consecutive in `children`."""
     offsets = np.zeros(len(counts) + 1, np.int32)
-    counts = np.where(given, counts, 0)
+    counts = np.where(is_valid, counts, 0)
     offsets[1:] = np.cumsum(counts)
-    rows = np.repeat(firsts - offsets[:-1], counts) + np.arange(offsets[-1])
-    children = children[:, rows]
-    keys = octets(data, children[0], children[1])
+    child_indexes = np.repeat(first_children - offsets[:-1], counts) + np.arange(offsets[-1])
+    children = children[:, child_indexes]
+    keys = binaries(data, children[0], children[1])
     names = text(keys)
-    is_whole = pc.equal(names.cast(pa.binary()), keys)
-    lossy = pc.if_else(is_whole, None, keys)
-    values = octets(data, children[2], children[3])
-    items = pa.StructArray.from_arrays([names, values, lossy], fields=HEADER.fields)
+    is_utf8 = pc.equal(names.cast(pa.binary()), keys)
+    invalid_keys = pc.if_else(is_utf8, None, keys)
+    values = binaries(data, children[2], children[3])
+    items = pa.StructArray.from_arrays([names, values, invalid_keys], fields=HEADER_TYPE.fields)
     return pa.Array.from_buffers(
-        pa.list_(pa.field("element", HEADER)),
+        pa.list_(pa.field("element", HEADER_TYPE)),
         len(counts),
-        [_validity(None if given.all() else given), pa.py_buffer(offsets)],
+        [_validity_buffer(None if is_valid.all() else is_valid), pa.py_buffer(offsets)],
         children=[items],
     )
 
@@ -104,5 +118,5 @@ def text(values: pa.Array) -> pa.Array:
         )
 
 
-def _validity(given: BoolArray | None) -> pa.Buffer | None:
-    return None if given is None else pa.py_buffer(np.packbits(given, bitorder="little"))
+def _validity_buffer(is_valid: BoolArray | None) -> pa.Buffer | None:
+    return None if is_valid is None else pa.py_buffer(np.packbits(is_valid, bitorder="little"))

@@ -1,5 +1,5 @@
 """Arrow columns of exported records and batches → the columns that writers take: the inverse of
-`arrow/columns/sections.py`."""
+`arrow/columns/arrow_batches.py`."""
 
 from __future__ import annotations
 
@@ -9,45 +9,47 @@ import pyarrow.compute as pc
 
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.log.block import NO_TIMESTAMP
-from kfmt_cli.log.records import Records
+from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.rows.types.batch import TIMESTAMP_WORDS
-from kfmt_cli.writing.build.parse import COLUMNS, HEADER_OVERHEAD
+from kfmt_cli.rows.types.batch import TIMESTAMP_TYPE_NAMES
+from kfmt_cli.writers.build.json_columns import BUILD_COLUMNS, HEADER_OVERHEAD_BYTES
 
-APPEND_TIME = TIMESTAMP_WORDS.index("LogAppendTime")
+LOG_APPEND_TIME = TIMESTAMP_TYPE_NAMES.index("LogAppendTime")
 
 
-def numbers(column: pa.Array, missing: int = -1) -> IntArray:
+def int_values(column: pa.Array, missing: int = -1) -> IntArray:
     """Numbers, flags or times in milliseconds; `missing` for null."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
     filled = pc.fill_null(column.cast(pa.int64()), missing)
-    found: IntArray = filled.to_numpy(zero_copy_only=False)
-    return found
+    values: IntArray = filled.to_numpy(zero_copy_only=False)
+    return values
 
 
-def records_of_rows(rows: pa.RecordBatch) -> Records:
+def records_from_arrow(rows: pa.RecordBatch) -> RecordColumns:
     """Exported records as columns: offset, timestamp_ms, timestamp_type, key, value, headers."""
-    table = RecordTable.empty(COLUMNS, len(rows))
-    pool = _Buffers()
-    table.offset = numbers(rows.column("offset"))
-    table.timestamp = numbers(rows.column("timestamp_ms"), NO_TIMESTAMP)
+    table = RecordTable.zeros_for(BUILD_COLUMNS, len(rows))
+    buffers = _ColumnBuffers()
+    table.offset = int_values(rows.column("offset"))
+    table.timestamp = int_values(rows.column("timestamp_ms"), NO_TIMESTAMP)
     table.has_timestamp = 1
-    is_append = pc.equal(rows.column("timestamp_type"), TIMESTAMP_WORDS[APPEND_TIME])
-    table.timestamp_type = numbers(is_append, 0)
-    table.key, table.key_size = pool.put(rows.column("key"))
-    table.value, table.value_size = pool.put(rows.column("value"))
+    is_log_append = pc.equal(rows.column("timestamp_type"), TIMESTAMP_TYPE_NAMES[LOG_APPEND_TIME])
+    table.timestamp_type = int_values(is_log_append, 0)
+    table.key, table.key_size = buffers.append(rows.column("key"))
+    table.value, table.value_size = buffers.append(rows.column("value"))
     headers: IntArray = np.zeros((4, 0), np.int64)
-    lists = rows.column("headers")
-    counts = numbers(pc.list_value_length(lists), 0)
+    header_lists = rows.column("headers")
+    counts = int_values(pc.list_value_length(header_lists), 0)
     if counts.any():
         table.headers, table.headers_first = counts, np.cumsum(counts) - counts
-        items = lists.flatten()
-        headers = np.array([*pool.put(_header_keys(items)), *pool.put(items.field("value"))])
-        sizes = headers[1] + headers[3].clip(0) + HEADER_OVERHEAD
+        items = header_lists.flatten()
+        headers = np.array(
+            [*buffers.append(_header_keys(items)), *buffers.append(items.field("value"))]
+        )
+        sizes = headers[1] + headers[3].clip(0) + HEADER_OVERHEAD_BYTES
         ends = np.concatenate([[0], np.cumsum(sizes)])
         table["header_bytes"] = ends[table.headers_first + counts] - ends[table.headers_first]
-    return Records(pool.data(), table, headers, np.zeros(0, np.int64))
+    return RecordColumns(buffers.data(), table, headers, np.zeros(0, np.int64))
 
 
 def _header_keys(items: pa.StructArray) -> pa.Array:
@@ -58,14 +60,14 @@ def _header_keys(items: pa.StructArray) -> pa.Array:
     return pc.coalesce(items.field("key_bytes"), keys)
 
 
-class _Buffers:
+class _ColumnBuffers:
     """The bytes of several columns, one after another."""
 
     def __init__(self) -> None:
-        self._parts: list[memoryview] = []
+        self._chunks: list[memoryview] = []
         self._size = 0
 
-    def put(self, column: pa.Array) -> tuple[IntArray, IntArray]:
+    def append(self, column: pa.Array) -> tuple[IntArray, IntArray]:
         """The start and size of each value; -1 for null."""
         column = column.cast(pa.binary()) if column.type != pa.binary() else column
         _, ends, data = column.buffers()
@@ -78,10 +80,10 @@ class _Buffers:
         if column.null_count:
             sizes[pc.is_null(column).to_numpy(zero_copy_only=False)] = -1
         if data is not None:
-            self._parts.append(memoryview(data)[first:last])
+            self._chunks.append(memoryview(data)[first:last])
             self._size += last - first
         return starts, sizes
 
     def data(self) -> bytes:
         """All bytes."""
-        return b"".join(self._parts)
+        return b"".join(self._chunks)

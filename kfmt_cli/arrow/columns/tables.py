@@ -10,282 +10,345 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kfmt_cli.arrow.checking import check_piece, finding_row, segment_row
-from kfmt_cli.arrow.columns.schema import schema_of
-from kfmt_cli.arrow.columns.sections import ArrowPart, part_of, record_batch, slices
-from kfmt_cli.arrow.inputs import input_of, packed, reader_of
-from kfmt_cli.arrow.topic_ids import TopicIds
-from kfmt_cli.checks.log.packs import checked_pack
+from kfmt_cli.arrow.columns.arrow_batches import ArrowRows, arrow_batch, arrow_rows, split_rows
+from kfmt_cli.arrow.columns.schema import arrow_schema
+from kfmt_cli.arrow.input_files import create_split_reader, group_small_splits, input_file
+from kfmt_cli.arrow.split_checks import check_split, finding_row, segment_row
+from kfmt_cli.arrow.topic_ids import TopicIdCache
+from kfmt_cli.checks.log.small_logs import read_checked_logs
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.tree import classify
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.errors import InputError
+from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.execution.split_reader import SplitBoundary, SplitReader
 from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.block import Block, runs
-from kfmt_cli.log.decompress import decompress_ahead
-from kfmt_cli.log.derived_columns import batch_rows, complete, read_complete, record_rows
-from kfmt_cli.log.records import Records
-from kfmt_cli.rows.section import Rows
+from kfmt_cli.log.block import Block, split_runs
+from kfmt_cli.log.decompression import decompress_ahead
+from kfmt_cli.log.derived_columns import (
+    batch_rows,
+    fill_derived_columns,
+    read_complete_records,
+    record_rows,
+)
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.rows.columnar_rows import NestedRows
 from kfmt_cli.rows.table_types import has_records
-from kfmt_cli.sharing.piece import Piece, telling
-from kfmt_cli.sharing.read_piece import Edges, PieceReader
-from kfmt_cli.sharing.request import Request
 from kfmt_cli.topics.decoder import Decoder
 
-Batches = Iterator[pa.RecordBatch]
-Shared = Callable[[str, int], "pa.Array | None"]
+ArrowBatches = Iterator[pa.RecordBatch]
+SharedColumn = Callable[[str, int], "pa.Array | None"]
 """Makes a column, by its name and length, that all rows share; None for others."""
 
 
-def shared_by(piece: Piece, ids: TopicIds | None = None) -> Shared:
+def shared_columns(split: FileSplit, known_topic_ids: TopicIdCache | None = None) -> SharedColumn:
     """Return a function for the columns that all rows of a piece share."""
-    known = TopicIds() if ids is None else ids
-    return shared_by_file(piece.path, piece.kind.name, piece.place, lambda: known.of(piece))
+    topic_ids = TopicIdCache() if known_topic_ids is None else known_topic_ids
+    return shared_file_columns(
+        split.path, split.kind.name, split.topic_partition, lambda: topic_ids.find(split)
+    )
 
 
-def shared_by_file(
-    path: str, kind: str, place: tuple[str | None, int | None], topic_id: Callable[[], str | None]
-) -> Shared:
+def shared_file_columns(
+    path: str,
+    kind: str,
+    topic_partition: tuple[str | None, int | None],
+    topic_id: Callable[[], str | None],
+) -> SharedColumn:
     """Return a function for the columns that all rows of a file share."""
-    topic, partition = place
+    topic, partition = topic_partition
     values: dict[str, Callable[[], pa.Scalar]] = {
-        "file": lambda: pa.scalar(name_text(path), pa.string()),
+        "file": lambda: pa.scalar(format_display_name(path), pa.string()),
         "kind": lambda: pa.scalar(kind, pa.string()),
-        "topic": lambda: pa.scalar(topic and name_text(topic), pa.string()),
+        "topic": lambda: pa.scalar(topic and format_display_name(topic), pa.string()),
         "partition": lambda: pa.scalar(partition, pa.int32()),
         "topic_id": lambda: pa.scalar(topic_id(), pa.string()),
     }
     return lambda name, n: pa.repeat(values[name](), n) if name in values else None
 
 
-def batches_of_piece(request: Request, reader: PieceReader, piece: Piece, ids: TopicIds) -> Batches:
+def iter_split_batches(
+    request: ReadRequest, reader: SplitReader, split: FileSplit, topic_ids: TopicIdCache
+) -> ArrowBatches:
     """The requested records or batches of a piece. If its topic id is requested but cannot be read,
     a finding says that the piece was not."""
-    columns, shared = request.shown, shared_by(piece, ids)
+    columns, shared = request.result_columns, shared_columns(split, topic_ids)
     try:
         if any(column.name == "topic_id" for column in columns):
             shared("topic_id", 0)
     except InputError as error:
-        reader.found(Finding(piece.path, codes.FILE_UNREADABLE, None, str(error)))
+        reader.add_finding(Finding(split.path, codes.FILE_UNREADABLE, None, str(error)))
         return
-    for rows in rows_in(request.table, reader, piece, request.decoder_of(piece.place[0])):
-        for part in slices(part_of(rows), request.batch_rows):
-            yield record_batch(part, columns, shared)
+    for rows in iter_split_rows(
+        request.table, reader, split, request.find_decoder(split.topic_partition[0])
+    ):
+        for arrow_rows_part in split_rows(arrow_rows(rows), request.batch_rows):
+            yield arrow_batch(arrow_rows_part, columns, shared)
 
 
-def rows_in(
-    table: str, reader: PieceReader, piece: Piece, decoder: Decoder | None
-) -> Iterator[Rows]:
+def iter_split_rows(
+    table: str, reader: SplitReader, split: FileSplit, decoder: Decoder | None
+) -> Iterator[NestedRows]:
     """The requested batches of a piece, or the requested records under their batches, with the
     decoder's text."""
     if not has_records(table):
-        for block in reader.blocks(piece):
-            chosen = reader.wanted.batches(block, reader.limit)
-            if len(chosen.batches):
-                yield batch_rows(chosen)
+        for block in reader.blocks(split):
+            selected_block = reader.selection.select_batches(block, reader.decompression_limit)
+            if len(selected_block.batches):
+                yield batch_rows(selected_block)
         return
-    for run, records in reader.records(piece):
-        complete(run, records)
-        keep = reader.wanted.of_records(run, records) if reader.wanted else None
-        yield record_rows(run, select(records, keep), decoder)
+    for run, records in reader.records(split):
+        fill_derived_columns(run, records)
+        mask = reader.selection.record_mask(run, records) if reader.selection else None
+        yield record_rows(run, select_records(records, mask), decoder)
 
 
-def select(records: Records, keep: BoolArray | None) -> Records:
+def select_records(records: RecordColumns, mask: BoolArray | None) -> RecordColumns:
     """The records selected by a mask, under the same batches; all if there is no mask."""
-    if keep is None or keep.all():
+    if mask is None or mask.all():
         return records
-    kept = np.concatenate([[0], np.cumsum(keep)])
-    return replace(records, rows=records.rows.select(keep), ends=kept[records.ends])
+    n_selected = np.concatenate([[0], np.cumsum(mask)])
+    return replace(
+        records, rows=records.rows.select_rows(mask), row_ends=n_selected[records.row_ends]
+    )
 
 
 @dataclass(slots=True)
-class PieceRead:
+class SplitReadResult:
     """The result of reading a piece."""
 
-    rows: int = 0
+    n_rows: int = 0
     first_offset: int | None = None
     """Of its rows; None if there are none, or if no column with offsets was requested."""
     last_offset: int | None = None
     findings: list[Finding] = field(default_factory=list)
-    edges: Edges | None = None
+    boundary: SplitBoundary | None = None
 
-    def take(self, n_rows: int, first: int | None, last: int | None) -> None:
+    def count_rows(self, n_rows: int, first_offset: int | None, last_offset: int | None) -> None:
         """Count rows."""
-        self.rows += n_rows
-        if first is not None and last is not None:
-            known = self.first_offset, self.last_offset
-            self.first_offset = first if known[0] is None else min(known[0], first)
-            self.last_offset = last if known[1] is None else max(known[1], last)
+        self.n_rows += n_rows
+        if first_offset is not None and last_offset is not None:
+            previous = self.first_offset, self.last_offset
+            self.first_offset = (
+                first_offset if previous[0] is None else min(previous[0], first_offset)
+            )
+            self.last_offset = last_offset if previous[1] is None else max(previous[1], last_offset)
 
 
-def rows_of(
-    request: Request,
-    pieces: Sequence[Piece],
-    read: Sequence[PieceRead] | None = None,
-    keeps: Callable[[pa.RecordBatch], pa.Array] | None = None,
-    ids: TopicIds | None = None,
-) -> Batches:
+def read_table_rows(
+    request: ReadRequest,
+    splits: Sequence[FileSplit],
+    results: Sequence[SplitReadResult] | None = None,
+    row_mask: Callable[[pa.RecordBatch], pa.Array] | None = None,
+    topic_ids: TopicIdCache | None = None,
+) -> ArrowBatches:
     """Records or batches of pieces, reading small logs together; raises WorkError.
 
-    read: receives the result for each piece. keeps: returns a mask of the rows to keep. ids: those
-    that are known.
+    results: receives the result for each piece. row_mask: returns a mask of the rows to keep.
+    topic_ids: those that are known.
     """
-    read = [PieceRead() for _ in pieces] if read is None else read
-    of_pack = _records_of_pack if has_records(request.table) else _batches_of_pack
-    done, ids = 0, TopicIds() if ids is None else ids
-    for part in packed(pieces):
+    results = [SplitReadResult() for _ in splits] if results is None else results
+    read_group = _read_group_records if has_records(request.table) else _read_group_batches
+    n_done, topic_ids = 0, TopicIdCache() if topic_ids is None else topic_ids
+    for group in group_small_splits(splits):
         # All logs of a pack must have the same filter.
-        packs = len(part) > 1 and not request.in_folders
-        known = None
+        is_grouped = len(group) > 1 and not request.selection_by_directory
+        group_rows = None
         with suppress(InputError):  # found again when they are read individually
-            known = of_pack(request, part, ids) if packs else None
-        for made_rows, owners in known or ():
-            batch, owner = made_rows, owners
-            if keeps is not None:
-                mask = keeps(batch)
-                batch, owner = batch.filter(mask), owner[mask.to_numpy(zero_copy_only=False)]
-            for i, n_rows, first, last in _counted(batch, owner):
-                read[done + i].take(n_rows, first, last)
+            group_rows = read_group(request, group, topic_ids) if is_grouped else None
+        for unfiltered, unfiltered_index in group_rows or ():
+            batch, file_index = unfiltered, unfiltered_index
+            if row_mask is not None:
+                mask = row_mask(batch)
+                batch, file_index = (
+                    batch.filter(mask),
+                    file_index[mask.to_numpy(zero_copy_only=False)],
+                )
+            for i, n_rows, first_offset, last_offset in _count_by_file(batch, file_index):
+                results[n_done + i].count_rows(n_rows, first_offset, last_offset)
             if len(batch):
                 yield batch
-        for i, piece in enumerate(part if known is None else ()):
-            with telling(piece):
-                reader = reader_of(request, piece)
-                for made_rows in batches_of_piece(request, reader, piece, ids):
-                    batch = made_rows if keeps is None else made_rows.filter(keeps(made_rows))
-                    read[done + i].take(len(batch), *_offsets_of(batch))
+        for i, split in enumerate(group if group_rows is None else ()):
+            with name_file_in_errors(split):
+                reader = create_split_reader(request, split)
+                for unfiltered in iter_split_batches(request, reader, split, topic_ids):
+                    batch = (
+                        unfiltered if row_mask is None else unfiltered.filter(row_mask(unfiltered))
+                    )
+                    results[n_done + i].count_rows(len(batch), *_offset_bounds(batch))
                     if len(batch):
                         yield batch
-                read[done + i].findings, read[done + i].edges = reader.findings, reader.edges
-        done += len(part)
+                results[n_done + i].findings, results[n_done + i].boundary = (
+                    reader.findings,
+                    reader.boundary,
+                )
+        n_done += len(group)
 
 
-def _offsets_of(batch: pa.RecordBatch) -> tuple[int | None, int | None]:
+def _offset_bounds(batch: pa.RecordBatch) -> tuple[int | None, int | None]:
     """First and last offset of the rows."""
     names = batch.schema.names
-    first, last = ("offset", "offset") if "offset" in names else ("base_offset", "last_offset")
-    if first not in names or last not in names:
+    first_column, last_column = (
+        ("offset", "offset") if "offset" in names else ("base_offset", "last_offset")
+    )
+    if first_column not in names or last_column not in names:
         return None, None
-    lowest, highest = pc.min(batch.column(first)), pc.max(batch.column(last))
+    lowest, highest = pc.min(batch.column(first_column)), pc.max(batch.column(last_column))
     return lowest.as_py(), highest.as_py()
 
 
-def _counted(
-    batch: pa.RecordBatch, owner: IntArray
+def _count_by_file(
+    batch: pa.RecordBatch, file_index: IntArray
 ) -> Iterator[tuple[int, int, int | None, int | None]]:
     """For each file in the batch: its number, its number of rows, first and last offset."""
-    starts = np.flatnonzero(np.diff(owner, prepend=-1))
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(owner)], strict=True):
-        first, last = _offsets_of(batch.slice(start, end - start))
-        yield int(owner[start]), end - start, first, last
+    starts = np.flatnonzero(np.diff(file_index, prepend=-1))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(file_index)], strict=True):
+        first, last = _offset_bounds(batch.slice(start, end - start))
+        yield int(file_index[start]), end - start, first, last
 
 
-PackRows = list[tuple[pa.RecordBatch, IntArray]]
+GroupRows = list[tuple[pa.RecordBatch, IntArray]]
 """Arrow batches, and the file number of each row."""
-MOST_OF_PACK = 128 << 20  # bytes of Arrow
+MAX_GROUP_BYTES = 128 << 20  # bytes of Arrow
 
 
-def _batches_of_pack(request: Request, pieces: Sequence[Piece], ids: TopicIds) -> PackRows | None:
+def _read_group_batches(
+    request: ReadRequest, splits: Sequence[FileSplit], topic_ids: TopicIdCache
+) -> GroupRows | None:
     """The batches of healthy logs; None if one must be read individually."""
-    block = healthy(pieces)
+    block = read_healthy_logs(splits)
     if block is None:
         return None
-    chosen = request.asked.wanted.batches(block, request.limit)
-    owner = chosen.batches.file_number
-    shared = _shared_in(pieces, owner, ids)
-    return [(record_batch(part_of(batch_rows(chosen)), request.shown, shared), owner)]
+    selected_block = request.selection_options.selection.select_batches(
+        block, request.decompression_limit
+    )
+    file_index = selected_block.batches.file_number
+    shared = _shared_group_columns(splits, file_index, topic_ids)
+    return [
+        (
+            arrow_batch(arrow_rows(batch_rows(selected_block)), request.result_columns, shared),
+            file_index,
+        )
+    ]
 
 
-def _records_of_pack(request: Request, pieces: Sequence[Piece], ids: TopicIds) -> PackRows | None:
+def _read_group_records(
+    request: ReadRequest, splits: Sequence[FileSplit], topic_ids: TopicIdCache
+) -> GroupRows | None:
     """The records of healthy logs; None if one must be read individually."""
-    topics = {piece.place[0] for piece in pieces}
-    if any(request.decoder_of(topic) is not None for topic in topics):
+    topics = {split.topic_partition[0] for split in splits}
+    if any(request.find_decoder(topic) is not None for topic in topics):
         return None
-    block = healthy(pieces)
+    block = read_healthy_logs(splits)
     if block is None:
         return None
-    columns, wanted = request.shown, request.asked.wanted
-    chosen = wanted.batches(block) if wanted else block
-    made: PackRows = []
-    for part in decompress_ahead(replace(chosen, findings=[]), request.limit):
-        for run in runs(part):
-            records = read_complete(run, request.limit)
-            if part.findings or records.findings:
+    columns, selection = request.result_columns, request.selection_options.selection
+    selected_block = selection.select_batches(block) if selection else block
+    group_rows: GroupRows = []
+    for decompressed_block in decompress_ahead(
+        replace(selected_block, findings=[]), request.decompression_limit
+    ):
+        for run in split_runs(decompressed_block):
+            records = read_complete_records(run, request.decompression_limit)
+            if decompressed_block.findings or records.findings:
                 return None
-            keep = wanted.of_records(run, records) if wanted else None
-            rows = part_of(record_rows(run, select(records, keep)))
-            for some in slices(rows, request.batch_rows):
-                owner = some["file_number"]
-                made.append((record_batch(some, columns, _shared_in(pieces, owner, ids)), owner))
-            if sum(batch.nbytes for batch, _ in made) > MOST_OF_PACK:
+            mask = selection.record_mask(run, records) if selection else None
+            rows = arrow_rows(record_rows(run, select_records(records, mask)))
+            for rows_part in split_rows(rows, request.batch_rows):
+                file_index = rows_part["file_number"]
+                group_rows.append(
+                    (
+                        arrow_batch(
+                            rows_part, columns, _shared_group_columns(splits, file_index, topic_ids)
+                        ),
+                        file_index,
+                    )
+                )
+            if sum(batch.nbytes for batch, _ in group_rows) > MAX_GROUP_BYTES:
                 return None
-    return made
+    return group_rows
 
 
-def healthy(pieces: Sequence[Piece]) -> Block | None:
+def read_healthy_logs(splits: Sequence[FileSplit]) -> Block | None:
     """The batches of logs, each with its file's number; None if any log is not healthy."""
-    pack = checked_pack([input_of(piece) for piece in pieces])
-    if not pack.good.all() or (pack.sizes != np.array([piece.size for piece in pieces])).any():
+    small_logs = read_checked_logs([input_file(split) for split in splits])
+    if (
+        not small_logs.is_valid.all()
+        or (small_logs.sizes != np.array([split.size for split in splits])).any()
+    ):
         return None
-    pack.batches.file_number = pack.owner
-    return pack.healthy()
+    small_logs.batches.file_number = small_logs.file_of_batch
+    return small_logs.valid_batches()
 
 
-def _shared_in(pieces: Sequence[Piece], owner: IntArray, ids: TopicIds) -> Shared:
+def _shared_group_columns(
+    splits: Sequence[FileSplit], file_index: IntArray, topic_ids: TopicIdCache
+) -> SharedColumn:
     """Return a function for the columns that all rows of a file share."""
-    places = [piece.place for piece in pieces]
-    values: dict[str, Callable[[], pa.Array]] = {
-        "file": lambda: pa.array([name_text(piece.path) for piece in pieces], pa.string()),
-        "topic": lambda: pa.array([topic and name_text(topic) for topic, _ in places], pa.string()),
-        "partition": lambda: pa.array([number for _, number in places], pa.int32()),
-        "topic_id": lambda: pa.array([ids.of(piece) for piece in pieces], pa.string()),
+    topic_partitions = [split.topic_partition for split in splits]
+    array_by_column: dict[str, Callable[[], pa.Array]] = {
+        "file": lambda: pa.array(
+            [format_display_name(piece.path) for piece in splits], pa.string()
+        ),
+        "topic": lambda: pa.array(
+            [topic and format_display_name(topic) for topic, _ in topic_partitions], pa.string()
+        ),
+        "partition": lambda: pa.array([number for _, number in topic_partitions], pa.int32()),
+        "topic_id": lambda: pa.array([topic_ids.find(piece) for piece in splits], pa.string()),
     }
 
     def shared(name: str, n: int) -> pa.Array | None:
         del n
-        return values[name]().take(pa.array(owner)) if name in values else None
+        return (
+            array_by_column[name]().take(pa.array(file_index)) if name in array_by_column else None
+        )
 
     return shared
 
 
-def _segments(request: Request, piece: Piece, _: list[Finding]) -> Batches:
-    if not reader_of(request, piece).is_troubled(piece):
-        numbers = check_piece(request, piece).numbers
-        yield _of_objects(request, [segment_row(piece, numbers)])
+def _read_segments(request: ReadRequest, split: FileSplit, _: list[Finding]) -> ArrowBatches:
+    if not create_split_reader(request, split).check_listed(split):
+        numbers = check_split(request, split).numbers
+        yield _batch_from_rows(request, [segment_row(split, numbers)])
 
 
-def _findings(request: Request, piece: Piece, _: list[Finding]) -> Batches:
-    if findings := check_piece(request, piece).findings:
-        yield _of_objects(request, [finding_row(piece, finding) for finding in findings])
+def _read_findings(request: ReadRequest, split: FileSplit, _: list[Finding]) -> ArrowBatches:
+    if findings := check_split(request, split).findings:
+        yield _batch_from_rows(request, [finding_row(split, finding) for finding in findings])
 
 
-def _of_objects(request: Request, rows: list[dict[str, object]]) -> pa.RecordBatch:
-    schema = schema_of(request.shown)
+def _batch_from_rows(request: ReadRequest, rows: list[dict[str, object]]) -> pa.RecordBatch:
+    schema = arrow_schema(request.result_columns)
     columns = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _index_entries(request: Request, piece: Piece, findings: list[Finding]) -> Batches:
-    reader = reader_of(request, piece)
-    if reader.is_troubled(piece):
+def _read_index_entries(
+    request: ReadRequest, split: FileSplit, findings: list[Finding]
+) -> ArrowBatches:
+    reader = create_split_reader(request, split)
+    if reader.check_listed(split):
         return
     try:
-        contents = classify(piece.path, piece.path).contents()
+        contents = classify_file(split.path, split.path).read_contents()
     except InputError as error:
-        reader.found(Finding(piece.path, codes.FILE_VANISHED, None, str(error)))
+        reader.add_finding(Finding(split.path, codes.FILE_VANISHED, None, str(error)))
         return
     for finding in contents.findings:
-        reader.found(finding)
+        reader.add_finding(finding)
     findings += contents.findings
     if len(contents.table):
-        yield record_batch(ArrowPart(contents.sections[0]), request.shown, shared_by(piece))
+        yield arrow_batch(
+            ArrowRows(contents.sections[0]), request.result_columns, shared_columns(split)
+        )
 
 
 # Each adds what it finds to a list, unless its rows say so.
-MAKERS: dict[str, Callable[[Request, Piece, list[Finding]], Batches]] = {
-    "findings": _findings,
-    "segments": _segments,
-    "index_entries": _index_entries,
+TABLE_READERS: dict[str, Callable[[ReadRequest, FileSplit, list[Finding]], ArrowBatches]] = {
+    "findings": _read_findings,
+    "segments": _read_segments,
+    "index_entries": _read_index_entries,
 }

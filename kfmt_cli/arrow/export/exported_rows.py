@@ -12,198 +12,252 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kfmt_cli.arrow.checking import results_of
-from kfmt_cli.arrow.columns.schema import schema_of
-from kfmt_cli.arrow.export.output import names_in
-from kfmt_cli.core.urls import is_local, local
-from kfmt_cli.disk.kinds import UNKNOWN
-from kfmt_cli.disk.listings import listing
-from kfmt_cli.disk.opening import file_at
+from kfmt_cli.arrow.columns.schema import arrow_schema
+from kfmt_cli.arrow.export.atomic_files import list_file_names
+from kfmt_cli.arrow.split_checks import encode_findings
+from kfmt_cli.core.urls import is_local, strip_file_scheme
+from kfmt_cli.disk.file_access import open_binary
+from kfmt_cli.disk.file_listing import iter_files
+from kfmt_cli.disk.kinds import UNKNOWN_KIND
 from kfmt_cli.errors import InputError
+from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.findings.damage import FILE_UNREADABLE
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
-from kfmt_cli.sharing.piece import Piece
+from kfmt_cli.rows.table_types import BATCHES_TABLE, RECORDS_TABLE, select_columns
 
-SUFFIX = ".parquet"
-MOST_ROWS = 32768
-_PLACE = ("topic", "partition")
-BATCHES_ONLY = "last_offset_delta"  # a column
+PARQUET_SUFFIX = ".parquet"
+MAX_BATCH_ROWS = 32768
+_PARTITION_COLUMNS = ("topic", "partition")
+BATCHES_ONLY_COLUMN = "last_offset_delta"  # a column
 
 
-def exported_pieces(path: str, table: str = RECORDS.name) -> list[Piece] | None:
+def find_exported_files(path: str, table: str = RECORDS_TABLE.name) -> list[FileSplit] | None:
     """The files of a table in an export's directory, or in the table's own, or the file itself;
     None if the path is none of these. Raises InputError."""
-    is_named = path.endswith(SUFFIX)
-    if not is_named:
-        names = names_in(path)
-        if table in names and not any(name.endswith(SUFFIX) for name in names):
+    is_single_file = path.endswith(PARQUET_SUFFIX)
+    if not is_single_file:
+        file_names = list_file_names(path)
+        if table in file_names and not any(name.endswith(PARQUET_SUFFIX) for name in file_names):
             path = f"{path.rstrip('/')}/{table}"
-        elif not any(name.endswith(SUFFIX) or name.startswith("by_") for name in names):
+        elif not any(
+            name.endswith(PARQUET_SUFFIX) or name.startswith("by_") for name in file_names
+        ):
             return None
     return [
-        Piece(file.path, UNKNOWN, None, file.size, file.modified, 0, file.size)
-        for file in listing(path)
-        if is_named or file.path.endswith(SUFFIX)
+        FileSplit(file.path, UNKNOWN_KIND, None, file.size, file.modified_ns, 0, file.size)
+        for file in iter_files(path)
+        if is_single_file or file.path.endswith(PARQUET_SUFFIX)
     ]
 
 
-def is_exported(piece: Piece) -> bool:
+def is_exported_file(split: FileSplit) -> bool:
     """Whether a piece is a file of an exported table."""
-    return piece.kind is UNKNOWN and piece.path.endswith(SUFFIX)
+    return split.kind is UNKNOWN_KIND and split.path.endswith(PARQUET_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class PartitionRowRange:
     """The rows of a partition in a file."""
 
     topic: str | None
     partition: int | None
-    rows: int
-    first: int
+    n_rows: int
+    first_offset: int
     """The first offset."""
-    last: int
+    last_offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class FileOfPartition:
+class PartitionFile:
     """A file with rows of a partition. size, modified: by which a later run knows it."""
 
     path: str
     size: int
     modified: int
-    span: Span
+    row_range: PartitionRowRange
 
 
-def spans_in(path: str) -> tuple[str, list[Span]]:
+def read_row_ranges(path: str) -> tuple[str, list[PartitionRowRange]]:
     """The table that a file is of, records or batches, and the partitions with rows in it; raises
     InputError."""
-    found: dict[tuple[str | None, int | None], Span] = {}
-    with _opened(path) as file:
-        is_batches = BATCHES_ONLY in file.schema_arrow.names
-        column = "last_offset" if is_batches else "offset"
-        _check(file, path, (*_PLACE, column))
+    range_by_partition: dict[tuple[str | None, int | None], PartitionRowRange] = {}
+    with _open_parquet(path) as file:
+        has_batches = BATCHES_ONLY_COLUMN in file.schema_arrow.names
+        offset_column = "last_offset" if has_batches else "offset"
+        _require_columns(file, path, (*_PARTITION_COLUMNS, offset_column))
         for i in range(file.num_row_groups):
-            for span in _spans_in(file, i, column):
-                place = span.topic, span.partition
-                known = found.get(place, span)
-                rows = span.rows + (known.rows if place in found else 0)
-                first, last = min(known.first, span.first), max(known.last, span.last)
-                found[place] = Span(*place, rows, first, last)
-    spans = sorted(found.values(), key=lambda span: (span.topic or "", span.partition or 0))
-    return (BATCHES if is_batches else RECORDS).name, spans
-
-
-def spans_kept(piece: Piece, is_wanted: Callable[[str | None], bool]) -> dict[str, Any]:
-    """The partitions of wanted topics with rows in a file, as the result of a piece."""
-    table, spans, findings = RECORDS.name, list[Span](), list[Finding]()
-    try:
-        table, spans = spans_in(piece.path)
-    except InputError as error:
-        findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
-    spans = [span for span in spans if is_wanted(span.topic)]
-    rows, kept = sum(span.rows for span in spans), [astuple(span) for span in spans]
-    return {"table": table, "rows": rows, "spans": kept, **results_of(findings, None)}
-
-
-def _spans_in(file: pq.ParquetFile, i: int, column: str) -> list[Span]:
-    """The partitions in a row group: from its statistics if it has only one."""
-    topic, partition, offset = (_bounds(file, i, name) for name in (*_PLACE, column))
-    rows = file.metadata.row_group(i).num_rows
-    if topic and partition and offset and topic[0] == topic[1] and partition[0] == partition[1]:
-        return [Span(topic[0], partition[0], rows, *offset)]
-    table = file.read_row_group(i, [*_PLACE, column])
-    grouped = table.group_by(list(_PLACE)).aggregate(
-        [(column, "count"), (column, "min"), (column, "max")]
+            for row_range in _row_group_ranges(file, i, offset_column):
+                topic_partition = row_range.topic, row_range.partition
+                merged = range_by_partition.get(topic_partition, row_range)
+                n_rows = row_range.n_rows + (
+                    merged.n_rows if topic_partition in range_by_partition else 0
+                )
+                first_offset, last_offset = (
+                    min(merged.first_offset, row_range.first_offset),
+                    max(merged.last_offset, row_range.last_offset),
+                )
+                range_by_partition[topic_partition] = PartitionRowRange(
+                    *topic_partition, n_rows, first_offset, last_offset
+                )
+    row_ranges = sorted(
+        range_by_partition.values(), key=lambda span: (span.topic or "", span.partition or 0)
     )
-    names = (*_PLACE, f"{column}_count", f"{column}_min", f"{column}_max")
-    columns = [grouped[name].to_pylist() for name in names]
-    return [Span(*row) for row in zip(*columns, strict=True) if row[2]]
+    return (BATCHES_TABLE if has_batches else RECORDS_TABLE).name, row_ranges
 
 
-def _bounds(file: pq.ParquetFile, i: int, name: str) -> tuple[Any, Any] | None:
+def scan_exported_file(
+    split: FileSplit, includes_topic: Callable[[str | None], bool]
+) -> dict[str, Any]:
+    """The partitions of wanted topics with rows in a file, as the result of a piece."""
+    table, row_ranges, findings = RECORDS_TABLE.name, list[PartitionRowRange](), list[Finding]()
+    try:
+        table, row_ranges = read_row_ranges(split.path)
+    except InputError as error:
+        findings.append(Finding(split.path, FILE_UNREADABLE, None, str(error)))
+    row_ranges = [span for span in row_ranges if includes_topic(span.topic)]
+    n_rows, encoded = (
+        sum(span.n_rows for span in row_ranges),
+        [astuple(span) for span in row_ranges],
+    )
+    return {"table": table, "rows": n_rows, "spans": encoded, **encode_findings(findings, None)}
+
+
+def _row_group_ranges(
+    file: pq.ParquetFile, row_group: int, offset_column: str
+) -> list[PartitionRowRange]:
+    """The partitions in a row group: from its statistics if it has only one."""
+    topic, partition, offset_bounds = (
+        _statistics_bounds(file, row_group, name) for name in (*_PARTITION_COLUMNS, offset_column)
+    )
+    n_rows = file.metadata.row_group(row_group).num_rows
+    if (
+        topic
+        and partition
+        and offset_bounds
+        and topic[0] == topic[1]
+        and partition[0] == partition[1]
+    ):
+        return [PartitionRowRange(topic[0], partition[0], n_rows, *offset_bounds)]
+    table = file.read_row_group(row_group, [*_PARTITION_COLUMNS, offset_column])
+    aggregated = table.group_by(list(_PARTITION_COLUMNS)).aggregate(
+        [(offset_column, "count"), (offset_column, "min"), (offset_column, "max")]
+    )
+    names = (
+        *_PARTITION_COLUMNS,
+        f"{offset_column}_count",
+        f"{offset_column}_min",
+        f"{offset_column}_max",
+    )
+    columns = [aggregated[name].to_pylist() for name in names]
+    return [PartitionRowRange(*row) for row in zip(*columns, strict=True) if row[2]]
+
+
+def _statistics_bounds(
+    file: pq.ParquetFile, row_group: int, column_name: str
+) -> tuple[Any, Any] | None:
     """The smallest and largest value of a column in a row group, None if it says neither, or if
     some are null."""
-    said = file.metadata.row_group(i).column(file.schema_arrow.get_field_index(name)).statistics
-    if said is None or not said.has_min_max or not said.has_null_count or said.null_count:
+    statistics = (
+        file.metadata.row_group(row_group)
+        .column(file.schema_arrow.get_field_index(column_name))
+        .statistics
+    )
+    if (
+        statistics is None
+        or not statistics.has_min_max
+        or not statistics.has_null_count
+        or statistics.null_count
+    ):
         return None
-    return said.min, said.max
+    return statistics.min, statistics.max
 
 
-def rows_in(
+def read_partition_rows(
     path: str,
-    place: tuple[str | None, int | None],
-    names: tuple[str, ...],
-    table: str = RECORDS.name,
-    offsets: tuple[int, int] | None = None,
+    topic_partition: tuple[str | None, int | None],
+    column_names: tuple[str, ...],
+    table: str = RECORDS_TABLE.name,
+    offset_interval: tuple[int, int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a partition in a file, with columns in the types of the table; raises InputError.
-    offsets: the first and last to read; there may be others."""
-    schema = schema_of(chosen(table, names))
-    topic, partition = place
-    wanted: dict[str, tuple[Any, Any]]
-    wanted = {"topic": (topic, topic), "partition": (partition, partition)}
-    if offsets is not None:
-        wanted["offset"] = offsets
-    read = tuple(dict.fromkeys((*_PLACE, *names)))
-    with _opened(path) as file:
-        _check(file, path, read)
-        for i in range(file.num_row_groups):
-            if not all(_may_have(file, i, name, *bounds) for name, bounds in wanted.items()):
+    offset_interval: the first and last to read; there may be others."""
+    schema = arrow_schema(select_columns(table, column_names))
+    topic, partition = topic_partition
+    bounds_by_column: dict[str, tuple[Any, Any]]
+    bounds_by_column = {"topic": (topic, topic), "partition": (partition, partition)}
+    if offset_interval is not None:
+        bounds_by_column["offset"] = offset_interval
+    read_columns = tuple(dict.fromkeys((*_PARTITION_COLUMNS, *column_names)))
+    with _open_parquet(path) as file:
+        _require_columns(file, path, read_columns)
+        for row_group in range(file.num_row_groups):
+            if not all(
+                _may_contain(file, row_group, name, *bounds)
+                for name, bounds in bounds_by_column.items()
+            ):
                 continue
-            for batch in _row_group(path, file, i, read).to_batches(MOST_ROWS):
-                is_topic = _is(batch.column("topic"), topic)
-                keep = pc.and_(is_topic, _is(batch.column("partition"), partition))
-                rows = batch if pc.all(keep).as_py() else batch.filter(keep)
+            for batch in _read_row_group(path, file, row_group, read_columns).to_batches(
+                MAX_BATCH_ROWS
+            ):
+                topic_mask = _equals_mask(batch.column("topic"), topic)
+                mask = pc.and_(topic_mask, _equals_mask(batch.column("partition"), partition))
+                rows = batch if pc.all(mask).as_py() else batch.filter(mask)
                 if len(rows):
                     columns = [rows.column(field.name).cast(field.type) for field in schema]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _may_have(file: pq.ParquetFile, i: int, name: str, first: Any, last: Any) -> bool:
+def _may_contain(
+    file: pq.ParquetFile, row_group: int, column_name: str, low: Any, high: Any
+) -> bool:
     """Whether a row group can have a value within bounds, by its statistics."""
-    known = _bounds(file, i, name)
-    return not known or first is None or (first <= known[1] and known[0] <= last)
+    bounds = _statistics_bounds(file, row_group, column_name)
+    return not bounds or low is None or (low <= bounds[1] and bounds[0] <= high)
 
 
-_LAST: dict[str, tuple[tuple[object, ...], pa.Table]] = {}
+_ROW_GROUP_CACHE: dict[str, tuple[tuple[object, ...], pa.Table]] = {}
 
 
-def forget_rows() -> None:
+def clear_row_cache() -> None:
     """Drop what is kept of files, which may have changed since the last task of this process."""
-    _LAST.clear()
+    _ROW_GROUP_CACHE.clear()
 
 
-def _row_group(path: str, file: pq.ParquetFile, i: int, names: tuple[str, ...]) -> pa.Table:
+def _read_row_group(
+    path: str, file: pq.ParquetFile, row_group: int, column_names: tuple[str, ...]
+) -> pa.Table:
     """A row group. The last one is kept, as small partitions follow one another in it."""
-    key = path, i, names
-    known = _LAST.get("row group")
-    if known is None or known[0] != key:
-        known = _LAST["row group"] = key, file.read_row_group(i, list(names))
-    return known[1]
+    cache_key = path, row_group, column_names
+    cached = _ROW_GROUP_CACHE.get("row group")
+    if cached is None or cached[0] != cache_key:
+        cached = _ROW_GROUP_CACHE["row group"] = (
+            cache_key,
+            file.read_row_group(row_group, list(column_names)),
+        )
+    return cached[1]
 
 
-def _is(column: pa.Array, value: object) -> pa.Array:
+def _equals_mask(column: pa.Array, value: object) -> pa.Array:
     if value is None:
         return pc.is_null(column)
     return pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), False)
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[pq.ParquetFile]:
+def _open_parquet(path: str) -> Iterator[pq.ParquetFile]:
     try:
-        with file_at(local(path) if is_local(path) else path) as source:
+        with open_binary(strip_file_scheme(path) if is_local(path) else path) as source:
             yield pq.ParquetFile(source)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _check(file: pq.ParquetFile, path: str, names: Sequence[str]) -> None:
-    if missing := [name for name in names if name not in file.schema_arrow.names]:
+def _require_columns(file: pq.ParquetFile, path: str, column_names: Sequence[str]) -> None:
+    if missing := [name for name in column_names if name not in file.schema_arrow.names]:
         raise InputError(f"{path}: has no column {missing[0]}; export with all columns")
 
 
-def offsets_of(batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def offset_array(batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The offsets of rows."""
-    found: np.ndarray[tuple[int], np.dtype[np.int64]] = batch.column("offset").to_numpy()
-    return found
+    offsets: np.ndarray[tuple[int], np.dtype[np.int64]] = batch.column("offset").to_numpy()
+    return offsets

@@ -19,35 +19,48 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kfmt_cli.arrow.columns.record_schemas import SCHEMAS, are_for_consumers, as_spark, needed_for
-from kfmt_cli.arrow.columns.schema import schema_of, with_field_ids
-from kfmt_cli.arrow.columns.tables import PieceRead, rows_in, rows_of
-from kfmt_cli.arrow.export.lake import Files, FileWriter
-from kfmt_cli.arrow.export.output import PIECE
-from kfmt_cli.arrow.inputs import reader_of
+from kfmt_cli.arrow.columns.record_schemas import (
+    RECORD_SCHEMAS,
+    data_record_mask,
+    source_columns,
+    to_spark_kafka_columns,
+)
+from kfmt_cli.arrow.columns.schema import arrow_schema, with_field_ids
+from kfmt_cli.arrow.columns.tables import SplitReadResult, iter_split_rows, read_table_rows
+from kfmt_cli.arrow.export.atomic_files import COPY_BUFFER_BYTES
+from kfmt_cli.arrow.export.lake_options import FileWriter, TableFilesWriter
+from kfmt_cli.arrow.input_files import create_split_reader
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.render.csv_text import csv_line
-from kfmt_cli.render.sinks.csv_rows import CsvRows
-from kfmt_cli.render.sinks.json_rows import JsonRows
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.render.csv_text import format_csv_line
+from kfmt_cli.render.row_rendering import recycle_buffer
+from kfmt_cli.render.row_templates import csv_names
+from kfmt_cli.render.sinks.csv_rows import CsvRowWriter
+from kfmt_cli.render.sinks.json_rows import JsonRowWriter
 from kfmt_cli.render.sinks.sink import RowWriter
-from kfmt_cli.render.templates import csv_names
-from kfmt_cli.render.write import recycle
 from kfmt_cli.rows.column import RowType
-from kfmt_cli.rows.section import Rows
-from kfmt_cli.rows.table_types import chosen, has_records
-from kfmt_cli.rows.types.batch import BATCH
-from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.topics.decoder import NOTHING, Decoder
+from kfmt_cli.rows.columnar_rows import NestedRows
+from kfmt_cli.rows.table_types import has_records, select_columns
+from kfmt_cli.rows.types.batch import BATCH_ROW
+from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
+from kfmt_cli.topics.decoder import NO_DECODER, Decoder
 
-ROW_GROUP = 32 << 20  # bytes of Arrow, or
-MOST_ROWS = 1 << 19
+MAX_ROW_GROUP_BYTES = 32 << 20  # bytes of Arrow, or
+MAX_ROW_GROUP_ROWS = 1 << 19
 # Columns with few different values, which a dictionary makes small; it only slows down others.
-FEW_VALUES = ["topic", "file", "timestamp_type", "compression", "code", "severity", "advice"]
+DICTIONARY_COLUMNS = [
+    "topic",
+    "file",
+    "timestamp_type",
+    "compression",
+    "code",
+    "severity",
+    "advice",
+]
 # Columns whose values are close to the preceding ones.
-IN_STEPS = [
+DELTA_COLUMNS = [
     *("offset", "timestamp", "position", "batch_position", "sequence"),
     *("base_offset", "last_offset", "base_timestamp", "max_timestamp", "size", "batch_length"),
 ]
@@ -58,20 +71,22 @@ class FileFormat:
     """A file format for exports."""
 
     suffix: str
-    write: Callable[[Files, Request, Sequence[Piece], Sequence[PieceRead]], None]
+    write_splits: Callable[
+        [TableFilesWriter, ReadRequest, Sequence[FileSplit], Sequence[SplitReadResult]], None
+    ]
     """Write the rows of pieces, and store the result for each piece."""
-    table: Callable[[BinaryIO, pa.Schema], FileWriter]
+    open_table_writer: Callable[[BinaryIO, pa.Schema], FileWriter]
     """Open a writer for a small table."""
-    copy: Callable[[BinaryIO, BinaryIO, Sequence[tuple[int, int]]], None]
+    copy_ranges: Callable[[BinaryIO, BinaryIO, Sequence[tuple[int, int]]], None]
     """Copy stretches of a file, from and to a row or byte, to a new one."""
-    below: Callable[[BinaryIO, tuple[int, int], int, str], tuple[int, int]]
+    measure_below: Callable[[BinaryIO, tuple[int, int], int, str], tuple[int, int]]
     """The length, and the rows, of a stretch before the first row at or above an offset. The column
     of offsets is named."""
-    takes_columns: bool = False
+    supports_columns: bool = False
     """Whether record columns, schema and partitioning can be chosen."""
 
 
-class _Parquet:
+class _ParquetWriter:
     """A Parquet file: zstd, delta encoding, a page index and field ids."""
 
     counts_bytes = False
@@ -82,93 +97,110 @@ class _Parquet:
             out,
             schema,
             compression="zstd",
-            use_dictionary=[name for name in FEW_VALUES if name in names],
-            column_encoding={name: "DELTA_BINARY_PACKED" for name in IN_STEPS if name in names},
+            use_dictionary=[name for name in DICTIONARY_COLUMNS if name in names],
+            column_encoding={
+                name: "DELTA_BINARY_PACKED" for name in DELTA_COLUMNS if name in names
+            },
             write_page_index=True,
         )
-        self._held: list[pa.RecordBatch] = []
+        self._buffer: list[pa.RecordBatch] = []
 
     def write(self, rows: pa.RecordBatch) -> None:
-        self._held.append(rows)
-        n_rows = sum(map(len, self._held))
-        if n_rows >= MOST_ROWS or sum(batch.nbytes for batch in self._held) >= ROW_GROUP:
-            self._group()
+        self._buffer.append(rows)
+        n_rows = sum(map(len, self._buffer))
+        if (
+            n_rows >= MAX_ROW_GROUP_ROWS
+            or sum(batch.nbytes for batch in self._buffer) >= MAX_ROW_GROUP_BYTES
+        ):
+            self._write_row_group()
 
-    def _group(self) -> None:
-        if self._held:
-            self._writer.write_table(pa.Table.from_batches(self._held), row_group_size=MOST_ROWS)
-            self._held = []
+    def _write_row_group(self) -> None:
+        if self._buffer:
+            self._writer.write_table(
+                pa.Table.from_batches(self._buffer), row_group_size=MAX_ROW_GROUP_ROWS
+            )
+            self._buffer = []
 
     def close(self) -> None:
-        self._group()
+        self._write_row_group()
         self._writer.close()
 
     def abandon(self) -> None:
         self._writer.is_open = False  # or it would write its footer when it is freed
 
 
-def _parquet(
-    files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
+def _write_parquet(
+    files: TableFilesWriter,
+    request: ReadRequest,
+    splits: Sequence[FileSplit],
+    results: Sequence[SplitReadResult],
 ) -> None:
-    spark = SCHEMAS[files.lake.schema] if has_records(files.table) else None
-    names = request.columns if spark is None else needed_for(spark)
-    columns = chosen(files.table, names if has_records(files.table) else ())
-    schema = with_field_ids(schema_of(columns) if spark is None else spark)
-    named = replace(request, table=files.table, columns=tuple(leaf.name for leaf in columns))
-    by_date, above = files.lake.bundling.by_date, _above(files, pieces)
-    time = "timestamp" if has_records(files.table) else "max_timestamp"
-    keeps = None if spark is None else are_for_consumers
-    counted = [0] * len(pieces)
-    for batch in rows_of(named, pieces, read, keeps):
-        owner = _owners(counted, read)
-        for date, mask in _by_date(batch, time) if by_date else (("", None),):
-            folder = f"{above}by_date={date}/" if by_date else above
+    kafka_schema = RECORD_SCHEMAS[files.options.schema] if has_records(files.table) else None
+    column_names = request.columns if kafka_schema is None else source_columns(kafka_schema)
+    columns = select_columns(files.table, column_names if has_records(files.table) else ())
+    schema = with_field_ids(arrow_schema(columns) if kafka_schema is None else kafka_schema)
+    table_request = replace(
+        request, table=files.table, columns=tuple(leaf.name for leaf in columns)
+    )
+    by_date, topic_directory = files.options.grouping.by_date, _topic_directory(files, splits)
+    time_column = "timestamp" if has_records(files.table) else "max_timestamp"
+    row_mask = None if kafka_schema is None else data_record_mask
+    n_counted = [0] * len(splits)
+    for batch in read_table_rows(table_request, splits, results, row_mask):
+        split_index = _split_index_of_new_rows(n_counted, results)
+        for date, mask in _masks_by_date(batch, time_column) if by_date else (("", None),):
+            directory = f"{topic_directory}by_date={date}/" if by_date else topic_directory
             rows = batch if mask is None else batch.filter(mask)
-            of_rows = owner if mask is None else owner[mask.to_numpy(zero_copy_only=False)]
-            file = files.writer(folder, lambda out: _Parquet(out, schema))
-            file.write(rows if spark is None else as_spark(rows, spark), _runs(of_rows))
+            rows_split_index = (
+                split_index if mask is None else split_index[mask.to_numpy(zero_copy_only=False)]
+            )
+            file = files.open_file(directory, lambda out: _ParquetWriter(out, schema))
+            file.write(
+                rows if kafka_schema is None else to_spark_kafka_columns(rows, kafka_schema),
+                _run_lengths(rows_split_index),
+            )
 
 
-def _owners(counted: list[int], read: Sequence[PieceRead]) -> IntArray:
+def _split_index_of_new_rows(n_counted: list[int], results: Sequence[SplitReadResult]) -> IntArray:
     """The number of the piece of each row that was read since the last call; counted is kept for
     the next one."""
-    now = [piece.rows for piece in read]
-    new = [rows - before for rows, before in zip(now, counted, strict=True)]
-    counted[:] = now
-    return np.repeat(np.arange(len(new)), new)
+    n_rows = [split.n_rows for split in results]
+    n_new = [rows - n_before for rows, n_before in zip(n_rows, n_counted, strict=True)]
+    n_counted[:] = n_rows
+    return np.repeat(np.arange(len(n_new)), n_new)
 
 
-def _runs(owner: IntArray) -> Iterator[tuple[int, int]]:
+def _run_lengths(split_index: IntArray) -> Iterator[tuple[int, int]]:
     """Equal numbers in a row: each number, and how many."""
-    starts = np.flatnonzero(np.diff(owner, prepend=-1))
-    lengths = np.diff(starts, append=len(owner))
-    yield from zip(owner[starts].tolist(), lengths.tolist(), strict=True)
+    starts = np.flatnonzero(np.diff(split_index, prepend=-1))
+    lengths = np.diff(starts, append=len(split_index))
+    yield from zip(split_index[starts].tolist(), lengths.tolist(), strict=True)
 
 
-def _above(files: Files, pieces: Sequence[Piece]) -> str:
+def _topic_directory(files: TableFilesWriter, splits: Sequence[FileSplit]) -> str:
     """The directory for the files of some pieces, under the table's directory."""
-    if not files.lake.bundling.by_topic:
+    if not files.options.grouping.by_topic:
         return ""
-    topic = pieces[0].place[0]
+    topic = splits[0].topic_partition[0]
     # The column `topic` is in the files: readers would parse a directory topic=2024 as a number.
     return f"by_topic={quote(os.fsencode(topic or ''), safe='') or 'none'}/"
 
 
-def _by_date(batch: pa.RecordBatch, name: str) -> Iterator[tuple[str, pa.Array]]:
+def _masks_by_date(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[str, pa.Array]]:
     """The days of rows in UTC, and a mask of the rows of each; rows without a time are separate."""
-    dates = pc.strftime(batch.column(name), format="%Y-%m-%d").fill_null("none")
+    dates = pc.strftime(batch.column(time_column), format="%Y-%m-%d").fill_null("none")
     for date in pc.unique(dates).to_pylist():
         yield date, pc.equal(dates, date)
 
 
-class _Text:
+class _TextFileWriter:
     """A text file, which needs no footer."""
 
     counts_bytes = True
 
-    def __init__(self, out: BinaryIO, head: bytes = b"") -> None:
+    def __init__(self, out: BinaryIO, header: bytes = b"") -> None:
         self._out = out
-        out.write(head)
+        out.write(header)
 
     def close(self) -> None:
         pass
@@ -177,92 +209,110 @@ class _Text:
         pass
 
 
-class _Lines(_Text):
+class _LineWriter(_TextFileWriter):
     """Lines as `kfmt dump` prints them."""
 
-    def write(self, rows: tuple[RowWriter, Rows]) -> None:
-        writer, part = rows
-        for text in writer.text(part, 0, len(part.outer)):
+    def write(self, rows: tuple[RowWriter, NestedRows]) -> None:
+        writer, nested_rows = rows
+        for text in writer.render(nested_rows, 0, len(nested_rows.outer)):
             self._out.write(text)
-            recycle(text)
+            recycle_buffer(text)
 
 
-def _json(
-    files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
+def _write_json(
+    files: TableFilesWriter,
+    request: ReadRequest,
+    splits: Sequence[FileSplit],
+    results: Sequence[SplitReadResult],
 ) -> None:
-    inner = RECORD if has_records(files.table) else None
-    _write_text(files, request, pieces, read, lambda path: JsonRows([path], "auto", inner))
+    inner = RECORD_ROW if has_records(files.table) else None
+    _write_text(files, request, splits, results, lambda path: JsonRowWriter([path], "auto", inner))
 
 
-def _csv(
-    files: Files, request: Request, pieces: Sequence[Piece], read: Sequence[PieceRead]
+def _write_csv(
+    files: TableFilesWriter,
+    request: ReadRequest,
+    splits: Sequence[FileSplit],
+    results: Sequence[SplitReadResult],
 ) -> None:
-    is_decoded = any(request.decoder_of(piece.place[0]) for piece in pieces)
-    of_records = DECODED_RECORD if is_decoded else RECORD
-    shown: RowType = of_records if has_records(files.table) else BATCH
-    head = csv_line(csv_names(shown)).encode()
+    is_decoded = any(request.find_decoder(split.topic_partition[0]) for split in splits)
+    record_type = DECODED_RECORD_ROW if is_decoded else RECORD_ROW
+    row_type: RowType = record_type if has_records(files.table) else BATCH_ROW
+    header_line = format_csv_line(csv_names(row_type)).encode()
     # The rows of a file have the same columns.
-    no_decoder = NOTHING if is_decoded else None
+    no_decoder = NO_DECODER if is_decoded else None
     _write_text(
-        files, request, pieces, read, lambda path: CsvRows([path], "auto"), head, no_decoder
+        files,
+        request,
+        splits,
+        results,
+        lambda path: CsvRowWriter([path], "auto"),
+        header_line,
+        no_decoder,
     )
 
 
 def _write_text(
-    files: Files,
-    request: Request,
-    pieces: Sequence[Piece],
-    read: Sequence[PieceRead],
-    writer_of: Callable[[str], RowWriter],
-    head: bytes = b"",
+    files: TableFilesWriter,
+    request: ReadRequest,
+    splits: Sequence[FileSplit],
+    results: Sequence[SplitReadResult],
+    create_row_writer: Callable[[str], RowWriter],
+    header_line: bytes = b"",
     no_decoder: Decoder | None = None,
 ) -> None:
-    """Write the rows of pieces as text. writer_of: for the rows of a path. no_decoder: for topics
-    without one."""
-    above = _above(files, pieces)
-    for i, (piece, result) in enumerate(zip(pieces, read, strict=True)):
-        reader, writer = reader_of(request, piece), writer_of(piece.path)
-        decoder = request.decoder_of(piece.place[0]) or no_decoder
-        for rows in rows_in(files.table, reader, piece, decoder):
+    """Write the rows of pieces as text. create_row_writer: for the rows of a path. no_decoder: for
+    topics without one."""
+    topic_directory = _topic_directory(files, splits)
+    for i, (split, result) in enumerate(zip(splits, results, strict=True)):
+        reader, writer = create_split_reader(request, split), create_row_writer(split.path)
+        decoder = request.find_decoder(split.topic_partition[0]) or no_decoder
+        for rows in iter_split_rows(files.table, reader, split, decoder):
             if len(rows):
-                inner = (rows.inner or rows.outer).table
-                first, last = ("offset", "offset") if rows.inner else ("base_offset", "last_offset")
-                result.take(len(rows), int(inner[first].min()), int(inner[last].max()))
-                file = files.writer(above, lambda out: _Lines(out, head))
+                table = (rows.inner or rows.outer).table
+                first_column, last_column = (
+                    ("offset", "offset") if rows.inner else ("base_offset", "last_offset")
+                )
+                result.count_rows(
+                    len(rows), int(table[first_column].min()), int(table[last_column].max())
+                )
+                file = files.open_file(topic_directory, lambda out: _LineWriter(out, header_line))
                 file.write((writer, rows), [(i, len(rows))])
-        result.findings, result.edges = reader.findings, reader.edges
+        result.findings, result.boundary = reader.findings, reader.boundary
 
 
 # Small tables.
 
 
-class _RowLines(_Text):
+class _RowLineWriter(_TextFileWriter):
     """A line per row. line: makes it from the cells, keyed by name."""
 
-    def __init__(self, out: BinaryIO, head: str, line: Callable[[dict[str, object]], str]) -> None:
-        super().__init__(out, head.encode())
-        self._line = line
+    def __init__(
+        self, out: BinaryIO, header: str, format_row: Callable[[dict[str, object]], str]
+    ) -> None:
+        super().__init__(out, header.encode())
+        self._format_row = format_row
 
     def write(self, rows: pa.RecordBatch) -> None:
         for row in rows.to_pylist():
-            self._out.write(self._line(_plain(row)).encode())
+            self._out.write(self._format_row(_to_json_values(row)).encode())
 
 
-def _json_table(out: BinaryIO, schema: pa.Schema) -> FileWriter:
+def _open_json_table(out: BinaryIO, schema: pa.Schema) -> FileWriter:
     del schema
-    return _RowLines(out, "", lambda row: json_text(row) + "\n")
+    return _RowLineWriter(out, "", lambda row: json_text(row) + "\n")
 
 
-def _csv_table(out: BinaryIO, schema: pa.Schema) -> FileWriter:
-    def line(row: dict[str, object]) -> str:
-        return csv_line(
+def _open_csv_table(out: BinaryIO, schema: pa.Schema) -> FileWriter:
+    def format_row(row: dict[str, object]) -> str:
+        return format_csv_line(
             ["|".join(cell) if isinstance(cell, list) else cell for cell in row.values()]
         )
 
-    return _RowLines(out, csv_line(schema.names), line)
+    return _RowLineWriter(out, format_csv_line(schema.names), format_row)
 
 
-def _plain(row: dict[str, object]) -> dict[str, object]:
+def _to_json_values(row: dict[str, object]) -> dict[str, object]:
     """A row with types that JSON lacks converted to text."""
     return {
         name: value.isoformat() if hasattr(value, "isoformat") else value
@@ -273,74 +323,81 @@ def _plain(row: dict[str, object]) -> dict[str, object]:
 # Stretches of files.
 
 
-def _copy_rows(source: BinaryIO, out: BinaryIO, spans: Sequence[tuple[int, int]]) -> None:
+def _copy_rows(source: BinaryIO, out: BinaryIO, row_ranges: Sequence[tuple[int, int]]) -> None:
     file = pq.ParquetFile(source)
-    writer, at = _Parquet(out, file.schema_arrow), 0
+    writer, batch_start = _ParquetWriter(out, file.schema_arrow), 0
     for batch in file.iter_batches():
-        for start, end in spans:
-            first, after = max(start - at, 0), min(end - at, len(batch))
-            if first < after:
-                writer.write(batch.slice(first, after - first))
-        at += len(batch)
+        for start, end in row_ranges:
+            start_in_batch, stop = max(start - batch_start, 0), min(end - batch_start, len(batch))
+            if start_in_batch < stop:
+                writer.write(batch.slice(start_in_batch, stop - start_in_batch))
+        batch_start += len(batch)
     writer.close()
 
 
-def _copy_bytes(source: BinaryIO, out: BinaryIO, spans: Sequence[tuple[int, int]]) -> None:
-    for start, end in spans:
+def _copy_bytes(source: BinaryIO, out: BinaryIO, byte_ranges: Sequence[tuple[int, int]]) -> None:
+    for start, end in byte_ranges:
         source.seek(start)
-        left = end - start
-        while left and (data := source.read(min(left, PIECE))):
+        n_remaining = end - start
+        while n_remaining and (data := source.read(min(n_remaining, COPY_BUFFER_BYTES))):
             out.write(data)
-            left -= len(data)
+            n_remaining -= len(data)
 
 
-def _rows_below(
-    source: BinaryIO, span: tuple[int, int], bound: int, column: str
+def _measure_parquet_below(
+    source: BinaryIO, row_range: tuple[int, int], end_offset: int, column: str
 ) -> tuple[int, int]:
-    offsets = pq.ParquetFile(source).read([column])[column].to_numpy()[slice(*span)]
-    reaching = np.flatnonzero(offsets >= bound)
-    n_rows = int(reaching[0]) if len(reaching) else len(offsets)
+    offsets = pq.ParquetFile(source).read([column])[column].to_numpy()[slice(*row_range)]
+    rows_at_or_above = np.flatnonzero(offsets >= end_offset)
+    n_rows = int(rows_at_or_above[0]) if len(rows_at_or_above) else len(offsets)
     return n_rows, n_rows
 
 
-def _json_below(
-    source: BinaryIO, span: tuple[int, int], bound: int, column: str
+def _measure_json_below(
+    source: BinaryIO, byte_range: tuple[int, int], end_offset: int, column: str
 ) -> tuple[int, int]:
-    source.seek(span[0])
-    at = length = n_rows = 0
-    while at < span[1] - span[0] and (line := source.readline()):
-        at += len(line)
+    source.seek(byte_range[0])
+    n_read = length = n_rows = 0
+    while n_read < byte_range[1] - byte_range[0] and (line := source.readline()):
+        n_read += len(line)
         offset = json.loads(line).get(column)
-        if offset is not None and offset >= bound:
+        if offset is not None and offset >= end_offset:
             break
         if offset is not None:  # the line of a batch goes with its records
-            length, n_rows = at, n_rows + 1
+            length, n_rows = n_read, n_rows + 1
     return length, n_rows
 
 
-def _csv_below(source: BinaryIO, span: tuple[int, int], bound: int, column: str) -> tuple[int, int]:
+def _measure_csv_below(
+    source: BinaryIO, byte_range: tuple[int, int], end_offset: int, column: str
+) -> tuple[int, int]:
     source.seek(0)
-    number = source.readline().decode().rstrip("\n").split(",").index(column)
-    source.seek(span[0])
-    at = length = n_rows = 0
+    column_index = source.readline().decode().rstrip("\n").split(",").index(column)
+    source.seek(byte_range[0])
+    n_read = length = n_rows = 0
 
     def lines() -> Iterator[str]:
-        nonlocal at
-        while at < span[1] - span[0] and (line := source.readline()):
-            at += len(line)
+        nonlocal n_read
+        while n_read < byte_range[1] - byte_range[0] and (line := source.readline()):
+            n_read += len(line)
             yield line.decode()
 
     for row in csv.reader(lines()):
-        if int(row[number]) >= bound:
+        if int(row[column_index]) >= end_offset:
             break
-        length, n_rows = at, n_rows + 1
+        length, n_rows = n_read, n_rows + 1
     return length, n_rows
 
 
 FILE_FORMATS = {
     "parquet": FileFormat(
-        "parquet", _parquet, _Parquet, _copy_rows, _rows_below, takes_columns=True
+        "parquet",
+        _write_parquet,
+        _ParquetWriter,
+        _copy_rows,
+        _measure_parquet_below,
+        supports_columns=True,
     ),
-    "json": FileFormat("jsonl", _json, _json_table, _copy_bytes, _json_below),
-    "csv": FileFormat("csv", _csv, _csv_table, _copy_bytes, _csv_below),
+    "json": FileFormat("jsonl", _write_json, _open_json_table, _copy_bytes, _measure_json_below),
+    "csv": FileFormat("csv", _write_csv, _open_csv_table, _copy_bytes, _measure_csv_below),
 }

@@ -13,38 +13,38 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from kfmt_cli.arrow.export.lake import Output
-from kfmt_cli.arrow.export.output import appearing, as_json, get_json
-from kfmt_cli.arrow.topic_ids import TopicIds
-from kfmt_cli.core.urls import name_text
+from kfmt_cli.arrow.export.atomic_files import json_bytes, open_atomic, read_json_file
+from kfmt_cli.arrow.export.lake_options import ExportedFile
+from kfmt_cli.arrow.topic_ids import TopicIdCache
+from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.errors import InputError
+from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.findings.damage import FILE_UNREADABLE
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.table_types import LAKE_TABLES
-from kfmt_cli.sharing.piece import Piece
 
-FOLDER = "_kfmt"
+KFMT_DIRECTORY = "_kfmt"
 VERSION = 1
-IN_MEMORY = 1 << 20  # bytes
+MAX_MEMORY_BYTES = 1 << 20  # bytes
 
 
-def source_of(piece: Piece, ids: TopicIds, findings: list[Finding]) -> dict[str, Any]:
+def input_source(split: FileSplit, ids: TopicIdCache, findings: list[Finding]) -> dict[str, Any]:
     """What is kept about the input of some rows. findings: gets one if its topic id cannot be
     read."""
-    topic, partition = piece.place
+    topic, partition = split.topic_partition
     topic_id = None
     try:
-        topic_id = ids.of(piece)
+        topic_id = ids.find(split)
     except InputError as error:
-        findings.append(Finding(piece.path, FILE_UNREADABLE, None, str(error)))
+        findings.append(Finding(split.path, FILE_UNREADABLE, None, str(error)))
     return {
-        "path": piece.path,
+        "path": split.path,
         "topic": topic,
         "partition": partition,
         "topic_id": topic_id,
-        "bytes": piece.size,
-        "start": piece.start,
-        "end": piece.end,
+        "bytes": split.size,
+        "start": split.start,
+        "end": split.end,
     }
 
 
@@ -52,12 +52,12 @@ def input_row(
     source: Mapping[str, Any], rows: dict[str, int], offsets: Iterable[int | None]
 ) -> dict[str, Any]:
     """An input, or part of one: its file and bytes, its offsets and rows. source: see
-    `source_of`."""
+    `input_source`."""
     first, last = offsets
     topic = source["topic"]
     return {
-        "file": name_text(source["path"]),
-        "topic": None if topic is None else name_text(topic),
+        "file": format_display_name(source["path"]),
+        "topic": None if topic is None else format_display_name(topic),
         **{name: source[name] for name in ("partition", "topic_id", "bytes", "start", "end")},
         "first_offset": first,
         "last_offset": last,
@@ -65,22 +65,22 @@ def input_row(
     }
 
 
-def output_row(output: Output) -> dict[str, Any]:
+def output_row(output: ExportedFile) -> dict[str, Any]:
     """A file: its table, rows and bytes."""
-    known = asdict(output)
-    del known["spans"]
-    return {"file": known.pop("name"), **known}
+    row = asdict(output)
+    del row["spans"]
+    return {"file": row.pop("name"), **row}
 
 
-def outputs_of(to: str) -> list[str]:
+def read_manifest_outputs(output_directory: str) -> list[str]:
     """The names of the files of an earlier export to a directory; raises InputError."""
-    known = get_json(f"{to}/{FOLDER}/manifest.json")
-    rows = known.get("outputs") if isinstance(known, dict) else None
-    names = (row.get("file") for row in rows or () if isinstance(row, dict))
-    return [name for name in names if isinstance(name, str) and _is_output(name)]
+    manifest = read_json_file(f"{output_directory}/{KFMT_DIRECTORY}/manifest.json")
+    output_rows = manifest.get("outputs") if isinstance(manifest, dict) else None
+    names = (row.get("file") for row in output_rows or () if isinstance(row, dict))
+    return [name for name in names if isinstance(name, str) and _is_table_file(name)]
 
 
-def _is_output(name: str) -> bool:
+def _is_table_file(name: str) -> bool:
     """Whether a name is that of a file in the directory of a table."""
     parts = PurePosixPath(name).parts
     return len(parts) > 1 and parts[0] in LAKE_TABLES and ".." not in parts
@@ -96,7 +96,7 @@ class ExportManifest:
     @cached_property
     def _inputs(self) -> tempfile.SpooledTemporaryFile[bytes]:
         """The inputs so far."""
-        return tempfile.SpooledTemporaryFile(IN_MEMORY)
+        return tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES)
 
     def add_input(
         self,
@@ -106,20 +106,20 @@ class ExportManifest:
         outputs: Iterable[str],
     ) -> None:
         """Add an input and the files that contain it; see `input_row`."""
-        about = {**input_row(source, rows, offsets), "outputs": list(outputs)}
-        self._inputs.write((b",\n" if self._inputs.tell() else b"") + as_json(about))
+        row = {**input_row(source, rows, offsets), "outputs": list(outputs)}
+        self._inputs.write((b",\n" if self._inputs.tell() else b"") + json_bytes(row))
 
-    def add_outputs(self, outputs: Iterable[Output]) -> None:
+    def add_outputs(self, outputs: Iterable[ExportedFile]) -> None:
         """Add files."""
-        self._outputs |= {output.name: as_json(output_row(output)) for output in outputs}
+        self._outputs |= {output.name: json_bytes(output_row(output)) for output in outputs}
 
-    def without(self, names: Iterable[str]) -> list[str]:
+    def exclude_own(self, names: Iterable[str]) -> list[str]:
         """The names of files that are not among its own."""
         return [name for name in names if name not in self._outputs]
 
-    def write(self, to: str) -> None:
+    def write(self, output_directory: str) -> None:
         """Write the manifest under the directory of an export; raises OutputError."""
-        with appearing(f"{to}/{FOLDER}/manifest.json") as out:
+        with open_atomic(f"{output_directory}/{KFMT_DIRECTORY}/manifest.json") as out:
             out.write(b'{"version": %d, "inputs": [\n' % VERSION)
             self._inputs.seek(0)
             shutil.copyfileobj(self._inputs, out)

@@ -8,56 +8,56 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from kfmt_cli.arrow.export.atomic_files import open_atomic
 from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
-from kfmt_cli.arrow.export.lake import FileWriter
-from kfmt_cli.arrow.export.output import appearing
+from kfmt_cli.arrow.export.lake_options import FileWriter
 
-TOGETHER = 4096  # rows per write
+MAX_BUFFERED_ROWS = 4096  # rows per write
 
 
 @dataclass(slots=True)
-class TableFile:
+class TableFileWriter:
     """A table being written."""
 
     path: str
     _writer: FileWriter
     _schema: pa.Schema
-    rows: int = 0
+    n_rows: int = 0
     """Number of rows."""
-    _held: list[Mapping[str, object]] = field(default_factory=list)
+    _buffer: list[Mapping[str, object]] = field(default_factory=list)
 
     def add(self, rows: Iterable[Mapping[str, object]]) -> None:
         """Write rows; raises OutputError."""
         for row in rows:
-            self._held.append(row)
-            self.rows += 1
-            if len(self._held) >= TOGETHER:
+            self._buffer.append(row)
+            self.n_rows += 1
+            if len(self._buffer) >= MAX_BUFFERED_ROWS:
                 self.flush()
 
     def add_batch(self, rows: pa.RecordBatch) -> None:
         """Write rows that are columns already."""
         self.flush()
         self._writer.write(rows)
-        self.rows += len(rows)
+        self.n_rows += len(rows)
 
     def flush(self) -> None:
         """Write the buffered rows."""
-        if self._held or not self.rows:
-            self._writer.write(pa.RecordBatch.from_pylist(self._held, schema=self._schema))
-            self._held = []
+        if self._buffer or not self.n_rows:
+            self._writer.write(pa.RecordBatch.from_pylist(self._buffer, schema=self._schema))
+            self._buffer = []
 
 
 @contextmanager
-def table_file(path: str, schema: pa.Schema, format_: str) -> Iterator[TableFile]:
+def open_table_file(path: str, schema: pa.Schema, format_: str) -> Iterator[TableFileWriter]:
     """A table in a file that appears, complete, when the block ends; raises OutputError.
 
     path: without the suffix of the format.
     """
-    made = FILE_FORMATS[format_]
-    place = f"{path}.{made.suffix}"
-    with appearing(place) as out:
-        writer = made.table(out, schema)
-        table = TableFile(place, writer, schema)
+    file_format = FILE_FORMATS[format_]
+    file_path = f"{path}.{file_format.suffix}"
+    with open_atomic(file_path) as out:
+        writer = file_format.open_table_writer(out, schema)
+        table = TableFileWriter(file_path, writer, schema)
         try:
             yield table
             table.flush()

@@ -8,95 +8,109 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kfmt_cli.arrow.export.exported_rows import offsets_of
-from kfmt_cli.broker.cluster.replicas import Range, Relation, joined
+from kfmt_cli.arrow.export.exported_rows import offset_array
+from kfmt_cli.broker.cluster.replica_comparison import (
+    ReplicaRange,
+    ReplicaRelation,
+    merge_adjacent_ranges,
+)
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray
+from kfmt_cli.core.table import BoolArray
 
-COMPARED = ("offset", "timestamp_ms", "key", "value", "headers")
-_RELATIONS = (Relation.IDENTICAL, Relation.DIVERGED, Relation.ONLY_A, Relation.ONLY_B)
-_SAME, _OTHER, _ONLY_A, _ONLY_B = range(4)
+COMPARED_COLUMNS = ("offset", "timestamp_ms", "key", "value", "headers")
+_RELATIONS = (
+    ReplicaRelation.IDENTICAL,
+    ReplicaRelation.DIVERGED,
+    ReplicaRelation.ONLY_A,
+    ReplicaRelation.ONLY_B,
+)
+_SAME, _DIVERGED, _ONLY_A, _ONLY_B = range(4)
 
 
-def compare_records(a: Iterable[pa.RecordBatch], b: Iterable[pa.RecordBatch]) -> Iterator[Range]:
-    """The ranges of two streams with the columns `COMPARED`."""
-    return joined(_steps(_RecordCursor(a), _RecordCursor(b)))
+def compare_records(
+    a: Iterable[pa.RecordBatch], b: Iterable[pa.RecordBatch]
+) -> Iterator[ReplicaRange]:
+    """The ranges of two streams with the columns `COMPARED_COLUMNS`."""
+    return merge_adjacent_ranges(_iter_ranges(_RecordCursor(a), _RecordCursor(b)))
 
 
 class _RecordCursor:
-    """A position in a stream. head: the next rows, None at the end; last: their last offset."""
+    """A position in a stream. rows: the next rows, None at the end; last_offset: their last
+    offset."""
 
-    def __init__(self, rest: Iterable[pa.RecordBatch]) -> None:
-        self._rest = iter(rest)
-        self.head: pa.RecordBatch | None = None
-        self.last = 0
-        self._next()
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._remaining = iter(batches)
+        self.rows: pa.RecordBatch | None = None
+        self.last_offset = 0
+        self._read_next()
 
-    def _next(self) -> None:
-        self.head = next((rows for rows in self._rest if len(rows)), None)
-        if self.head is not None:
-            offsets = offsets_of(self.head)
+    def _read_next(self) -> None:
+        self.rows = next((rows for rows in self._remaining if len(rows)), None)
+        if self.rows is not None:
+            offsets = offset_array(self.rows)
             if not (offsets[1:] > offsets[:-1]).all():
                 offsets, first = np.unique(offsets, return_index=True)
-                self.head = self.head.take(pa.array(first))
-            self.last = int(offsets[-1])
+                self.rows = self.rows.take(pa.array(first))
+            self.last_offset = int(offsets[-1])
 
-    def take(self, last: int) -> pa.RecordBatch | None:
+    def consume_until(self, last_offset: int) -> pa.RecordBatch | None:
         """The rows of the head up to an offset; moves past them."""
-        head = self.head
-        if head is None:
+        rows = self.rows
+        if rows is None:
             return None
-        n = int(np.searchsorted(offsets_of(head), last, "right"))
-        if n == len(head):
-            self._next()
-            return head
-        self.head = head.slice(n)
-        return head.slice(0, n)
+        n = int(np.searchsorted(offset_array(rows), last_offset, "right"))
+        if n == len(rows):
+            self._read_next()
+            return rows
+        self.rows = rows.slice(n)
+        return rows.slice(0, n)
 
 
-def _steps(a: _RecordCursor, b: _RecordCursor) -> Iterator[Range]:
-    while a.head is not None or b.head is not None:
-        last = min(cursor.last for cursor in (a, b) if cursor.head is not None)
-        mine, its = a.take(last), b.take(last)
-        offsets, found = _relations(mine, its)
-        starts = np.flatnonzero(np.diff(found, prepend=-1))
-        ends = np.append(starts[1:], len(found)) - 1
+def _iter_ranges(a: _RecordCursor, b: _RecordCursor) -> Iterator[ReplicaRange]:
+    while a.rows is not None or b.rows is not None:
+        last_offset = min(cursor.last_offset for cursor in (a, b) if cursor.rows is not None)
+        a_rows, b_rows = a.consume_until(last_offset), b.consume_until(last_offset)
+        offsets, relations = _relate_rows(a_rows, b_rows)
+        starts = np.flatnonzero(np.diff(relations, prepend=-1))
+        ends = np.append(starts[1:], len(relations)) - 1
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            yield Range(_RELATIONS[found[start]], int(offsets[start]), int(offsets[end]))
+            yield ReplicaRange(_RELATIONS[relations[start]], int(offsets[start]), int(offsets[end]))
 
 
-def _relations(
-    mine: pa.RecordBatch | None, its: pa.RecordBatch | None
+def _relate_rows(
+    a_rows: pa.RecordBatch | None, b_rows: pa.RecordBatch | None
 ) -> tuple[IntArray, IntArray]:
     """The offsets in either of two stretches, and the relation of each."""
-    if mine is None or its is None:
-        rows, relation = (its, _ONLY_B) if mine is None else (mine, _ONLY_A)
-        offsets = offsets_of(rows)
+    if a_rows is None or b_rows is None:
+        rows, relation = (b_rows, _ONLY_B) if a_rows is None else (a_rows, _ONLY_A)
+        offsets = offset_array(rows)
         return offsets, np.full(len(offsets), relation)
-    a, b = offsets_of(mine), offsets_of(its)
-    if np.array_equal(a, b):
-        return a, np.where(_same(mine, its), _SAME, _OTHER)
-    both, in_a, in_b = np.intersect1d(a, b, assume_unique=True, return_indices=True)
-    same = _same(mine.take(pa.array(in_a)), its.take(pa.array(in_b)))
-    offsets = np.union1d(a, b)
-    found = np.where(np.isin(offsets, a), _ONLY_A, _ONLY_B)
-    found[np.searchsorted(offsets, both)] = np.where(same, _SAME, _OTHER)
-    return offsets, found
+    a_offsets, b_offsets = offset_array(a_rows), offset_array(b_rows)
+    if np.array_equal(a_offsets, b_offsets):
+        return a_offsets, np.where(_equal_rows_mask(a_rows, b_rows), _SAME, _DIVERGED)
+    common_offsets, a_indexes, b_indexes = np.intersect1d(
+        a_offsets, b_offsets, assume_unique=True, return_indices=True
+    )
+    same = _equal_rows_mask(a_rows.take(pa.array(a_indexes)), b_rows.take(pa.array(b_indexes)))
+    offsets = np.union1d(a_offsets, b_offsets)
+    relations = np.where(np.isin(offsets, a_offsets), _ONLY_A, _ONLY_B)
+    relations[np.searchsorted(offsets, common_offsets)] = np.where(same, _SAME, _DIVERGED)
+    return offsets, relations
 
 
-def _same(mine: pa.RecordBatch, its: pa.RecordBatch) -> BoolArray:
+def _equal_rows_mask(a_rows: pa.RecordBatch, b_rows: pa.RecordBatch) -> BoolArray:
     """Which rows are equal."""
-    if mine.equals(its):
-        return np.ones(len(mine), np.bool_)
-    same = np.ones(len(mine), np.bool_)
-    for name in COMPARED:
-        x, y = mine.column(name), its.column(name)
+    if a_rows.equals(b_rows):
+        return np.ones(len(a_rows), np.bool_)
+    mask = np.ones(len(a_rows), np.bool_)
+    for name in COMPARED_COLUMNS:
+        x, y = a_rows.column(name), b_rows.column(name)
         if x.equals(y):
             continue
         if pa.types.is_list(x.type):
             pairs = zip(x.to_pylist(), y.to_pylist(), strict=True)
-            same &= np.fromiter((one == other for one, other in pairs), np.bool_, len(x))
+            mask &= np.fromiter((left == right for left, right in pairs), np.bool_, len(x))
         else:
             equal = pc.fill_null(pc.equal(x, y), pc.and_(pc.is_null(x), pc.is_null(y)))
-            same &= equal.to_numpy(zero_copy_only=False)
-    return same
+            mask &= equal.to_numpy(zero_copy_only=False)
+    return mask

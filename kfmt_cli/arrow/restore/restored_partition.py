@@ -11,29 +11,29 @@ from typing import Any
 
 import pyarrow as pa
 
+from kfmt_cli.arrow.export.atomic_files import read_json_file, write_json_file
 from kfmt_cli.arrow.export.exported_rows import (
-    FileOfPartition,
-    Span,
-    exported_pieces,
-    rows_in,
+    PartitionFile,
+    PartitionRowRange,
+    find_exported_files,
+    read_partition_rows,
 )
-from kfmt_cli.arrow.export.output import get_json, put_json
-from kfmt_cli.arrow.restore.restoring import (
-    OF_BATCHES,
-    OF_DESCRIBED,
-    OF_RECORDS,
+from kfmt_cli.arrow.restore.partition_restorer import (
+    BATCH_COLUMNS,
+    BATCHED_RECORD_COLUMNS,
+    RECORD_COLUMNS,
     PartitionRestorer,
     RestoredCounts,
 )
-from kfmt_cli.disk.names import topic_trouble
+from kfmt_cli.disk.file_names import find_topic_name_error
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.rows.table_types import BATCHES, RECORDS
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.writing.derived import write_derived
-from kfmt_cli.writing.output import Staging, staged
-from kfmt_cli.writing.rolling import Rolling
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.rows.table_types import BATCHES_TABLE, RECORDS_TABLE
+from kfmt_cli.writers.derived_files import write_derived_files
+from kfmt_cli.writers.output import Staging, stage_output
+from kfmt_cli.writers.rolling_writer import RollSettings
 
-LOG_DIRECTORY = "log_dir"
+LOG_DIRECTORY_NAME = "log_dir"
 
 
 @dataclass(slots=True)
@@ -42,8 +42,8 @@ class ExportedPartition:
 
     topic: str | None
     partition: int | None
-    records: list[FileOfPartition] = field(default_factory=list)
-    batches: list[FileOfPartition] = field(default_factory=list)
+    records: list[PartitionFile] = field(default_factory=list)
+    batches: list[PartitionFile] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -51,101 +51,116 @@ class ExportedPartition:
         return f"{self.topic}-{self.partition}"
 
     @property
-    def n_rows(self) -> int:
+    def n_records(self) -> int:
         """The number of records."""
-        return sum(file.span.rows for file in self.records)
+        return sum(file.row_range.n_rows for file in self.records)
 
-    def rows(self, table: str) -> Iterator[pa.RecordBatch]:
+    def iter_rows(self, table: str) -> Iterator[pa.RecordBatch]:
         """The rows of a table in offset order; raises InputError."""
-        of_records = table == RECORDS.name
-        of_row: tuple[str, ...] = OF_DESCRIBED if self.batches else OF_RECORDS
-        names, files = (of_row, self.records) if of_records else (OF_BATCHES, self.batches)
-        for file in sorted(files, key=lambda file: (file.span.first, file.path)):
-            yield from rows_in(file.path, (self.topic, self.partition), names, table)
+        is_records = table == RECORDS_TABLE.name
+        record_columns: tuple[str, ...] = BATCHED_RECORD_COLUMNS if self.batches else RECORD_COLUMNS
+        columns, files = (
+            (record_columns, self.records) if is_records else (BATCH_COLUMNS, self.batches)
+        )
+        for file in sorted(files, key=lambda file: (file.row_range.first_offset, file.path)):
+            yield from read_partition_rows(file.path, (self.topic, self.partition), columns, table)
 
-    def check(self) -> None:
+    def check_name(self) -> None:
         """Raise InputError if it cannot have a directory."""
-        trouble = topic_trouble(self.topic or "")
-        if trouble is None and (self.partition is None or self.partition < 0):
-            trouble = f"{self.partition} is not the number of a partition"
-        if trouble is not None:
-            raise InputError(f"{self.records[0].path}: {trouble}")
+        error = find_topic_name_error(self.topic or "")
+        if error is None and (self.partition is None or self.partition < 0):
+            error = f"{self.partition} is not the number of a partition"
+        if error is not None:
+            raise InputError(f"{self.records[0].path}: {error}")
 
     def digest(self, codec: int | None) -> str:
         """A digest of what its segments are made from."""
-        which = blake2b(repr((codec, self.records, self.batches)).encode(), digest_size=12)
-        return which.hexdigest()
+        digest = blake2b(repr((codec, self.records, self.batches)).encode(), digest_size=12)
+        return digest.hexdigest()
 
 
-def exported_partitions(
-    found: Iterable[tuple[Piece, str, Iterable[Span]]],
+def group_by_partition(
+    listed_files: Iterable[tuple[FileSplit, str, Iterable[PartitionRowRange]]],
 ) -> list[ExportedPartition]:
     """The partitions with records, and their files: each with its table and what it has."""
-    by_place: dict[tuple[Any, Any], ExportedPartition] = {}
-    for piece, table, spans in found:
-        for span in spans:
-            place = span.topic, span.partition
-            each = by_place.setdefault(place, ExportedPartition(*place))
-            files = each.records if table == RECORDS.name else each.batches
-            files.append(FileOfPartition(piece.path, piece.size, piece.modified, span))
-    with_records = [each for each in by_place.values() if each.records]
+    by_partition: dict[tuple[Any, Any], ExportedPartition] = {}
+    for split, table, row_ranges in listed_files:
+        for row_range in row_ranges:
+            topic_partition = row_range.topic, row_range.partition
+            partition = by_partition.setdefault(
+                topic_partition, ExportedPartition(*topic_partition)
+            )
+            files = partition.records if table == RECORDS_TABLE.name else partition.batches
+            files.append(PartitionFile(split.path, split.size, split.modified, row_range))
+    with_records = [each for each in by_partition.values() if each.records]
     return sorted(with_records, key=lambda each: (each.topic or "", each.partition or 0))
 
 
-def tables_at(path: str) -> list[Piece] | None:
+def find_tables(path: str) -> list[FileSplit] | None:
     """The files of the tables of records and batches at a path; None if it has no table of
     records. Raises InputError."""
-    records = exported_pieces(path)
+    records = find_exported_files(path)
     if not records:
         return None
-    known = {file.path for file in records}  # the path may be the table itself
-    batches = exported_pieces(path, BATCHES.name) or ()
-    return [*records, *(file for file in batches if file.path not in known)]
+    record_paths = {file.path for file in records}  # the path may be the table itself
+    batches = find_exported_files(path, BATCHES_TABLE.name) or ()
+    return [*records, *(file for file in batches if file.path not in record_paths)]
 
 
-def restore_partition(files: ExportedPartition, to: str, codec: int | None) -> RestoredCounts:
+def restore_partition(
+    partition: ExportedPartition, output_directory: str, codec: int | None
+) -> RestoredCounts:
     """Write the segments of a partition, all or none; those that an earlier run has written of the
     same files stay. Raises InputError, OutputError, UsageError."""
-    files.check()
-    folder = Path(to) / LOG_DIRECTORY / files.name
-    mark, of = f"{to}/_kfmt/restored/{files.name}.json", files.digest(codec)
-    known: dict[str, Any] = get_json(mark) or {}
-    if folder.exists() and known.get("of") == of and "counts" in known:
-        return RestoredCounts(**known["counts"])
-    if folder.exists():
-        if not known:
-            raise UsageError(f"{folder}: already exists, and kfmt has not restored it")
-        rmtree(folder)
-    put_json(mark, {"of": of})
-    rolling = Rolling()
-    with staged(str(folder)) as staging:
-        made = restored(files, staging, "", rolling, codec)
-        for segments in made.writer.logs.values():
-            for _ in write_derived(staging, "", segments, rolling.index_interval_bytes):
+    partition.check_name()
+    partition_directory = Path(output_directory) / LOG_DIRECTORY_NAME / partition.name
+    marker_path, digest = (
+        f"{output_directory}/_kfmt/restored/{partition.name}.json",
+        partition.digest(codec),
+    )
+    marker: dict[str, Any] = read_json_file(marker_path) or {}
+    if partition_directory.exists() and marker.get("of") == digest and "counts" in marker:
+        return RestoredCounts(**marker["counts"])
+    if partition_directory.exists():
+        if not marker:
+            raise UsageError(f"{partition_directory}: already exists, and kfmt has not restored it")
+        rmtree(partition_directory)
+    write_json_file(marker_path, {"of": digest})
+    roll_settings = RollSettings()
+    with stage_output(str(partition_directory)) as staging:
+        restorer = restore_segments(partition, staging, "", roll_settings, codec)
+        for segments in restorer.writer.logs.values():
+            for _ in write_derived_files(staging, "", segments, roll_settings.index_interval_bytes):
                 pass
-    put_json(mark, {"of": of, "counts": asdict(made.counts)})
-    return made.counts
+    write_json_file(marker_path, {"of": digest, "counts": asdict(restorer.counts)})
+    return restorer.counts
 
 
-def restored(
-    files: ExportedPartition, staging: Staging, folder: str, rolling: Rolling, codec: int | None
+def restore_segments(
+    partition: ExportedPartition,
+    staging: Staging,
+    directory: str,
+    roll_settings: RollSettings,
+    codec: int | None,
 ) -> PartitionRestorer:
     """Write the segments of a partition under a folder of a staging; raises InputError,
     OutputError. codec: see `PartitionRestorer`."""
-    batches = files.rows(BATCHES.name) if files.batches else None
-    restorer = PartitionRestorer(files.name, staging, folder, rolling, batches, codec)
-    restorer.restore(files.rows(RECORDS.name))
+    batches = partition.iter_rows(BATCHES_TABLE.name) if partition.batches else None
+    restorer = PartitionRestorer(partition.name, staging, directory, roll_settings, batches, codec)
+    restorer.restore(partition.iter_rows(RECORDS_TABLE.name))
     return restorer
 
 
-def grouped_by_file(partitions: Sequence[ExportedPartition]) -> Iterator[list[ExportedPartition]]:
+def group_sharing_files(
+    partitions: Sequence[ExportedPartition],
+) -> Iterator[list[ExportedPartition]]:
     """Partitions in order, those together whose records share files."""
     group: list[ExportedPartition] = []
-    for each in partitions:
-        last = {file.path for file in group[-1].records} if group else set()
-        if group and not last & {file.path for file in each.records}:
+    for partition in partitions:
+        previous_files = {file.path for file in group[-1].records} if group else set()
+        if group and not previous_files & {file.path for file in partition.records}:
             yield group
             group = []
-        group.append(each)
+        group.append(partition)
     if group:
         yield group

@@ -9,63 +9,63 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kfmt_cli.broker.cluster.election import Leadership
-from kfmt_cli.broker.start.image import replayed
-from kfmt_cli.broker.start.metadata_files import snapshots_of, voters_of
-from kfmt_cli.broker.version import FEATURE
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.tree import Folder
+from kfmt_cli.broker.cluster.election import PartitionLeadership
+from kfmt_cli.broker.start.metadata_files import metadata_snapshots, read_voters
+from kfmt_cli.broker.start.metadata_replay import replay_metadata_log
+from kfmt_cli.broker.version import METADATA_VERSION_FEATURE
+from kfmt_cli.disk.directory_listing import DirectoryListing
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError
-from kfmt_cli.log.open_log import open_log
-from kfmt_cli.rows.types import state_types as types
+from kfmt_cli.log.log_opening import open_log
+from kfmt_cli.rows.types import state_rows as types
 
 ELR_FEATURE = "eligible.leader.replicas.version"
-MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+MIN_ISR_SETTING, UNCLEAN_ELECTION_SETTING = "min.insync.replicas", "unclean.leader.election.enable"
 
 
 @dataclass(frozen=True, slots=True)
-class RegisteredBroker:
+class BrokerRegistration:
     """A broker, as registered."""
 
     node: int
     epoch: int
     is_fenced: bool
-    directories: tuple[str, ...]
+    directory_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionInMetadata:
+class PartitionRegistration:
     """A partition of a topic."""
 
     topic: str
     partition: int
     topic_id: str
-    state: Leadership
+    leadership: PartitionLeadership
     leader_epoch: int
     partition_epoch: int
-    directories: tuple[str, ...]
+    directory_ids: tuple[str, ...]
     """The id of each replica's log directory."""
 
 
 @dataclass(slots=True)
 class ClusterImage:
-    """The cluster that a metadata log describes. end, epoch: of its log end."""
+    """The cluster that a metadata log describes. log_end_offset, last_epoch: of its log end."""
 
-    end: int = 0
-    epoch: int = -1
+    log_end_offset: int = 0
+    last_epoch: int = -1
     features: dict[str, int] = field(default_factory=dict)
-    brokers: dict[int, RegisteredBroker] = field(default_factory=dict)
+    brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
     """In the order of their registrations."""
     topic_ids: dict[str, str] = field(default_factory=dict)
     """By name."""
-    partitions: dict[tuple[str, int], PartitionInMetadata] = field(default_factory=dict)
+    partitions: dict[tuple[str, int], PartitionRegistration] = field(default_factory=dict)
     voters: frozenset[int] = frozenset()
     """The controllers."""
 
     @property
-    def level(self) -> int:
+    def metadata_version_level(self) -> int:
         """The feature level of metadata.version, 0 if unknown."""
-        return self.features.get(FEATURE, 0)
+        return self.features.get(METADATA_VERSION_FEATURE, 0)
 
     @property
     def has_elr(self) -> bool:
@@ -73,101 +73,110 @@ class ClusterImage:
         return self.features.get(ELR_FEATURE, 0) > 0
 
     @property
-    def key(self) -> tuple[int, int]:
+    def recency_key(self) -> tuple[int, int]:
         """The newer of two logs has the greater one."""
-        return self.epoch, self.end
+        return self.last_epoch, self.log_end_offset
 
-    def has(self, topic_id: str, partition: int, node: int | None) -> bool:
+    def has_replica(self, topic_id: str, partition: int, node: int | None) -> bool:
         """Whether a broker has a replica of a partition of the topic with this id."""
         topic = next((name for name, id_ in self.topic_ids.items() if id_ == topic_id), None)
-        known = None if topic is None else self.partitions.get((topic, partition))
-        return known is not None and (node is None or node in known.state.replicas)
+        registration = None if topic is None else self.partitions.get((topic, partition))
+        return registration is not None and (
+            node is None or node in registration.leadership.replicas
+        )
 
-    def directory_of(self, topic: str, partition: int, node: int | None) -> str | None:
+    def assigned_directory_id(self, topic: str, partition: int, node: int | None) -> str | None:
         """The id of the log directory that a broker's replica is assigned to."""
-        known = self.partitions.get((topic, partition))
-        if known is None or node not in known.state.replicas:
+        registration = self.partitions.get((topic, partition))
+        if registration is None or node not in registration.leadership.replicas:
             return None
-        row = known.state.replicas.index(node)
-        return known.directories[row] if row < len(known.directories) else None
+        row = registration.leadership.replicas.index(node)
+        return registration.directory_ids[row] if row < len(registration.directory_ids) else None
 
 
-def read_cluster(folder: Folder, unread: list[InputError], end: int | None) -> ClusterImage:
+def read_cluster(
+    directory: DirectoryListing, read_errors: list[InputError], end: int | None
+) -> ClusterImage:
     """The cluster in the directory of a metadata log, with the end of the log and the voters in
     quorum-state; arguments as for `read_image`."""
-    at_end = metadata_end(folder, unread, end)
-    image = read_image(folder, unread, end)
-    image.end, image.epoch = at_end
+    log_end = read_metadata_end(directory, read_errors, end)
+    image = read_image(directory, read_errors, end)
+    image.log_end_offset, image.last_epoch = log_end
     try:
-        voters = voters_of(folder)
-        known = frozenset(voter for voter in voters if voter is not None)
-        image.voters = image.voters if None in voters else known or image.voters
+        voters = read_voters(directory)
+        voter_ids = frozenset(voter for voter in voters if voter is not None)
+        image.voters = image.voters if None in voters else voter_ids or image.voters
     except InputError as error:
-        unread.append(error)
+        read_errors.append(error)
     return image
 
 
 def read_image(
-    folder: Folder, unread: list[InputError], end: int | None, bootstrap: Input | None = None
+    directory: DirectoryListing,
+    read_errors: list[InputError],
+    end: int | None,
+    bootstrap: InputFile | None = None,
 ) -> ClusterImage:
     """The cluster in the directory of a metadata log. end: its log end offset after a start, None
-    for the whole log; errors of unreadable files are added to `unread`. bootstrap: the initial
+    for the whole log; errors of unreadable files are added to `read_errors`. bootstrap: the initial
     records of an empty log."""
     image = ClusterImage()
     controllers: set[int] = set()
     settings: dict[tuple[str, str], dict[str, str]] = {}
     rows: list[Mapping[str, Any]] = []
-    replay = replayed(folder, unread, end, bootstrap)
-    for type_, values in replay.rows():
-        if type_ is types.TOPIC:
+    replay = replay_metadata_log(directory, read_errors, end, bootstrap)
+    for type_, values in replay.iter_rows():
+        if type_ is types.TOPIC_ROW:
             image.topic_ids[values["topic"]] = values["topic_id"]
-        elif type_ is types.PARTITION:
+        elif type_ is types.PARTITION_STATE_ROW:
             rows.append(values)
-        elif type_ is types.BROKER:
+        elif type_ is types.BROKER_ROW:
             _add_broker(image, values)
-        elif type_ is types.CONTROLLER:
+        elif type_ is types.CONTROLLER_ROW:
             controllers.add(values["controller_id"])
-        elif type_ is types.FEATURE:
+        elif type_ is types.FEATURE_ROW:
             image.features[values["feature"]] = values["level"]
-        elif type_ is types.CONFIG and values.get("value") is not None:
-            named = settings.setdefault((values["resource_type"], values["resource"]), {})
-            named[values["name"]] = str(values["value"])
+        elif type_ is types.CONFIG_ROW and values.get("value") is not None:
+            resource_settings = settings.setdefault(
+                (values["resource_type"], values["resource"]), {}
+            )
+            resource_settings[values["name"]] = str(values["value"])
     for values in rows:
         _add_partition(image, values, settings)
     image.voters = frozenset(controllers)
     return image
 
 
-def metadata_end(
-    folder: Folder, unread: list[InputError], most: int | None = None
+def read_metadata_end(
+    directory: DirectoryListing, read_errors: list[InputError], max_end_offset: int | None = None
 ) -> tuple[int, int]:
-    """The log end offset of a metadata log, at most `most`, and the epoch of its last batch or
-    snapshot; errors of unreadable files are added to `unread`."""
+    """The log end offset of a metadata log, at most `max_end_offset`, and the epoch of its last
+    batch or snapshot; errors of unreadable files are added to `read_errors`."""
     end, epoch = 0, -1
-    for snapshot in snapshots_of(folder)[-1:]:
+    for snapshot in metadata_snapshots(directory)[-1:]:
         name = snapshot.path.rpartition("/")[2].partition(".")[0]
         end, epoch = (int(part) for part in name.split("-"))
-    for log in folder.logs:
+    for log in directory.logs:
         try:
             with open_log(log, read_ahead=False) as opened:
                 for block in opened.blocks:
                     batches = block.batches
                     rows = (batches.crc_valid == 1) & (batches.last_offset + 1 > end)
-                    if most is not None:
-                        rows &= batches.last_offset < most
+                    if max_end_offset is not None:
+                        rows &= batches.last_offset < max_end_offset
                     if rows.any():
                         end = int(batches.last_offset[rows][-1]) + 1
                         epoch = int(batches.partition_leader_epoch[rows][-1])
         except InputError as error:
-            unread.append(error)
+            read_errors.append(error)
     return end, epoch
 
 
 def _add_broker(image: ClusterImage, values: Mapping[str, Any]) -> None:
     node = values["broker_id"]
     is_fenced = values["state"] == "fenced"
-    directories = tuple(values.get("log_dirs") or ())
-    image.brokers[node] = RegisteredBroker(node, values["broker_epoch"], is_fenced, directories)
+    directory_ids = tuple(values.get("log_dirs") or ())
+    image.brokers[node] = BrokerRegistration(node, values["broker_epoch"], is_fenced, directory_ids)
 
 
 def _add_partition(
@@ -175,20 +184,22 @@ def _add_partition(
     values: Mapping[str, Any],
     settings: Mapping[tuple[str, str], Mapping[str, str]],
 ) -> None:
-    topic, number = values["topic"], values["partition"]
-    named = dict(settings.get(("BROKER", ""), {})) | dict(settings.get(("TOPIC", topic), {}))
-    min_isr = named.get(MIN_ISR, "1")
-    state = Leadership(
+    topic, partition = values["topic"], values["partition"]
+    topic_settings = dict(settings.get(("BROKER", ""), {})) | dict(
+        settings.get(("TOPIC", topic), {})
+    )
+    min_isr = topic_settings.get(MIN_ISR_SETTING, "1")
+    leadership = PartitionLeadership(
         tuple(values["replicas"]),
         tuple(values["isr"]),
         tuple(values.get("eligible_leader_replicas") or ()),
         tuple(values.get("last_known_elr") or ()),
         values["leader"],
         int(min_isr) if min_isr.isdigit() else 1,
-        named.get(UNCLEAN, "false").strip().lower() == "true",
+        topic_settings.get(UNCLEAN_ELECTION_SETTING, "false").strip().lower() == "true",
     )
-    image.partitions[topic, number] = PartitionInMetadata(
-        *(topic, number, image.topic_ids.get(topic, ""), state),
+    image.partitions[topic, partition] = PartitionRegistration(
+        *(topic, partition, image.topic_ids.get(topic, ""), leadership),
         *(values["leader_epoch"], values["partition_epoch"]),
         tuple(values.get("directories") or ()),
     )

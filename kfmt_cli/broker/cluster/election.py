@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 NO_LEADER = -1
-MOST_TOGETHER = 4  # brokers whose orders within a stage are all tried
+MAX_PERMUTED_BROKERS = 4  # brokers whose orders within a stage are all tried
 
 
 @dataclass(frozen=True, slots=True)
-class Leadership:
+class PartitionLeadership:
     """What the metadata says about the leader of a partition, and its settings."""
 
     replicas: tuple[int, ...]
@@ -30,18 +30,18 @@ class Leadership:
     """The last known leader, kept in the field of the last known ELR."""
     leader: int = NO_LEADER
     min_isr: int = 1
-    unclean: bool = False
+    allows_unclean_election: bool = False
     """unclean.leader.election.enable."""
-    how: str | None = None
+    elected_from: str | None = None
     """How the leader was elected since: isr, elr, last_known_leader or unclean."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StartStage:
     """Brokers that are started at the same time."""
 
     nodes: tuple[int, ...]
-    elects: bool = False
+    ends_with_election: bool = False
     """An unclean election of all partitions follows, once they are up."""
 
 
@@ -57,212 +57,248 @@ class ElectionRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Brokers:
+class ClusterBrokers:
     """The brokers of a dead cluster."""
 
-    clean: frozenset[int]
+    cleanly_stopped: frozenset[int]
     """Those whose disk has the broker epoch of the metadata in `.kafka_cleanshutdown`."""
-    expiring: tuple[int, ...]
+    fencing_order: tuple[int, ...]
     """Those that the metadata calls unfenced, in the order in which their sessions expire."""
     rules: ElectionRules
 
 
 @dataclass(frozen=True, slots=True)
-class Elected:
+class ElectionResult:
     """The leader at the end of an order, or NO_LEADER."""
 
     leader: int
-    how: str | None = None
+    elected_from: str | None = None
 
 
-class _Run:
+class _ElectionSimulation:
     """A cluster that starts, seen from one partition."""
 
-    def __init__(self, cluster: Brokers, state: Leadership, homeless: frozenset[int]) -> None:
-        self.cluster, self.state = cluster, state
-        self.homeless = set(homeless)
-        self.unfenced = set(cluster.expiring)
-        self.stale = list(cluster.expiring)
+    def __init__(
+        self,
+        cluster: ClusterBrokers,
+        leadership: PartitionLeadership,
+        offline_directory_nodes: frozenset[int],
+    ) -> None:
+        self.cluster, self.leadership = cluster, leadership
+        self.offline_directory_nodes = set(offline_directory_nodes)
+        self.unfenced = set(cluster.fencing_order)
+        self.stale = list(cluster.fencing_order)
 
-    def is_acceptable(self, node: int) -> bool:
-        return node in self.unfenced and node not in self.homeless
+    def is_acceptable_leader(self, node: int) -> bool:
+        return node in self.unfenced and node not in self.offline_directory_nodes
 
     def register(self, node: int) -> None:
         """A registration is fenced; with ELR, an unclean shutdown leaves ISR and ELR."""
         self.unfenced.discard(node)
         if node in self.stale:
             self.stale.remove(node)
-        if self.cluster.rules.has_elr and node not in self.cluster.clean:
-            state = self.state
+        if self.cluster.rules.has_elr and node not in self.cluster.cleanly_stopped:
+            state = self.leadership
             if node in state.isr or node in state.elr:
-                self._change(tuple(other for other in state.isr if other != node), gone=node)
+                self._change_partition(
+                    tuple(other for other in state.isr if other != node), removed=node
+                )
 
     def move(self, node: int) -> None:
         """A broker that waits until its session has expired assigns its replica to a directory that
         its old registration lacks: the replica leaves the ISR, unless it is the last one."""
-        if node in self.homeless and node in self.stale:
-            isr = tuple(other for other in self.state.isr if other != node)
-            if isr and isr != self.state.isr:
-                self._change(isr)
-            self.homeless.discard(node)
+        if node in self.offline_directory_nodes and node in self.stale:
+            isr = tuple(other for other in self.leadership.isr if other != node)
+            if isr and isr != self.leadership.isr:
+                self._change_partition(isr)
+            self.offline_directory_nodes.discard(node)
 
     def unfence(self, node: int) -> None:
         """Elect a leader if there is none."""
         self.unfenced.add(node)
-        self.wait()
+        self.elect_if_leaderless()
 
     def assign(self, node: int) -> None:
         """Record the new directory of a replica; this elects nobody."""
-        self.homeless.discard(node)
+        self.offline_directory_nodes.discard(node)
 
     def expire(self, node: int) -> None:
         """Fence a broker that is not back in time."""
         self.unfenced.discard(node)
         self.stale.remove(node)
-        isr = self.state.isr
-        if node in isr or self.state.leader == node:
-            left = tuple(other for other in isr if other != node)
-            self._change(left if left or self.cluster.rules.has_elr else isr)
+        isr = self.leadership.isr
+        if node in isr or self.leadership.leader == node:
+            remaining = tuple(other for other in isr if other != node)
+            self._change_partition(remaining if remaining or self.cluster.rules.has_elr else isr)
 
     def elect(self) -> None:
         """An unclean election by command; nothing happens while the metadata names a leader."""
-        if self.state.leader == NO_LEADER:
-            self._change(self.state.isr, forced=True)
+        if self.leadership.leader == NO_LEADER:
+            self._change_partition(self.leadership.isr, allow_unclean=True)
 
-    def wait(self) -> None:
+    def elect_if_leaderless(self) -> None:
         """Elect at a later event, such as the start of another broker."""
-        if self.state.leader == NO_LEADER:
-            self._change(self.state.isr)
+        if self.leadership.leader == NO_LEADER:
+            self._change_partition(self.leadership.isr)
 
-    def _change(
-        self, isr: tuple[int, ...], *, gone: int | None = None, forced: bool = False
+    def _change_partition(
+        self, isr: tuple[int, ...], *, removed: int | None = None, allow_unclean: bool = False
     ) -> None:
         """Change the ISR, and elect."""
-        state, has_elr = self.state, self.cluster.rules.has_elr
+        state, has_elr = self.leadership, self.cluster.rules.has_elr
         elr = state.elr
         if has_elr:
-            known = dict.fromkeys((*elr, *state.isr))
-            left = (node for node in known if node not in isr and node != gone)
-            elr = () if len(isr) >= state.min_isr else tuple(left)
-        leader, how = self._leader(isr, elr, forced=forced)
+            former_replicas = dict.fromkeys((*elr, *state.isr))
+            demoted = (node for node in former_replicas if node not in isr and node != removed)
+            elr = () if len(isr) >= state.min_isr else tuple(demoted)
+        leader, elected_from = self._elect(isr, elr, allow_unclean=allow_unclean)
         last_known = state.last_known
         if leader != NO_LEADER:
             last_known = ()
-            if how != "isr":
+            if elected_from != "isr":
                 isr = (leader,)
-                elr = tuple(node for node in elr if node != leader) if how == "elr" else ()
+                elr = tuple(node for node in elr if node != leader) if elected_from == "elr" else ()
         elif has_elr and not isr and state.isr and state.leader != NO_LEADER:
             last_known = (state.leader,)
         if leader == state.leader:
-            how = state.how
-        self.state = replace(state, isr=isr, elr=elr, last_known=last_known, leader=leader, how=how)
+            elected_from = state.elected_from
+        self.leadership = replace(
+            state, isr=isr, elr=elr, last_known=last_known, leader=leader, elected_from=elected_from
+        )
 
-    def _leader(
-        self, isr: tuple[int, ...], elr: tuple[int, ...], *, forced: bool
+    def _elect(
+        self, isr: tuple[int, ...], elr: tuple[int, ...], *, allow_unclean: bool
     ) -> tuple[int, str | None]:
-        state = self.state
-        valid, how = (isr, "isr") if isr else (elr, "elr")
-        if state.leader in valid and self.is_acceptable(state.leader):
-            return state.leader, how
+        state = self.leadership
+        electable, elected_from = (isr, "isr") if isr else (elr, "elr")
+        if state.leader in electable and self.is_acceptable_leader(state.leader):
+            return state.leader, elected_from
         for node in state.replicas:
-            if node in valid and self.is_acceptable(node):
-                return node, how
-        known = state.last_known
-        is_lost = self.cluster.rules.has_elr and not isr and not elr
-        if is_lost and len(known) == 1 and self.is_acceptable(known[0]):
-            return known[0], "last_known_leader"
-        if state.unclean or forced:
+            if node in electable and self.is_acceptable_leader(node):
+                return node, elected_from
+        last_known = state.last_known
+        is_without_isr_and_elr = self.cluster.rules.has_elr and not isr and not elr
+        if (
+            is_without_isr_and_elr
+            and len(last_known) == 1
+            and self.is_acceptable_leader(last_known[0])
+        ):
+            return last_known[0], "last_known_leader"
+        if state.allows_unclean_election or allow_unclean:
             for node in state.replicas:
-                if self.is_acceptable(node):
+                if self.is_acceptable_leader(node):
                     return node, "unclean"
         return NO_LEADER, None
 
 
-def ends_of(
-    cluster: Brokers, state: Leadership, homeless: frozenset[int], stages: Sequence[Stage]
-) -> list[Elected]:
+def possible_leaders(
+    cluster: ClusterBrokers,
+    leadership: PartitionLeadership,
+    offline_directory_nodes: frozenset[int],
+    stages: Sequence[StartStage],
+) -> list[ElectionResult]:
     """The leaders that a partition can have at the end of an order of starts; one, if it follows
     from the disks.
 
-    homeless: the replicas whose log directory in the metadata is none of their broker's.
+    offline_directory_nodes: the replicas whose log directory in the metadata is none of their
+    broker's.
     """
-    found: dict[int, Elected] = {}  # by the leader
-    for plan in _plans(cluster, stages, homeless):
-        run = _Run(cluster, state, homeless)
-        _play(run, plan)
-        found.setdefault(run.state.leader, Elected(run.state.leader, run.state.how))
-        run.wait()  # a replica that was given a directory
-        found.setdefault(run.state.leader, Elected(run.state.leader, run.state.how))
-    return list(found.values())
+    result_by_leader: dict[int, ElectionResult] = {}  # by the leader
+    for plan in _iter_event_plans(cluster, stages, offline_directory_nodes):
+        simulation = _ElectionSimulation(cluster, leadership, offline_directory_nodes)
+        _simulate(simulation, plan)
+        result_by_leader.setdefault(
+            simulation.leadership.leader,
+            ElectionResult(simulation.leadership.leader, simulation.leadership.elected_from),
+        )
+        simulation.elect_if_leaderless()  # a replica that was given a directory
+        result_by_leader.setdefault(
+            simulation.leadership.leader,
+            ElectionResult(simulation.leadership.leader, simulation.leadership.elected_from),
+        )
+    return list(result_by_leader.values())
 
 
 _Event = tuple[str, int]
 
 
-def _play(run: _Run, plan: Iterable[tuple[_Event, ...]]) -> None:
+def _simulate(simulation: _ElectionSimulation, plan: Iterable[tuple[_Event, ...]]) -> None:
     for stage in plan:
         for name, node in stage:
             if name == "expire-all":
-                for stale in list(run.stale):
-                    run.expire(stale)
+                for stale in list(simulation.stale):
+                    simulation.expire(stale)
             elif name == "elect":
-                run.elect()
+                simulation.elect()
             else:
-                getattr(run, name)(node)
+                getattr(simulation, name)(node)
 
 
-def _plans(
-    cluster: Brokers, stages: Sequence[Stage], homeless: frozenset[int]
+def _iter_event_plans(
+    cluster: ClusterBrokers, stages: Sequence[StartStage], offline_directory_nodes: frozenset[int]
 ) -> Iterator[tuple[tuple[_Event, ...], ...]]:
     """The possible sequences of events of an order."""
     plans: list[tuple[tuple[_Event, ...], ...]] = [()]
-    stale = set(cluster.expiring)
-    for stage in _active(cluster.rules, stages):
-        own = dict.fromkeys(_of_stage(cluster, stage, frozenset(stale), homeless))
-        plans = [(*plan, events) for plan in plans for events in own]
+    stale = set(cluster.fencing_order)
+    for stage in _merge_until_quorum(cluster.rules, stages):
+        stage_events = dict.fromkeys(
+            _iter_stage_events(cluster, stage, frozenset(stale), offline_directory_nodes)
+        )
+        plans = [(*plan, events) for plan in plans for events in stage_events]
         stale.clear()  # a stage is settled only when sessions have expired
     yield from plans
 
 
-def _active(rules: ElectionRules, stages: Sequence[Stage]) -> Iterator[Stage]:
+def _merge_until_quorum(rules: ElectionRules, stages: Sequence[StartStage]) -> Iterator[StartStage]:
     """The stages, those before the quorum is there joined with the one that completes it."""
-    up: list[int] = []
+    started_nodes: list[int] = []
     waiting: tuple[int, ...] = ()
     for stage in stages:
-        up += stage.nodes
-        if rules.voters and 2 * len(rules.voters.intersection(up)) <= len(rules.voters):
+        started_nodes += stage.nodes
+        if rules.voters and 2 * len(rules.voters.intersection(started_nodes)) <= len(rules.voters):
             waiting += stage.nodes
             continue
         yield replace(stage, nodes=waiting + stage.nodes)
         waiting = ()
 
 
-def _of_stage(
-    cluster: Brokers, stage: Stage, stale: frozenset[int], homeless: frozenset[int]
+def _iter_stage_events(
+    cluster: ClusterBrokers,
+    stage: StartStage,
+    stale: frozenset[int],
+    offline_directory_nodes: frozenset[int],
 ) -> Iterator[tuple[_Event, ...]]:
     """The possible events of a stage: who registers first, and when the others expire."""
     nodes = stage.nodes
-    orders = permutations(nodes) if len(nodes) <= MOST_TOGETHER else iter([nodes, nodes[::-1]])
-    early = cluster.rules.fences_before_registration
+    orders = (
+        permutations(nodes) if len(nodes) <= MAX_PERMUTED_BROKERS else iter([nodes, nodes[::-1]])
+    )
+    may_expire_first = cluster.rules.fences_before_registration
     for order in orders:
-        waits = [node for node in order if node in stale]
-        start = [event for node in order if node not in stale for event in _up(node)]
-        elect = [("elect", 0)] if stage.elects else []
-        expire = [("expire-all", 0)] if stale else []
-        if not waits:
-            yield (*start, *elect, *expire)
+        stale_nodes = [node for node in order if node in stale]
+        immediate_events = [
+            event for node in order if node not in stale for event in _startup_events(node)
+        ]
+        election_events = [("elect", 0)] if stage.ends_with_election else []
+        expiry_events = [("expire-all", 0)] if stale else []
+        if not stale_nodes:
+            yield (*immediate_events, *election_events, *expiry_events)
             continue
-        late = [event for node in waits for event in _up(node)]
-        moves = [("move", node) for node in waits if node in homeless]
-        for before in (start, [*start, *moves]) if moves else (start,):
+        stale_events = [event for node in stale_nodes for event in _startup_events(node)]
+        move_events = [("move", node) for node in stale_nodes if node in offline_directory_nodes]
+        for before in (
+            (immediate_events, [*immediate_events, *move_events])
+            if move_events
+            else (immediate_events,)
+        ):
             # A stale broker registers when its session has expired; the others expire with it.
             if len(nodes) > 1:
-                yield (*before, *late, *elect, *expire)
-            yield (*before, late[0], *expire, *late[1:], *elect)
-            if early:
-                yield (*before, *expire, *late, *elect)
+                yield (*before, *stale_events, *election_events, *expiry_events)
+            yield (*before, stale_events[0], *expiry_events, *stale_events[1:], *election_events)
+            if may_expire_first:
+                yield (*before, *expiry_events, *stale_events, *election_events)
 
 
-def _up(node: int) -> tuple[_Event, ...]:
+def _startup_events(node: int) -> tuple[_Event, ...]:
     """The events of a broker that starts."""
     return ("register", node), ("unfence", node), ("assign", node)

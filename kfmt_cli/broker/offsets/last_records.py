@@ -7,68 +7,74 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kfmt_cli.broker.offsets.seek import blocks_from
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.log.block import part_of, runs, undamaged_data
-from kfmt_cli.log.derived_columns import read_complete
-from kfmt_cli.log.selection.select import Selection
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.log.block import slice_block, split_runs, undamaged_data_batches
+from kfmt_cli.log.derived_columns import read_complete_records
+from kfmt_cli.log.selection.selection import Selection
 
 
-def first_of_last(logs: Sequence[Input], number: int, wanted: Selection, limit: Limit) -> int:
-    """The offset of the first of the last `number` wanted records, without markers; raises
+def find_tail_offset(
+    logs: Sequence[InputFile], n_records: int, selection: Selection, limit: DecompressionLimit
+) -> int:
+    """The offset of the first of the last `n_records` wanted records, without markers; raises
     InputError.
 
     logs: a partition's logs in base offset order.
     """
-    if wanted:
-        return _first_wanted(wanted.logs(logs), number, wanted, limit)
+    if selection:
+        return _find_selected_tail(selection.select_logs(logs), n_records, selection, limit)
     first = 0
     for log in reversed(logs):
-        for batches in reversed(_blocks(log)):
+        for batches in reversed(_read_batch_columns(log)):
             for position, base, count in reversed(batches.T.tolist()):
-                if 0 <= count < number:
-                    number, first = number - count, base
+                if 0 <= count < n_records:
+                    n_records, first = n_records - count, base
                     continue
-                offsets = _offsets(log, position, limit)
-                if len(offsets) >= number:
-                    return offsets[-number]
-                number, first = number - len(offsets), min([base, *offsets[:1]])
+                offsets = _read_record_offsets(log, position, limit)
+                if len(offsets) >= n_records:
+                    return offsets[-n_records]
+                n_records, first = n_records - len(offsets), min([base, *offsets[:1]])
     return first
 
 
-def _first_wanted(logs: Sequence[Input], number: int, wanted: Selection, limit: Limit) -> int:
+def _find_selected_tail(
+    logs: Sequence[InputFile], n_records: int, selection: Selection, limit: DecompressionLimit
+) -> int:
     """The same by the records themselves; 0 if none is wanted."""
-    found: list[int] = []
+    tail_offsets: list[int] = []
     for log in reversed(logs):
-        here: deque[int] = deque(maxlen=number - len(found))
-        for block in map(undamaged_data, blocks_from(log, read_ahead=True)):
-            for run, records in wanted.near(block, limit):
-                here.extend(records.rows.offset[wanted.of_records(run, records)].tolist())
-        found = sorted([*here, *found])
-        if len(found) == number:
+        log_offsets: deque[int] = deque(maxlen=n_records - len(tail_offsets))
+        for block in map(undamaged_data_batches, read_blocks_from(log, read_ahead=True)):
+            for run, records in selection.iter_candidate_runs(block, limit):
+                log_offsets.extend(
+                    records.rows.offset[selection.record_mask(run, records)].tolist()
+                )
+        tail_offsets = sorted([*log_offsets, *tail_offsets])
+        if len(tail_offsets) == n_records:
             break
-    return found[0] if found else 0
+    return tail_offsets[0] if tail_offsets else 0
 
 
-def _blocks(log: Input) -> list[IntArray]:
+def _read_batch_columns(log: InputFile) -> list[IntArray]:
     """Position, base offset and record count of a log's undamaged batches, block by block; the
     count of a wrapper, which only its content shows, is -1."""
-    found = []
-    for block in map(undamaged_data, blocks_from(log, read_ahead=True)):
+    columns = []
+    for block in map(undamaged_data_batches, read_blocks_from(log, read_ahead=True)):
         batches = block.batches
-        of_old = np.where(batches.compression == 0, 1, -1)
-        counts = np.where(batches.is_v2 == 1, batches.records_count.clip(0), of_old)
-        found.append(np.stack([batches.position, batches.base_offset, counts]))
-    return found
+        legacy_counts = np.where(batches.compression == 0, 1, -1)
+        counts = np.where(batches.is_v2 == 1, batches.records_count.clip(0), legacy_counts)
+        columns.append(np.stack([batches.position, batches.base_offset, counts]))
+    return columns
 
 
-def _offsets(log: Input, position: int, limit: Limit) -> list[int]:
+def _read_record_offsets(log: InputFile, position: int, limit: DecompressionLimit) -> list[int]:
     """The sorted offsets of the records in the batch at a byte."""
-    block = next(blocks_from(log, position))
-    found: list[int] = []
-    for run in runs(part_of(block, 0, 1)):
-        records = read_complete(run, limit)
-        found += np.sort(records.rows.offset).tolist()
-    return found
+    block = next(read_blocks_from(log, position))
+    record_offsets: list[int] = []
+    for run in split_runs(slice_block(block, 0, 1)):
+        records = read_complete_records(run, limit)
+        record_offsets += np.sort(records.rows.offset).tolist()
+    return record_offsets

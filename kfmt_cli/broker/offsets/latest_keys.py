@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kfmt_cli.broker.offsets.offset_map import ENTRY, OffsetMap, hashes_of
-from kfmt_cli.broker.offsets.seek import blocks_from
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.broker.offsets.offset_map import ENTRY_BYTES, OffsetMap, hash_keys
+from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.log.block import undamaged_data
-from kfmt_cli.log.records import Records
-from kfmt_cli.log.selection.select import Selection
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.log.block import undamaged_data_batches
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.log.selection.selection import Selection
 
-_UNLIMITED = ENTRY << 48
+_UNLIMITED_BYTES = ENTRY_BYTES << 48
 
 
 class LatestKeys:
@@ -24,28 +24,34 @@ class LatestKeys:
     64 bytes of memory per key, whatever its size."""
 
     def __init__(self) -> None:
-        self._map = OffsetMap(_UNLIMITED)
+        self._offset_map = OffsetMap(_UNLIMITED_BYTES)
 
-    def read(self, logs: Sequence[Input], wanted: Selection, limit: Limit) -> None:
+    def add_logs(
+        self, logs: Sequence[InputFile], selection: Selection, limit: DecompressionLimit
+    ) -> None:
         """Add the keys of the wanted records, without markers; raises InputError.
 
         logs: a partition's logs in base offset order.
         """
-        for log in wanted.logs(logs):
-            for block in map(undamaged_data, blocks_from(log, read_ahead=True)):
-                for run, records in wanted.near(block, limit):
-                    keep = wanted.of_records(run, records) & (records.rows.key_size >= 0)
-                    chosen = np.flatnonzero(keep)
-                    self._map.put(_hashes(records, chosen), records.rows.offset[chosen])
+        for log in selection.select_logs(logs):
+            for block in map(undamaged_data_batches, read_blocks_from(log, read_ahead=True)):
+                for run, records in selection.iter_candidate_runs(block, limit):
+                    is_keyed = selection.record_mask(run, records) & (records.rows.key_size >= 0)
+                    keyed_rows = np.flatnonzero(is_keyed)
+                    self._offset_map.put(
+                        _hash_rows(records, keyed_rows), records.rows.offset[keyed_rows]
+                    )
 
-    def holds(self, records: Records, chosen: IntArray) -> BoolArray:
+    def latest_mask(self, records: RecordColumns, selected_rows: IntArray) -> BoolArray:
         """Which of the chosen rows are the latest of their keys, and no tombstones."""
         rows = records.rows
-        has_both = (rows.key_size[chosen] >= 0) & (rows.value_size[chosen] >= 0)
-        latest = self._map.get(_hashes(records, chosen[has_both]))
-        has_both[has_both] = latest == rows.offset[chosen[has_both]]
-        return has_both
+        is_latest = (rows.key_size[selected_rows] >= 0) & (rows.value_size[selected_rows] >= 0)
+        latest = self._offset_map.get(_hash_rows(records, selected_rows[is_latest]))
+        is_latest[is_latest] = latest == rows.offset[selected_rows[is_latest]]
+        return is_latest
 
 
-def _hashes(records: Records, chosen: IntArray) -> IntArray:
-    return hashes_of(records.data, records.rows.key[chosen], records.rows.key_size[chosen])
+def _hash_rows(records: RecordColumns, selected_rows: IntArray) -> IntArray:
+    return hash_keys(
+        records.data, records.rows.key[selected_rows], records.rows.key_size[selected_rows]
+    )

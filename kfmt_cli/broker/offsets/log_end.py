@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.broker.offsets.seek import begins_at, blocks_from
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
-from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.broker.offsets.seek import begins_at, read_blocks_from
+from kfmt_cli.disk.directory_listing import DirectoryListing, file_size, is_segment_log
+from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.segment import Segment
-from kfmt_cli.disk.tree import Folder, is_segment, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.open_log import LARGE
+from kfmt_cli.log.log_opening import LARGE_BYTES
 
 
-def log_end(folder: Folder) -> int | None:
+def read_log_end_offset(directory: DirectoryListing) -> int | None:
     """The log end offset of a partition's directory, or None if it has no log.
 
     It follows from the last undamaged batch, or from the base offset of an empty last segment.
     """
     segments = [
         segment
-        for segment in folder.segments
-        if segment.log is not None and is_segment(segment.log)
+        for segment in directory.segments
+        if segment.log is not None and is_segment_log(segment.log)
     ]
     if not segments:
         return None
-    last = max(segments, key=lambda segment: segment.any_file.base)
-    end = last.own_log.base
-    for block in _blocks(last, last.own_log):
+    last = max(segments, key=lambda segment: segment.any_file.base_or_zero)
+    end = last.required_log.base_or_zero
+    for block in _iter_last_blocks(last, last.required_log):
         batches = block.batches
         offsets = batches.last_offset[batches.crc_valid == 1]
         if len(offsets):
@@ -36,24 +36,24 @@ def log_end(folder: Folder) -> int | None:
     return end
 
 
-def _blocks(segment: Segment, log: Input) -> Iterator[Block]:
+def _iter_last_blocks(segment: Segment, log: InputFile) -> Iterator[Block]:
     """The blocks of a log; for a large log, only those from its last index entry onward."""
-    start = 0 if size_of(log) <= LARGE else _last_entry(segment)
-    blocks = blocks_from(log, start)
+    start = 0 if file_size(log) <= LARGE_BYTES else _last_indexed_position(segment)
+    blocks = read_blocks_from(log, start)
     first = next(blocks, None)
     if start and (first is None or not begins_at(first, start)):
-        yield from blocks_from(log)
+        yield from read_blocks_from(log)
         return
     if first is not None:
         yield first
     yield from blocks
 
 
-def _last_entry(segment: Segment) -> int:
+def _last_indexed_position(segment: Segment) -> int:
     """The byte that the last offset index entry points to."""
-    index = segment.indexes.get(OFFSET_INDEX)
+    index = segment.indexes.get(OFFSET_INDEX_KIND)
     try:
-        positions = [] if index is None else index.contents().table.log_position
+        positions = [] if index is None else index.read_contents().table.log_position
     except InputError:
         return 0
     return int(positions[-1]) if len(positions) else 0

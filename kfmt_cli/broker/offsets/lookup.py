@@ -15,21 +15,23 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kfmt_cli.broker.start.consumer import base_offset_of
-from kfmt_cli.broker.start.stored import LogBytes, StoredBatch, batches
-from kfmt_cli.broker.start.walk import Walk
+from kfmt_cli.broker.start.batch_walker import BatchWalker
+from kfmt_cli.broker.start.consumer import read_base_offset
+from kfmt_cli.broker.start.stored_batches import LogBytes, StoredBatch, iter_stored_batches
 from kfmt_cli.broker.version import KafkaVersion
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import InputError
-from kfmt_cli.log.open_log import open_log
+from kfmt_cli.log.log_opening import open_log
 
-OFFSET, TIMESTAMP = "offset", "timestamp"
-WARM_BYTES = 8192  # the end of an index, which stays in the page cache and is searched first
-MOST_SCANNED = 8  # scanned batches that are listed one by one
-_TOLD = ("position", "base_offset", "last_offset", "max_timestamp")  # of each batch
+OFFSET_COLUMN, TIMESTAMP_COLUMN = "offset", "timestamp"
+WARM_SECTION_BYTES = (
+    8192  # the end of an index, which stays in the page cache and is searched first
+)
+MAX_LISTED_BATCHES = 8  # scanned batches that are listed one by one
+_BATCH_COLUMNS = ("position", "base_offset", "last_offset", "max_timestamp")  # of each batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +57,12 @@ class IndexSearch:
     steps: list[SearchStep] = field(default_factory=list)
     entry: int | None = None
     """The greatest entry at or below the target, or None."""
-    found: Fields = field(default_factory=Fields)
+    found: FieldDict = field(default_factory=FieldDict)
     """The values that a broker continues with, by column."""
 
 
 @dataclass(slots=True)
-class Lookup:
+class IndexLookup:
     """A complete lookup."""
 
     log: str
@@ -69,15 +71,15 @@ class Lookup:
     searches: list[IndexSearch] = field(default_factory=list)
     scan_from: int = 0
     n_scanned: int = 0
-    scanned: list[Fields] = field(default_factory=list)
+    scanned: list[FieldDict] = field(default_factory=list)
     """(position, base offset, last offset, max timestamp) of the batches skipped."""
-    batch: Fields | None = None
+    batch: FieldDict | None = None
     """The same for the batch found, or None."""
     error: str | None = None
     """Why the broker answers with an error."""
 
 
-class Values(Protocol):
+class SearchableValues(Protocol):
     """A searchable sequence."""
 
     def __len__(self) -> int: ...
@@ -85,20 +87,23 @@ class Values(Protocol):
     def __getitem__(self, i: int, /) -> Any: ...
 
 
-def greatest(
-    values: Values, target: int, warm: int, note: Callable[[SearchStep], None] = lambda _: None
+def find_floor_entry(
+    values: SearchableValues,
+    target: int,
+    n_warm: int,
+    on_step: Callable[[SearchStep], None] = lambda _: None,
 ) -> int | None:
     """The last entry at or below the target, found as a broker does, or None.
 
-    It tries the last `warm` entries first.
+    It tries the last `n_warm` entries first.
     """
 
-    def between(low: int, high: int) -> int:
+    def search_between(low: int, high: int) -> int:
         while low < high:
             middle = (low + high + 1) >> 1
             value = int(values[middle])
             verdict = "too high" if value > target else "below" if value < target else "equal"
-            note(SearchStep(low, high, middle, value, verdict))
+            on_step(SearchStep(low, high, middle, value, verdict))
             if value == target:
                 return middle
             low, high = (low, middle - 1) if value > target else (middle, high)
@@ -106,92 +111,97 @@ def greatest(
 
     if not len(values):
         return None
-    hot = max(0, len(values) - 1 - warm)
-    if values[hot] < target:
-        return between(hot, len(values) - 1)
-    return between(0, hot) if values[0] <= target else None
+    first_warm = max(0, len(values) - 1 - n_warm)
+    if values[first_warm] < target:
+        return search_between(first_warm, len(values) - 1)
+    return search_between(0, first_warm) if values[0] <= target else None
 
 
-def search(file: Input | None, column: str, target: int) -> IndexSearch:
+def search(file: InputFile | None, column: str, target: int) -> IndexSearch:
     """A broker's binary search in an index; a missing index counts as empty."""
     if file is None:
         return IndexSearch(None, column, target, 0)
-    table = file.contents().table
-    found = IndexSearch(file.name, column, target, len(table))
-    warm = WARM_BYTES // file.kind.layouts[0].dtype.itemsize
-    found.entry = greatest(table[column], target, warm, found.steps.append)
-    if found.entry is not None:
-        entry = found.entry
-        names = (name for name in table.names if name != "relative_offset")
-        found.found = Fields({name: int(table[name][entry]) for name in names})
-    return found
+    table = file.read_contents().table
+    result = IndexSearch(file.name, column, target, len(table))
+    n_warm = WARM_SECTION_BYTES // file.kind.layouts[0].dtype.itemsize
+    result.entry = find_floor_entry(table[column], target, n_warm, result.steps.append)
+    if result.entry is not None:
+        entry = result.entry
+        names = (name for name in table.index_by_name if name != "relative_offset")
+        result.found = FieldDict({name: int(table[name][entry]) for name in names})
+    return result
 
 
-def look_up(segment: Segment, column: str, target: int, version: KafkaVersion) -> Lookup:
-    """Look up an `OFFSET` or a `TIMESTAMP` in one segment as a version does; raises InputError."""
-    log, start = segment.own_log, target
-    done = Lookup(log.name, column, target)
-    if column == TIMESTAMP:
-        times = search(segment.indexes.get(TIME_INDEX), TIMESTAMP, target)
-        done.searches.append(times)
+def lookup_in_segment(
+    segment: Segment, column: str, target: int, version: KafkaVersion
+) -> IndexLookup:
+    """Look up an `OFFSET_COLUMN` or a `TIMESTAMP_COLUMN` in one segment as a version does; raises
+    InputError."""
+    log, target_offset = segment.required_log, target
+    lookup = IndexLookup(log.name, column, target)
+    if column == TIMESTAMP_COLUMN:
+        time_search = search(segment.indexes.get(TIME_INDEX_KIND), TIMESTAMP_COLUMN, target)
+        lookup.searches.append(time_search)
         # Without an entry, the search begins at the base offset.
-        start = times.found.get(OFFSET, log.base)
-    offsets = search(segment.indexes.get(OFFSET_INDEX), OFFSET, start)
-    done.searches.append(offsets)
-    done.scan_from = offsets.found.get("log_position", 0)
-    if column == TIMESTAMP:
-        _scan(done, log)
+        target_offset = time_search.found.get(OFFSET_COLUMN, log.base_or_zero)
+    offset_search = search(segment.indexes.get(OFFSET_INDEX_KIND), OFFSET_COLUMN, target_offset)
+    lookup.searches.append(offset_search)
+    lookup.scan_from = offset_search.found.get("log_position", 0)
+    if column == TIMESTAMP_COLUMN:
+        _scan_by_timestamp(lookup, log)
     else:
-        _find(done, log, version)
-    return done
+        _find_batch(lookup, log, version)
+    return lookup
 
 
-def _find(done: Lookup, log: Input, version: KafkaVersion) -> None:
+def _find_batch(lookup: IndexLookup, log: InputFile, version: KafkaVersion) -> None:
     """Find the batch for an offset, from the entry's position onward."""
-    with closing(LogBytes(log.path, log.name)) as stored:
-        steps = batches(stored, done.scan_from, stored.size)
-        walk = Walk(steps, version, partial(base_offset_of, stored))
-        row, error = walk.answer(done.target)
-        passed = walk.batches[:row]
-        done.n_scanned = len(passed)
-        done.scanned = [_told(batch) for batch in passed[:MOST_SCANNED]]
+    with closing(LogBytes(log.path, log.name)) as log_bytes:
+        stored_batches = iter_stored_batches(log_bytes, lookup.scan_from, log_bytes.size)
+        walk = BatchWalker(stored_batches, version, partial(read_base_offset, log_bytes))
+        row, error = walk.find_or_fail(lookup.target)
+        skipped = walk.batches[:row]
+        lookup.n_scanned = len(skipped)
+        lookup.scanned = [_batch_fields(batch) for batch in skipped[:MAX_LISTED_BATCHES]]
         if error is not None:
-            done.error = str(error)
+            lookup.error = str(error)
         elif row is not None:
-            done.batch = _told(walk.batches[row])
+            lookup.batch = _batch_fields(walk.batches[row])
 
 
-def _scan(done: Lookup, log: Input) -> None:
+def _scan_by_timestamp(lookup: IndexLookup, log: InputFile) -> None:
     """Scan the batches from the entry's position to the first that is new enough."""
     with open_log(log, read_ahead=False) as opened:
         for block in opened.blocks:
-            table = block.batches.select(block.batches.position >= done.scan_from)
-            found = np.flatnonzero(table.max_timestamp >= done.target)
-            n = int(found[0]) if len(found) else len(table)
-            room = MOST_SCANNED - len(done.scanned)
-            done.scanned += [_told(table.row(i)) for i in range(min(n, room))]
-            done.n_scanned += n
-            if len(found):
-                done.batch = _told(table.row(n))
+            remaining = block.batches.select_rows(block.batches.position >= lookup.scan_from)
+            matching_rows = np.flatnonzero(remaining.max_timestamp >= lookup.target)
+            n = int(matching_rows[0]) if len(matching_rows) else len(remaining)
+            n_listable = MAX_LISTED_BATCHES - len(lookup.scanned)
+            lookup.scanned += [_batch_fields(remaining.row(i)) for i in range(min(n, n_listable))]
+            lookup.n_scanned += n
+            if len(matching_rows):
+                lookup.batch = _batch_fields(remaining.row(n))
                 return
 
 
-def _told(batch: StoredBatch | Fields) -> Fields:
-    return Fields({name: getattr(batch, name) for name in _TOLD})
+def _batch_fields(batch: StoredBatch | FieldDict) -> FieldDict:
+    return FieldDict({name: getattr(batch, name) for name in _BATCH_COLUMNS})
 
 
-def choose(found: list[Segment], column: str, target: int) -> Segment:
+def choose_segment(segments: list[Segment], column: str, target: int) -> Segment:
     """The segment that a broker searches: by base offset, or the first that is new enough."""
-    logs = [segment for segment in found if segment.log is not None]
-    if not logs:
+    searchable = [segment for segment in segments if segment.log is not None]
+    if not searchable:
         raise InputError("no log to search")
-    logs.sort(key=lambda segment: segment.own_log.base)
-    if column == OFFSET:
-        below = [segment for segment in logs if segment.own_log.base <= target]
-        return below[-1] if below else logs[0]
-    for segment in logs[:-1]:
-        times = segment.indexes.get(TIME_INDEX)
-        entries = times.contents().table.timestamp if times else np.zeros(0, np.int64)
+    searchable.sort(key=lambda segment: segment.required_log.base_or_zero)
+    if column == OFFSET_COLUMN:
+        candidates = [
+            segment for segment in searchable if segment.required_log.base_or_zero <= target
+        ]
+        return candidates[-1] if candidates else searchable[0]
+    for segment in searchable[:-1]:
+        times = segment.indexes.get(TIME_INDEX_KIND)
+        entries = times.read_contents().table.timestamp if times else np.zeros(0, np.int64)
         if len(entries) and int(entries[-1]) >= target:
             return segment
-    return logs[-1]
+    return searchable[-1]

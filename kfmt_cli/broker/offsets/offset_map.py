@@ -9,75 +9,87 @@ from __future__ import annotations
 
 import numpy as np
 
-from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
-from kfmt_cli.core.codecs.checksum import CRC32, CRC32C, crc_of_regions
+from kfmt_cli.broker.defaults import DEFAULT_DEDUPE_BUFFER_BYTES
+from kfmt_cli.core.codecs.checksum import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, compute_region_crcs
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native import hash_table as latest
+from kfmt_cli.core.native import hash_table
 
-ENTRY = 24  # bytes that a broker uses per key
-LOAD = 0.9  # log.cleaner.io.buffer.load.factor
-_FIRST = 1 << 12
-_FILL = 0.75
-_SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
+ENTRY_BYTES = 24  # bytes that a broker uses per key
+LOAD_FACTOR = 0.9  # log.cleaner.io.buffer.load.factor
+_INITIAL_SLOTS = 1 << 12
+_MAX_FILL = 0.75
+_HASH_MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
 
 
-def hashes_of(data: bytes, starts: IntArray, sizes: IntArray) -> IntArray:
+def hash_keys(data: bytes, starts: IntArray, sizes: IntArray) -> IntArray:
     """A nonzero hash for each key."""
     ends = starts + sizes
-    high = crc_of_regions(CRC32C, data, starts, ends).astype(np.int64)
-    low = crc_of_regions(CRC32, data, starts, ends).astype(np.int64)
+    high = compute_region_crcs(CRC32C_POLYNOMIAL, data, starts, ends).astype(np.int64)
+    low = compute_region_crcs(CRC32_POLYNOMIAL, data, starts, ends).astype(np.int64)
     with np.errstate(over="ignore"):
-        mixed: IntArray = ((high << 32) ^ low ^ (sizes << 17)) * np.int64(_SPREAD)
-        mixed ^= mixed >> 29
-    mixed[mixed == 0] = 1
-    return mixed
+        hashes: IntArray = ((high << 32) ^ low ^ (sizes << 17)) * np.int64(_HASH_MULTIPLIER)
+        hashes ^= hashes >> 29
+    hashes[hashes == 0] = 1
+    return hashes
 
 
 class OffsetMap:
-    """Hashes of keys and their latest offsets. most: the number of keys that fit.
+    """Hashes of keys and their latest offsets. capacity: the number of keys that fit.
 
     latest_offset: the last offset whose key is included. expected: keys to reserve room for.
     """
 
-    def __init__(self, buffer_bytes: int = DEDUPE_BUFFER_BYTES, expected: int = 0) -> None:
-        self.most = int(buffer_bytes // ENTRY * LOAD)
+    def __init__(
+        self, buffer_bytes: int = DEFAULT_DEDUPE_BUFFER_BYTES, expected_keys: int = 0
+    ) -> None:
+        self.capacity = int(buffer_bytes // ENTRY_BYTES * LOAD_FACTOR)
         self.latest_offset = -1
-        self._counts = np.zeros(1, np.int64)
-        slots = _FIRST
-        while slots * _FILL < min(expected, self.most):
+        self._n_keys = np.zeros(1, np.int64)
+        slots = _INITIAL_SLOTS
+        while slots * _MAX_FILL < min(expected_keys, self.capacity):
             slots *= 2
-        self._keys = np.zeros(slots, np.int64)
+        self._hashes = np.zeros(slots, np.int64)
         self._offsets = np.zeros(slots, np.int64)
 
     def __len__(self) -> int:
-        return int(self._counts[0])
+        return int(self._n_keys[0])
 
     def put(self, hashes: IntArray, offsets: IntArray) -> int:
         """Add keys with their offsets; returns how many were added before the map was full."""
-        done = 0
-        while done < len(hashes) and len(self) < self.most:
-            room = min(self.most, int(len(self._keys) * _FILL))
-            if len(self) >= room:
-                self._grow()
+        n_added = 0
+        while n_added < len(hashes) and len(self) < self.capacity:
+            limit = min(self.capacity, int(len(self._hashes) * _MAX_FILL))
+            if len(self) >= limit:
+                self._double_slots()
                 continue
-            taken = latest.put(
-                self._keys, self._offsets, hashes[done:], offsets[done:], room, self._counts
+            n_stored = hash_table.put(
+                self._hashes,
+                self._offsets,
+                hashes[n_added:],
+                offsets[n_added:],
+                limit,
+                self._n_keys,
             )
-            done += taken
-        return done
+            n_added += n_stored
+        return n_added
 
-    def _grow(self) -> None:
-        keys, offsets = self._keys, self._offsets
-        self._keys = np.zeros(2 * len(keys), np.int64)
+    def _double_slots(self) -> None:
+        keys, offsets = self._hashes, self._offsets
+        self._hashes = np.zeros(2 * len(keys), np.int64)
         self._offsets = np.zeros(2 * len(keys), np.int64)
-        held = np.flatnonzero(keys)
-        self._counts[0] = 0
-        latest.put(
-            self._keys, self._offsets, keys[held], offsets[held], len(self._keys), self._counts
+        used_slots = np.flatnonzero(keys)
+        self._n_keys[0] = 0
+        hash_table.put(
+            self._hashes,
+            self._offsets,
+            keys[used_slots],
+            offsets[used_slots],
+            len(self._hashes),
+            self._n_keys,
         )
 
     def get(self, hashes: IntArray) -> IntArray:
         """The latest offset of each key, -1 if unknown."""
-        found = np.empty(len(hashes), np.int64)
-        latest.get(self._keys, self._offsets, hashes, found)
-        return found
+        offsets = np.empty(len(hashes), np.int64)
+        hash_table.get(self._hashes, self._offsets, hashes, offsets)
+        return offsets

@@ -11,64 +11,64 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from kfmt_cli.broker.offsets.lookup import search
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.opening import open_source
+from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import InputError
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.reader import LogReader
 
-INDEX, SCAN = "index", "scan"
+BY_INDEX, BY_SCAN = "index", "scan"
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingStart:
+class ReadPosition:
     """Where reading begins."""
 
     position: int
     via: str
-    """`INDEX` or `SCAN`."""
-    why: str = ""
+    """`BY_INDEX` or `BY_SCAN`."""
+    reason: str = ""
     """The problem with the index, if any."""
 
 
-def start_for_offset(segment: Segment, offset: int) -> ReadingStart:
+def find_start_for_offset(segment: Segment, offset: int) -> ReadPosition:
     """Where to begin for an offset."""
-    index = segment.indexes.get(OFFSET_INDEX)
+    index = segment.indexes.get(OFFSET_INDEX_KIND)
     if index is None:
-        return ReadingStart(0, SCAN, "no offset index")
+        return ReadPosition(0, BY_SCAN, "no offset index")
     try:
-        found = search(index, "offset", offset).found
+        entry = search(index, "offset", offset).found
     except InputError as error:
-        return ReadingStart(0, SCAN, str(error))
-    if not found:
-        return ReadingStart(0, INDEX)
-    position = found.log_position
-    first = next(blocks_from(segment.own_log, position), None)
-    sound = first is not None and begins_at(first, position)
-    if first is None or not sound or int(first.batches.base_offset[0]) > offset:
-        return ReadingStart(
-            0, SCAN, f"{index.name} points to byte {position}, where no such batch starts"
+        return ReadPosition(0, BY_SCAN, str(error))
+    if not entry:
+        return ReadPosition(0, BY_INDEX)
+    position = entry.log_position
+    first = next(read_blocks_from(segment.required_log, position), None)
+    is_undamaged = first is not None and begins_at(first, position)
+    if first is None or not is_undamaged or int(first.batches.base_offset[0]) > offset:
+        return ReadPosition(
+            0, BY_SCAN, f"{index.name} points to byte {position}, where no such batch starts"
         )
-    return ReadingStart(position, INDEX)
+    return ReadPosition(position, BY_INDEX)
 
 
-def start_for_time(segment: Segment, timestamp: int) -> ReadingStart:
+def find_start_for_timestamp(segment: Segment, timestamp: int) -> ReadPosition:
     """Where to begin for the first record at or after a timestamp."""
-    index = segment.indexes.get(TIME_INDEX)
+    index = segment.indexes.get(TIME_INDEX_KIND)
     if index is None:
-        return ReadingStart(0, SCAN, "no time index")
+        return ReadPosition(0, BY_SCAN, "no time index")
     try:
         # Every record newer than an entry's timestamp comes after the entry's offset.
-        found = search(index, "timestamp", timestamp - 1).found
+        entry = search(index, "timestamp", timestamp - 1).found
     except InputError as error:
-        return ReadingStart(0, SCAN, str(error))
-    return start_for_offset(segment, found.offset) if found else ReadingStart(0, INDEX)
+        return ReadPosition(0, BY_SCAN, str(error))
+    return find_start_for_offset(segment, entry.offset) if entry else ReadPosition(0, BY_INDEX)
 
 
-def blocks_from(
-    file: Input,
+def read_blocks_from(
+    file: InputFile,
     position: int = 0,
     *,
     read_ahead: bool = False,
@@ -76,7 +76,7 @@ def blocks_from(
 ) -> Iterator[Block]:
     """The blocks of a log from a byte onward, as `LogReader` returns them; raises InputError."""
     with closing(open_source(file.path, file.name)) as source:
-        yield from LogReader(source, file.base_offset, read_ahead, checked).blocks(position)
+        yield from LogReader(source, file.base_offset, read_ahead, checked).iter_blocks(position)
 
 
 def begins_at(block: Block, position: int) -> bool:

@@ -11,43 +11,55 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.broker.cluster.cluster_image import ClusterImage, read_image
-from kfmt_cli.broker.start.directory import LogDirectory, contradictions, directory_at
-from kfmt_cli.broker.start.identity import read_topic_id
-from kfmt_cli.broker.start.metadata_files import snapshots_of
-from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, STRAY, UNSERVED, Start
-from kfmt_cli.broker.start.own_files import BOOTSTRAP, METADATA_LOG
-from kfmt_cli.broker.start.ranges import Ranges
-from kfmt_cli.broker.start.stored import StartFailed
-from kfmt_cli.broker.version import BY_DEFAULT, FEATURE, PredictedFor, by_level
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.core.uuids import uuid_text
-from kfmt_cli.disk.kinds import PARTITION_METADATA
-from kfmt_cli.disk.names import parsed_place, suffix_of
-from kfmt_cli.disk.opening import is_file
-from kfmt_cli.disk.tree import Folder, classify, listing
+from kfmt_cli.broker.start.directory import LogDirectory, find_contradictions, open_log_directory
+from kfmt_cli.broker.start.log_directory_files import BOOTSTRAP_CHECKPOINT, METADATA_LOG_NAME
+from kfmt_cli.broker.start.meta_properties import read_topic_id
+from kfmt_cli.broker.start.metadata_files import metadata_snapshots
+from kfmt_cli.broker.start.offset_intervals import OffsetIntervals
+from kfmt_cli.broker.start.outcome import (
+    AFTER_CLEAN_SHUTDOWN,
+    AFTER_CRASH,
+    OFFLINE,
+    STRAY,
+    UNSERVED,
+    PredictedStart,
+)
+from kfmt_cli.broker.start.stored_batches import StartError
+from kfmt_cli.broker.version import (
+    DEFAULT_PREDICTED_VERSION,
+    METADATA_VERSION_FEATURE,
+    PredictedVersion,
+    version_from_level,
+)
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.core.uuids import format_uuid
+from kfmt_cli.disk.directory_listing import DirectoryListing, classify_file, list_directory
+from kfmt_cli.disk.file_access import is_file
+from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_mark
+from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
 from kfmt_cli.errors import InputError
 
 
 @dataclass(slots=True)
-class Replica:
+class PartitionReplica:
     """A partition's directory and the effect of each start on it."""
 
-    folder: Folder
-    shown: str
-    starts: dict[str, Start]
+    directory: DirectoryListing
+    display_path: str
+    start_by_kind: dict[str, PredictedStart]
     """The starts, by kind."""
-    held: Ranges = field(default_factory=list)
+    contained_offsets: OffsetIntervals = field(default_factory=list)
     """The offsets in its logs."""
 
     @property
     def name(self) -> str:
         """The name of the directory."""
-        name = self.folder.path.rpartition("/")[2]
-        return name if name.strip(".") else Path(self.folder.path).absolute().name
+        name = self.directory.path.rpartition("/")[2]
+        return name if name.strip(".") else Path(self.directory.path).absolute().name
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextStart:
     """The next start of a log directory."""
 
     file: str
@@ -57,36 +69,37 @@ class Next:
     becomes: str | None
     retry: str | None
     """The kind of start that follows a failed one."""
-    kafka: PredictedFor
+    predicted_version: PredictedVersion
     """The version of the broker."""
 
 
 @dataclass(frozen=True, slots=True)
-class OtherOwner:
+class ForeignOwner:
     """The broker that a log directory belongs to, instead of the one in its meta.properties."""
 
     directory: LogDirectory
     node: int
-    by_id: bool
+    is_by_directory_id: bool
     """The metadata log gives the directory.id to that broker; else every partition in it."""
 
 
-class Broker:
+class BrokerDirectories:
     """The log directories of one broker; the one with the metadata log comes first.
 
-    metadata_ends: the metadata log's end after each kind of start that truncates it for good.
-    metadata_fails: the metadata log, which is loaded before all others, does not load. kafka: its
-    version. other_owner: once judged, of a log directory that is not its own.
+    metadata_end_by_kind: the metadata log's end after each kind of start that truncates it for
+    good. metadata_fails: the metadata log, which is loaded before all others, does not load.
+    predicted_version: its version. other_owner: once judged, of a log directory that is not its
+    own.
     """
 
     def __init__(self, directories: list[LogDirectory]) -> None:
         self.directories = directories
-        self.kafka = BY_DEFAULT
-        self.metadata_ends: dict[str, int] = {}
+        self.predicted_version = DEFAULT_PREDICTED_VERSION
+        self.metadata_end_by_kind: dict[str, int] = {}
         self.metadata_fails = False
-        self.other_owner: OtherOwner | None = None
-        self._offline: dict[tuple[str, str], str] = {}
-        self._images: dict[int | None, ClusterImage | None] = {}
+        self.other_owner: ForeignOwner | None = None
+        self._offline_reasons: dict[tuple[str, str], str] = {}
+        self._image_by_end: dict[int | None, ClusterImage | None] = {}
 
     @property
     def is_kraft(self) -> bool:
@@ -94,342 +107,436 @@ class Broker:
         return any(directory.is_kraft for directory in self.directories)
 
     @property
-    def replicas(self) -> list[Replica]:
+    def replicas(self) -> list[PartitionReplica]:
         """Those in all its log directories."""
         return [replica for directory in self.directories for replica in directory.replicas]
 
-    def early(self) -> list[tuple[str, str]]:
+    def early_failures(self) -> list[tuple[str, str]]:
         """Files and reasons that stop the broker before it reads any log."""
-        troubles = [trouble for directory in self.directories for trouble in directory.early]
-        troubles += self.directories[0].bootstrap
+        failures = [
+            trouble for directory in self.directories for trouble in directory.early_failures
+        ]
+        failures += self.directories[0].bootstrap_failures
         if self.is_kraft:
-            troubles = [*contradictions(self.directories), *troubles]
-        return troubles
+            failures = [*find_contradictions(self.directories), *failures]
+        return failures
 
-    def find_version(self, wanted: PredictedFor | None) -> None:
+    def predict_version(self, explicit_version: PredictedVersion | None) -> None:
         """Set its version: the wanted one, else that of the metadata log, else the default."""
-        image = None if wanted is not None else self._image(CRASH)
-        level = None if image is None else image.features.get(FEATURE)
-        self.kafka = wanted or (BY_DEFAULT if level is None else by_level(level))
+        image = None if explicit_version is not None else self._cluster_image(AFTER_CRASH)
+        level = None if image is None else image.features.get(METADATA_VERSION_FEATURE)
+        self.predicted_version = explicit_version or (
+            DEFAULT_PREDICTED_VERSION if level is None else version_from_level(level)
+        )
 
-    def missing_identities(self) -> Iterator[tuple[str, list[str]]]:
+    def missing_meta_properties(self) -> Iterator[tuple[str, list[str]]]:
         """The path and lines of each missing meta.properties, if another log directory has the ids.
 
         The directory.id is included if it is the only one in the metadata log that no other
         directory has.
         """
-        known = [directory.identity for directory in self.directories]
-        whole = next(
-            (identity for identity in known if identity.trouble is None and identity.cluster_id),
+        all_properties = [directory.meta_properties for directory in self.directories]
+        complete = next(
+            (
+                identity
+                for identity in all_properties
+                if identity.problem is None and identity.cluster_id
+            ),
             None,
         )
-        if whole is None or not self.is_kraft:
+        if complete is None or not self.is_kraft:
             return
-        image = self._image(CRASH)
-        owners = {} if image is None else _owners(image)
-        assigned = {directory for directory, node in owners.items() if node == whole.node_id}
-        free = assigned - {identity.directory_id for identity in known}
-        missing = [directory for directory in self.directories if directory.identity.is_missing]
+        image = self._cluster_image(AFTER_CRASH)
+        owners = {} if image is None else _broker_by_directory_id(image)
+        assigned_ids = {directory for directory, node in owners.items() if node == complete.node_id}
+        unclaimed_ids = assigned_ids - {identity.directory_id for identity in all_properties}
+        missing = [
+            directory for directory in self.directories if directory.meta_properties.is_missing
+        ]
         for directory in missing:
-            lines = ["version=1", f"cluster.id={whole.cluster_id}", f"node.id={whole.node_id}"]
-            if len(free) == len(missing) == 1:
-                lines += (f"directory.id={directory_id}" for directory_id in free)
+            lines = [
+                "version=1",
+                f"cluster.id={complete.cluster_id}",
+                f"node.id={complete.node_id}",
+            ]
+            if len(unclaimed_ids) == len(missing) == 1:
+                lines += (f"directory.id={directory_id}" for directory_id in unclaimed_ids)
             yield directory.path, lines
 
-    def judge(self) -> list[Start]:
+    def adjust_starts(self) -> list[PredictedStart]:
         """Adjust the starts of partitions to the broker's files and to each other.
 
         Returns the starts of files that stop the broker.
         """
-        found: list[Start] = []
-        self.other_owner = self._find_owner()
-        for after in (CRASH, CLEAN):
-            early = [Start(file, after, reason, kafka=self.kafka) for file, reason in self.early()]
-            found += early
+        file_starts: list[PredictedStart] = []
+        self.other_owner = self._find_foreign_owner()
+        for after in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
+            early_starts = [
+                PredictedStart(file, after, reason, predicted_version=self.predicted_version)
+                for file, reason in self.early_failures()
+            ]
+            file_starts += early_starts
             for directory in self.directories:
-                if not early:  # otherwise the broker does not get this far
-                    self._identify_all(directory, after)
-                found += self._of_directory(directory, after)
-            if not early:
-                self._duplicates(after)
-        return found
+                if not early_starts:  # otherwise the broker does not get this far
+                    self._apply_identities(directory, after)
+                file_starts += self._adjust_directory(directory, after)
+            if not early_starts:
+                self._mark_duplicates(after)
+        return file_starts
 
-    def _identify_all(self, directory: LogDirectory, after: str) -> None:
-        for other in directory.replicas:
-            start = other.starts.get(after)
-            if start is not None and start.reason is None and other.name != METADATA_LOG:
-                self._identify(directory, other, start)
+    def _apply_identities(self, directory: LogDirectory, after: str) -> None:
+        for replica in directory.replicas:
+            start = replica.start_by_kind.get(after)
+            if start is not None and start.reason is None and replica.name != METADATA_LOG_NAME:
+                self._apply_identity(directory, replica, start)
 
-    def _of_directory(self, directory: LogDirectory, after: str) -> Iterable[Start]:
-        troubles = list(directory.troubles)
-        reasons = list(directory.offline)
-        loaded = [replica for replica in directory.replicas if after in replica.starts]
-        starts = [replica.starts[after] for replica in loaded]
+    def _adjust_directory(self, directory: LogDirectory, after: str) -> Iterable[PredictedStart]:
+        failures = list(directory.failures)
+        reasons = list(directory.offline_failures)
+        loaded = [replica for replica in directory.replicas if after in replica.start_by_kind]
+        starts = [replica.start_by_kind[after] for replica in loaded]
         reasons += [
             (start.file, start.reason) for start in starts if start.is_offline and start.reason
         ]
         if reasons and directory is not self.directories[0]:
-            self._offline[directory.path, after] = reasons[0][1]
+            self._offline_reasons[directory.path, after] = reasons[0][1]
             for replica, start in zip(loaded, starts, strict=True):
-                _become(replica, start, OFFLINE, reasons[0][1])
+                _mark_unserved(replica, start, OFFLINE, reasons[0][1])
         else:
-            troubles += directory.offline
-        return [Start(file, after, reason, kafka=self.kafka) for file, reason in troubles]
+            failures += directory.offline_failures
+        return [
+            PredictedStart(file, after, reason, predicted_version=self.predicted_version)
+            for file, reason in failures
+        ]
 
-    def _identify(self, directory: LogDirectory, replica: Replica, start: Start) -> None:
+    def _apply_identity(
+        self, directory: LogDirectory, replica: PartitionReplica, start: PredictedStart
+    ) -> None:
         """Apply the effect of the partition's identity to its start."""
-        folder = replica.folder
-        named = next(iter(PARTITION_METADATA.names))
+        partition_directory = replica.directory
+        metadata_name = next(iter(PARTITION_METADATA_KIND.names))
         topic_id = None
-        if named in folder.files and named not in folder.special:
+        if (
+            metadata_name in partition_directory.files
+            and metadata_name not in partition_directory.special_files
+        ):
             try:
-                topic_id = uuid_text(read_topic_id(folder.input(named)))
-            except StartFailed as failed:
+                topic_id = format_uuid(read_topic_id(partition_directory.input_file(metadata_name)))
+            except StartError as failed:
                 start.reason, start.is_offline = str(failed), failed.is_offline
                 return
             except InputError as error:
-                directory.unread.append(error)
+                directory.read_errors.append(error)
                 start.reason, start.is_offline = str(error), True
                 return
-        place = parsed_place(replica.name)
-        if not self.is_kraft or place is None or suffix_of(replica.name) in ("delete", "stray"):
+        topic_partition = parse_broker_topic_partition(replica.name)
+        if (
+            not self.is_kraft
+            or topic_partition is None
+            or valid_directory_mark(replica.name) in ("delete", "stray")
+        ):
             return
-        image = self._image(start.after)
+        image = self._cluster_image(start.after)
         if topic_id is None:
-            _become(replica, start, STRAY, "partition.metadata is missing")
-        elif image is not None and not image.has(topic_id, place[1], self.node_id):
-            _become(replica, start, STRAY, _why_stray(image, place[0], topic_id))
-            is_known = image.topic_ids.get(place[0]) == topic_id
+            _mark_unserved(replica, start, STRAY, "partition.metadata is missing")
+        elif image is not None and not image.has_replica(
+            topic_id, topic_partition[1], self.node_id
+        ):
+            _mark_unserved(
+                replica, start, STRAY, _stray_reason(image, topic_partition[0], topic_id)
+            )
+            is_known = image.topic_ids.get(topic_partition[0]) == topic_id
             start.is_consequence = is_known and self.other_owner is not None
         else:
-            words = self._why_unserved(directory, image, place, topic_id)
-            if words is not None:
-                _become(replica, start, UNSERVED, words)
+            reason = self._unserved_reason(directory, image, topic_partition, topic_id)
+            if reason is not None:
+                _mark_unserved(replica, start, UNSERVED, reason)
                 start.is_consequence = self.other_owner is not None
 
-    def _why_unserved(
+    def _unserved_reason(
         self,
         directory: LogDirectory,
         image: ClusterImage | None,
-        place: tuple[str, int],
+        topic_partition: tuple[str, int],
         topic_id: str,
     ) -> str | None:
         """Why the broker does not serve a partition that it keeps."""
-        if image is not None and image.topic_ids.get(place[0]) != topic_id:
-            return _of_another(image, place[0], topic_id)
-        if directory.unserved is not None:
-            return directory.unserved
-        assigned = None if image is None else image.directory_of(*place, self.node_id)
-        known = (its.identity.directory_id for its in self.directories)
-        if assigned is None or _is_reserved(assigned) or assigned in known:
+        if image is not None and image.topic_ids.get(topic_partition[0]) != topic_id:
+            return _foreign_topic_reason(image, topic_partition[0], topic_id)
+        if directory.unserved_reason is not None:
+            return directory.unserved_reason
+        assigned = (
+            None if image is None else image.assigned_directory_id(*topic_partition, self.node_id)
+        )
+        directory_ids = (its.meta_properties.directory_id for its in self.directories)
+        if assigned is None or _is_reserved_id(assigned) or assigned in directory_ids:
             return None
-        if directory.identity.directory_id is None:
+        if directory.meta_properties.directory_id is None:
             return "meta.properties has no directory.id, so the broker generates a new one"
-        words = f"the metadata log assigns it to the log directory with id {assigned}"
-        return f"{words}, which this broker does not have"
+        reason = f"the metadata log assigns it to the log directory with id {assigned}"
+        return f"{reason}, which this broker does not have"
 
-    def _find_owner(self) -> OtherOwner | None:
+    def _find_foreign_owner(self) -> ForeignOwner | None:
         """The owner of a log directory, by the metadata log, if meta.properties names another."""
-        image, node = self._image(CRASH), self.node_id
+        image, node = self._cluster_image(AFTER_CRASH), self.node_id
         if image is None or node is None:
             return None
-        owners = _owners(image)
+        owners = _broker_by_directory_id(image)
         for directory in self.directories:
-            owner = owners.get(directory.identity.directory_id or "", node)
+            owner = owners.get(directory.meta_properties.directory_id or "", node)
             if owner != node:
-                return OtherOwner(directory, owner, by_id=True)
+                return ForeignOwner(directory, owner, is_by_directory_id=True)
             names = (replica.name for replica in directory.replicas)
-            places = {place for name in names if (place := parsed_place(name)) is not None}
-            known = [
-                set(image.partitions[place].state.replicas)
-                for place in places & set(image.partitions)
+            topic_partitions = {
+                place for name in names if (place := parse_broker_topic_partition(name)) is not None
+            }
+            replica_sets = [
+                set(image.partitions[place].leadership.replicas)
+                for place in topic_partitions & set(image.partitions)
             ]
-            others = set.intersection(*known) if known else set()
-            if len(others) == 1 and node not in others:
-                return OtherOwner(directory, others.pop(), by_id=False)
+            common_replicas = set.intersection(*replica_sets) if replica_sets else set()
+            if len(common_replicas) == 1 and node not in common_replicas:
+                return ForeignOwner(directory, common_replicas.pop(), is_by_directory_id=False)
         return None
 
-    def assigned(self, directory: LogDirectory) -> list[tuple[str, int]]:
+    def assigned_partitions(self, directory: LogDirectory) -> list[tuple[str, int]]:
         """The partitions whose replica the metadata log gives to a log directory, and that have
         other replicas, too."""
-        image, id_ = self._image(CRASH), directory.identity.directory_id
+        image, id_ = self._cluster_image(AFTER_CRASH), directory.meta_properties.directory_id
         if image is None or id_ is None:
             return []
-        places = sorted(p for p, its in image.partitions.items() if len(its.state.replicas) > 1)
-        return [place for place in places if image.directory_of(*place, self.node_id) == id_]
+        topic_partitions = sorted(
+            p for p, its in image.partitions.items() if len(its.leadership.replicas) > 1
+        )
+        return [
+            place
+            for place in topic_partitions
+            if image.assigned_directory_id(*place, self.node_id) == id_
+        ]
 
-    def knows_other(self, directory: LogDirectory) -> bool:
+    def is_owned_by_other(self, directory: LogDirectory) -> bool:
         """Whether a directory belongs to another broker of the same cluster."""
-        node = directory.identity.node_id
+        node = directory.meta_properties.node_id
         if node in (None, self.node_id):
             return False
-        image = self._image(CRASH)
+        image = self._cluster_image(AFTER_CRASH)
         replicas = [] if image is None else image.partitions.values()
-        return any(node in replica.state.replicas for replica in replicas)
+        return any(node in replica.leadership.replicas for replica in replicas)
 
     @property
     def node_id(self) -> int | None:
         """Its id in meta.properties."""
-        found = (directory.identity.node_id for directory in self.directories)
-        return next((node for node in found if node is not None), None)
+        node_ids = (directory.meta_properties.node_id for directory in self.directories)
+        return next((node for node in node_ids if node is not None), None)
 
-    def _image(self, after: str) -> ClusterImage | None:
+    def _cluster_image(self, after: str) -> ClusterImage | None:
         """The topics that the broker knows, or None if its metadata log is missing, or cannot be
         read: the rest of it may name other topics."""
-        end = self.metadata_ends.get(after)
-        if end not in self._images:
-            self._images[end] = self._read_image(end)
-        return self._images[end]
+        end = self.metadata_end_by_kind.get(after)
+        if end not in self._image_by_end:
+            self._image_by_end[end] = self._read_image(end)
+        return self._image_by_end[end]
 
     def _read_image(self, end: int | None) -> ClusterImage | None:
-        holder = next((directory for directory in self.directories if directory.has_metadata), None)
-        if holder is None:
+        metadata_directory = next(
+            (directory for directory in self.directories if directory.has_metadata_log), None
+        )
+        if metadata_directory is None:
             return None
         try:
-            folder = listing(f"{holder.path}/{METADATA_LOG}")
+            metadata_listing = list_directory(f"{metadata_directory.path}/{METADATA_LOG_NAME}")
         except InputError as error:
-            holder.unread.append(error)
+            metadata_directory.read_errors.append(error)
             return None
-        bootstrap = f"{holder.path}/{BOOTSTRAP}"
-        first = classify(bootstrap, BOOTSTRAP) if is_file(bootstrap) else None
-        n_unread = len(holder.unread)
-        image = read_image(folder, holder.unread, end, first)
-        is_known = len(holder.unread) == n_unread and (folder.logs or snapshots_of(folder))
-        return image if is_known else None
+        bootstrap = f"{metadata_directory.path}/{BOOTSTRAP_CHECKPOINT}"
+        bootstrap_file = (
+            classify_file(bootstrap, BOOTSTRAP_CHECKPOINT) if is_file(bootstrap) else None
+        )
+        n_errors_before = len(metadata_directory.read_errors)
+        image = read_image(metadata_listing, metadata_directory.read_errors, end, bootstrap_file)
+        is_complete = len(metadata_directory.read_errors) == n_errors_before and (
+            metadata_listing.logs or metadata_snapshots(metadata_listing)
+        )
+        return image if is_complete else None
 
-    def _duplicates(self, after: str) -> None:
-        known: dict[tuple[tuple[str, int], str], Replica] = {}
+    def _mark_duplicates(self, after: str) -> None:
+        replica_by_partition: dict[tuple[tuple[str, int], str], PartitionReplica] = {}
         for directory in self.directories:
             for replica in directory.replicas:
-                place, start = parsed_place(replica.name), replica.starts.get(after)
-                mark = suffix_of(replica.name)
-                if place is None or start is None or mark in ("delete", "stray"):
+                topic_partition, start = (
+                    parse_broker_topic_partition(replica.name),
+                    replica.start_by_kind.get(after),
+                )
+                marker_suffix = valid_directory_mark(replica.name)
+                if topic_partition is None or start is None or marker_suffix in ("delete", "stray"):
                     continue
                 if start.becomes in (STRAY, OFFLINE) or start.reason is not None:
                     continue
-                other = known.setdefault((place, mark), replica)
+                other = replica_by_partition.setdefault((topic_partition, marker_suffix), replica)
                 if other is not replica:
-                    start.reason = f"{replica.shown}: same partition as {other.shown}"
-                    start.is_twice = True
-                elif mark == "future" and self._promotes(directory, place, after):
+                    start.reason = f"{replica.display_path}: same partition as {other.display_path}"
+                    start.is_duplicate = True
+                elif marker_suffix == "future" and self._is_promoted(
+                    directory, topic_partition, after
+                ):
                     start.reason = (
-                        f"{replica.shown}: the broker promotes this -future replica, but the "
+                        f"{replica.display_path}: the broker promotes this -future replica, "
+                        "but the "
                         "partition's directory already exists"
                     )
 
-    def _promotes(self, directory: LogDirectory, place: tuple[str, int], after: str) -> bool:
+    def _is_promoted(
+        self, directory: LogDirectory, topic_partition: tuple[str, int], after: str
+    ) -> bool:
         """Whether a future replica is in its assigned log directory, where the partition's
         directory already exists."""
-        image = self._image(after)
+        image = self._cluster_image(after)
         if image is None or not self.is_kraft:
             return False
-        is_there = any(replica.name == f"{place[0]}-{place[1]}" for replica in directory.replicas)
-        assigned = image.directory_of(*place, self.node_id)
-        return is_there and assigned == directory.identity.directory_id
+        partition_exists = any(
+            replica.name == f"{topic_partition[0]}-{topic_partition[1]}"
+            for replica in directory.replicas
+        )
+        assigned = image.assigned_directory_id(*topic_partition, self.node_id)
+        return partition_exists and assigned == directory.meta_properties.directory_id
 
-    def next_start(self, directory: LogDirectory, reasons: list[str]) -> Next:
+    def next_start(self, directory: LogDirectory, reasons: list[str]) -> NextStart:
         """The next start of one of its directories. reasons: why the broker does not start."""
-        after = CRASH if directory.marker is None else CLEAN
-        early = [reason for _, reason in self.early()]
-        reason = next(iter([*early, *reasons]), None)
+        after = AFTER_CRASH if directory.clean_shutdown_path is None else AFTER_CLEAN_SHUTDOWN
+        early_reasons = [reason for _, reason in self.early_failures()]
+        reason = next(iter([*early_reasons, *reasons]), None)
         if reason is None:
-            offline = self._offline.get((directory.path, after))
+            offline = self._offline_reasons.get((directory.path, after))
             becomes = None if offline is None else OFFLINE
-            return Next(name_text(directory.path), after, True, offline, becomes, None, self.kafka)
+            return NextStart(
+                format_display_name(directory.path),
+                after,
+                True,
+                offline,
+                becomes,
+                None,
+                self.predicted_version,
+            )
         # A failure before the logs are loaded leaves the marker in place.
-        retry = after if early or self.metadata_fails else CRASH
-        return Next(name_text(directory.path), after, False, reason, None, retry, self.kafka)
+        retry = after if early_reasons or self.metadata_fails else AFTER_CRASH
+        return NextStart(
+            format_display_name(directory.path),
+            after,
+            False,
+            reason,
+            None,
+            retry,
+            self.predicted_version,
+        )
 
 
-def _owners(image: ClusterImage) -> dict[str, int]:
+def _broker_by_directory_id(image: ClusterImage) -> dict[str, int]:
     """The broker of each log directory that has replicas."""
     return {
         directory: broker
         for partition in image.partitions.values()
-        for broker, directory in zip(partition.state.replicas, partition.directories, strict=False)
-        if not _is_reserved(directory)
+        for broker, directory in zip(
+            partition.leadership.replicas, partition.directory_ids, strict=False
+        )
+        if not _is_reserved_id(directory)
     }
 
 
-def _why_stray(image: ClusterImage, topic: str, topic_id: str) -> str:
+def _stray_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
     """Why a partition that the metadata log does not assign to this broker is set aside."""
-    known = image.topic_ids.get(topic)
-    if known is None:
+    known_id = image.topic_ids.get(topic)
+    if known_id is None:
         return "the metadata log does not contain its topic"
-    if known == topic_id:
+    if known_id == topic_id:
         return "the metadata log does not assign it to this broker"
-    return f"its topic has id {known} in the metadata log, but {topic_id} in partition.metadata"
+    return f"its topic has id {known_id} in the metadata log, but {topic_id} in partition.metadata"
 
 
-def _of_another(image: ClusterImage, topic: str, topic_id: str) -> str:
+def _foreign_topic_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
     """Why a partition with the id of another topic of this broker is not served."""
-    other = next(name for name, id_ in image.topic_ids.items() if id_ == topic_id)
-    words = f"partition.metadata has id {topic_id}, the id of topic {other}"
-    known = image.topic_ids.get(topic)
-    return words if known is None else f"{words}; the id of its topic is {known}"
+    owner_topic = next(name for name, id_ in image.topic_ids.items() if id_ == topic_id)
+    reason = f"partition.metadata has id {topic_id}, the id of topic {owner_topic}"
+    known_id = image.topic_ids.get(topic)
+    return reason if known_id is None else f"{reason}; the id of its topic is {known_id}"
 
 
-def _become(replica: Replica, start: Start, what: str, reason: str) -> None:
+def _mark_unserved(
+    replica: PartitionReplica, start: PredictedStart, new_state: str, reason: str
+) -> None:
     """Mark a partition as not served: consumers receive none of its records."""
-    start.becomes, start.reason = what, f"{replica.shown}: {reason}"
-    if what == STRAY:
+    start.becomes, start.reason = new_state, f"{replica.display_path}: {reason}"
+    if new_state == STRAY:
         start.log_start_offset = start.log_end_offset = 0
-    elif what == OFFLINE:
+    elif new_state == OFFLINE:
         start.log_start_offset = start.log_end_offset = None
     start.cut, start.deleted, start.lost = [], [], []
-    start.unreachable = list(replica.held)
+    start.unreachable = list(replica.contained_offsets)
 
 
-def _is_reserved(directory_id: str) -> bool:
+def _is_reserved_id(directory_id: str) -> bool:
     """Whether an id is reserved and names no known directory."""
     return directory_id.startswith("AAAAAAAAAAAAAAAAAAAA")
 
 
-def version_at(log_directory: Path) -> PredictedFor:
+def predict_broker_version(log_directory: Path) -> PredictedVersion:
     """The version of the broker of a log directory, by its metadata log or the default."""
-    broker = Broker([directory_at(log_directory)])
-    broker.find_version(None)
-    return broker.kafka
+    broker = BrokerDirectories([open_log_directory(log_directory)])
+    broker.predict_version(None)
+    return broker.predicted_version
 
 
-def group(directories: Iterable[LogDirectory], together: frozenset[str]) -> list[Broker]:
+def group_by_broker(
+    directories: Iterable[LogDirectory], user_paths: frozenset[str]
+) -> list[BrokerDirectories]:
     """Group log directories by broker.
 
     A broker has one metadata log. A directory without one belongs to the broker that has the same
     ids. If it was given together with a broker's directory, it belongs to that broker, unless its
-    ids name another broker that the metadata log knows. together: the paths given.
+    ids name another broker that the metadata log knows. user_paths: the paths given.
     """
-    every = list(directories)
-    groups: list[Broker] = []
-    for directory in every:
-        if directory.has_metadata:
-            of = next((group for group in groups if _same(group.directories[0], directory)), None)
+    all_directories = list(directories)
+    groups: list[BrokerDirectories] = []
+    for directory in all_directories:
+        if directory.has_metadata_log:
+            existing = next(
+                (group for group in groups if _is_same_broker(group.directories[0], directory)),
+                None,
+            )
             # A directory with the same id is a copy, a broker of its own unless both are given.
-            its = directory.identity.directory_id
-            is_copy = of is not None and of.directories[0].identity.directory_id == its
-            are_given = of is not None and {of.directories[0].path, directory.path} <= together
-            if of is None or (is_copy and not are_given):
-                groups.append(Broker([directory]))
+            directory_id = directory.meta_properties.directory_id
+            is_copy = (
+                existing is not None
+                and existing.directories[0].meta_properties.directory_id == directory_id
+            )
+            are_both_explicit = (
+                existing is not None
+                and {existing.directories[0].path, directory.path} <= user_paths
+            )
+            if existing is None or (is_copy and not are_both_explicit):
+                groups.append(BrokerDirectories([directory]))
             else:
-                of.directories.append(directory)
-    holders = [group for group in groups if group.directories[0].path in together]
-    for directory in every:
-        if directory.has_metadata:
+                existing.directories.append(directory)
+    explicit_brokers = [group for group in groups if group.directories[0].path in user_paths]
+    for directory in all_directories:
+        if directory.has_metadata_log:
             continue
         for broker in groups:
-            if _same(broker.directories[0], directory):
+            if _is_same_broker(broker.directories[0], directory):
                 broker.directories.append(directory)
                 break
         else:
-            is_given = directory.path in together and len(holders) == 1
-            if is_given and not holders[0].knows_other(directory):
-                holders[0].directories.append(directory)
+            is_explicit = directory.path in user_paths and len(explicit_brokers) == 1
+            if is_explicit and not explicit_brokers[0].is_owned_by_other(directory):
+                explicit_brokers[0].directories.append(directory)
             else:
-                groups.append(Broker([directory]))
+                groups.append(BrokerDirectories([directory]))
     return groups
 
 
-def _same(one: LogDirectory, other: LogDirectory) -> bool:
-    mine, its = one.identity, other.identity
-    same = (mine.cluster_id, mine.node_id) == (its.cluster_id, its.node_id)
-    return mine.node_id is not None and same
+def _is_same_broker(left: LogDirectory, right: LogDirectory) -> bool:
+    left_properties, right_properties = left.meta_properties, right.meta_properties
+    same = (left_properties.cluster_id, left_properties.node_id) == (
+        right_properties.cluster_id,
+        right_properties.node_id,
+    )
+    return left_properties.node_id is not None and same

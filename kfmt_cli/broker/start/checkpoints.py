@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
-from kfmt_cli.disk.kinds.checkpoint import MOST_BYTES
-from kfmt_cli.disk.kinds.kind import Input, quoted, read_whole
+from kfmt_cli.disk.kinds.checkpoint import MAX_CHECKPOINT_BYTES
+from kfmt_cli.disk.kinds.kind import InputFile, quote_content, read_small_file
 
-LEADER_EPOCHS = "leader-epoch-checkpoint"
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 # Bits of each number in a line, 0 for text.
-EPOCH_TYPES, OFFSET_TYPES = (32, 64), (0, 32, 64)
+EPOCH_COLUMN_BITS, OFFSET_COLUMN_BITS = (32, 64), (0, 32, 64)
 _LINE = re.compile(r"\r\n|\r|\n")
 _SPACE = re.compile(r"[ \t\n\x0b\f\r]+")
 _NUMBER = re.compile(r"[+-]?[0-9]+\Z")
@@ -27,9 +27,9 @@ class NumberError(Exception):
     """A malformed number in a line; the reader of the file decides on its effect."""
 
 
-def entries_of(file: Input, types: tuple[int, ...]) -> list[list[int | str]]:
+def read_entries(file: InputFile, column_bits: tuple[int, ...]) -> list[list[int | str]]:
     """The entries of a checkpoint; raises CheckpointError, NumberError, InputError."""
-    data = read_whole(file, MOST_BYTES)
+    data = read_small_file(file, MAX_CHECKPOINT_BYTES)
     try:
         lines = _LINE.split(data.decode())
     except UnicodeDecodeError:
@@ -38,60 +38,60 @@ def entries_of(file: Input, types: tuple[int, ...]) -> list[list[int | str]]:
         lines.pop()
     if not lines:
         return []
-    if _whole(file, lines[0]) != 0:
+    if _parse_int32(file, lines[0]) != 0:
         raise CheckpointError(f"{file.name}: version {lines[0]}; only 0 is supported")
     if len(lines) == 1:
         return []
-    declared = _whole(file, lines[1])
-    found = []
+    declared = _parse_int32(file, lines[1])
+    entries = []
     for line in lines[2:]:
-        words = _SPACE.split(line)
-        while words and not words[-1]:
-            words.pop()
-        if len(words) != len(types):
-            raise CheckpointError(f"{file.name}: malformed line: {quoted(line)}")
-        pairs = zip(words, types, strict=True)
-        found.append([_number(file, word, bits) if bits else word for word, bits in pairs])
-    if len(found) != declared:
-        words_ = f"{declared} entries declared, {len(found)} found"
+        values = _SPACE.split(line)
+        while values and not values[-1]:
+            values.pop()
+        if len(values) != len(column_bits):
+            raise CheckpointError(f"{file.name}: malformed line: {quote_content(line)}")
+        pairs = zip(values, column_bits, strict=True)
+        entries.append([_parse_int(file, word, bits) if bits else word for word, bits in pairs])
+    if len(entries) != declared:
+        words_ = f"{declared} entries declared, {len(entries)} found"
         raise CheckpointError(f"{file.name}: {words_}")
-    return found
+    return entries
 
 
-def _whole(file: Input, text: str) -> int:
+def _parse_int32(file: InputFile, text: str) -> int:
     try:
-        return _number(file, text, 32)
+        return _parse_int(file, text, 32)
     except NumberError as error:
-        raise CheckpointError(f"{file.name}: malformed line: {quoted(text)}") from error
+        raise CheckpointError(f"{file.name}: malformed line: {quote_content(text)}") from error
 
 
-def _number(file: Input, text: str, bits: int) -> int:
+def _parse_int(file: InputFile, text: str, bits: int) -> int:
     number = int(text) if _NUMBER.match(text) else None
     if number is None or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-        raise NumberError(f"{file.name}: {quoted(text)} is not a number")
+        raise NumberError(f"{file.name}: {quote_content(text)} is not a number")
     return number
 
 
-def stored_epochs(file: Input) -> list[tuple[int, int]]:
+def read_epoch_entries(file: InputFile) -> list[tuple[int, int]]:
     """The epochs of a leader-epoch-checkpoint, each with its start offset.
 
     Raises CheckpointError, NumberError, InputError.
     """
-    return [(int(epoch), int(start)) for epoch, start in entries_of(file, EPOCH_TYPES)]
+    return [(int(epoch), int(start)) for epoch, start in read_entries(file, EPOCH_COLUMN_BITS)]
 
 
-def epochs_of(file: Input) -> list[tuple[int, int]]:
+def read_valid_epochs(file: InputFile) -> list[tuple[int, int]]:
     """The same; raises NumberError also for a negative number, with which no broker starts."""
-    rows = stored_epochs(file)
+    rows = read_epoch_entries(file)
     if any(number < 0 for row in rows for number in row):
         raise NumberError(f"{file.name}: negative epoch or offset")
     return rows
 
 
-def offsets_of(file: Input) -> dict[tuple[str, int], int]:
+def read_checkpoint_offsets(file: InputFile) -> dict[tuple[str, int], int]:
     """The offset of each partition in a log directory's checkpoint.
 
     Raises CheckpointError, NumberError, InputError.
     """
-    rows = entries_of(file, OFFSET_TYPES)
+    rows = read_entries(file, OFFSET_COLUMN_BITS)
     return {(str(topic), int(partition)): int(offset) for topic, partition, offset in rows}

@@ -13,29 +13,29 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.broker.start.stored import (
-    LEAST_SIZE,
+from kfmt_cli.broker.start.stored_batches import (
+    MIN_BATCH_LENGTH,
     CorruptError,
     LogBytes,
-    StartFailed,
+    StartError,
     StoredBatch,
-    is_valid,
+    is_batch_valid,
 )
-from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
-from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
-from kfmt_cli.formats import header_numbers as header
+from kfmt_cli.core.codecs.decompress import CompressionError, DecompressionLimit, decompress
+from kfmt_cli.core.layout.varint import VarintError, decode_uvarint, zigzag_decode
+from kfmt_cli.formats import batch_header_readers as header
 from kfmt_cli.formats.batch import COMPRESSION
-from kfmt_cli.formats.legacy import MESSAGES
-from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD
-from kfmt_cli.log.damages.batch_candidates import HEADER_UP_TO_MAGIC
+from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, CRC_START_BY_MAGIC, LOG_OVERHEAD_BYTES
+from kfmt_cli.log.damage.batch_candidates import BYTES_UP_TO_MAGIC
 
-_CODECS = tuple(word for word in COMPRESSION.words if not word.startswith("unknown"))
-_LAST_OF_LEGACY = _CODECS.index("lz4")  # the last codec of magic 0 and 1
-_MOST_BYTES = 64 << 20  # limit for reading a batch record by record
+_CODECS = tuple(word for word in COMPRESSION.value_names if not word.startswith("unknown"))
+_LAST_LEGACY_CODEC = _CODECS.index("lz4")  # the last codec of magic 0 and 1
+_MAX_BATCH_BYTES = 64 << 20  # limit for reading a batch record by record
 _INT32 = struct.Struct(">i")
 
 
-class Fault(enum.Enum):
+class ConsumerFault(enum.Enum):
     """How a consumer stops at a batch."""
 
     NONE = "none"
@@ -44,132 +44,138 @@ class Fault(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class DeliveredOffsets:
     """The offsets that a consumer receives of a batch, in its order, and the final fault."""
 
     offsets: tuple[int, ...]
-    fault: Fault = Fault.NONE
+    fault: ConsumerFault = ConsumerFault.NONE
 
 
-class _Error(Exception):
+class _KafkaError(Exception):
     """An exception of Kafka's own kind."""
 
 
-class _Poison(Exception):  # noqa: N818
+class _UnexpectedError(Exception):
     """Any other exception."""
 
 
-def given_of(log: LogBytes, batch: StoredBatch, *, checks_crc: bool = True) -> Given:
+def read_delivered_offsets(
+    log: LogBytes, batch: StoredBatch, *, checks_crc: bool = True
+) -> DeliveredOffsets:
     """The offsets that a consumer receives of a batch, and the fault; raises InputError.
 
     checks_crc: False for readers that do not compare the checksum of a batch.
     """
     offsets: list[int] = []
     try:
-        offsets.extend(_offsets(log, batch, checks_crc))
-    except (_Error, CorruptError):
-        return Given(tuple(offsets), Fault.ERROR)
-    except _Poison:
-        return Given(tuple(offsets), Fault.POISON)
-    return Given(tuple(offsets))
+        offsets.extend(_iter_offsets(log, batch, checks_crc))
+    except (_KafkaError, CorruptError):
+        return DeliveredOffsets(tuple(offsets), ConsumerFault.ERROR)
+    except _UnexpectedError:
+        return DeliveredOffsets(tuple(offsets), ConsumerFault.POISON)
+    return DeliveredOffsets(tuple(offsets))
 
 
-def fault_of_header(log: LogBytes, at: int, end: int) -> Fault:
+def header_fault(log: LogBytes, position: int, end: int) -> ConsumerFault:
     """How a consumer stops at bytes that the broker does not regard as a complete batch, but sends
     with the bytes before them. end: the end of the bytes sent."""
-    head = log.read(at, min(HEADER_UP_TO_MAGIC, end - at))
-    if len(head) < LOG_OVERHEAD:
-        return Fault.NONE
-    size = header.batch_length(head)
-    if size < LEAST_SIZE:
-        return Fault.ERROR
-    if len(head) < HEADER_UP_TO_MAGIC:
-        return Fault.NONE
-    if not 0 <= header.magic(head) <= 2:
-        return Fault.ERROR
+    header_bytes = log.read(position, min(BYTES_UP_TO_MAGIC, end - position))
+    if len(header_bytes) < LOG_OVERHEAD_BYTES:
+        return ConsumerFault.NONE
+    size = header.batch_length(header_bytes)
+    if size < MIN_BATCH_LENGTH:
+        return ConsumerFault.ERROR
+    if len(header_bytes) < BYTES_UP_TO_MAGIC:
+        return ConsumerFault.NONE
+    if not 0 <= header.magic(header_bytes) <= 2:
+        return ConsumerFault.ERROR
     # A size whose sum with 12 overflows a signed 32-bit int is negative for a consumer.
-    return Fault.POISON if size + LOG_OVERHEAD > (1 << 31) - 1 else Fault.NONE
+    return ConsumerFault.POISON if size + LOG_OVERHEAD_BYTES > (1 << 31) - 1 else ConsumerFault.NONE
 
 
-def _offsets(log: LogBytes, batch: StoredBatch, checks_crc: bool) -> Iterator[int]:
+def _iter_offsets(log: LogBytes, batch: StoredBatch, checks_crc: bool) -> Iterator[int]:
     if not 0 <= batch.magic <= 2:
-        raise _Error
-    if batch.magic == 2 and (batch.size < HEADER_SIZE or (checks_crc and not is_valid(log, batch))):
-        raise _Error
-    data = log.read(batch.position, min(batch.size, _MOST_BYTES))
-    yield from _of_v2(data, batch) if batch.magic == 2 else _of_message(data, batch)
+        raise _KafkaError
+    if batch.magic == 2 and (
+        batch.size < BATCH_HEADER_BYTES or (checks_crc and not is_batch_valid(log, batch))
+    ):
+        raise _KafkaError
+    data = log.read(batch.position, min(batch.size, _MAX_BATCH_BYTES))
+    yield from (
+        _iter_v2_offsets(data, batch) if batch.magic == 2 else _iter_legacy_offsets(data, batch)
+    )
 
 
-def _of_v2(data: bytes, batch: StoredBatch) -> Iterator[int]:
+def _iter_v2_offsets(data: bytes, batch: StoredBatch) -> Iterator[int]:
     count = header.records_count(data)
-    codec = COMPRESSION.of(batch.attributes)
+    codec = COMPRESSION.extract(batch.attributes)
     if count == 0:
         return
     if codec >= len(_CODECS):
-        raise _Poison
+        raise _UnexpectedError
     if count < 0:
-        raise _Error
-    body = data[HEADER_SIZE:]
+        raise _KafkaError
+    body = data[BATCH_HEADER_BYTES:]
     if codec:
-        body = _decompressed(codec, body)
-    at = 0
+        body = _decompress(codec, body)
+    position = 0
     for number in range(count):
-        at, delta = _record(body, at)
-        if number == count - 1 and at != len(body):
-            raise _Error
+        position, delta = _parse_record(body, position)
+        if number == count - 1 and position != len(body):
+            raise _KafkaError
         if not batch.is_control:
             yield batch.base_offset + delta
 
 
-def _record(body: bytes, start: int) -> tuple[int, int]:
+def _parse_record(body: bytes, start: int) -> tuple[int, int]:
     """The end of a record and its offset delta."""
     try:
-        raw, at = decode(body, start, len(body), 32)
+        raw, at = decode_uvarint(body, start, len(body), 32)
     except VarintError as error:
-        raise (_Error if error.status == "EXHAUSTED" else _Poison) from None
-    size = unzigzag(raw)
+        raise (_KafkaError if error.status == "EXHAUSTED" else _UnexpectedError) from None
+    size = zigzag_decode(raw)
     end = at + size
     if size < 0 or end > len(body):
-        raise _Error
+        raise _KafkaError
 
-    def number(bits: int = 32) -> int:
+    def read_varint(bits: int = 32) -> int:
         nonlocal at
-        raw, at = decode(body, at, len(body), bits)
-        return unzigzag(raw)
+        raw, at = decode_uvarint(body, at, len(body), bits)
+        return zigzag_decode(raw)
 
-    def piece() -> None:
+    def skip_bytes() -> None:
         nonlocal at
-        size = max(number(), 0)
+        size = max(read_varint(), 0)
         at += size
         if at > len(body):
-            raise _Error
+            raise _KafkaError
 
     try:
         at += 1
-        number(64)
-        delta = number()
-        piece()
-        piece()
-        headers = number()
+        read_varint(64)
+        delta = read_varint()
+        skip_bytes()
+        skip_bytes()
+        headers = read_varint()
         if headers < 0 or headers > len(body) - at:
-            raise _Error
+            raise _KafkaError
         for _ in range(headers):
-            size = number()
+            size = read_varint()
             if size < 0 or at + size > len(body):
-                raise _Error
+                raise _KafkaError
             at += size
-            piece()
+            skip_bytes()
     except VarintError:
-        raise _Error from None
+        raise _KafkaError from None
     if at != end:
-        raise _Error
+        raise _KafkaError
     return end, delta
 
 
-def _of_message(data: bytes, batch: StoredBatch) -> Iterator[int]:
+def _iter_legacy_offsets(data: bytes, batch: StoredBatch) -> Iterator[int]:
     """The offsets in a message or a wrapper of magic 0 or 1."""
     try:
-        codec = _codec(data)
+        codec = _read_codec(data)
     except struct.error:
         codec = 0
     if not codec:
@@ -177,124 +183,128 @@ def _of_message(data: bytes, batch: StoredBatch) -> Iterator[int]:
         yield batch.base_offset
         return
     if codec >= len(_CODECS):
-        raise _Poison
-    if codec > _LAST_OF_LEGACY:
-        raise _Error
-    first, messages = _opened(data, batch, codec)
+        raise _UnexpectedError
+    if codec > _LAST_LEGACY_CODEC:
+        raise _KafkaError
+    offset_shift, messages = _open_wrapper(data, batch, codec)
     for offset, message in messages:
-        if header.magic(message) != batch.magic or _codec(message):
-            raise _Error
+        if header.magic(message) != batch.magic or _read_codec(message):
+            raise _KafkaError
         _check_message(message)
-        yield first + offset
+        yield offset_shift + offset
 
 
-def _opened(data: bytes, batch: StoredBatch, codec: int) -> tuple[int, list[tuple[int, bytes]]]:
+def _open_wrapper(
+    data: bytes, batch: StoredBatch, codec: int
+) -> tuple[int, list[tuple[int, bytes]]]:
     """The messages in a wrapper with their offsets, and what the wrapper adds to these."""
-    value = _value(data)
+    value = _read_value(data)
     if value is None:
-        raise _Error
-    messages = list(_messages(_decompressed(codec, value, batch.magic)))
+        raise _KafkaError
+    messages = list(_iter_messages(_decompress(codec, value, batch.magic)))
     if not messages:
-        raise _Error
-    first = 0
+        raise _KafkaError
+    offset_shift = 0
     if batch.magic == 1 and batch.base_offset:
-        first = batch.base_offset - messages[-1][0]
-        if first < 0:
-            raise _Error
-    return first, messages
+        offset_shift = batch.base_offset - messages[-1][0]
+        if offset_shift < 0:
+            raise _KafkaError
+    return offset_shift, messages
 
 
-def base_offset_of(log: LogBytes, batch: StoredBatch) -> int:
+def read_base_offset(log: LogBytes, batch: StoredBatch) -> int:
     """The base offset of a batch, for which Kafka 4.0 and later decompress a wrapper.
 
     Raises InputError, and StartFailed if the wrapper cannot be read.
     """
     if batch.magic >= 2:
         return batch.base_offset
-    data = log.read(batch.position, min(batch.size, _MOST_BYTES))
+    data = log.read(batch.position, min(batch.size, _MAX_BATCH_BYTES))
     try:
-        codec = _codec(data)
+        codec = _read_codec(data)
         if not codec:
             return batch.base_offset
-        if codec > _LAST_OF_LEGACY or batch.magic < 0:
-            raise _Error
-        first, messages = _opened(data, batch, codec)
+        if codec > _LAST_LEGACY_CODEC or batch.magic < 0:
+            raise _KafkaError
+        offset_shift, messages = _open_wrapper(data, batch, codec)
         offset, message = messages[0]
-        if _codec(message):
-            raise _Error
-    except (_Error, _Poison, struct.error):
-        raise StartFailed(
+        if _read_codec(message):
+            raise _KafkaError
+    except (_KafkaError, _UnexpectedError, struct.error):
+        raise StartError(
             f"{log.name} byte {batch.position}: the wrapper cannot be read, but a lookup needs the "
             "offset of its first message"
         ) from None
-    return first + offset
+    return offset_shift + offset
 
 
-def first_of_wrapper(message: bytes, last: int) -> int | None:
+def wrapper_first_offset(message: bytes, last: int) -> int | None:
     """The first offset in a valid wrapper of magic 0 or 1, a message's own offset; None if the
     wrapper cannot be read."""
     try:
-        codec, magic = _codec(message), header.magic(message)
+        codec, magic = _read_codec(message), header.magic(message)
         if not 0 < codec < len(_CODECS):
             return last
-        value = message[_value_at(message) :]
-        offsets = [offset for offset, _ in _messages(_decompressed(codec, value, magic))]
-    except (_Error, struct.error):
+        value = message[_value_start(message) :]
+        offsets = [offset for offset, _ in _iter_messages(_decompress(codec, value, magic))]
+    except (_KafkaError, struct.error):
         return None
     if not offsets:
         return None
     return offsets[0] if magic == 0 else last - offsets[-1] + offsets[0]
 
 
-def _decompressed(codec: int, data: bytes, magic: int = 2) -> bytes:
+def _decompress(codec: int, data: bytes, magic: int = 2) -> bytes:
     try:
-        return decompress(_CODECS[codec], data, Limit().of(len(data)), magic)
+        return decompress(
+            _CODECS[codec], data, DecompressionLimit().max_output_bytes(len(data)), magic
+        )
     except CompressionError:
-        raise _Error from None
+        raise _KafkaError from None
 
 
-def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    at = 0
-    while at + HEADER_UP_TO_MAGIC <= len(data):
-        head = data[at : at + HEADER_UP_TO_MAGIC]
-        offset, size = header.base_offset(head), header.batch_length(head)
-        if size < LEAST_SIZE:
-            raise _Error
-        end = at + LOG_OVERHEAD + size
+def _iter_messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    position = 0
+    while position + BYTES_UP_TO_MAGIC <= len(data):
+        header_bytes = data[position : position + BYTES_UP_TO_MAGIC]
+        offset, size = header.base_offset(header_bytes), header.batch_length(header_bytes)
+        if size < MIN_BATCH_LENGTH:
+            raise _KafkaError
+        end = position + LOG_OVERHEAD_BYTES + size
         if end > len(data):
             return
-        yield offset, data[at:end]
-        at = end
+        yield offset, data[position:end]
+        position = end
 
 
-def _value_at(message: bytes) -> int:
+def _value_start(message: bytes) -> int:
     """The byte at which a message's value begins."""
-    at = MESSAGES[int(header.magic(message) == 1)].offset_of("key")
-    size = int(_INT32.unpack_from(message, at)[0])
-    return at + 8 + max(size, 0)
+    size_position = MESSAGE_LAYOUTS[int(header.magic(message) == 1)].field_start("key")
+    size = int(_INT32.unpack_from(message, size_position)[0])
+    return size_position + 8 + max(size, 0)
 
 
-def _value(message: bytes) -> bytes | None:
+def _read_value(message: bytes) -> bytes | None:
     """The value of a message; raises _Poison if the size of its key or value is invalid."""
     try:
-        at = _value_at(message)
-        (size,) = _INT32.unpack_from(message, at - 4)
+        value_start = _value_start(message)
+        (size,) = _INT32.unpack_from(message, value_start - 4)
     except struct.error:
-        raise _Poison from None
-    if at + size > len(message):
-        raise _Poison
-    return message[at : at + size] if size >= 0 else None
+        raise _UnexpectedError from None
+    if value_start + size > len(message):
+        raise _UnexpectedError
+    return message[value_start : value_start + size] if size >= 0 else None
 
 
-def _codec(message: bytes) -> int:
+def _read_codec(message: bytes) -> int:
     """The codec of a message; raises `struct.error` if the message is too short."""
-    return COMPRESSION.of(header.message_attributes(message))
+    return COMPRESSION.extract(header.message_attributes(message))
 
 
 def _check_message(message: bytes) -> None:
     """Raise the consumer's exception if a message's checksum or sizes are wrong."""
-    if len(message) < LOG_OVERHEAD + LEAST_SIZE:
-        raise _Error
-    if zlib.crc32(message[CHECKED_FROM[0] :]) != header.message_crc(message):
-        raise _Error
-    _value(message)
+    if len(message) < LOG_OVERHEAD_BYTES + MIN_BATCH_LENGTH:
+        raise _KafkaError
+    if zlib.crc32(message[CRC_START_BY_MAGIC[0] :]) != header.message_crc(message):
+        raise _KafkaError
+    _read_value(message)

@@ -10,30 +10,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kfmt_cli.broker.start.checkpoints import CheckpointError, NumberError, offsets_of
-from kfmt_cli.broker.start.identity import Identity, readable
-from kfmt_cli.broker.start.metadata_files import bootstrap_trouble, troubles_of, with_errors
-from kfmt_cli.broker.start.own_files import (
-    BOOTSTRAP,
-    CLEANER_OFFSETS,
-    HIGH_WATERMARKS,
-    LOG_STARTS,
-    METADATA_LOG,
-    OF_LOG_DIRECTORY,
-    RECOVERY_POINTS,
+from kfmt_cli.broker.start.checkpoints import CheckpointError, NumberError, read_checkpoint_offsets
+from kfmt_cli.broker.start.log_directory_files import (
+    BOOTSTRAP_CHECKPOINT,
+    CLEANER_CHECKPOINT,
+    LOG_DIRECTORY_FILES,
+    LOG_START_CHECKPOINT,
+    METADATA_LOG_NAME,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_CHECKPOINT,
 )
-from kfmt_cli.core.urls import url_text
-from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN, META_PROPERTIES
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.opening import is_file, is_folder
-from kfmt_cli.disk.tree import Folder
+from kfmt_cli.broker.start.meta_properties import MetaProperties, read_meta_properties_leniently
+from kfmt_cli.broker.start.metadata_files import (
+    find_bootstrap_problem,
+    find_file_errors,
+    find_problems,
+)
+from kfmt_cli.core.urls import restore_url_slashes
+from kfmt_cli.disk.directory_listing import DirectoryListing
+from kfmt_cli.disk.file_access import is_directory, is_file
+from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN_KIND, META_PROPERTIES_KIND
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import InputError
 
 if TYPE_CHECKING:
-    from kfmt_cli.broker.start.brokers import Replica
+    from kfmt_cli.broker.start.brokers import PartitionReplica
 
-Offsets = dict[tuple[str, int], int]
-NO_IDENTITY = Identity(is_missing=True)
+OffsetByPartition = dict[tuple[str, int], int]
+NO_META_PROPERTIES = MetaProperties(is_missing=True)
 
 
 @dataclass(slots=True)
@@ -41,128 +45,145 @@ class LogDirectory:
     """The contents of a log directory's own files."""
 
     path: str = ""
-    marker: str | None = None
+    clean_shutdown_path: str | None = None
     """The path of `.kafka_cleanshutdown`, None if missing."""
-    offsets: dict[str, Offsets] = field(default_factory=dict)
+    offsets_by_checkpoint: dict[str, OffsetByPartition] = field(default_factory=dict)
     """The offsets of each checkpoint file."""
-    early: list[tuple[str, str]] = field(default_factory=list)
-    troubles: list[tuple[str, str]] = field(default_factory=list)
+    early_failures: list[tuple[str, str]] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
     """The files that prevent a start, each with the reason. `early` has those that the broker reads
     before `.kafka_cleanshutdown`."""
-    offline: list[tuple[str, str]] = field(default_factory=list)
+    offline_failures: list[tuple[str, str]] = field(default_factory=list)
     """The files that prevent a start only if there is no other log directory."""
-    unserved: str | None = None
+    unserved_reason: str | None = None
     """Why the broker serves no partition."""
-    bootstrap: list[tuple[str, str]] = field(default_factory=list)
+    bootstrap_failures: list[tuple[str, str]] = field(default_factory=list)
     """bootstrap.checkpoint, if it prevents a start where the metadata log belongs here."""
-    identity: Identity = NO_IDENTITY
+    meta_properties: MetaProperties = NO_META_PROPERTIES
     """The contents of meta.properties."""
-    has_metadata: bool = False
-    is_listed: bool = True
+    has_metadata_log: bool = False
+    is_fully_listed: bool = True
     """Whether the whole directory was listed."""
-    unread: list[InputError] = field(default_factory=list)
+    read_errors: list[InputError] = field(default_factory=list)
     """The errors of files, here or in a partition, that could not be read."""
-    replicas: list[Replica] = field(default_factory=list)
+    replicas: list[PartitionReplica] = field(default_factory=list)
     """The partitions in it, where their starts are predicted."""
 
     @property
     def is_kraft(self) -> bool:
         """Whether it belongs to a KRaft broker."""
-        return self.has_metadata or self.identity.is_kraft
+        return self.has_metadata_log or self.meta_properties.is_kraft
 
-    def offset(self, checkpoint: str, partition: tuple[str, int]) -> int:
+    def checkpoint_offset(self, checkpoint: str, partition: tuple[str, int]) -> int:
         """The offset of a partition in a checkpoint, 0 if missing."""
-        return self.offsets.get(checkpoint, {}).get(partition, 0)
+        return self.offsets_by_checkpoint.get(checkpoint, {}).get(partition, 0)
 
 
-def read_log_directory(folder: Folder) -> LogDirectory:
+def read_log_directory(directory: DirectoryListing) -> LogDirectory:
     """The contents of a log directory's own files, and which of them prevent a start."""
-    there = {*folder.files, *folder.folders}
-    markers = CLEAN_SHUTDOWN.names.intersection(there)
-    marker = next((folder.input(marker).path for marker in markers), None)
-    found = LogDirectory(url_text(str(Path(folder.path))), marker)
-    found.has_metadata = METADATA_LOG in folder.folders
-    for name in (RECOVERY_POINTS, HIGH_WATERMARKS, LOG_STARTS, CLEANER_OFFSETS):
-        if name in folder.readable:
-            _read_checkpoint(found, name, folder.input(name))
-    for name in META_PROPERTIES.names.intersection(folder.files):
-        file = folder.input(name)
-        if name in folder.special:
-            found.identity = Identity(trouble=f"{file.name}: not a file")
+    names = {*directory.files, *directory.directories}
+    marker_names = CLEAN_SHUTDOWN_KIND.names.intersection(names)
+    marker_path = next((directory.input_file(marker).path for marker in marker_names), None)
+    log_directory = LogDirectory(restore_url_slashes(str(Path(directory.path))), marker_path)
+    log_directory.has_metadata_log = METADATA_LOG_NAME in directory.directories
+    for name in (
+        RECOVERY_POINT_CHECKPOINT,
+        REPLICATION_CHECKPOINT,
+        LOG_START_CHECKPOINT,
+        CLEANER_CHECKPOINT,
+    ):
+        if name in directory.regular_files:
+            _read_checkpoint(log_directory, name, directory.input_file(name))
+    for name in META_PROPERTIES_KIND.names.intersection(directory.files):
+        file = directory.input_file(name)
+        if name in directory.special_files:
+            log_directory.meta_properties = MetaProperties(problem=f"{file.name}: not a file")
         else:
-            found.identity = readable(file, found.unread)
-    if found.is_kraft:
-        if BOOTSTRAP in folder.readable:
-            given = [folder.input(BOOTSTRAP)]
-            found.bootstrap += troubles_of(given, bootstrap_trouble, found.unread)
+            log_directory.meta_properties = read_meta_properties_leniently(
+                file, log_directory.read_errors
+            )
+    if log_directory.is_kraft:
+        if BOOTSTRAP_CHECKPOINT in directory.regular_files:
+            bootstrap_files = [directory.input_file(BOOTSTRAP_CHECKPOINT)]
+            log_directory.bootstrap_failures += find_problems(
+                bootstrap_files, find_bootstrap_problem, log_directory.read_errors
+            )
     else:
-        found.early += with_errors(folder, META_PROPERTIES, found.unread)
-    return found
+        log_directory.early_failures += find_file_errors(
+            directory, META_PROPERTIES_KIND, log_directory.read_errors
+        )
+    return log_directory
 
 
-def _read_checkpoint(found: LogDirectory, name: str, file: Input) -> None:
+def _read_checkpoint(log_directory: LogDirectory, name: str, file: InputFile) -> None:
     try:
-        found.offsets[name] = offsets_of(file)
+        log_directory.offsets_by_checkpoint[name] = read_checkpoint_offsets(file)
     except NumberError as error:
         # A broker treats the other two as empty.
-        if name == HIGH_WATERMARKS:
-            found.unserved = str(error)
+        if name == REPLICATION_CHECKPOINT:
+            log_directory.unserved_reason = str(error)
     except (CheckpointError, InputError) as error:
         if isinstance(error, InputError):
-            found.unread.append(error)
+            log_directory.read_errors.append(error)
         # The cleaner reads its own checkpoint later.
-        if name != CLEANER_OFFSETS:
-            found.offline.append((file.name, str(error)))
+        if name != CLEANER_CHECKPOINT:
+            log_directory.offline_failures.append((file.name, str(error)))
 
 
-def directory_at(path: Path) -> LogDirectory:
+def open_log_directory(path: Path) -> LogDirectory:
     """The contents of a log directory's own files; nothing else in it is listed."""
     names = tuple(
-        name for name in sorted({*OF_LOG_DIRECTORY, BOOTSTRAP}) if is_file(f"{path}/{name}")
+        name
+        for name in sorted({*LOG_DIRECTORY_FILES, BOOTSTRAP_CHECKPOINT})
+        if is_file(f"{path}/{name}")
     )
-    named = (METADATA_LOG, *CLEAN_SHUTDOWN.names)
-    folders = tuple(name for name in named if is_folder(f"{path}/{name}"))
-    shown = url_text(str(path))
-    found = read_log_directory(Folder(shown, shown, folders, names))
-    found.is_listed = False
-    return found
+    directory_names = (METADATA_LOG_NAME, *CLEAN_SHUTDOWN_KIND.names)
+    directories = tuple(name for name in directory_names if is_directory(f"{path}/{name}"))
+    display_path = restore_url_slashes(str(path))
+    log_directory = read_log_directory(
+        DirectoryListing(display_path, display_path, directories, names)
+    )
+    log_directory.is_fully_listed = False
+    return log_directory
 
 
-def contradictions(directories: list[LogDirectory]) -> list[tuple[str, str]]:
+def find_contradictions(directories: list[LogDirectory]) -> list[tuple[str, str]]:
     """The files or directories that stop a KRaft broker with several log directories, each with the
     reason. The directory with the metadata log comes first."""
-    troubles: list[tuple[str, str]] = []
+    failures: list[tuple[str, str]] = []
     first = directories[0]
     ids: dict[str, str] = {}
     for directory in directories:
-        identity = directory.identity
+        identity = directory.meta_properties
         if identity.is_missing:
-            words = f"{directory.path}: no meta.properties in this log directory"
-            troubles.append((directory.path, words))
+            message = f"{directory.path}: no meta.properties in this log directory"
+            failures.append((directory.path, message))
             continue
-        trouble = identity.trouble
-        if trouble is None and identity.node_id is None:
-            trouble = f"{directory.path}: meta.properties has no node.id"
-        elif trouble is None and identity.cluster_id is None:
-            trouble = f"{directory.path}: meta.properties has no cluster.id"
-        elif trouble is None and identity.directory_id in ids:
+        problem = identity.problem
+        if problem is None and identity.node_id is None:
+            problem = f"{directory.path}: meta.properties has no node.id"
+        elif problem is None and identity.cluster_id is None:
+            problem = f"{directory.path}: meta.properties has no cluster.id"
+        elif problem is None and identity.directory_id in ids:
             other = ids[identity.directory_id or ""]
-            trouble = f"{directory.path}: directory.id duplicates that of {other}"
-        elif trouble is None and directory is not first and directory.has_metadata:
-            trouble = (
+            problem = f"{directory.path}: directory.id duplicates that of {other}"
+        elif problem is None and directory is not first and directory.has_metadata_log:
+            problem = (
                 f"{directory.path}: contains a metadata log, but the metadata log is in "
                 f"{first.path}"
             )
-        if trouble is not None:
-            troubles.append((directory.path, trouble))
+        if problem is not None:
+            failures.append((directory.path, problem))
             continue
         if identity.directory_id is not None:
             ids[identity.directory_id] = directory.path
         if directory is not first:
             for name in ("cluster_id", "node_id"):
-                mine, its = getattr(first.identity, name), getattr(identity, name)
-                if None not in (mine, its) and mine != its:
-                    spelled = name.replace("_", ".")
-                    words = f"{directory.path}: {spelled} is {its}, but {mine} in {first.path}"
-                    troubles.append((directory.path, words))
-    return troubles
+                first_value, value = getattr(first.meta_properties, name), getattr(identity, name)
+                if None not in (first_value, value) and first_value != value:
+                    setting = name.replace("_", ".")
+                    message = (
+                        f"{directory.path}: {setting} is {value}, but {first_value} in {first.path}"
+                    )
+                    failures.append((directory.path, message))
+    return failures

@@ -6,27 +6,34 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from kfmt_cli.broker.start.load import KnownLogs, Loaded, load
-from kfmt_cli.broker.start.ranges import LogRanges, Range, Ranges, common, ranges_of, without
-from kfmt_cli.broker.start.reach import Reach
-from kfmt_cli.broker.start.stored import StartFailed
-from kfmt_cli.broker.version import BY_DEFAULT, PredictedFor
-from kfmt_cli.disk.kinds import INDEXES
-from kfmt_cli.disk.kinds.kind import SWAP
-from kfmt_cli.disk.names import offset_of_name
-from kfmt_cli.disk.tree import Folder
+from kfmt_cli.broker.start.log_loader import LoadedLog, LogLoaderInput, load_log
+from kfmt_cli.broker.start.offset_intervals import (
+    LogOffsets,
+    OffsetInterval,
+    OffsetIntervals,
+    intersect_intervals,
+    read_log_offsets,
+    subtract_intervals,
+)
+from kfmt_cli.broker.start.reachable_offsets import ReachableOffsetSearch
+from kfmt_cli.broker.start.stored_batches import StartError
+from kfmt_cli.broker.version import DEFAULT_PREDICTED_VERSION, PredictedVersion
+from kfmt_cli.disk.directory_listing import DirectoryListing
+from kfmt_cli.disk.file_names import parse_offset_name
+from kfmt_cli.disk.kinds import INDEX_KINDS
+from kfmt_cli.disk.kinds.kind import SWAP_SUFFIX
 
-CRASH, CLEAN = "crash", "clean-shutdown"
+AFTER_CRASH, AFTER_CLEAN_SHUTDOWN = "crash", "clean-shutdown"
 STRAY, OFFLINE, UNSERVED = "stray", "offline", "unserved"
 
 
 @dataclass(slots=True)
-class Start:
+class PredictedStart:
     """A start on a partition, or on a file of the log directory that stops the broker."""
 
     file: str
     after: str
-    """`CRASH` or `CLEAN`."""
+    """`AFTER_CRASH` or `AFTER_CLEAN_SHUTDOWN`."""
     reason: str | None = None
     """Why the broker does not start, or why the partition is not served."""
     log_start_offset: int | None = None
@@ -41,23 +48,23 @@ class Start:
     """Whether the reason takes the log directory offline if there are several."""
     is_consequence: bool = False
     """Whether the reason is the owner of the log directory."""
-    is_twice: bool = False
+    is_duplicate: bool = False
     """Whether the reason is another directory of the same partition."""
-    lost: Ranges = field(default_factory=list)
+    lost: OffsetIntervals = field(default_factory=list)
     """Ranges of offsets lost."""
-    unreachable: Ranges = field(default_factory=list)
+    unreachable: OffsetIntervals = field(default_factory=list)
     """Ranges of offsets that are kept but that no seek reaches."""
-    passing: Ranges = field(default_factory=list)
+    received_in_sequence: OffsetIntervals = field(default_factory=list)
     """Those of them that consumers receive if they come from lower offsets."""
-    salvageable: Ranges = field(default_factory=list)
+    salvageable: OffsetIntervals = field(default_factory=list)
     """Those of both that are in undamaged batches."""
-    in_damage: Ranges = field(default_factory=list)
+    received_damaged: OffsetIntervals = field(default_factory=list)
     """Ranges of offsets that consumers receive from damaged batches."""
-    kafka: PredictedFor = BY_DEFAULT
+    predicted_version: PredictedVersion = DEFAULT_PREDICTED_VERSION
     """The version of the broker."""
 
     @property
-    def why(self) -> str:
+    def bare_reason(self) -> str:
         """The reason, without the name of the partition itself."""
         return (self.reason or "").removeprefix(f"{self.file}: ")
 
@@ -72,113 +79,151 @@ class Start:
         return not self.starts or self.becomes is not None
 
     @property
-    def loses(self) -> bool:
+    def loses_data(self) -> bool:
         """Whether consumers can no longer read data that is on the disk now."""
         return bool(self.lost or self.unreachable)
 
     @property
-    def harms(self) -> bool:
+    def has_effect(self) -> bool:
         """Whether it changes anything, or fails."""
         changed = self.cut or self.deleted or self.lost or self.unreachable or self.becomes
         return not self.starts or bool(changed)
 
 
 # The ranges of a partition's logs, by path and base offset, once read.
-Read = dict[tuple[str, int], LogRanges]
+ReadLogs = dict[tuple[str, int], LogOffsets]
 
 
-def predict(start: Start, found: KnownLogs, odd: Mapping[int, frozenset[int]], read: Read) -> None:
+def predict_partition_start(
+    start: PredictedStart,
+    loader_input: LogLoaderInput,
+    malformed_by_log: Mapping[int, frozenset[int]],
+    offsets_by_log: ReadLogs,
+) -> None:
     """Set the result of a start on a partition; raises InputError.
 
-    odd: positions, by log, of malformed batches with a valid checksum. read: the known ranges of
-    the logs; new ones are added.
+    malformed_by_log: positions, by log, of malformed batches with a valid checksum. offsets_by_log:
+    the known ranges of the logs; new ones are added.
     """
     try:
-        loaded = load(found)
-    except StartFailed as failed:
+        loaded = load_log(loader_input)
+    except StartError as failed:
         start.reason, start.is_offline = str(failed), failed.is_offline
         return
     with closing(loaded):
         start.log_start_offset, start.log_end_offset = loaded.log_start, loaded.log_end
-        deleted = _with_indexes(loaded, found.folder)
-        start.deleted = [found.folder.input(file).name for file in deleted]
-        cut = (segment for segment in loaded.segments if segment.size < segment.given_size)
-        start.cut = [(segment.name, segment.size) for segment in cut]
-        held = _held(found, loaded, odd, read)
-        reach = Reach(loaded.segments, loaded.log_end, held.plain, held.by_log, odd)
-        reached = reach.of(loaded.log_start)
-        wanted = [(max(a, found.log_start), b) for a, b in held.before]
-        there = [(a, min(b, loaded.log_end - 1)) for a, b in held.after]
-        start.lost = without(without(wanted, there), reached)
-        start.unreachable = without(without(wanted, start.lost), reached)
+        deleted = _iter_deleted_files(loaded, loader_input.directory)
+        start.deleted = [loader_input.directory.input_file(file).name for file in deleted]
+        truncated = (segment for segment in loaded.segments if segment.size < segment.original_size)
+        start.cut = [(segment.name, segment.size) for segment in truncated]
+        offsets = _read_offsets_before_and_after(
+            loader_input, loaded, malformed_by_log, offsets_by_log
+        )
+        reachable = ReachableOffsetSearch(
+            loaded.segments,
+            loaded.log_end,
+            offsets.interval_by_base,
+            offsets.log_offsets_by_base,
+            malformed_by_log,
+        )
+        delivered = reachable.find(loaded.log_start)
+        expected = [(max(a, loader_input.log_start), b) for a, b in offsets.before]
+        present_afterwards = [(a, min(b, loaded.log_end - 1)) for a, b in offsets.after]
+        start.lost = subtract_intervals(subtract_intervals(expected, present_afterwards), delivered)
+        start.unreachable = subtract_intervals(subtract_intervals(expected, start.lost), delivered)
         if start.unreachable:
-            start.passing = common(start.unreachable, reach.on_the_way(loaded.log_start))
-        start.salvageable = common([*start.lost, *start.unreachable], held.undamaged)
-        start.in_damage = without(reached, held.readable)
+            start.received_in_sequence = intersect_intervals(
+                start.unreachable, reachable.find_in_sequence(loaded.log_start)
+            )
+        start.salvageable = intersect_intervals(
+            [*start.lost, *start.unreachable], offsets.undamaged
+        )
+        start.received_damaged = subtract_intervals(delivered, offsets.without_findings)
 
 
 @dataclass(slots=True)
-class _Held:
+class _PartitionOffsets:
     """The offsets of a partition's logs, before a start and after it."""
 
-    before: Ranges = field(default_factory=list)
-    undamaged: Ranges = field(default_factory=list)
+    before: OffsetIntervals = field(default_factory=list)
+    undamaged: OffsetIntervals = field(default_factory=list)
     """Those in undamaged batches."""
-    readable: Ranges = field(default_factory=list)
+    without_findings: OffsetIntervals = field(default_factory=list)
     """Those in batches without any finding."""
-    after: Ranges = field(default_factory=list)
-    plain: dict[int, Range] = field(default_factory=dict)
+    after: OffsetIntervals = field(default_factory=list)
+    interval_by_base: dict[int, OffsetInterval] = field(default_factory=dict)
     """The offsets of each segment with a valid log and index, by base offset."""
-    by_log: dict[int, LogRanges] = field(default_factory=dict)
+    log_offsets_by_base: dict[int, LogOffsets] = field(default_factory=dict)
     """The batches of each other log, by base offset."""
 
 
-def _held(found: KnownLogs, loaded: Loaded, odd: Mapping[int, frozenset[int]], read: Read) -> _Held:
-    folder, held = found.folder, _Held()
-    names = {offset_of_name(file): file for file in folder.files if file.endswith(".log")}
-    bases = sorted(name for name in names if name is not None)
-    following = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
-    left = {segment.base: segment for segment in loaded.segments}
+def _read_offsets_before_and_after(
+    loader_input: LogLoaderInput,
+    loaded: LoadedLog,
+    malformed_by_log: Mapping[int, frozenset[int]],
+    offsets_by_log: ReadLogs,
+) -> _PartitionOffsets:
+    directory, offsets = loader_input.directory, _PartitionOffsets()
+    name_by_base = {
+        parse_offset_name(file): file for file in directory.files if file.endswith(".log")
+    }
+    bases = sorted(name for name in name_by_base if name is not None)
+    next_base = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
+    remaining = {segment.base: segment for segment in loaded.segments}
 
-    def ranges(path: str, name: str, base: int) -> LogRanges:
-        if (path, base) not in read:
-            read[path, base] = ranges_of(replace(folder.input(name), path=path), base)
-        return read[path, base]
+    def read_offsets(path: str, name: str, base: int) -> LogOffsets:
+        if (path, base) not in offsets_by_log:
+            offsets_by_log[path, base] = read_log_offsets(
+                replace(directory.input_file(name), path=path), base
+            )
+        return offsets_by_log[path, base]
 
     for base in bases:
-        segment, sound = left.get(base), found.sound.get(base)
-        if sound is not None:
-            held.before.append((sound[0], sound[1] - 1))
-            held.undamaged.append(held.before[-1])
-            held.readable.append(held.before[-1])
+        segment, unchanged_log = remaining.get(base), loader_input.unchanged_logs.get(base)
+        if unchanged_log is not None:
+            offsets.before.append((unchanged_log[0], unchanged_log[1] - 1))
+            offsets.undamaged.append(offsets.before[-1])
+            offsets.without_findings.append(offsets.before[-1])
         else:
-            in_log = ranges(folder.input(names[base]).path, names[base], base)
-            held.before += in_log.held(following[base])
-            held.undamaged += in_log.undamaged()
-            held.readable += in_log.undamaged(odd.get(base, frozenset()))
-        if segment is None or segment.sound_end is None or sound is None:
+            log_offsets = read_offsets(
+                directory.input_file(name_by_base[base]).path, name_by_base[base], base
+            )
+            offsets.before += log_offsets.contained_offsets(next_base[base])
+            offsets.undamaged += log_offsets.undamaged_offsets()
+            offsets.without_findings += log_offsets.undamaged_offsets(
+                malformed_by_log.get(base, frozenset())
+            )
+        if segment is None or segment.unchanged_end_offset is None or unchanged_log is None:
             continue
-        if segment.is_recovered or base in found.trusted:
-            held.plain[base] = sound[0], sound[1] - 1
-            held.after.append(held.plain[base])
-    for base, segment in left.items():
-        if base in held.plain or not segment.path:
+        if segment.is_recovered or base in loader_input.bases_with_valid_index:
+            offsets.interval_by_base[base] = unchanged_log[0], unchanged_log[1] - 1
+            offsets.after.append(offsets.interval_by_base[base])
+    for base, segment in remaining.items():
+        if base in offsets.interval_by_base or not segment.path:
             continue
-        held.by_log[base] = ranges(segment.path, segment.path.rpartition("/")[2], base)
-        is_cut = segment.size < segment.given_size
-        held.after += held.by_log[base].held(following.get(base), segment.size if is_cut else None)
-    return held
+        offsets.log_offsets_by_base[base] = read_offsets(
+            segment.path, segment.path.rpartition("/")[2], base
+        )
+        is_truncated = segment.size < segment.original_size
+        offsets.after += offsets.log_offsets_by_base[base].contained_offsets(
+            next_base.get(base), segment.size if is_truncated else None
+        )
+    return offsets
 
 
-def _with_indexes(loaded: Loaded, folder: Folder) -> Iterator[str]:
+def _iter_deleted_files(loaded: LoadedLog, directory: DirectoryListing) -> Iterator[str]:
     """The names of the deleted files, each log followed by its indexes."""
-    left = {segment.base for segment in loaded.segments}
-    names = set(folder.files)
+    remaining_bases = {segment.base for segment in loaded.segments}
+    names = set(directory.files)
     for name in loaded.deleted:
         yield name
-        base = offset_of_name(name)
-        if name.removesuffix(SWAP).endswith(".log") and base is not None and base not in left:
-            indexes = (f"{base:020}{index.suffix}" for index in INDEXES)
+        base = parse_offset_name(name)
+        if (
+            name.removesuffix(SWAP_SUFFIX).endswith(".log")
+            and base is not None
+            and base not in remaining_bases
+        ):
+            indexes = (f"{base:020}{index.suffix}" for index in INDEX_KINDS)
             yield from (
                 index for index in indexes if index in names and index not in loaded.deleted
             )

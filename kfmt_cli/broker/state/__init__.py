@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from kfmt_cli.broker.state.replay import Replay
-from kfmt_cli.core.lazy import load
-from kfmt_cli.topics import known_topic
+from kfmt_cli.broker.state.replay import TopicReplay
+from kfmt_cli.core.lazy import load_target
+from kfmt_cli.topics import find_known_topic
 
 # The replay class of each topic.
 REPLAYS: dict[str, str] = {
-    "__consumer_offsets": "kfmt_cli.broker.state.groups:Groups",
-    "__transaction_state": "kfmt_cli.broker.state.transactions:TransactionalIds",
-    "__share_group_state": "kfmt_cli.broker.state.shares:Shares",
-    "__cluster_metadata": "kfmt_cli.broker.state.cluster:Cluster",
-    "__remote_log_metadata": "kfmt_cli.broker.state.remote:Remote",
-    "connect-configs": "kfmt_cli.broker.state.connect:Configs",
-    "connect-status": "kfmt_cli.broker.state.connect:Status",
-    "connect-offsets": "kfmt_cli.broker.state.connect:SourceOffsets",
-    "mm2-offset-syncs": "kfmt_cli.broker.state.mirror:OffsetSyncs",
-    "checkpoints": "kfmt_cli.broker.state.mirror:Checkpoints",
-    "heartbeats": "kfmt_cli.broker.state.mirror:Heartbeats",
-    "_schemas": "kfmt_cli.broker.state.schema_registry:RegistryReplay",
+    "__consumer_offsets": "kfmt_cli.broker.state.groups:GroupsReplay",
+    "__transaction_state": "kfmt_cli.broker.state.transactions:TransactionStateReplay",
+    "__share_group_state": "kfmt_cli.broker.state.shares:ShareGroupsReplay",
+    "__cluster_metadata": "kfmt_cli.broker.state.cluster:ClusterReplay",
+    "__remote_log_metadata": "kfmt_cli.broker.state.remote:RemoteLogReplay",
+    "connect-configs": "kfmt_cli.broker.state.connect:ConnectConfigsReplay",
+    "connect-status": "kfmt_cli.broker.state.connect:ConnectStatusReplay",
+    "connect-offsets": "kfmt_cli.broker.state.connect:ConnectOffsetsReplay",
+    "mm2-offset-syncs": "kfmt_cli.broker.state.mirror:OffsetSyncsReplay",
+    "checkpoints": "kfmt_cli.broker.state.mirror:MirrorCheckpointsReplay",
+    "heartbeats": "kfmt_cli.broker.state.mirror:MirrorHeartbeatsReplay",
+    "_schemas": "kfmt_cli.broker.state.schema_registry:SchemaRegistryReplay",
 }
 
 
-def is_replayed(topic: str | None) -> bool:
+def can_replay(topic: str | None) -> bool:
     """Whether a topic of this name can be replayed."""
-    known = known_topic(topic)
+    known = find_known_topic(topic)
     return known is not None and known.name in REPLAYS
 
 
-def replay_of(topic: str) -> Replay:
+def create_replay(topic: str) -> TopicReplay:
     """A new replay for a topic with this name."""
-    known = known_topic(topic)
+    known = find_known_topic(topic)
     assert known is not None
-    replay: Replay = load(REPLAYS[known.name])()
+    replay: TopicReplay = load_target(REPLAYS[known.name])()
     return replay

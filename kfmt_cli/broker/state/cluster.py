@@ -11,142 +11,148 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from kfmt_cli.broker.state.replay import Data, Replay
-from kfmt_cli.core.layout.field import symbol_of
-from kfmt_cli.core.layout.messages import read_message, self_versioned
+from kfmt_cli.broker.state.replay import RecordFields, TopicReplay
+from kfmt_cli.core.layout.field import format_symbol
+from kfmt_cli.core.layout.messages import find_versioned_layout, read_message
 from kfmt_cli.formats.control import CONTROL_TYPES
-from kfmt_cli.formats.kafka_messages import message
+from kfmt_cli.formats.kafka_messages import message_layout
 from kfmt_cli.formats.kraft import KRAFT_MESSAGES
-from kfmt_cli.formats.meanings import CONFIG_RESOURCES, RECOVERY_STATES, SECURITY_PROTOCOLS
-from kfmt_cli.log.stream import Record
-from kfmt_cli.rows.types.state_types import (
-    ACL,
-    BROKER,
-    CONFIG,
-    CONTROLLER,
-    DELEGATION_TOKEN,
-    FEATURE,
-    PARTITION,
-    PRODUCER_IDS,
-    QUOTA,
-    SCRAM_USER,
-    TOPIC,
+from kfmt_cli.formats.message_descriptions import (
+    CONFIG_RESOURCES,
+    LEADER_RECOVERY_STATES,
+    SECURITY_PROTOCOLS,
+)
+from kfmt_cli.log.record_stream import Record
+from kfmt_cli.rows.types.state_rows import (
+    ACL_ROW,
+    BROKER_ROW,
+    CONFIG_ROW,
+    CONTROLLER_ROW,
+    DELEGATION_TOKEN_ROW,
+    FEATURE_ROW,
+    PARTITION_STATE_ROW,
+    PRODUCER_IDS_ROW,
+    QUOTA_ROW,
+    SCRAM_USER_ROW,
+    TOPIC_ROW,
     StateType,
 )
 
 KRAFT_VERSION = CONTROL_TYPES.index("KRAFT_VERSION")
 FENCED, ACTIVE, STOPPING = "fenced", "active", "in-controlled-shutdown"
 # Records whose data are kept by their values of some fields, and the records that remove them.
-_KEPT: dict[str, tuple[StateType, tuple[str, ...]]] = {
-    "RegisterBrokerRecord": (BROKER, ("broker_id",)),
-    "RegisterControllerRecord": (CONTROLLER, ("controller_id",)),
-    "AccessControlEntryRecord": (ACL, ("id",)),
-    "UserScramCredentialRecord": (SCRAM_USER, ("name", "mechanism")),
-    "DelegationTokenRecord": (DELEGATION_TOKEN, ("token_id",)),
-    "ProducerIdsRecord": (PRODUCER_IDS, ()),
+_KEYED_RECORDS: dict[str, tuple[StateType, tuple[str, ...]]] = {
+    "RegisterBrokerRecord": (BROKER_ROW, ("broker_id",)),
+    "RegisterControllerRecord": (CONTROLLER_ROW, ("controller_id",)),
+    "AccessControlEntryRecord": (ACL_ROW, ("id",)),
+    "UserScramCredentialRecord": (SCRAM_USER_ROW, ("name", "mechanism")),
+    "DelegationTokenRecord": (DELEGATION_TOKEN_ROW, ("token_id",)),
+    "ProducerIdsRecord": (PRODUCER_IDS_ROW, ()),
 }
-_REMOVING = {
+_RECORD_REMOVED_BY = {
     "UnregisterBrokerRecord": "RegisterBrokerRecord",
     "RemoveAccessControlEntryRecord": "AccessControlEntryRecord",
     "RemoveUserScramCredentialRecord": "UserScramCredentialRecord",
     "RemoveDelegationTokenRecord": "DelegationTokenRecord",
 }
 # Fields that a partition change may replace; null keeps the value.
-_REPLACED = (
+_REPLACEABLE_FIELDS = (
     *("isr", "replicas", "removing_replicas", "adding_replicas", "directories"),
     *("eligible_leader_replicas", "last_known_elr"),
 )
-NO_CHANGE = -2  # as leader
-_OF_TOPIC = 2
+NO_LEADER_CHANGE = -2  # as leader
+_TOPIC_RESOURCE = 2
 # Settings whose values Kafka treats as passwords.
-_SECRET = re.compile(
+_SECRET_SETTING = re.compile(
     r"(password|\.secret|secret\.key|sasl\.jaas\.config|ssl\.keystore\.(key|certificate\.chain)"
     r"|ssl\.truststore\.certificates)$"
 )
 
 
-class Cluster(Replay):
+class ClusterReplay(TopicReplay):
     """Brokers, topics, settings and access rights of a cluster."""
 
     topic = "__cluster_metadata"
-    types = (
-        BROKER,
-        CONTROLLER,
-        FEATURE,
-        TOPIC,
-        PARTITION,
-        CONFIG,
-        ACL,
-        QUOTA,
-        SCRAM_USER,
-        DELEGATION_TOKEN,
-        PRODUCER_IDS,
+    row_types = (
+        BROKER_ROW,
+        CONTROLLER_ROW,
+        FEATURE_ROW,
+        TOPIC_ROW,
+        PARTITION_STATE_ROW,
+        CONFIG_ROW,
+        ACL_ROW,
+        QUOTA_ROW,
+        SCRAM_USER_ROW,
+        DELEGATION_TOKEN_ROW,
+        PRODUCER_IDS_ROW,
     )
 
     def __init__(self) -> None:
         super().__init__()
-        self.begin()
+        self.reset()
 
-    def begin(self) -> None:
-        self._kept: dict[StateType, dict[tuple[object, ...], Data]]
-        self._kept = {type_: {} for type_, _ in _KEPT.values()}
+    def reset(self) -> None:
+        self._rows_by_type: dict[StateType, dict[tuple[object, ...], RecordFields]]
+        self._rows_by_type = {type_: {} for type_, _ in _KEYED_RECORDS.values()}
         self._topics: dict[str, str] = {}  # names, by id
-        self._partitions: dict[str, dict[int, Data]] = {}  # by topic id
+        self._partitions: dict[str, dict[int, RecordFields]] = {}  # by topic id
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self._features: dict[str, int] = {}
         self._quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
-        self._held: list[tuple[str, Data]] | None = None
+        self._transaction_records: list[tuple[str, RecordFields]] | None = None
 
-    def take(self, record: Record) -> None:
+    def apply_record(self, record: Record) -> None:
         if record.control is not None:
-            self._control(record)
+            self._apply_control(record)
             return
-        said = self.decoder.value(record.key, record.value)
-        data = self.understood(record, said)
-        if data is None or said is None or said.name is None:
+        decoded = self.decoder.decode_value(record.key, record.value)
+        data = self.require_data(record, decoded)
+        if data is None or decoded is None or decoded.name is None:
             return
-        if said.name == "BeginTransactionRecord":
-            self._held = []
-        elif said.name in ("EndTransactionRecord", "AbortTransactionRecord"):
-            held, self._held = self._held or [], None
-            for name, row in held if said.name == "EndTransactionRecord" else ():
+        if decoded.name == "BeginTransactionRecord":
+            self._transaction_records = []
+        elif decoded.name in ("EndTransactionRecord", "AbortTransactionRecord"):
+            transaction, self._transaction_records = self._transaction_records or [], None
+            for name, row in transaction if decoded.name == "EndTransactionRecord" else ():
                 self._apply(name, row)
-        elif self._held is not None:
-            self._held.append((said.name, data))
+        elif self._transaction_records is not None:
+            self._transaction_records.append((decoded.name, data))
         else:
-            self._apply(said.name, data)
+            self._apply(decoded.name, data)
 
-    def _control(self, record: Record) -> None:
+    def _apply_control(self, record: Record) -> None:
         if record.control != KRAFT_VERSION or record.value is None:
             return
-        message = KRAFT_MESSAGES[KRAFT_VERSION]
-        layout = self_versioned(message, record.value, 0, len(record.value))
+        kraft_message = KRAFT_MESSAGES[KRAFT_VERSION]
+        layout = find_versioned_layout(kraft_message, record.value, 0, len(record.value))
         if layout is not None:
-            said = read_message(layout, record.value, 0, len(record.value)).values
-            if "kraft_version" in said:
-                self._feature(Data(name="kraft.version", feature_level=said.kraft_version))
+            values = read_message(layout, record.value, 0, len(record.value)).values
+            if "kraft_version" in values:
+                self._set_feature(
+                    RecordFields(name="kraft.version", feature_level=values.kraft_version)
+                )
 
-    def _apply(self, name: str, data: Data) -> None:
+    def _apply(self, name: str, data: RecordFields) -> None:
         """Apply a record; records without an effect on the state are ignored."""
         effect = self._EFFECTS.get(name)
         if effect is not None:
             effect(self, data)
-        elif (of := _REMOVING.get(name, name)) in _KEPT:
-            type_, fields = _KEPT[of]
+        elif (record_type := _RECORD_REMOVED_BY.get(name, name)) in _KEYED_RECORDS:
+            type_, fields = _KEYED_RECORDS[record_type]
             key = tuple(data[field] for field in fields)
-            if of == name:
-                self._kept[type_][key] = data
+            if record_type == name:
+                self._rows_by_type[type_][key] = data
             else:
-                self._kept[type_].pop(key, None)
+                self._rows_by_type[type_].pop(key, None)
 
     # Brokers.
 
-    def _fence(self, data: Data, fenced: bool) -> None:
-        if (broker := self._kept[BROKER].get((data.id,))) is not None:
+    def _set_fenced(self, data: RecordFields, fenced: bool) -> None:
+        if (broker := self._rows_by_type[BROKER_ROW].get((data.id,))) is not None:
             broker.fenced = fenced
 
-    def _change_broker(self, data: Data) -> None:
-        broker = self._kept[BROKER].get((data.broker_id,))
+    def _change_broker(self, data: RecordFields) -> None:
+        broker = self._rows_by_type[BROKER_ROW].get((data.broker_id,))
         if broker is None:
             return
         if data.get("fenced"):
@@ -158,35 +164,35 @@ class Cluster(Replay):
 
     # Topics and partitions.
 
-    def _topic(self, data: Data) -> None:
+    def _add_topic(self, data: RecordFields) -> None:
         self._topics[data.topic_id] = data.name
 
-    def _remove_topic(self, data: Data) -> None:
+    def _remove_topic(self, data: RecordFields) -> None:
         """Delete a topic and its settings."""
         self._partitions.pop(data.topic_id, None)
         name = self._topics.pop(data.topic_id, None)
         if name is not None:
-            self._configs.pop((_OF_TOPIC, name), None)
+            self._configs.pop((_TOPIC_RESOURCE, name), None)
 
-    def _partition(self, data: Data) -> None:
-        self._partitions.setdefault(data.topic_id, {})[data.partition_id] = Data(data)
+    def _add_partition(self, data: RecordFields) -> None:
+        self._partitions.setdefault(data.topic_id, {})[data.partition_id] = RecordFields(data)
 
-    def _change_partition(self, data: Data) -> None:
+    def _change_partition(self, data: RecordFields) -> None:
         """Change some facts of a partition; naming a leader begins a new epoch."""
-        known = self._partitions.get(data.topic_id, {}).get(data.partition_id)
-        if known is None:
+        partition = self._partitions.get(data.topic_id, {}).get(data.partition_id)
+        if partition is None:
             return
-        for name in _REPLACED:
+        for name in _REPLACEABLE_FIELDS:
             if data.get(name) is not None:
-                known[name] = data[name]
-        if data.get("leader", NO_CHANGE) != NO_CHANGE:
-            known.leader = data.leader
-            known.leader_epoch += 1
+                partition[name] = data[name]
+        if data.get("leader", NO_LEADER_CHANGE) != NO_LEADER_CHANGE:
+            partition.leader = data.leader
+            partition.leader_epoch += 1
         if "leader_recovery_state" in data:
-            known.leader_recovery_state = data.leader_recovery_state
-        known.partition_epoch += 1
+            partition.leader_recovery_state = data.leader_recovery_state
+        partition.partition_epoch += 1
 
-    def _clear_elr(self, data: Data) -> None:
+    def _clear_elr(self, data: RecordFields) -> None:
         """Clear the eligible leader replicas of one topic or of all."""
         name = data.topic_name
         for topic_id, partitions in self._partitions.items():
@@ -196,109 +202,109 @@ class Cluster(Replay):
 
     # Settings.
 
-    def _config(self, data: Data) -> None:
+    def _set_config(self, data: RecordFields) -> None:
         """Set a setting, or remove it if the value is null."""
-        of = self._configs.setdefault((data.resource_type, data.resource_name), {})
-        of.pop(data.name, None)
+        settings = self._configs.setdefault((data.resource_type, data.resource_name), {})
+        settings.pop(data.name, None)
         if data.value is not None:
-            of[data.name] = data.value
+            settings[data.name] = data.value
 
-    def _feature(self, data: Data) -> None:
+    def _set_feature(self, data: RecordFields) -> None:
         """Enable a feature, or disable it at level 0."""
         self._features.pop(data.name, None)
         if data.feature_level or data.name == "kraft.version":
             self._features[data.name] = data.feature_level
 
-    def _quota(self, data: Data) -> None:
+    def _set_quota(self, data: RecordFields) -> None:
         """Set or remove a quota."""
         entity = tuple(sorted((part.entity_type, part.entity_name) for part in data.entity))
-        of = self._quotas.setdefault(entity, {})
-        of.pop(data.key, None)
+        quotas = self._quotas.setdefault(entity, {})
+        quotas.pop(data.key, None)
         if not data.remove:
-            of[data.key] = data.value
+            quotas[data.key] = data.value
 
-    _EFFECTS: ClassVar[dict[str, Callable[[Cluster, Data], None]]] = {
-        "FenceBrokerRecord": lambda self, data: self._fence(data, True),
-        "UnfenceBrokerRecord": lambda self, data: self._fence(data, False),
+    _EFFECTS: ClassVar[dict[str, Callable[[ClusterReplay, RecordFields], None]]] = {
+        "FenceBrokerRecord": lambda self, data: self._set_fenced(data, True),
+        "UnfenceBrokerRecord": lambda self, data: self._set_fenced(data, False),
         "BrokerRegistrationChangeRecord": _change_broker,
-        "TopicRecord": _topic,
+        "TopicRecord": _add_topic,
         "RemoveTopicRecord": _remove_topic,
-        "PartitionRecord": _partition,
+        "PartitionRecord": _add_partition,
         "PartitionChangeRecord": _change_partition,
         "ClearElrRecord": _clear_elr,
-        "ConfigRecord": _config,
-        "FeatureLevelRecord": _feature,
-        "ClientQuotaRecord": _quota,
+        "ConfigRecord": _set_config,
+        "FeatureLevelRecord": _set_feature,
+        "ClientQuotaRecord": _set_quota,
     }
 
-    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for broker in self._kept[BROKER].values():
+    def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for broker in self._rows_by_type[BROKER_ROW].values():
             state = STOPPING if broker.get("in_controlled_shutdown") else ACTIVE
             if broker.get("fenced", True):
                 state = FENCED
-            yield BROKER, {**broker, "state": state, "end_points": _end_points(broker)}
-        for controller in self._kept[CONTROLLER].values():
-            yield CONTROLLER, {**controller, "end_points": _end_points(controller)}
+            yield BROKER_ROW, {**broker, "state": state, "end_points": _format_end_points(broker)}
+        for controller in self._rows_by_type[CONTROLLER_ROW].values():
+            yield CONTROLLER_ROW, {**controller, "end_points": _format_end_points(controller)}
         yield from self._partition_rows()
         yield from self._setting_rows()
-        for name, (type_, _) in _KEPT.items():
-            if type_ not in (BROKER, CONTROLLER):
-                for row in self._kept[type_].values():
-                    yield type_, _named(message(name), row)
+        for name, (type_, _) in _KEYED_RECORDS.items():
+            if type_ not in (BROKER_ROW, CONTROLLER_ROW):
+                for row in self._rows_by_type[type_].values():
+                    yield type_, _with_symbols(message_layout(name), row)
 
     def _partition_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         """Topics, then partitions."""
         for topic_id, name in self._topics.items():
             n_partitions = len(self._partitions.get(topic_id, {}))
-            yield TOPIC, {"topic": name, "topic_id": topic_id, "partitions": n_partitions}
+            yield TOPIC_ROW, {"topic": name, "topic_id": topic_id, "partitions": n_partitions}
         for topic_id, partitions in self._partitions.items():
-            for number, value in partitions.items():
+            for partition, value in partitions.items():
                 recovery = value.get("leader_recovery_state", 0)
                 row = {
                     **value,
                     "topic": self._topics.get(topic_id, topic_id),
-                    "partition": number,
-                    "leader_recovery_state": symbol_of(RECOVERY_STATES, recovery),
+                    "partition": partition,
+                    "leader_recovery_state": format_symbol(LEADER_RECOVERY_STATES, recovery),
                 }
-                yield PARTITION, row
+                yield PARTITION_STATE_ROW, row
 
     def _setting_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         """Features, settings, quotas."""
         for name, level in self._features.items():
-            yield FEATURE, {"feature": name, "level": level}
+            yield FEATURE_ROW, {"feature": name, "level": level}
         for (type_, resource), settings in self._configs.items():
             for name, value in settings.items():
-                hidden = _SECRET.search(name) is not None
+                hidden = _SECRET_SETTING.search(name) is not None
                 setting = {
-                    "resource_type": symbol_of(CONFIG_RESOURCES, type_),
+                    "resource_type": format_symbol(CONFIG_RESOURCES, type_),
                     "resource": resource,
                     "name": name,
                     "value": None if hidden else value,
                     "hidden": True if hidden else None,
                 }
-                yield CONFIG, setting
+                yield CONFIG_ROW, setting
         for entity, quotas in self._quotas.items():
             for name, number in quotas.items():
-                yield QUOTA, {"entity": dict(entity), "name": name, "value": number}
+                yield QUOTA_ROW, {"entity": dict(entity), "name": name, "value": number}
 
 
-def _end_points(record: Data) -> list[dict[str, Any]]:
+def _format_end_points(record: RecordFields) -> list[dict[str, Any]]:
     """The listeners of a node, with protocol names."""
     return [
         {
             "name": point.name,
             "host": point.host,
             "port": point.port,
-            "security_protocol": symbol_of(SECURITY_PROTOCOLS, point.security_protocol),
+            "security_protocol": format_symbol(SECURITY_PROTOCOLS, point.security_protocol),
         }
         for point in record.end_points
     ]
 
 
-def _named(message: Any, record: Data) -> dict[str, Any]:
+def _with_symbols(message_type: Any, record: RecordFields) -> dict[str, Any]:
     """A message's data with names for its numbers."""
     return {
         field.name: field.symbol(record[field.name]) or record[field.name]
-        for field in message.fields
+        for field in message_type.fields
         if field.name in record
     }

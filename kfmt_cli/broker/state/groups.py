@@ -9,59 +9,72 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kfmt_cli.broker.state.replay import Data, LatestOfKeys
-from kfmt_cli.core.layout.messages import open_held
-from kfmt_cli.formats.kafka_messages import message
-from kfmt_cli.rows.types.state_types import COMMITTED_OFFSET, GROUP, MEMBER, StateType
-from kfmt_cli.topics.streams_commit import stream_time
+from kfmt_cli.broker.state.replay import CompactedTopicReplay, RecordFields
+from kfmt_cli.core.layout.messages import read_embedded
+from kfmt_cli.formats.kafka_messages import message_layout
+from kfmt_cli.rows.types.state_rows import COMMITTED_OFFSET_ROW, GROUP_ROW, MEMBER_ROW, StateType
+from kfmt_cli.topics.streams_commit import parse_stream_time
 
 EMPTY, STABLE, ASSIGNING, RECONCILING = "Empty", "Stable", "Assigning", "Reconciling"
 NOT_READY = "NotReady"
 # The groups of newer protocols: the prefix of their messages' names, and their protocol.
-NEWER = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
-_ASSIGNMENT = message("GroupMetadataValue").field("members")
-_SETTLED = {"ConsumerGroup": 0, "StreamsGroup": 1}  # `MemberState.STABLE` of each protocol
+NEWER_PROTOCOLS = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
+_ASSIGNMENT = message_layout("GroupMetadataValue").field("members")
+_STABLE_MEMBER_STATE = {
+    "ConsumerGroup": 0,
+    "StreamsGroup": 1,
+}  # `MemberState.STABLE` of each protocol
 
 
-class Groups(LatestOfKeys):
+class GroupsReplay(CompactedTopicReplay):
     """Groups of every protocol, as in a coordinator that has loaded the topic."""
 
     topic = "__consumer_offsets"
-    types = (GROUP, MEMBER, COMMITTED_OFFSET)
+    row_types = (GROUP_ROW, MEMBER_ROW, COMMITTED_OFFSET_ROW)
 
-    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        classic: dict[str, Data] = {}
-        newer: dict[tuple[str, str], dict[str, list[tuple[Data, Data]]]] = {}
-        committing: dict[str, None] = {}
-        for name, key, value in self.said():
-            message = name.removesuffix("Key")
-            if message in ("OffsetCommit", "LegacyOffsetCommit"):
-                committing[key.group] = None
-                time = stream_time(value.metadata)
-                yield COMMITTED_OFFSET, {**key, **value, "stream_time": time}
-            elif message == "GroupMetadata":
-                classic[key.group] = value
+    def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        classic_groups: dict[str, RecordFields] = {}
+        newer_groups: dict[tuple[str, str], dict[str, list[tuple[RecordFields, RecordFields]]]] = {}
+        committing_groups: dict[str, None] = {}
+        for name, key, value in self.iter_current():
+            message_name = name.removesuffix("Key")
+            if message_name in ("OffsetCommit", "LegacyOffsetCommit"):
+                committing_groups[key.group] = None
+                time = parse_stream_time(value.metadata)
+                yield COMMITTED_OFFSET_ROW, {**key, **value, "stream_time": time}
+            elif message_name == "GroupMetadata":
+                classic_groups[key.group] = value
             else:
-                for prefix in NEWER:
-                    if message.startswith(prefix):
-                        parts = newer.setdefault((prefix, key.group_id), {})
-                        parts.setdefault(message.removeprefix(prefix), []).append((key, value))
-        for group, members in classic.items():
-            yield from _classic(group, members)
-        for (prefix, group), parts in newer.items():
-            if "Metadata" in parts:
-                yield from _newer(prefix, group, parts)
-        known = {*classic, *(group for (_, group), parts in newer.items() if "Metadata" in parts)}
-        for group in committing:
-            if group not in known:
+                for prefix in NEWER_PROTOCOLS:
+                    if message_name.startswith(prefix):
+                        records_by_kind = newer_groups.setdefault((prefix, key.group_id), {})
+                        records_by_kind.setdefault(message_name.removeprefix(prefix), []).append(
+                            (key, value)
+                        )
+        for group, members in classic_groups.items():
+            yield from _iter_classic_rows(group, members)
+        for (prefix, group), records_by_kind in newer_groups.items():
+            if "Metadata" in records_by_kind:
+                yield from _iter_newer_rows(prefix, group, records_by_kind)
+        groups_with_metadata = {
+            *classic_groups,
+            *(group for (_, group), parts in newer_groups.items() if "Metadata" in parts),
+        }
+        for group in committing_groups:
+            if group not in groups_with_metadata:
                 # A client that only commits has a group without members.
-                yield GROUP, {"group": group, "state": EMPTY, "members": 0, "group_type": "classic"}
+                yield (
+                    GROUP_ROW,
+                    {"group": group, "state": EMPTY, "members": 0, "group_type": "classic"},
+                )
 
 
-def _classic(group: str, metadata: Data) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+def _iter_classic_rows(
+    group: str, metadata: RecordFields
+) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
     members = metadata.members
     yield (
-        GROUP,
+        GROUP_ROW,
         {
             **metadata,
             "group": group,
@@ -72,93 +85,101 @@ def _classic(group: str, metadata: Data) -> Iterator[tuple[StateType, Mapping[st
     )
     for member in members:
         yield (
-            MEMBER,
+            MEMBER_ROW,
             {
                 **member,
                 "group": group,
                 "instance_id": member.get("group_instance_id"),
-                "assignment": _assigned(metadata, member),
+                "assignment": _classic_assignment(metadata, member),
             },
         )
 
 
-def _assigned(group: Data, member: Data) -> Any:
+def _classic_assignment(group: RecordFields, member: RecordFields) -> Any:
     """The partitions of a member of a classic consumer group, null if unknown."""
-    assert hasattr(_ASSIGNMENT.type, "of")
-    held = next(field for field in _ASSIGNMENT.type.of.fields if field.name == "assignment").holds
-    opened = open_held(held, member.assignment, group)
-    if opened is None:
+    assert hasattr(_ASSIGNMENT.type, "element_type")
+    embedded = next(
+        field for field in _ASSIGNMENT.type.element_type.fields if field.name == "assignment"
+    ).embedded
+    decoded = read_embedded(embedded, member.assignment, group)
+    if decoded is None:
         return None
     return [
         {"topic": assigned.topic, "partitions": assigned.partitions}
-        for assigned in opened.assigned_partitions
+        for assigned in decoded.assigned_partitions
     ]
 
 
-def _newer(
-    prefix: str, group: str, parts: dict[str, list[tuple[Data, Data]]]
+def _iter_newer_rows(
+    prefix: str, group: str, records_by_kind: dict[str, list[tuple[RecordFields, RecordFields]]]
 ) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
     """A group that has separate records for its members, assignments and epochs."""
-    epoch = parts["Metadata"][0][1].epoch
-    members = {key.member_id: value for key, value in parts.get("MemberMetadata", ())}
-    current = {key.member_id: value for key, value in parts.get("CurrentMemberAssignment", ())}
-    targets = parts.get("TargetAssignmentMetadata", ())
-    target = next((target.assignment_epoch for _, target in targets), 0)
+    epoch = records_by_kind["Metadata"][0][1].epoch
+    members = {key.member_id: value for key, value in records_by_kind.get("MemberMetadata", ())}
+    assignment_by_member = {
+        key.member_id: value for key, value in records_by_kind.get("CurrentMemberAssignment", ())
+    }
+    target_records = records_by_kind.get("TargetAssignmentMetadata", ())
+    assignment_epoch = next((target.assignment_epoch for _, target in target_records), 0)
     yield (
-        GROUP,
+        GROUP_ROW,
         {
             "group": group,
-            "state": _state(
-                prefix, epoch, target, parts, [current.get(member) for member in members]
+            "state": _group_state(
+                prefix,
+                epoch,
+                assignment_epoch,
+                records_by_kind,
+                [assignment_by_member.get(member) for member in members],
             ),
-            "protocol_type": NEWER[prefix],
+            "protocol_type": NEWER_PROTOCOLS[prefix],
             "generation": epoch,
             "members": len(members),
-            "group_type": NEWER[prefix],
+            "group_type": NEWER_PROTOCOLS[prefix],
         },
     )
-    for member, described in members.items():
-        has = current.get(member, Data())
+    for member, member_metadata in members.items():
+        assignment = assignment_by_member.get(member, RecordFields())
         yield (
-            MEMBER,
+            MEMBER_ROW,
             {
-                **described,
+                **member_metadata,
                 "group": group,
                 "member_id": member,
-                "member_epoch": has.get("member_epoch"),
-                "assignment": has.get("assigned_partitions", has.get("active_tasks")),
+                "member_epoch": assignment.get("member_epoch"),
+                "assignment": assignment.get("assigned_partitions", assignment.get("active_tasks")),
             },
         )
 
 
-def _state(
+def _group_state(
     prefix: str,
     epoch: int,
-    target: int,
-    parts: Mapping[str, list[tuple[Data, Data]]],
-    current: list[Data | None],
+    assignment_epoch: int,
+    records_by_kind: Mapping[str, list[tuple[RecordFields, RecordFields]]],
+    assignments: list[RecordFields | None],
 ) -> str:
     """The state of a group of a newer protocol."""
-    if not current:
+    if not assignments:
         return EMPTY
     if prefix == "ShareGroup":
         return STABLE
-    if prefix == "StreamsGroup" and not _has_topology(parts):
+    if prefix == "StreamsGroup" and not _has_topology(records_by_kind):
         return NOT_READY
-    if epoch > target:
+    if epoch > assignment_epoch:
         return ASSIGNING
-    settled = all(
+    is_stable = all(
         assignment is not None
-        and assignment.state == _SETTLED[prefix]
-        and assignment.member_epoch == target
-        for assignment in current
+        and assignment.state == _STABLE_MEMBER_STATE[prefix]
+        and assignment.member_epoch == assignment_epoch
+        for assignment in assignments
     )
-    return STABLE if settled else RECONCILING
+    return STABLE if is_stable else RECONCILING
 
 
-def _has_topology(parts: Mapping[str, list[tuple[Data, Data]]]) -> bool:
+def _has_topology(records_by_kind: Mapping[str, list[tuple[RecordFields, RecordFields]]]) -> bool:
     """Whether a streams group has a topology, and has not validated another one; Kafka 4.1
     does not say which."""
-    epochs = [topology.epoch for _, topology in parts.get("Topology", ())]
-    validated = parts["Metadata"][0][1].get("validated_topology_epoch", -1)
+    epochs = [topology.epoch for _, topology in records_by_kind.get("Topology", ())]
+    validated = records_by_kind["Metadata"][0][1].get("validated_topology_epoch", -1)
     return bool(epochs) and validated in (-1, *epochs)

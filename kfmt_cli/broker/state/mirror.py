@@ -5,26 +5,30 @@ Source: `org.apache.kafka.connect.mirror.OffsetSyncStore`, `MirrorClient`.
 
 from __future__ import annotations
 
-from kfmt_cli.broker.state.replay import LatestOfKeys
-from kfmt_cli.rows.types.state_types import MIRROR_CHECKPOINT, MIRROR_HEARTBEAT, MIRROR_SYNC
+from kfmt_cli.broker.state.replay import CompactedTopicReplay
+from kfmt_cli.rows.types.state_rows import (
+    MIRROR_CHECKPOINT_ROW,
+    MIRROR_HEARTBEAT_ROW,
+    MIRROR_SYNC_ROW,
+)
 
 
-class OffsetSyncs(LatestOfKeys):
+class OffsetSyncsReplay(CompactedTopicReplay):
     """The last pair of corresponding offsets of each partition."""
 
     topic = "mm2-offset-syncs"
-    types = (MIRROR_SYNC,)
+    row_types = (MIRROR_SYNC_ROW,)
 
 
-class Checkpoints(LatestOfKeys):
+class MirrorCheckpointsReplay(CompactedTopicReplay):
     """The committed offsets of each group, as offsets of the mirror."""
 
     topic = "checkpoints"
-    types = (MIRROR_CHECKPOINT,)
+    row_types = (MIRROR_CHECKPOINT_ROW,)
 
 
-class Heartbeats(LatestOfKeys):
+class MirrorHeartbeatsReplay(CompactedTopicReplay):
     """The last heartbeat of each flow."""
 
     topic = "heartbeats"
-    types = (MIRROR_HEARTBEAT,)
+    row_types = (MIRROR_HEARTBEAT_ROW,)

@@ -9,90 +9,97 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.layout.messages import plain_value
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.layout.messages import to_json_value
 from kfmt_cli.formats.control import ABORT, COMMIT
-from kfmt_cli.log.stream import Record
+from kfmt_cli.log.record_stream import Record
 from kfmt_cli.rows.column import ColumnKind
-from kfmt_cli.rows.types.state_types import StateType
-from kfmt_cli.topics import decoder_for
-from kfmt_cli.topics.decoder import Decoded, Decoder
+from kfmt_cli.rows.types.state_rows import StateType
+from kfmt_cli.topics import find_decoder
+from kfmt_cli.topics.decoder import DecodedPayload, Decoder
 
-MOST = 1 << 63
-Data = Fields
-Row = tuple[str | int | None, ...]
+INT64_LIMIT = 1 << 63
+RecordFields = FieldDict
+StateRow = tuple[str | int | None, ...]
 # The rows of each type, by their key columns.
-State = dict[StateType, dict[Row, Row]]
+ReplayedState = dict[StateType, dict[StateRow, StateRow]]
 
 
-class Replay(ABC):
+class TopicReplay(ABC):
     """Turns the records of one partition, in offset order, into state.
 
-    topic: the topic replayed. types: of the rows, in display order. malformed: the problems of
-    records, by offset. unknown: the number of records of an unknown kind.
+    topic: the topic replayed. row_types: of the rows, in display order. malformed: the problems of
+    records, by offset. n_unknown: the number of records of an unknown kind.
     """
 
     topic: ClassVar[str]
-    types: ClassVar[tuple[StateType, ...]]
+    row_types: ClassVar[tuple[StateType, ...]]
     shows_values = False
     """Whether values of settings are shown that may be secrets."""
 
     def __init__(self) -> None:
-        decoder = decoder_for(self.topic)
+        decoder = find_decoder(self.topic)
         assert decoder is not None
         self.decoder: Decoder = decoder
         self.malformed: list[tuple[int, str]] = []
-        self.unknown = 0
+        self.n_unknown = 0
 
     @abstractmethod
-    def take(self, record: Record) -> None:
+    def apply_record(self, record: Record) -> None:
         """Apply the next record."""
 
     @abstractmethod
-    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+    def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         """The rows of the state, each by the columns' sources; missing columns are null."""
 
-    def begin(self) -> None:  # noqa: B027 (most keep nothing of the kind)
+    def reset(self) -> None:  # noqa: B027 (most keep nothing of the kind)
         """Begin a snapshot of the state: discard everything known so far."""
 
-    def understood(self, record: Record, said: Decoded | None) -> Data | None:
+    def require_data(self, record: Record, decoded: DecodedPayload | None) -> RecordFields | None:
         """The data of a key or a value; None if it is malformed or unknown, which is recorded."""
-        if said is not None and said.fault is None and said.data is not None:
-            return said.data if isinstance(said.data, Data) else Data(said.data)
-        if said is not None and said.fault is not None:
-            self.not_understood(record, f"not a valid {said.name}: {said.fault}")
+        if decoded is not None and decoded.error is None and decoded.data is not None:
+            return (
+                decoded.data
+                if isinstance(decoded.data, RecordFields)
+                else RecordFields(decoded.data)
+            )
+        if decoded is not None and decoded.error is not None:
+            self.record_malformed(record, f"not a valid {decoded.name}: {decoded.error}")
         else:
-            self.unknown += 1
+            self.n_unknown += 1
         return None
 
-    def not_understood(self, record: Record, words: str) -> None:
+    def record_malformed(self, record: Record, problem: str) -> None:
         """Record that a record is malformed."""
-        self.malformed.append((record.offset, words))
+        self.malformed.append((record.offset, problem))
 
-    def state(self) -> State:
+    def sorted_rows(self) -> ReplayedState:
         """The rows of the state, sorted by key."""
-        found: State = {type_: {} for type_ in self.types}
-        for type_, values in self.rows():
-            row = tuple(_cell(column.kind, values.get(column.at)) for column in type_.columns)
-            found[type_][row[: type_.n_key]] = row
+        rows_by_type: ReplayedState = {type_: {} for type_ in self.row_types}
+        for type_, values in self.iter_rows():
+            row = tuple(
+                _to_cell(column.kind, values.get(column.table_column)) for column in type_.columns
+            )
+            rows_by_type[type_][row[: type_.n_key_columns]] = row
         return {
-            state_type: dict(sorted(rows.items(), key=_order)) for state_type, rows in found.items()
+            state_type: dict(sorted(rows.items(), key=_row_sort_key))
+            for state_type, rows in rows_by_type.items()
         }
 
 
-def _cell(kind: ColumnKind, value: Any) -> str | int | None:
+def _to_cell(kind: ColumnKind, value: Any) -> str | int | None:
     if value is None:
         return None
     if kind is ColumnKind.JSON:
-        return json_text(plain_value(value))
+        return json_text(to_json_value(value))
     if kind is ColumnKind.TEXT:
-        return json_text(plain_value(value)) if isinstance(value, dict | list) else str(value)
+        return json_text(to_json_value(value)) if isinstance(value, dict | list) else str(value)
     # A number of a record is text until proven.
-    is_number = isinstance(value, int) and -MOST <= value < MOST
+    is_number = isinstance(value, int) and -INT64_LIMIT <= value < INT64_LIMIT
     return int(value) if is_number else None
 
 
-def _order(item: tuple[Row, Row]) -> list[tuple[int, int, str]]:
+def _row_sort_key(item: tuple[StateRow, StateRow]) -> list[tuple[int, int, str]]:
     """Sort key: null first, numbers before text."""
     return [
         (0, 0, "") if part is None else (1, part, "") if isinstance(part, int) else (2, 0, part)
@@ -108,7 +115,7 @@ class _OpenTransaction:
     """None if it is open."""
 
 
-class ReadCommitted(Replay):
+class CommittedReplay(TopicReplay):
     """A topic whose records take effect in order, as a read_committed consumer sees them.
 
     Records after an open transaction wait for its end.
@@ -116,31 +123,34 @@ class ReadCommitted(Replay):
 
     def __init__(self) -> None:
         super().__init__()
-        self._waiting: deque[tuple[Record, _OpenTransaction | None]] = deque()
-        self._open: dict[int, _OpenTransaction] = {}
+        self._pending_records: deque[tuple[Record, _OpenTransaction | None]] = deque()
+        self._open_transactions: dict[int, _OpenTransaction] = {}
 
-    def take(self, record: Record) -> None:
-        producer = record.producer_id
+    def apply_record(self, record: Record) -> None:
+        producer_id = record.producer_id
         if record.control is not None:
-            if producer is not None and record.control in (ABORT, COMMIT):
-                ended = self._open.pop(producer, _OpenTransaction())
+            if producer_id is not None and record.control in (ABORT, COMMIT):
+                ended = self._open_transactions.pop(producer_id, _OpenTransaction())
                 ended.committed = record.control == COMMIT
         else:
-            of = None
-            if producer is not None:
-                of = self._open.setdefault(producer, _OpenTransaction())
-            self._waiting.append((record, of))
-        while self._waiting and ((of := self._waiting[0][1]) is None or of.committed is not None):
-            first, _ = self._waiting.popleft()
-            if of is None or of.committed:
-                self.apply(first)
+            transaction = None
+            if producer_id is not None:
+                transaction = self._open_transactions.setdefault(producer_id, _OpenTransaction())
+            self._pending_records.append((record, transaction))
+        while self._pending_records and (
+            (transaction := self._pending_records[0][1]) is None
+            or transaction.committed is not None
+        ):
+            pending_record, _ = self._pending_records.popleft()
+            if transaction is None or transaction.committed:
+                self.apply_committed(pending_record)
 
     @abstractmethod
-    def apply(self, record: Record) -> None:
+    def apply_committed(self, record: Record) -> None:
         """Apply the next committed record."""
 
 
-class LatestOfKeys(Replay):
+class CompactedTopicReplay(TopicReplay):
     """A topic in which the last value of a key counts and a tombstone removes it.
 
     Transactional records count once committed, unless the key has a later record by then. A
@@ -150,46 +160,46 @@ class LatestOfKeys(Replay):
 
     def __init__(self) -> None:
         super().__init__()
-        self._latest: dict[bytes, Record] = {}
-        self._open: dict[int, dict[bytes, Record]] = {}
+        self._latest_by_key: dict[bytes, Record] = {}
+        self._open_transactions: dict[int, dict[bytes, Record]] = {}
 
-    def take(self, record: Record) -> None:
-        producer = record.producer_id
+    def apply_record(self, record: Record) -> None:
+        producer_id = record.producer_id
         if record.control is not None:
-            if producer is not None and record.control in (ABORT, COMMIT):
-                kept = self._open.pop(producer, {})
-                for key, data in kept.items() if record.control == COMMIT else ():
-                    self._put(key, data)
+            if producer_id is not None and record.control in (ABORT, COMMIT):
+                transaction_records = self._open_transactions.pop(producer_id, {})
+                for key, latest in transaction_records.items() if record.control == COMMIT else ():
+                    self._store_latest(key, latest)
         elif record.key is None:
-            self.not_understood(record, "record without a key")
-        elif producer is not None:
-            self._open.setdefault(producer, {})[record.key] = record
+            self.record_malformed(record, "record without a key")
+        elif producer_id is not None:
+            self._open_transactions.setdefault(producer_id, {})[record.key] = record
         else:
-            self._put(record.key, record)
+            self._store_latest(record.key, record)
 
-    def _put(self, key: bytes, record: Record) -> None:
-        known = self._latest.get(key)
-        if known is not None and known.offset > record.offset:
+    def _store_latest(self, key: bytes, record: Record) -> None:
+        current = self._latest_by_key.get(key)
+        if current is not None and current.offset > record.offset:
             return
-        self._latest.pop(key, None)
+        self._latest_by_key.pop(key, None)
         if record.value is not None:
-            self._latest[key] = record
+            self._latest_by_key[key] = record
             return
-        for kept in self._open.values():
-            kept.pop(key, None)
+        for transaction_records in self._open_transactions.values():
+            transaction_records.pop(key, None)
 
-    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for _, key, value in self.said():
-            yield self.types[0], {**key, **value}
+    def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for _, key, value in self.iter_current():
+            yield self.row_types[0], {**key, **value}
 
-    def said(self) -> Iterator[tuple[str, Data, Data]]:
+    def iter_current(self) -> Iterator[tuple[str, RecordFields, RecordFields]]:
         """The current records in log order: the name of the key's message, the key's data and the
         value's."""
-        for key, record in self._latest.items():
-            of_key = self.decoder.key(key)
-            key_data = self.understood(record, of_key)
+        for key, record in self._latest_by_key.items():
+            decoded_key = self.decoder.decode_key(key)
+            key_data = self.require_data(record, decoded_key)
             data = None
             if key_data is not None:
-                data = self.understood(record, self.decoder.value(key, record.value))
-            if of_key is not None and key_data is not None and data is not None:
-                yield of_key.name or "", key_data, data
+                data = self.require_data(record, self.decoder.decode_value(key, record.value))
+            if decoded_key is not None and key_data is not None and data is not None:
+                yield decoded_key.name or "", key_data, data

@@ -8,96 +8,101 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kfmt_cli.broker.state.replay import Data, Replay
-from kfmt_cli.core.layout.field import symbol_of
-from kfmt_cli.formats.meanings import DELIVERY_STATES
-from kfmt_cli.log.stream import Record
-from kfmt_cli.rows.types.state_types import SHARE_PARTITION, StateType
+from kfmt_cli.broker.state.replay import RecordFields, TopicReplay
+from kfmt_cli.core.layout.field import format_symbol
+from kfmt_cli.formats.message_descriptions import SHARE_DELIVERY_STATES
+from kfmt_cli.log.record_stream import Record
+from kfmt_cli.rows.types.state_rows import SHARE_PARTITION_ROW, StateType
 
 NO_CHANGE = -1
-Key = tuple[str, str, int]
+SharePartitionKey = tuple[str, str, int]
 
 
-class Shares(Replay):
+class ShareGroupsReplay(TopicReplay):
     """Share partitions: snapshots and later updates."""
 
     topic = "__share_group_state"
-    types = (SHARE_PARTITION,)
+    row_types = (SHARE_PARTITION_ROW,)
 
     def __init__(self) -> None:
         super().__init__()
-        self._known: dict[Key, Data] = {}
+        self._partitions: dict[SharePartitionKey, RecordFields] = {}
 
-    def take(self, record: Record) -> None:
+    def apply_record(self, record: Record) -> None:
         if record.control is not None or record.key is None:
             return
-        of_key = self.decoder.key(record.key)
-        key = self.understood(record, of_key)
-        if key is None or of_key is None:
+        decoded_key = self.decoder.decode_key(record.key)
+        key = self.require_data(record, decoded_key)
+        if key is None or decoded_key is None:
             return
-        place = (key.group_id, key.topic_id, key.partition)
+        partition_key = (key.group_id, key.topic_id, key.partition)
         if record.value is None:
-            self._known.pop(place, None)
+            self._partitions.pop(partition_key, None)
             return
-        data = self.understood(record, self.decoder.value(record.key, record.value))
+        data = self.require_data(record, self.decoder.decode_value(record.key, record.value))
         if data is None:
             return
-        if of_key.name == "ShareSnapshotKey":
-            self._known[place] = data
-        elif place in self._known:
-            _update(self._known[place], data)
+        if decoded_key.name == "ShareSnapshotKey":
+            self._partitions[partition_key] = data
+        elif partition_key in self._partitions:
+            _apply_update(self._partitions[partition_key], data)
 
-    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for (group, topic_id, partition), state in self._known.items():
+    def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for (group, topic_id, partition), state in self._partitions.items():
             batches = [
-                {**batch, "delivery_state_name": symbol_of(DELIVERY_STATES, batch.delivery_state)}
+                {
+                    **batch,
+                    "delivery_state_name": format_symbol(
+                        SHARE_DELIVERY_STATES, batch.delivery_state
+                    ),
+                }
                 for batch in state.state_batches
             ]
-            place = {"group": group, "topic_id": topic_id, "partition": partition}
-            yield SHARE_PARTITION, {**state, **place, "state_batches": batches}
+            key_columns = {"group": group, "topic_id": topic_id, "partition": partition}
+            yield SHARE_PARTITION_ROW, {**state, **key_columns, "state_batches": batches}
 
 
-def _update(known: Data, data: Data) -> None:
+def _apply_update(snapshot: RecordFields, update: RecordFields) -> None:
     """Apply an update to a snapshot."""
     for name in ("start_offset", "leader_epoch"):
-        if data[name] != NO_CHANGE:
-            known[name] = data[name]
-    if data.get("delivery_complete_count", NO_CHANGE) != NO_CHANGE:
-        known.delivery_complete_count = data.delivery_complete_count
-    known.snapshot_epoch = data.snapshot_epoch
-    batches = known.state_batches
-    for newer in data.state_batches:
-        batches = [part for batch in batches for part in _outside(batch, newer)] + [newer]
-    start = known.start_offset
+        if update[name] != NO_CHANGE:
+            snapshot[name] = update[name]
+    if update.get("delivery_complete_count", NO_CHANGE) != NO_CHANGE:
+        snapshot.delivery_complete_count = update.delivery_complete_count
+    snapshot.snapshot_epoch = update.snapshot_epoch
+    batches = snapshot.state_batches
+    for newer in update.state_batches:
+        batches = [part for batch in batches for part in _subtract_batch(batch, newer)] + [newer]
+    start = snapshot.start_offset
     batches = [
-        Data(batch, first_offset=max(batch.first_offset, start))
+        RecordFields(batch, first_offset=max(batch.first_offset, start))
         for batch in batches
         if batch.last_offset >= start
     ]
-    known.state_batches = _joined(sorted(batches, key=lambda batch: batch.first_offset))
+    snapshot.state_batches = _merge_batches(sorted(batches, key=lambda batch: batch.first_offset))
 
 
-def _outside(batch: Data, newer: Data) -> Iterator[Data]:
+def _subtract_batch(batch: RecordFields, newer: RecordFields) -> Iterator[RecordFields]:
     """The parts of a batch that a newer one does not cover."""
     if batch.first_offset < newer.first_offset:
         end = min(batch.last_offset, newer.first_offset - 1)
-        yield Data(batch, last_offset=end)
+        yield RecordFields(batch, last_offset=end)
     if batch.last_offset > newer.last_offset:
         begin = max(batch.first_offset, newer.last_offset + 1)
-        yield Data(batch, first_offset=begin)
+        yield RecordFields(batch, first_offset=begin)
 
 
-def _joined(batches: list[Data]) -> list[Data]:
+def _merge_batches(batches: list[RecordFields]) -> list[RecordFields]:
     """Batches in order, with consecutive ones in the same state merged."""
-    done: list[Data] = []
+    merged: list[RecordFields] = []
     for batch in batches:
-        if done and _follows(done[-1], batch):
-            done[-1] = Data(done[-1], last_offset=batch.last_offset)
+        if merged and _continues(merged[-1], batch):
+            merged[-1] = RecordFields(merged[-1], last_offset=batch.last_offset)
         else:
-            done.append(batch)
-    return done
+            merged.append(batch)
+    return merged
 
 
-def _follows(before: Data, state: Data) -> bool:
-    same = all(before[name] == state[name] for name in ("delivery_state", "delivery_count"))
-    return same and bool(before.last_offset + 1 == state.first_offset)
+def _continues(previous: RecordFields, following: RecordFields) -> bool:
+    same = all(previous[name] == following[name] for name in ("delivery_state", "delivery_count"))
+    return same and bool(previous.last_offset + 1 == following.first_offset)

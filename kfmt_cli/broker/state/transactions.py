@@ -8,33 +8,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kfmt_cli.broker.state.replay import Data, LatestOfKeys
+from kfmt_cli.broker.state.replay import CompactedTopicReplay, RecordFields
 from kfmt_cli.core.times import now_ms
-from kfmt_cli.formats.kafka_messages import message
-from kfmt_cli.rows.types.state_types import TRANSACTIONAL_ID, StateType
+from kfmt_cli.formats.kafka_messages import message_layout
+from kfmt_cli.rows.types.state_rows import TRANSACTIONAL_ID_ROW, StateType
 
-_STATUS = message("TransactionLogValue").field("transaction_status")
+_STATUS = message_layout("TransactionLogValue").field("transaction_status")
 
 
 _ONGOING = (_STATUS.symbols or ()).index("Ongoing")
 
 
-def _has_timed_out(value: Data) -> int:
+def _has_timed_out(value: RecordFields) -> int:
     end = value.transaction_start_timestamp_ms + value.transaction_timeout_ms
     return int(end < now_ms())
 
 
-class TransactionalIds(LatestOfKeys):
+class TransactionStateReplay(CompactedTopicReplay):
     """The transactional ids and the state of their last transaction."""
 
     topic = "__transaction_state"
-    types = (TRANSACTIONAL_ID,)
+    row_types = (TRANSACTIONAL_ID_ROW,)
 
-    def rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for _, key, value in self.said():
+    def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
+        for _, key, value in self.iter_current():
             status = value.transaction_status
             yield (
-                TRANSACTIONAL_ID,
+                TRANSACTIONAL_ID_ROW,
                 {
                     **key,
                     **value,

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kfmt_cli.broker.transactions.transactions import Transactions
+from kfmt_cli.broker.transactions.transactions import TransactionTracker
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.selection.committed import Committed
+from kfmt_cli.log.selection.committed_records import CommittedRecords
 
 
-def committed_of(blocks: Iterable[Block], *, ends_open: bool = False) -> Committed:
+def find_committed(blocks: Iterable[Block], *, abort_open: bool = False) -> CommittedRecords:
     """The committed part of a partition, from its logs' blocks in order.
 
-    The logs suffice; no transaction index is needed. ends_open: transactions that are open at the
+    The logs suffice; no transaction index is needed. abort_open: transactions that are open at the
     end count as aborted there, as they will be once their time is up, so that they hold nothing
     back.
     """
-    following = Transactions()
+    tracker = TransactionTracker()
     aborted = [
-        (transaction.producer_id, *transaction.aborted)
+        (transaction.producer_id, *transaction.aborted_offsets)
         for block in blocks
-        for transaction in following.take(block)
-        if transaction.aborted is not None
+        for transaction in tracker.process_block(block)
+        if transaction.aborted_offsets is not None
     ]
-    if ends_open:
-        for producer, transaction in following.open.items():
-            aborted.append((producer, transaction.first_offset or 0, following.log_end))
-        return Committed.of(aborted, None)
-    return Committed.of(aborted, following.last_stable_offset)
+    if abort_open:
+        for producer_id, transaction in tracker.open_by_producer.items():
+            aborted.append((producer_id, transaction.first_offset or 0, tracker.log_end))
+        return CommittedRecords.from_transactions(aborted, None)
+    return CommittedRecords.from_transactions(aborted, tracker.last_stable_offset)

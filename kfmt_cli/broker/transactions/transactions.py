@@ -13,9 +13,9 @@ import numpy as np
 
 from kfmt_cli.formats.control import ABORT, COMMIT
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.control import name_control_batches
+from kfmt_cli.log.control import fill_control_types
 
-COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
+COMMITTED, ABORTED, OPEN_TRANSACTION = "committed", "aborted", "open"
 OUTCOMES = {COMMIT: COMMITTED, ABORT: ABORTED}
 
 
@@ -49,98 +49,105 @@ class Transaction:
     """Records left in the log."""
     batches: int = 0
     """Batches left in the log."""
-    start: int | None = None
+    start_timestamp: int | None = None
     """The timestamp of its first batch."""
-    end: int | None = None
+    end_timestamp: int | None = None
     """The timestamp of its marker, or of its last batch if it is open."""
-    seen: int | None = None
+    known_open_at: int | None = None
     """A time, by the broker's clock, at which it was open."""
-    outcome: str = OPEN
-    marker: int | None = None
+    outcome: str = OPEN_TRANSACTION
+    marker_offset: int | None = None
     """The offset of its marker."""
 
     @property
-    def aborted(self) -> tuple[int, int] | None:
+    def aborted_offsets(self) -> tuple[int, int] | None:
         """The offsets of its first batch and its ABORT marker, if both are left."""
-        if self.outcome != ABORTED or self.first_offset is None or self.marker is None:
+        if self.outcome != ABORTED or self.first_offset is None or self.marker_offset is None:
             return None
-        return self.first_offset, self.marker
+        return self.first_offset, self.marker_offset
 
 
-class Transactions:
+class TransactionTracker:
     """Tracks the transactions of a log, block by block.
 
-    open: by producer id. log_end: after the last batch so far. newest: the largest timestamp of an
-    undamaged batch. stamped: the largest one of the broker's clock, which markers have.
+    open_by_producer: by producer id. log_end: after the last batch so far. newest_timestamp: the
+    largest timestamp of an undamaged batch. newest_broker_timestamp: the largest one of the
+    broker's clock, which markers have.
     """
 
     def __init__(self) -> None:
-        self.open: dict[int, Transaction] = {}
+        self.open_by_producer: dict[int, Transaction] = {}
         self.log_end = 0
-        self.newest = -1
-        self.stamped = -1
-        self._unseen: list[Transaction] = []
+        self.newest_timestamp = -1
+        self.newest_broker_timestamp = -1
+        self._without_broker_time: list[Transaction] = []
 
     @property
-    def holder(self) -> Transaction | None:
+    def oldest_open(self) -> Transaction | None:
         """The open transaction that begins first: it holds back the last stable offset."""
-        return next(iter(self.open.values()), None)  # they are in log order
+        return next(iter(self.open_by_producer.values()), None)  # they are in log order
 
     @property
     def last_stable_offset(self) -> int:
         """The last stable offset, from the log alone."""
-        holder = self.holder
+        holder = self.oldest_open
         return self.log_end if holder is None else holder.first_offset or 0
 
-    def take(self, block: Block) -> Iterator[Transaction]:
+    def process_block(self, block: Block) -> Iterator[Transaction]:
         """Process the batches of the next block; returns the transactions that end in them."""
         batches = block.batches
         if not len(batches):
             return
         self.log_end = max(self.log_end, int(batches.last_offset[-1]) + 1)
-        sound = batches.crc_valid == 1
-        self.newest = int(batches.max_timestamp[sound].max(initial=self.newest))
-        valid = sound & (batches.is_v2 == 1)
-        of_broker = valid & ((batches.control == 1) | (batches.timestamp_type == 1))
-        self.stamped = int(batches.max_timestamp[of_broker].max(initial=self.stamped))
-        chosen = np.flatnonzero(valid & (batches.transactional == 1))
-        if not len(chosen):
+        undamaged = batches.crc_valid == 1
+        self.newest_timestamp = int(
+            batches.max_timestamp[undamaged].max(initial=self.newest_timestamp)
+        )
+        valid = undamaged & (batches.is_v2 == 1)
+        has_broker_time = valid & ((batches.control == 1) | (batches.timestamp_type == 1))
+        self.newest_broker_timestamp = int(
+            batches.max_timestamp[has_broker_time].max(initial=self.newest_broker_timestamp)
+        )
+        rows = np.flatnonzero(valid & (batches.transactional == 1))
+        if not len(rows):
             return
-        name_control_batches(block)
+        fill_control_types(block)
         for row in zip(
-            *(batches[name][chosen].tolist() for name in _TransactionBatch._fields), strict=True
+            *(batches[name][rows].tolist() for name in _TransactionBatch._fields), strict=True
         ):
-            ended = self._batch(_TransactionBatch(*row))
+            ended = self._process_batch(_TransactionBatch(*row))
             if ended is not None:
                 yield ended
 
-    def _batch(self, batch: _TransactionBatch) -> Transaction | None:
-        producer = batch.producer_id
+    def _process_batch(self, batch: _TransactionBatch) -> Transaction | None:
+        producer_id = batch.producer_id
         if batch.control or batch.timestamp_type == 1:
-            for transaction in self._unseen:
-                transaction.seen = batch.max_timestamp
-            self._unseen.clear()
+            for transaction in self._without_broker_time:
+                transaction.known_open_at = batch.max_timestamp
+            self._without_broker_time.clear()
         if batch.control:
             outcome = OUTCOMES.get(batch.control_type)
             if outcome is None:
                 return None  # a marker that compaction has emptied
-            ended = self.open.pop(producer, None)
-            ended = ended or Transaction(producer, batch.producer_epoch)
-            ended.outcome, ended.marker = outcome, batch.base_offset
-            ended.end = batch.max_timestamp
+            ended = self.open_by_producer.pop(producer_id, None)
+            ended = ended or Transaction(producer_id, batch.producer_epoch)
+            ended.outcome, ended.marker_offset = outcome, batch.base_offset
+            ended.end_timestamp = batch.max_timestamp
             return ended
-        known = self.open.setdefault(producer, Transaction(producer, batch.producer_epoch))
-        if known.first_offset is None:
-            known.first_offset = batch.base_offset
+        current = self.open_by_producer.setdefault(
+            producer_id, Transaction(producer_id, batch.producer_epoch)
+        )
+        if current.first_offset is None:
+            current.first_offset = batch.base_offset
             horizon = batch.delete_horizon
-            known.start = batch.max_timestamp if horizon else batch.base_timestamp
+            current.start_timestamp = batch.max_timestamp if horizon else batch.base_timestamp
             if batch.timestamp_type == 1:
-                known.seen = batch.max_timestamp
+                current.known_open_at = batch.max_timestamp
             else:
-                self._unseen.append(known)
-        known.producer_epoch = batch.producer_epoch
-        known.last_offset = batch.last_offset
-        known.records += max(batch.records_count, 0)
-        known.batches += 1
-        known.end = batch.max_timestamp
+                self._without_broker_time.append(current)
+        current.producer_epoch = batch.producer_epoch
+        current.last_offset = batch.last_offset
+        current.records += max(batch.records_count, 0)
+        current.batches += 1
+        current.end_timestamp = batch.max_timestamp
         return None

@@ -8,46 +8,46 @@ from rich.text import Text
 from textual import work
 from textual.binding import Binding, BindingType
 
-from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
+from kfmt_cli.browse.batch_filter import BATCH_FILTER_SYNTAX, BatchFilter, parse_batch_filter
+from kfmt_cli.browse.command_line import ViewKind, ViewState, format_command
 from kfmt_cli.browse.disk_nodes import DiskNode
 from kfmt_cli.browse.help_page import help_lines
-from kfmt_cli.browse.keys import KEYS
+from kfmt_cli.browse.keys import KEY_BINDINGS
 from kfmt_cli.browse.screen.dialogs import LineDialog
-from kfmt_cli.browse.screen.searching import SearchingBrowser
-from kfmt_cli.browse.session import BYTE, Goal
-from kfmt_cli.browse.text_host import shown_by, wrapped_lines
-from kfmt_cli.browse.wanted_batches import FORM, WantedBatches, wanted_batches_of
-from kfmt_cli.render.style import safe
+from kfmt_cli.browse.screen.search import SearchBrowser
+from kfmt_cli.browse.session import GO_TO_BYTE, GoToTarget
+from kfmt_cli.browse.text_host import capture_output, wrap_lines
+from kfmt_cli.render.style import escape_terminal
 
 
-class BrowserApp(SearchingBrowser):
+class BrowserApp(SearchBrowser):
     """A disk in a terminal."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key.key, key.action, key.word, show=key.in_footer, key_display=key.shown)
-        for key in KEYS
+        Binding(key.key, key.action, key.label, show=key.in_footer, key_display=key.display_key)
+        for key in KEY_BINDINGS
     ]
 
     # General.
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.page("Help", list(help_lines(min(int(self.size.width * 0.96), 100) - 4)))
+        self.show_page("Help", list(help_lines(min(int(self.size.width * 0.96), 100) - 4)))
 
     def action_out(self) -> None:
         """Go back one step: cancel a running task, leave a view, or a pane."""
-        if self.hunt is not None:
-            self.workers.cancel_group(self, "hunt")
-            self._hunted("search cancelled")
-        elif self.goal is not None:
-            self.goal = None
-            self.say("cancelled")
-        elif self.view is not None:
+        if self.running_search is not None:
+            self.workers.cancel_group(self, "running_search")
+            self._search_finished("search cancelled")
+        elif self.pending_target is not None:
+            self.pending_target = None
+            self.show_message("cancelled")
+        elif self.active_view is not None:
             self.show_log()
-        elif not (self.panes.display and self.panes.step_out()):
+        elif not (self.panes.display and self.panes.focus_outer_pane()):
             self.disk_tree.display = True
             self.disk_tree.focus()
-            self.call_after_refresh(self.tell)
+            self.call_after_refresh(self.update_bars)
 
     def action_tree(self) -> None:
         """Show or hide the tree."""
@@ -57,8 +57,8 @@ class BrowserApp(SearchingBrowser):
         elif self.panes.display:
             self.panes.focus_on(self.panes.batches)
         else:
-            self.text.focus()
-        self.call_after_refresh(self._laid_out)
+            self.text_pane.focus()
+        self.call_after_refresh(self._redo_layout)
 
     def action_bytes(self) -> None:
         """Show or hide the bytes."""
@@ -66,7 +66,7 @@ class BrowserApp(SearchingBrowser):
 
     def action_payload(self) -> None:
         """Toggle a record's content and its fields."""
-        if self.has_log():
+        if self.ensure_log_open():
             self.panes.toggle_payload()
 
     def action_dark(self) -> None:
@@ -77,139 +77,149 @@ class BrowserApp(SearchingBrowser):
 
     def action_copy(self) -> None:
         """Copy the record as JSON, or the command line."""
-        content, record = self.session.content, self.session.record
-        if self.panes.display and content is not None and record is not None:
-            self.copy_to_clipboard(content.json(record))
-            self.say(f"copied the record with offset {content.offset(record)} as JSON")
+        batch, record_index = self.session.selected_batch, self.session.record_index
+        if self.panes.display and batch is not None and record_index is not None:
+            self.copy_to_clipboard(batch.record_json(record_index))
+            self.show_message(
+                f"copied the record with offset {batch.record_offset(record_index)} as JSON"
+            )
         else:
             self.copy_to_clipboard(self.command_line())
-            self.say("copied the command line")
+            self.show_message("copied the command line")
 
     # Findings.
 
-    def say_arrived(self, goal: Goal) -> None:
-        super().say_arrived(goal)
-        finding = self.session.finding
-        if finding is None or goal != Goal(BYTE, finding.position or 0):
+    def report_arrival(self, target: GoToTarget) -> None:
+        super().report_arrival(target)
+        finding = self.session.current_finding
+        if finding is None or target != GoToTarget(GO_TO_BYTE, finding.position or 0):
             return
-        place, wanted = self.session.place, self.session.wanted
-        if wanted and place is not None and not 0 <= goal.value - place.position < place.size:
-            words = f"{finding.code.name} is in a batch that the filter hides: {wanted.words}"
-            self.say(f"{words}; f changes it", "yellow")
+        batch_fields, batch_filter = self.session.batch_fields, self.session.batch_filter
+        if (
+            batch_filter
+            and batch_fields is not None
+            and not 0 <= target.value - batch_fields.position < batch_fields.size
+        ):
+            message = (
+                f"{finding.code.name} is in a batch that the filter hides: {batch_filter.text}"
+            )
+            self.show_message(f"{message}; f changes it", "yellow")
             return
-        self._tell_finding()
+        self._show_current_finding()
 
-    def action_finding(self, by: int) -> None:
+    def action_finding(self, step: int) -> None:
         """Go to the next or previous finding."""
         session = self.session
-        finding = session.next_finding(by)
+        finding = session.next_finding(step)
         if finding is None:
-            known = any(held.trouble == "" for held in session.checked.values())
-            self.say("no damage in what was checked" if known else "press c to check it first")
+            was_checked = any(result.check_error == "" for result in session.check_results.values())
+            self.show_message(
+                "no damage in what was checked" if was_checked else "press c to check it first"
+            )
             return
-        node = session.file_named(finding.file)
-        if node is not None and (node is not session.node or not node.is_log):
+        node = session.find_file_node(finding.file)
+        if node is not None and (node is not session.opened_node or not node.is_log):
             self.open_node(node)
-            self.disk_tree.show_node(node, session.above(node))
+            self.disk_tree.show_node(node, session.ancestors(node))
         if node is not None and node.is_log and finding.position is not None:
-            self.panes.display, self.text.display = True, False
-            self.view = None
-            self.call_after_refresh(self.go_to, Goal(BYTE, finding.position))
+            self.panes.display, self.text_pane.display = True, False
+            self.active_view = None
+            self.call_after_refresh(self.go_to, GoToTarget(GO_TO_BYTE, finding.position))
         else:
-            self.call_after_refresh(self._tell_finding)
+            self.call_after_refresh(self._show_current_finding)
 
-    def _tell_finding(self) -> None:
-        finding, every = self.session.finding, self.session.gone_through
+    def _show_current_finding(self) -> None:
+        finding, findings = self.session.current_finding, self.session.navigable_findings
         if finding is not None:
-            at = next((i for i, other in enumerate(every) if other is finding), 0)
-            self.tell_finding(finding, at, len(every), self.session.n_left_out)
+            index = next((i for i, other in enumerate(findings) if other is finding), 0)
+            self.show_finding(finding, index, len(findings), self.session.n_suppressed)
 
     def action_explain(self) -> None:
         """Explain the finding."""
-        if self.session.finding is None:
+        if self.session.current_finding is None:
             self.action_finding(1)
-        finding = self.session.finding
+        finding = self.session.current_finding
         if finding is None:
             return
-        from kfmt_cli.commands.explain.command import Explain
+        from kfmt_cli.commands.explain.command import ExplainCommand
 
         name = finding.code.name
         width = max(min(self.size.width - 10, 92), 40)
-        shown = shown_by(lambda run: Explain(run).names((name,)), width)
+        output = capture_output(lambda run: ExplainCommand(run).show_pages((name,)), width)
         state = ViewState(ViewKind.VIEW, command=("explain", name))
         lines: list[Text | str] = [
-            Text(f" $ {command_text(state)}", style="bold"),
+            Text(f" $ {format_command(state)}", style="bold"),
             Text(""),
-            *wrapped_lines(shown, width + 4),
+            *wrap_lines(output, width + 4),
         ]
-        self.page(name, lines)
+        self.show_page(name, lines)
 
     # Filter, follow.
 
     def action_filter(self) -> None:
         """Ask for a filter of batches."""
-        if self.has_log():
-            doc = (FORM, "empty for all")
-            words = self.session.wanted.words
-            dialog = LineDialog("Filter batches", doc, words, wanted_batches_of)
-            self.push_screen(dialog, self._filter)
+        if self.ensure_log_open():
+            hints = (BATCH_FILTER_SYNTAX, "empty for all")
+            filter_text = self.session.batch_filter.text
+            dialog = LineDialog("Filter batches", hints, filter_text, parse_batch_filter)
+            self.push_screen(dialog, self._filter_entered)
 
-    def _filter(self, wanted: WantedBatches | None) -> None:
-        if wanted is None:
-            self.tell()
+    def _filter_entered(self, batch_filter: BatchFilter | None) -> None:
+        if batch_filter is None:
+            self.update_bars()
             return
-        self.session.wanted = wanted
-        self.session.forget_hits()
-        assert self.session.node is not None
-        self.open_node(self.session.node)
-        self.say("")
+        self.session.batch_filter = batch_filter
+        self.session.clear_search()
+        assert self.session.opened_node is not None
+        self.open_node(self.session.opened_node)
+        self.show_message("")
 
     def action_follow(self) -> None:
         """Start or stop following a growing file."""
-        if not self.has_log():
+        if not self.ensure_log_open():
             return
-        self.is_following = not self.is_following
-        if self.is_following:
-            self.say("following: new batches appear as they arrive; F stops", "green")
-            self._follow_on()
+        self.is_tailing = not self.is_tailing
+        if self.is_tailing:
+            self.show_message("following: new batches appear as they arrive; F stops", "green")
+            self._poll_tailed_file()
         else:
-            self.say("stopped following")
+            self.show_message("stopped following")
 
-    def _follow_on(self) -> None:
-        log = self.session.log
-        if self.is_following and log is not None and log.outline.is_whole and self.panes.display:
-            self._take_in()
+    def _poll_tailed_file(self) -> None:
+        log = self.session.log_view
+        if self.is_tailing and log is not None and log.index.is_complete and self.panes.display:
+            self._tail_file()
 
     @work(thread=True, exclusive=True, group="follow")
-    def _take_in(self) -> None:
+    def _tail_file(self) -> None:
         """Check on a thread whether the file has grown."""
-        log = self.session.log
+        log = self.session.log_view
         if log is None:
             return
-        if words := log.outline.cut_words():
-            self.call_from_thread(self._cut, words)
-        elif log.outline.follow():
-            self.call_from_thread(self._grown)
-        elif (later := self.session.later_log()) is not None:
-            self.call_from_thread(self._rolled, later)
+        if error := log.index.tail_error():
+            self.call_from_thread(self._stop_tailing, error)
+        elif log.index.tail():
+            self.call_from_thread(self._show_appended)
+        elif (rolled_log := self.session.add_rolled_log()) is not None:
+            self.call_from_thread(self._tail_rolled_log, rolled_log)
 
-    def _cut(self, words: str) -> None:
+    def _stop_tailing(self, error: str) -> None:
         """Stop following: the file has shrunk or is missing."""
-        self.is_following = False
-        self.say(f"stopped following: {safe(words)}", "bold red")
+        self.is_tailing = False
+        self.show_message(f"stopped following: {escape_terminal(error)}", "bold red")
 
-    def _rolled(self, node: DiskNode) -> None:
+    def _tail_rolled_log(self, node: DiskNode) -> None:
         """Follow the next segment, as the broker has rolled the log."""
-        self.disk_tree.add_node(node, self.session.parent_of(node))
+        self.disk_tree.add_node(node, self.session.parent(node))
         self.open_node(node)
-        self.say(f"following: {safe(node.label)}", "green")
+        self.show_message(f"following: {escape_terminal(node.label)}", "green")
 
-    def _grown(self) -> None:
-        log = self.session.log
+    def _show_appended(self) -> None:
+        log = self.session.log_view
         if log is None:
             return
-        log.forget()
-        self.panes.grow()
-        self.panes.batches.renew()
-        if log.outline.n_rows:
-            self.panes.select_row(log.outline.n_rows - 1)
+        log.clear_cache()
+        self.panes.show_new_batches()
+        self.panes.batches.refetch()
+        if log.index.n_rows:
+            self.panes.select_row(log.index.n_rows - 1)

@@ -13,7 +13,15 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from kfmt_cli.browse.log_search import BOTH, HEX, KEY, REGEX, TEXT, VALUE, SoughtText
+from kfmt_cli.browse.log_search import (
+    HEX_SEARCH,
+    KEY_AND_VALUE,
+    KEY_ONLY,
+    REGEX_SEARCH,
+    TEXT_SEARCH,
+    VALUE_ONLY,
+    SearchTerm,
+)
 from kfmt_cli.browse.screen.line_list import LineList
 from kfmt_cli.errors import KfmtError, UsageError
 
@@ -27,17 +35,17 @@ LineDialog, SearchDialog, PageWindow { align: center middle; }
 PageWindow .page { width: 100; max-width: 96%; height: 90%; background: $surface;
     border: round $primary; }
 """
-T = TypeVar("T")
+Answer = TypeVar("Answer")
 
 
-class _InputDialog(ModalScreen[T | None]):
+class _InputDialog(ModalScreen[Answer | None]):
     """Asks for something that is typed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close", show=False)
     ]
 
-    def taken(self, words: str) -> T | None:
+    def parse_input(self, text: str) -> Answer | None:
         """What the line says; raises KfmtError."""
         raise NotImplementedError
 
@@ -47,31 +55,33 @@ class _InputDialog(ModalScreen[T | None]):
         if not self.is_current:  # a second Enter, before the first has closed it
             return
         try:
-            self.dismiss(self.taken(event.value))
+            self.dismiss(self.parse_input(event.value))
         except KfmtError as error:
             self.query_one(".wrong", Static).update(str(error))
 
 
-class LineDialog(_InputDialog[T]):
+class LineDialog(_InputDialog[Answer]):
     """Asks for a line of text."""
 
-    def taken(self, words: str) -> T:
-        return self._read(words)
+    def parse_input(self, text: str) -> Answer:
+        return self._parse(text)
 
-    def __init__(self, title: str, doc: Sequence[str], text: str, read: Callable[[str], T]) -> None:
+    def __init__(
+        self, title: str, hints: Sequence[str], initial_text: str, parse: Callable[[str], Answer]
+    ) -> None:
         """read: returns what a line says; raises KfmtError."""
         super().__init__()
         self._title = title
-        self._doc = doc
-        self._text = text
-        self._read = read
+        self._hints = hints
+        self._initial_text = initial_text
+        self._parse = parse
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="window"):
             yield Static(Text(self._title, style="bold"))
-            yield Input(self._text, id="line")
+            yield Input(self._initial_text, id="line")
             yield Static("", classes="wrong", markup=False)
-            for line in (*self._doc, "Enter confirms, Esc cancels."):
+            for line in (*self._hints, "Enter confirms, Esc cancels."):
                 yield Static(Text(line, style="dim"))
 
 
@@ -82,7 +92,7 @@ class ChoiceLine(Static):
         self,
         label: str,
         choices: dict[str, str],
-        chosen: str,
+        selected_choice: str,
         *,
         id: str,  # noqa: A002 (Textual's)
     ) -> None:
@@ -90,73 +100,83 @@ class ChoiceLine(Static):
         super().__init__(id=id)
         self._label = label
         self._choices = choices
-        self.chosen = chosen
+        self.selected_choice = selected_choice
 
     def on_mount(self) -> None:
         """Show the choices."""
-        self.choose(self.chosen)
+        self.select_choice(self.selected_choice)
 
-    def choose(self, name: str) -> None:
+    def select_choice(self, selected_choice: str) -> None:
         """Select a choice."""
-        self.chosen = name
+        self.selected_choice = selected_choice
         text = Text(f"{self._label:<4}", style="dim")
-        for i, (choice, words) in enumerate(self._choices.items()):
-            is_chosen = choice == name
-            style = Style(bold=is_chosen, meta={"@click": f"take({i})"})
-            text.append(f"({'•' if is_chosen else ' '}) {words}", style=style)
+        for i, (choice, label) in enumerate(self._choices.items()):
+            is_selected = choice == selected_choice
+            style = Style(bold=is_selected, meta={"@click": f"take({i})"})
+            text.append(f"({'•' if is_selected else ' '}) {label}", style=style)
             text.append("   ")
         self.update(text)
 
-    def action_take(self, number: int) -> None:
+    def action_take(self, index: int) -> None:
         """Select a choice by its index."""
-        self.choose(list(self._choices)[number])
+        self.select_choice(list(self._choices)[index])
 
-    def turn(self) -> None:
+    def select_next_choice(self) -> None:
         """Select the next choice."""
         names = list(self._choices)
-        self.choose(names[(names.index(self.chosen) + 1) % len(names)])
+        self.select_choice(names[(names.index(self.selected_choice) + 1) % len(names)])
 
 
-class SearchDialog(_InputDialog[SoughtText]):
+class SearchDialog(_InputDialog[SearchTerm]):
     """Asks for a search term."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+t", "turn('kind')", show=False),
         Binding("ctrl+o", "turn('field')", show=False),
     ]
-    KINDS: ClassVar[dict[str, str]] = {TEXT: "text", REGEX: "regex", HEX: "hex"}
-    FIELDS: ClassVar[dict[str, str]] = {BOTH: "keys and values", KEY: "keys", VALUE: "values"}
+    KINDS: ClassVar[dict[str, str]] = {
+        TEXT_SEARCH: "text",
+        REGEX_SEARCH: "regex",
+        HEX_SEARCH: "hex",
+    }
+    FIELDS: ClassVar[dict[str, str]] = {
+        KEY_AND_VALUE: "keys and values",
+        KEY_ONLY: "keys",
+        VALUE_ONLY: "values",
+    }
 
-    def __init__(self, before: SoughtText | None, trouble: str = "") -> None:
+    def __init__(self, previous_term: SearchTerm | None, search_error: str = "") -> None:
         """trouble: why a search is impossible."""
         super().__init__()
-        self._before = before or SoughtText("")
-        self._trouble = trouble
+        self._previous_term = previous_term or SearchTerm("")
+        self._search_error = search_error
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="window"):
-            words = "Search this partition from the selected batch"
-            yield Static(Text(words, style="bold"))
-            yield Input(self._before.words, id="line")
-            yield ChoiceLine("for", self.KINDS, self._before.kind, id="kind")
-            yield ChoiceLine("in", self.FIELDS, self._before.field, id="field")
+            text = "Search this partition from the selected batch"
+            yield Static(Text(text, style="bold"))
+            yield Input(self._previous_term.text, id="line")
+            yield ChoiceLine("for", self.KINDS, self._previous_term.kind, id="kind")
+            yield ChoiceLine("in", self.FIELDS, self._previous_term.field, id="field")
             yield Static("", classes="wrong", markup=False)
             yield Static(Text("Enter searches, Esc cancels.", style="dim"))
-            words = "Ctrl+T: text, regex or hex. Ctrl+O: keys, values or both. Or click."
-            yield Static(Text(words, style="dim"))
+            text = "Ctrl+T: text, regex or hex. Ctrl+O: keys, values or both. Or click."
+            yield Static(Text(text, style="dim"))
 
     def action_turn(self, name: str) -> None:
         """Select the next choice."""
-        self.query_one(f"#{name}", ChoiceLine).turn()
+        self.query_one(f"#{name}", ChoiceLine).select_next_choice()
 
-    def taken(self, words: str) -> SoughtText | None:
+    def parse_input(self, text: str) -> SearchTerm | None:
         """What to search; raises UsageError."""
-        kind, field = (self.query_one(f"#{name}", ChoiceLine).chosen for name in ("kind", "field"))
-        sought = SoughtText(words, kind, field)
-        sought.pattern  # noqa: B018 (raises)
-        if self._trouble:
-            raise UsageError(self._trouble)
-        return sought if words else None
+        kind, field = (
+            self.query_one(f"#{name}", ChoiceLine).selected_choice for name in ("kind", "field")
+        )
+        term = SearchTerm(text, kind, field)
+        term.pattern  # noqa: B018 (raises)
+        if self._search_error:
+            raise UsageError(self._search_error)
+        return term if text else None
 
 
 class PageWindow(ModalScreen[None]):

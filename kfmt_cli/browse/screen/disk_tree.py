@@ -10,9 +10,9 @@ from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
-from kfmt_cli.render.style import human, safe
+from kfmt_cli.render.style import escape_terminal, format_bytes
 
-MARK_STYLES = {"bad": "bold red", "warn": "yellow", "good": "green", "dim": "dim"}
+RICH_MARK_STYLES = {"bad": "bold red", "warn": "yellow", "good": "green", "dim": "dim"}
 FEW = 12  # partitions opened at once
 
 
@@ -29,70 +29,74 @@ class DiskTree(Tree[DiskNode]):
     ICON_NODE = "▸ "
     ICON_NODE_EXPANDED = "▾ "
 
-    def __init__(self, top: DiskNode, mark: Callable[[DiskNode], tuple[str, str]]) -> None:
+    def __init__(
+        self, root_node: DiskNode, find_mark: Callable[[DiskNode], tuple[str, str]]
+    ) -> None:
         """mark: returns the mark of a node and its style."""
-        super().__init__("", top, id="tree")
+        super().__init__("", root_node, id="tree")
         self.guide_depth = 2
         self.auto_expand = False
-        self._mark = mark
+        self._find_mark = find_mark
 
     def on_mount(self) -> None:
         """Open the root and its directories."""
-        self._open(self.root)
+        self._create_children(self.root)
         self.root.expand()
         for child in self.root.children:
             if child.data is not None and child.data.kind is NodeKind.DIRECTORY:
-                self._open(child)
+                self._create_children(child)
                 if len(self.root.children) == 1:
                     child.expand()
 
-    def _open(self, node: TreeNode[DiskNode]) -> None:
-        data = node.data
-        if data is None or node.children:
+    def _create_children(self, node: TreeNode[DiskNode]) -> None:
+        disk_node = node.data
+        if disk_node is None or node.children:
             return
-        for child in data.children:
+        for child in disk_node.children:
             node.add("", child, allow_expand=bool(child.children))
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[DiskNode]) -> None:
         """Create the children."""
-        self._open(event.node)
+        self._create_children(event.node)
 
     def render_label(self, node: TreeNode[DiskNode], base_style: Style, style: Style) -> Text:
         """The name, the mark and the size."""
-        data = node.data
-        assert data is not None
+        disk_node = node.data
+        assert disk_node is not None
         icon = ""
         if node.allow_expand:
             icon = self.ICON_NODE_EXPANDED if node.is_expanded else self.ICON_NODE
         text = Text(icon, style=style, end="")
-        mark, colour = self._mark(data)
+        mark, colour = self._find_mark(disk_node)
         if mark:
-            text.append(f"{mark} ", style=MARK_STYLES[colour])
-        text.append(safe(data.label))
-        text.append(f" {human(data.size)}", style="dim")
+            text.append(f"{mark} ", style=RICH_MARK_STYLES[colour])
+        text.append(escape_terminal(disk_node.label))
+        text.append(f" {format_bytes(disk_node.size)}", style="dim")
         text.no_wrap = True
         del base_style
         return text
 
-    def show_node(self, wanted: DiskNode, path: list[DiskNode]) -> None:
-        """Put the cursor on a node. path: the nodes above it, from the top."""
-        at = self.root
-        for step in [*path[1:], wanted] if path else []:
-            self._open(at)
-            at.expand()
-            at = next((child for child in at.children if child.data is step), at)
-        self.call_after_refresh(self.move_cursor, at)
+    def show_node(self, target: DiskNode, ancestors: list[DiskNode]) -> None:
+        """Put the cursor on a node. ancestors: the nodes above it, from the top."""
+        current = self.root
+        for disk_node in [*ancestors[1:], target] if ancestors else []:
+            self._create_children(current)
+            current.expand()
+            current = next(
+                (child for child in current.children if child.data is disk_node), current
+            )
+        self.call_after_refresh(self.move_cursor, current)
 
-    def add_node(self, new: DiskNode, above: DiskNode | None) -> None:
+    def add_node(self, disk_node: DiskNode, parent_node: DiskNode | None) -> None:
         """Add a file that has appeared."""
-        places = [self.root]
-        while places:
-            place = places.pop()
-            if place.data is above and place.children:
-                place.add("", new, allow_expand=False)
-            places += place.children
+        pending = [self.root]
+        while pending:
+            tree_node = pending.pop()
+            if tree_node.data is parent_node and tree_node.children:
+                tree_node.add("", disk_node, allow_expand=False)
+            pending += tree_node.children
 
-    def renew(self) -> None:
+    def redraw(self) -> None:
         """Redraw the tree after marks or sizes have changed."""
         self._invalidate()
         self.refresh()

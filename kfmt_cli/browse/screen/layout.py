@@ -10,27 +10,27 @@ from textual.containers import Horizontal
 from textual.widgets import Footer, Static, Tree
 from textual.worker import get_current_worker
 
-from kfmt_cli.browse.checked import batches_of, checked_together, mark_of
-from kfmt_cli.browse.command_line import ViewKind, ViewState, command_text
-from kfmt_cli.browse.directory_page import home_lines
+from kfmt_cli.browse.command_line import ViewKind, ViewState, format_command
+from kfmt_cli.browse.directory_page import directory_page_lines
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
+from kfmt_cli.browse.partition_checks import check_partitions, findings_mark, group_for_checking
 from kfmt_cli.browse.screen import dialogs
 from kfmt_cli.browse.screen.disk_tree import DiskTree
 from kfmt_cli.browse.screen.line_list import LineList
-from kfmt_cli.browse.screen.log_panes import NARROW, LogPanes
-from kfmt_cli.browse.session import Session
-from kfmt_cli.browse.text_host import shown_by, wrapped_lines
-from kfmt_cli.browse.views import VIEWS, ListedView, ViewedPlace, text_of_view, view_at
-from kfmt_cli.disk.opening import is_elsewhere
+from kfmt_cli.browse.screen.log_panes import MIN_WIDE_COLUMNS, LogPanes
+from kfmt_cli.browse.session import BrowserSession
+from kfmt_cli.browse.text_host import capture_output, wrap_lines
+from kfmt_cli.browse.views import VIEWS, ViewSpec, ViewSubject, render_view, view_for_key
+from kfmt_cli.disk.file_access import is_remote_path
 from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import Finding, Severity
-from kfmt_cli.render.style import grouped, safe
+from kfmt_cli.render.style import escape_terminal, format_grouped
 
-GENTLE = 256 << 20  # bytes to check without being asked,
-GENTLE_AFAR = 16 << 20  # and bytes of files at a URL
-OFTEN = 0.25  # seconds between polls of the threads
-FOLLOW = 0.5  # seconds between polls of a growing file
-STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+AUTO_CHECK_BYTES = 256 << 20  # bytes to check without being asked,
+AUTO_CHECK_REMOTE_BYTES = 16 << 20  # and bytes of files at a URL
+POLL_SECONDS = 0.25  # seconds between polls of the threads
+TAIL_POLL_SECONDS = 0.5  # seconds between polls of a growing file
+SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
 class BrowserLayout(App[None]):
@@ -38,7 +38,7 @@ class BrowserLayout(App[None]):
 
     TITLE = "kfmt browse"
     ENABLE_COMMAND_PALETTE = False
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-wide")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (MIN_WIDE_COLUMNS, "-wide")]  # noqa: RUF012
     CSS = (
         dialogs.CSS
         + """
@@ -53,27 +53,29 @@ class BrowserLayout(App[None]):
     """
     )
 
-    def __init__(self, session: Session, *, theme: str = "dark", checks: bool = True) -> None:
+    def __init__(
+        self, session: BrowserSession, *, theme: str = "dark", checks_on_start: bool = True
+    ) -> None:
         """checks: check small inputs without being asked."""
         super().__init__()
         self.session = session
         self.theme = f"textual-{theme}"
-        self.view: ListedView | None = None
-        self.is_following = False
-        self.said = ""
+        self.active_view: ViewSpec | None = None
+        self.is_tailing = False
+        self.message = ""
         """The response to the last key."""
-        self._checks = checks
-        self._checking: set[str] = set()
-        self._selected = session.top
-        self._lines: dict[str, Text] = {}
-        self.disk_tree = DiskTree(session.top, self.mark_of)
+        self._checks_on_start = checks_on_start
+        self._checking_paths: set[str] = set()
+        self._highlighted_node = session.root
+        self._bar_texts: dict[str, Text] = {}
+        self.disk_tree = DiskTree(session.root, self.node_mark)
         self.panes = LogPanes(session)
-        self.text = LineList(id="text", has_cursor=False)
+        self.text_pane = LineList(id="text", has_cursor=False)
 
     def compose(self) -> ComposeResult:
         yield Static(id="tabs", markup=False)
         with Horizontal(id="body"):
-            yield from (self.disk_tree, self.panes, self.text)
+            yield from (self.disk_tree, self.panes, self.text_pane)
         yield Static(id="command", markup=False)
         yield Static(id="status", markup=False)
         yield Footer()
@@ -81,73 +83,81 @@ class BrowserLayout(App[None]):
     def on_mount(self) -> None:
         """Show the given paths."""
         self.panes.display = False
-        self.set_interval(OFTEN, self._look)
-        self.set_interval(FOLLOW, self._follow_on)
+        self.set_interval(POLL_SECONDS, self._poll_threads)
+        self.set_interval(TAIL_POLL_SECONDS, self._poll_tailed_file)
         self.disk_tree.focus()
-        top = self.session.top
-        if top.file is not None:
+        root_node = self.session.root
+        if root_node.file is not None:
             self.disk_tree.display = False
-            self.call_after_refresh(self.open_node, top)
+            self.call_after_refresh(self.open_node, root_node)
         else:
-            self.show_home(top)
-        if self._checks:
-            found = list(top.checkable())
-            is_afar = any(
-                is_elsewhere(log.path) for node in found for log in node.logs()[:1] or [node]
+            self.show_directory(root_node)
+        if self._checks_on_start:
+            checkable = list(root_node.iter_checkable())
+            is_remote = any(
+                is_remote_path(log.path) for node in checkable for log in node.logs()[:1] or [node]
             )
-            self._check_all(found, GENTLE_AFAR if is_afar else GENTLE)
+            self._check_nodes(checkable, AUTO_CHECK_REMOTE_BYTES if is_remote else AUTO_CHECK_BYTES)
 
     def on_resize(self) -> None:
         """Redo the layout."""
-        self.call_after_refresh(self._laid_out)
+        self.call_after_refresh(self._redo_layout)
 
-    def _laid_out(self) -> None:
-        self.panes.lay_out()
-        if self.view is not None:
-            self.show_view(self.view)
-        elif self.text.display and self._selected.file is None:
-            self.show_home(self._selected)
-        self.tell()
+    def _redo_layout(self) -> None:
+        self.panes.update_layout()
+        if self.active_view is not None:
+            self.show_view(self.active_view)
+        elif self.text_pane.display and self._highlighted_node.file is None:
+            self.show_directory(self._highlighted_node)
+        self.update_bars()
 
     # The tree.
 
-    def mark_of(self, node: DiskNode) -> tuple[str, str]:
+    def node_mark(self, node: DiskNode) -> tuple[str, str]:
         """The mark of a node in the tree, and its style."""
         if node.kind is NodeKind.FILE:
-            return self._mark_of_file(node)
-        inside = list(node.checkable())
-        if any(partition.path in self._checking for partition in inside):
+            return self._file_mark(node)
+        checkable = list(node.iter_checkable())
+        if any(partition.path in self._checking_paths for partition in checkable):
             return "…", "dim"
-        known = [self.session.checked[of.path] for of in inside if of.path in self.session.checked]
-        for sign, style in (("✗", "bad"), ("!", "warn")):
-            marks = [of.mark for of in known if of.mark[1] == style]
+        results = [
+            self.session.check_results[result.path]
+            for result in checkable
+            if result.path in self.session.check_results
+        ]
+        for symbol, style in (("✗", "bad"), ("!", "warn")):
+            marks = [result.mark for result in results if result.mark[1] == style]
             if marks:
-                return marks[0] if len(inside) == 1 else (f"{sign}{len(marks)}", style)
-        is_whole = known and len(known) == len(inside)
-        return ("✓", "good") if is_whole else ("", "dim")
+                return marks[0] if len(checkable) == 1 else (f"{symbol}{len(marks)}", style)
+        all_checked = results and len(results) == len(checkable)
+        return ("✓", "good") if all_checked else ("", "dim")
 
-    def _mark_of_file(self, node: DiskNode) -> tuple[str, str]:
+    def _file_mark(self, node: DiskNode) -> tuple[str, str]:
         """The mark of a file: its findings, without those of the files next to it."""
-        held = self.session.checked.get(self.session.partition_of(node).path)
-        found = [f for f in held.findings if f.file == node.name] if held else []
-        return mark_of(found) or ("", "dim")
+        result = self.session.check_results.get(self.session.enclosing_partition(node).path)
+        findings = (
+            [finding for finding in result.findings if finding.file == node.display_path]
+            if result
+            else []
+        )
+        return findings_mark(findings) or ("", "dim")
 
     @on(Tree.NodeHighlighted)
-    def highlighted(self, event: Tree.NodeHighlighted[DiskNode]) -> None:
+    def node_highlighted(self, event: Tree.NodeHighlighted[DiskNode]) -> None:
         """Show the home page of the highlighted node."""
         node = event.node.data
-        if node is None or node is self._selected:
+        if node is None or node is self._highlighted_node:
             return
-        self._selected = node
+        self._highlighted_node = node
         if node.file is None and self.disk_tree.has_focus:
-            if self.view is not None:
-                self.show_view(self.view)
+            if self.active_view is not None:
+                self.show_view(self.active_view)
             else:
-                self.show_home(node)
-        self.tell()
+                self.show_directory(node)
+        self.update_bars()
 
     @on(Tree.NodeSelected)
-    def selected(self, event: Tree.NodeSelected[DiskNode]) -> None:
+    def node_selected(self, event: Tree.NodeSelected[DiskNode]) -> None:
         """Open the selected node."""
         node = event.node.data
         if node is None:
@@ -160,56 +170,61 @@ class BrowserLayout(App[None]):
         if node.kind is NodeKind.PARTITION and event.node.is_expanded and len(logs) == 1:
             self.open_node(logs[0])
 
-    def show_home(self, node: DiskNode) -> None:
+    def show_directory(self, node: DiskNode) -> None:
         """Show the page of a directory."""
-        self.view = None
-        self.panes.display, self.text.display = False, True
-        lines = home_lines(node, self.session.checked, self._checking)
-        if node is self.session.top:
-            lines += [Text(f" {safe(words)}", style="red") for words in self.session.troubles]
-        self.text.show_lines(lines, f" {node.kind.value}")
-        self.tell()
+        self.active_view = None
+        self.panes.display, self.text_pane.display = False, True
+        lines = directory_page_lines(node, self.session.check_results, self._checking_paths)
+        if node is self.session.root:
+            lines += [
+                Text(f" {escape_terminal(error)}", style="red")
+                for error in self.session.read_errors
+            ]
+        self.text_pane.show_lines(lines, f" {node.kind.value}")
+        self.update_bars()
 
     def open_node(self, node: DiskNode) -> None:
         """Show a file: a log's batches, or the entries of another file."""
-        self._selected = node
-        self.view = None
-        self.session.node = node
+        self._highlighted_node = node
+        self.active_view = None
+        self.session.opened_node = node
         if not node.is_log:
             self._show_file(node)
             return
         self.session.open(node, max(self.panes.batches.size.width - 2, 40))
-        self.panes.display, self.text.display = True, False
+        self.panes.display, self.text_pane.display = True, False
         if self.screen.has_class("-narrow"):
             self.disk_tree.display = False
         self.panes.focus_on(self.panes.batches)
-        self.call_after_refresh(self._opened)
+        self.call_after_refresh(self._show_opened_log)
 
-    def _opened(self) -> None:
-        self.panes.open()
-        self.scan()
-        self.call_after_refresh(self.tell)
+    def _show_opened_log(self) -> None:
+        self.panes.show_log()
+        self.index_log()
+        self.call_after_refresh(self.update_bars)
 
     def _show_file(self, node: DiskNode) -> None:
         """Show the entries of a file that is not a log, as `kfmt dump` does."""
-        from kfmt_cli.commands.dump.command import Dump
+        from kfmt_cli.commands.dump.command import DumpCommand
 
-        self.session.log = self.session.content = self.session.place = None
-        self.panes.display, self.text.display = False, True
+        self.session.log_view = self.session.selected_batch = self.session.batch_fields = None
+        self.panes.display, self.text_pane.display = False, True
         width = self._text_width
-        shown = shown_by(lambda run: Dump(run, kinds=None).paths((node.path,)), width)
-        self._show_text(shown or "the file is empty", safe(node.label))
+        output = capture_output(
+            lambda run: DumpCommand(run, directory_kinds=None).dump_paths((node.path,)), width
+        )
+        self._show_text(output or "the file is empty", escape_terminal(node.label))
 
     @property
     def _text_width(self) -> int:
         tree = self.disk_tree.size.width + 1 if self.disk_tree.display else 0
         return max(self.size.width - tree - 2, 40)
 
-    def _show_text(self, shown: str, title: str) -> None:
-        lines = wrapped_lines(shown, self._text_width)
-        self.text.show_lines(lines, f" {title}")
-        self.text.focus()
-        self.tell()
+    def _show_text(self, output: str, title: str) -> None:
+        lines = wrap_lines(output, self._text_width)
+        self.text_pane.show_lines(lines, f" {title}")
+        self.text_pane.focus()
+        self.update_bars()
 
     # Threads.
 
@@ -218,81 +233,88 @@ class BrowserLayout(App[None]):
         """Whether the user is waiting for a thread."""
         return False
 
-    def arrived(self) -> bool:
+    def try_arrive(self) -> bool:
         """Go to the pending place if the outline reaches it; returns whether none is pending."""
         return True
 
-    def progress_words(self) -> str:
+    def progress_text(self) -> str:
         """The progress of a search."""
         return ""
 
-    def reach_on(self) -> None:
+    def extend_index_if_needed(self) -> None:
         """Extend the outline if the view needs it."""
 
-    def _follow_on(self) -> None:
+    def _poll_tailed_file(self) -> None:
         """Check whether a followed file has grown."""
 
     @work(thread=True, exclusive=True, group="scan")
-    def scan(self) -> None:
+    def index_log(self) -> None:
         """Outline the open log, on a thread."""
-        log, worker = self.session.log, get_current_worker()
+        log, worker = self.session.log_view, get_current_worker()
         if log is None:
             return
-        outline = log.outline
-        until = outline.wanted_bytes
-        if not outline.is_whole and (until is None or outline.end < until):
-            outline.grow(until, stop=lambda: worker.is_cancelled)
+        index = log.index
+        to_byte = index.target_bytes
+        if not index.is_complete and (to_byte is None or index.end_position < to_byte):
+            index.extend(to_byte, is_cancelled=lambda: worker.is_cancelled)
         if not worker.is_cancelled:
-            self.call_from_thread(self._scanned)
+            self.call_from_thread(self._show_indexed)
 
-    def _scanned(self) -> None:
-        self.panes.grow()
-        self.arrived()
-        self.tell()
+    def _show_indexed(self) -> None:
+        self.panes.show_new_batches()
+        self.try_arrive()
+        self.update_bars()
 
-    def _look(self) -> None:
+    def _poll_threads(self) -> None:
         """Show the progress of threads."""
-        log = self.session.log
+        log = self.session.log_view
         # The last tick may come when the panes are gone.
         if log is not None and self.query(LogPanes) and self.panes.display:
-            if self.panes.batches.n_rows != log.outline.n_rows:
-                self.panes.grow()
-            self.reach_on()
-            if not log.outline.is_whole or self.is_busy:
-                self.tell()
+            if self.panes.batches.n_rows != log.index.n_rows:
+                self.panes.show_new_batches()
+            self.extend_index_if_needed()
+            if not log.index.is_complete or self.is_busy:
+                self.update_bars()
 
     def action_check(self) -> None:
         """Check the selected tree node."""
-        node = self.session.partition_of(self._selected)
-        found = list(node.checkable()) or [node]
-        self.say(f"checking {len(found)} partitions" if len(found) > 1 else "checking")
-        self._check_all(found, None)
+        node = self.session.enclosing_partition(self._highlighted_node)
+        checkable = list(node.iter_checkable()) or [node]
+        self.show_message(
+            f"checking {len(checkable)} partitions" if len(checkable) > 1 else "checking"
+        )
+        self._check_nodes(checkable, None)
 
     @work(thread=True, group="check")
-    def _check_all(self, nodes: list[DiskNode], most: int | None) -> None:
-        """Check partitions, on a thread. most: skip the check if they have more bytes in total."""
+    def _check_nodes(self, nodes: list[DiskNode], max_bytes: int | None) -> None:
+        """Check partitions, on a thread. max_bytes: skip the check if they have more bytes in
+        total."""
         worker = get_current_worker()
-        if most is not None and sum(node.size for node in nodes) > most:
+        if max_bytes is not None and sum(node.size for node in nodes) > max_bytes:
             return
-        for group in batches_of(nodes):
+        for group in group_for_checking(nodes):
             paths = {node.path for node in group}
-            self._checking |= paths
-            self.call_from_thread(self._marked)
-            found = checked_together(group, lambda: worker.is_cancelled)
-            self._checking -= paths
-            if found is None or worker.is_cancelled:
+            self._checking_paths |= paths
+            self.call_from_thread(self._refresh_marks)
+            results = check_partitions(group, lambda: worker.is_cancelled)
+            self._checking_paths -= paths
+            if results is None or worker.is_cancelled:
                 return
-            for node, its in zip(group, found, strict=True):
-                self.session.checked[node.path] = its
-        self.call_from_thread(self._marked)
+            for node, result in zip(group, results, strict=True):
+                self.session.check_results[node.path] = result
+        self.call_from_thread(self._refresh_marks)
 
-    def _marked(self) -> None:
-        self.disk_tree.renew()
-        if self.text.display and self.view is None and self._selected.file is None:
-            at = self.text.scroll_offset.y
-            self.show_home(self._selected)
-            self.text.scroll_to(y=at, animate=False, force=True)
-        self.tell()
+    def _refresh_marks(self) -> None:
+        self.disk_tree.redraw()
+        if (
+            self.text_pane.display
+            and self.active_view is None
+            and self._highlighted_node.file is None
+        ):
+            scroll_y = self.text_pane.scroll_offset.y
+            self.show_directory(self._highlighted_node)
+            self.text_pane.scroll_to(y=scroll_y, animate=False, force=True)
+        self.update_bars()
 
     # Views.
 
@@ -301,124 +323,130 @@ class BrowserLayout(App[None]):
         if key == "0":
             self.show_log()
             return
-        self.show_view(view_at(key))
+        self.show_view(view_for_key(key))
 
     def show_log(self) -> None:
         """Return to the log, or to the directory."""
-        self.view = None
-        if self.session.log is not None:
-            self.panes.display, self.text.display = True, False
+        self.active_view = None
+        if self.session.log_view is not None:
+            self.panes.display, self.text_pane.display = True, False
             self.panes.focus_on(self.panes.batches)
-        elif self._selected.file is None:
-            self.show_home(self._selected)
+        elif self._highlighted_node.file is None:
+            self.show_directory(self._highlighted_node)
             self.disk_tree.focus()
         else:
-            self.open_node(self._selected)
-        self.tell()
+            self.open_node(self._highlighted_node)
+        self.update_bars()
 
     @property
-    def viewed(self) -> ViewedPlace:
+    def view_subject(self) -> ViewSubject:
         """The node and the offset that views show."""
-        node = self.session.partition_of(self._selected)
-        content, record = self.session.content, self.session.record
-        if content is not None and content.n_records:
-            return ViewedPlace(node, content.offset(record or 0))
-        return ViewedPlace(node)
+        node = self.session.enclosing_partition(self._highlighted_node)
+        batch, record = self.session.selected_batch, self.session.record_index
+        if batch is not None and batch.n_records:
+            return ViewSubject(node, batch.record_offset(record or 0))
+        return ViewSubject(node)
 
-    def show_view(self, view: ListedView) -> None:
+    def show_view(self, view: ViewSpec) -> None:
         """Show a view; a thread makes its text."""
-        self.view = view
-        self.panes.display, self.text.display = False, True
+        self.active_view = view
+        self.panes.display, self.text_pane.display = False, True
         if self.screen.has_class("-narrow"):
             self.disk_tree.display = False
-            self.text.focus()
-        self.text.show_lines([" reading …"], f" {self._title(view)}")
-        self._make_view(view, self.viewed, self._text_width)
-        self.tell()
+            self.text_pane.focus()
+        self.text_pane.show_lines([" reading …"], f" {self._view_title(view)}")
+        self._render_view_text(view, self.view_subject, self._text_width)
+        self.update_bars()
 
-    def _title(self, view: ListedView) -> str:
+    def _view_title(self, view: ViewSpec) -> str:
         """The question of a view, after what it is asked of; the command line has the path."""
-        label = self.viewed.node.label
-        return f"{safe(label.rpartition('/')[2] or label)}: {view.question}"
+        label = self.view_subject.node.label
+        return f"{escape_terminal(label.rpartition('/')[2] or label)}: {view.question}"
 
     @work(thread=True, exclusive=True, group="view")
-    def _make_view(self, view: ListedView, place: ViewedPlace, width: int) -> None:
+    def _render_view_text(self, view: ViewSpec, subject: ViewSubject, width: int) -> None:
         worker = get_current_worker()
-        shown = text_of_view(view, place, width, lambda: worker.is_cancelled)
+        output = render_view(view, subject, width, lambda: worker.is_cancelled)
         if not worker.is_cancelled:
-            self.call_from_thread(self._viewed, view, shown)
+            self.call_from_thread(self._show_view_text, view, output)
 
-    def _viewed(self, view: ListedView, shown: str) -> None:
-        if self.view is not view:
+    def _show_view_text(self, view: ViewSpec, output: str) -> None:
+        if self.active_view is not view:
             return
-        has_keys = self.disk_tree.has_focus
-        self._show_text(shown, self._title(view))
-        if view.finds and len(shown.splitlines()) >= self.text.size.height:
+        tree_has_focus = self.disk_tree.has_focus
+        self._show_text(output, self._view_title(view))
+        if view.shows_findings and len(output.splitlines()) >= self.text_pane.size.height:
             # As on a terminal, the losses and the remedies come last.
-            self.text.heading = f" {self._title(view)}   Home: all findings"
-            self.text.scroll_end(animate=False, force=True)
-        if has_keys:
+            self.text_pane.heading = f" {self._view_title(view)}   Home: all findings"
+            self.text_pane.scroll_end(animate=False, force=True)
+        if tree_has_focus:
             self.disk_tree.focus()
 
     # Lines around the panes.
 
-    @on(LogPanes.Changed)
-    def changed(self) -> None:
+    @on(LogPanes.SelectionChanged)
+    def selection_changed(self) -> None:
         """Update the command line after a new selection."""
-        self.tell()
+        self.update_bars()
 
-    def say(self, words: str, style: str = "") -> None:
+    def show_message(self, message: str, style: str = "") -> None:
         """Show the response to a key in the status line."""
-        self.said, self._said_style, self._said_at = words, style, self._here
-        self.tell()
+        self.message, self._message_style, self._message_selection = (
+            message,
+            style,
+            self._selection_key,
+        )
+        self.update_bars()
 
-    _said_style = ""
-    _said_at: object = None
+    _message_style = ""
+    _message_selection: object = None
 
     @property
-    def _here(self) -> object:
+    def _selection_key(self) -> object:
         """The selection; a response is shown until it changes."""
-        place = self.session.place
-        where = None if place is None else (place.position, self.session.record)
-        return self.session.node, where, self.view
+        batch_fields = self.session.batch_fields
+        location = (
+            None if batch_fields is None else (batch_fields.position, self.session.record_index)
+        )
+        return self.session.opened_node, location, self.active_view
 
-    def tell(self) -> None:
+    def update_bars(self) -> None:
         """Update the lines around the panes."""
         if not self.is_running or len(self.screen_stack) > 1:
             return
-        self._put("tabs", self._tabs())
+        self._update_bar("tabs", self._tabs_text())
         command = Text.assemble(("$ ", "dim"), (self.command_line(), "bold"), overflow="fold")
-        self._put("command", command, layout=True)
-        if self.said and self._said_at != self._here:
-            self.said = ""
-        of_panes = self._log_words() if self.panes.display else ""
-        words = self.progress_words() or self.said or of_panes
-        style = self._said_style if self.said else ""
+        self._update_bar("command", command, layout=True)
+        if self.message and self._message_selection != self._selection_key:
+            self.message = ""
+        log_status = self._log_status() if self.panes.display else ""
+        message = self.progress_text() or self.message or log_status
+        style = self._message_style if self.message else ""
         status = Text(" ", no_wrap=True)
-        if self.is_following and self.panes.display:
+        if self.is_tailing and self.panes.display:
             status.append("FOLLOWING", style="bold reverse")
             status.append(" ")
-        self._put("status", status.append(words, style=style))
+        self._update_bar("status", status.append(message, style=style))
 
-    def _log_words(self) -> str:
+    def _log_status(self) -> str:
         """The selected batch, and the mark of the log unless it grows since it was checked."""
-        node, words = self.session.node, self.panes.words()
-        mark = "" if node is None or self.is_following else self._mark_of_file(node)[0]
-        return f"{words}   {mark}: n goes to it" if mark else words
+        node, status = self.session.opened_node, self.panes.status_text()
+        mark = "" if node is None or self.is_tailing else self._file_mark(node)[0]
+        return f"{status}   {mark}: n goes to it" if mark else status
 
-    def _put(self, name: str, text: Text, *, layout: bool = False) -> None:
+    def _update_bar(self, name: str, text: Text, *, layout: bool = False) -> None:
         """Update one of the lines, if its text has changed."""
-        known = self._lines.get(name)
-        if known is None or known.markup != text.markup:
-            self._lines[name] = text
+        previous = self._bar_texts.get(name)
+        if previous is None or previous.markup != text.markup:
+            self._bar_texts[name] = text
             self.query_one(f"#{name}", Static).update(text, layout=layout)
 
-    def _tabs(self) -> Text:
+    def _tabs_text(self) -> Text:
         text = Text(no_wrap=True, end="")
-        chosen = "0" if self.view is None else self.view.key
-        for key, name in (("0", "Browse"), *((view.key, view.name) for view in VIEWS)):
-            style = Style(reverse=key == chosen, meta={"@click": f"app.view('{key}')"})
-            is_wide = self.size.width >= NARROW
+        active_key = "0" if self.active_view is None else self.active_view.key
+        for key, name in (("0", "Browse"), *((view.key, view.label) for view in VIEWS)):
+            style = Style(reverse=key == active_key, meta={"@click": f"app.view('{key}')"})
+            is_wide = self.size.width >= MIN_WIDE_COLUMNS
             text.append(f"{key} {name}" if is_wide else f"{key}{name}", style=style)
             text.append("  " if is_wide else " ")
         return text
@@ -426,35 +454,37 @@ class BrowserLayout(App[None]):
     @property
     def view_state(self) -> ViewState:
         """The state of the screen."""
-        if self.view is not None:
-            return ViewState(ViewKind.VIEW, command=tuple(self._view_command(self.view)))
+        if self.active_view is not None:
+            return ViewState(ViewKind.VIEW, command=tuple(self._view_command(self.active_view)))
         if self.panes.display:
-            return self.panes.state()
-        if self._selected.file is not None:
-            return ViewState(ViewKind.VIEW, command=("dump", self._selected.name))
-        return ViewState(ViewKind.VIEW, command=("check", *self._selected.names))
+            return self.panes.view_state()
+        if self._highlighted_node.file is not None:
+            return ViewState(ViewKind.VIEW, command=("dump", self._highlighted_node.display_path))
+        return ViewState(ViewKind.VIEW, command=("check", *self._highlighted_node.display_paths))
 
-    def _view_command(self, view: ListedView) -> list[str]:
+    def _view_command(self, view: ViewSpec) -> list[str]:
         try:
-            return view.command(self.viewed)
+            return view.command(self.view_subject)
         except KfmtError:
-            return [view.name.lower(), *self.viewed.node.names]
+            return [view.label.lower(), *self.view_subject.node.display_paths]
 
     def command_line(self) -> str:
         """The command line equivalent to the screen."""
         try:
-            return command_text(self.view_state)
+            return format_command(self.view_state)
         except KfmtError as error:
-            return safe(str(error))
+            return escape_terminal(str(error))
 
-    def tell_finding(self, finding: Finding, at: int, number: int, more: int) -> None:
-        """Show a finding in the status line. more: how many others are counted only."""
-        place = "" if finding.position is None else f" byte {grouped(finding.position)}"
-        what = f"{finding.code.name}{place}: {safe(finding.message)}"
-        counted = f", {grouped(more)} more not shown" if more else ""
-        words = f"{at + 1} of {number}{counted} (e explains)  {what}"
-        self.say(words, STYLES[finding.code.severity])
+    def show_finding(
+        self, finding: Finding, index: int, n_findings: int, n_suppressed: int
+    ) -> None:
+        """Show a finding in the status line. n_suppressed: how many others are counted only."""
+        location = "" if finding.position is None else f" byte {format_grouped(finding.position)}"
+        description = f"{finding.code.name}{location}: {escape_terminal(finding.message)}"
+        suppressed_note = f", {format_grouped(n_suppressed)} more not shown" if n_suppressed else ""
+        message = f"{index + 1} of {n_findings}{suppressed_note} (e explains)  {description}"
+        self.show_message(message, SEVERITY_STYLES[finding.code.severity])
 
-    def page(self, title: str, lines: list[Text | str]) -> None:
+    def show_page(self, title: str, lines: list[Text | str]) -> None:
         """Show a page in a window."""
-        self.push_screen(dialogs.PageWindow(title, lines), lambda _: self.tell())
+        self.push_screen(dialogs.PageWindow(title, lines), lambda _: self.update_bars())

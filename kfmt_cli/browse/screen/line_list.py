@@ -15,22 +15,22 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-Fetch = Callable[[int, int], Sequence[Text | str]]
-MOST_STRIPS = 2000
-ASIDE = 8  # columns per key press
+FetchLines = Callable[[int, int], Sequence[Text | str]]
+MAX_CACHED_STRIPS = 2000
+SCROLL_COLUMNS = 8  # columns per key press
 
 
-class _OfLines(Message):
+class _LineEvent(Message):
     """An event in a list. row: the index of the line under the cursor."""
 
-    def __init__(self, lines: LineList, row: int) -> None:
+    def __init__(self, line_list: LineList, row: int) -> None:
         super().__init__()
-        self.lines = lines
+        self.line_list = line_list
         self.row = row
 
     @property
     def control(self) -> LineList:
-        return self.lines
+        return self.line_list
 
 
 class LineList(ScrollView, can_focus=True):
@@ -57,13 +57,13 @@ class LineList(ScrollView, can_focus=True):
         Binding("right", "aside(1)", show=False),
     ]
 
-    class Resized(_OfLines):
+    class Resized(_LineEvent):
         """The list has room for other lines."""
 
-    class Moved(_OfLines):
+    class Highlighted(_LineEvent):
         """The cursor has moved to another line."""
 
-    class Chosen(_OfLines):
+    class Selected(_LineEvent):
         """A line was chosen."""
 
     def __init__(self, *, id: str, has_cursor: bool = True) -> None:  # noqa: A002 (Textual's)
@@ -72,24 +72,24 @@ class LineList(ScrollView, can_focus=True):
         self.cursor = 0
         self.heading = ""
         self._has_cursor = has_cursor
-        self._fetch: Fetch = lambda _, __: ()
+        self._fetch: FetchLines = lambda _, __: ()
         self._strips: dict[int, Strip] = {}
-        self._line_width = 0
+        self._max_line_width = 0
         self._style = self._cursor_style = Style()
 
     # Content.
 
-    def show(self, n_rows: int, fetch: Fetch, heading: str = "", cursor: int = 0) -> None:
+    def show(self, n_rows: int, fetch: FetchLines, heading: str = "", cursor: int = 0) -> None:
         """Show other lines, fetched when they become visible."""
         self._fetch, self.heading = fetch, heading
         self.cursor = min(cursor, max(n_rows - 1, 0))
-        self._line_width = 0
-        self.resize_to(n_rows)
+        self._max_line_width = 0
+        self.set_n_rows(n_rows)
         self._strips.clear()
         if cursor == 0:
             self.scroll_to(0, 0, animate=False, immediate=True)
         else:
-            self.see_cursor()
+            self.scroll_to_cursor()
         self.refresh()
 
     def show_lines(self, lines: Sequence[Text | str], heading: str = "") -> None:
@@ -100,20 +100,20 @@ class LineList(ScrollView, can_focus=True):
         """Show nothing."""
         self.show_lines(())
 
-    def resize_to(self, n_rows: int) -> None:
+    def set_n_rows(self, n_rows: int) -> None:
         """Change the number of lines; the visible ones stay."""
         if n_rows != self.n_rows:
             self._strips.pop(self.n_rows, None)
         self.n_rows = n_rows
-        self.virtual_size = Size(self._line_width, n_rows + 1)
+        self.virtual_size = Size(self._max_line_width, n_rows + 1)
 
-    def renew(self) -> None:
+    def refetch(self) -> None:
         """Fetch the lines again, as their text has changed."""
         self._strips.clear()
         self.refresh()
 
     @property
-    def seen(self) -> tuple[int, int]:
+    def visible_rows(self) -> tuple[int, int]:
         """The range of visible lines: the first, and the one after the last."""
         first = int(self.scroll_offset.y)
         return first, min(first + max(self.size.height - 1, 0), self.n_rows)
@@ -131,39 +131,39 @@ class LineList(ScrollView, can_focus=True):
         width = self.size.width
         if y == 0:
             style = self.get_component_rich_style("line-list--heading")
-            plain = Text(self._text(self.heading).plain)
-            strip = Strip(plain.render(self.app.console)).crop(int(self.scroll_offset.x))
+            text = Text(self._to_text(self.heading).plain)
+            strip = Strip(text.render(self.app.console)).crop(int(self.scroll_offset.x))
             return strip.crop_extend(0, width, style).apply_style(style)
         row = int(self.scroll_offset.y) + y - 1
         if row >= self.n_rows:
             return Strip.blank(width, self._style)
-        strip = self._strips.get(row) or self._made(row)
+        strip = self._strips.get(row) or self._fetch_strip(row)
         x = int(self.scroll_offset.x)
-        is_chosen = row == self.cursor and self._has_cursor
-        style = self._cursor_style if is_chosen else self._style
+        is_cursor_row = row == self.cursor and self._has_cursor
+        style = self._cursor_style if is_cursor_row else self._style
         return strip.crop_extend(x, x + width, Style()).apply_style(style)
 
-    def _made(self, row: int) -> Strip:
+    def _fetch_strip(self, row: int) -> Strip:
         """A line, made together with the other visible lines."""
-        first, last = self.seen
+        first, last = self.visible_rows
         first, last = (first, last) if first <= row < last else (row, row + 1)
-        if len(self._strips) > MOST_STRIPS:
+        if len(self._strips) > MAX_CACHED_STRIPS:
             self._strips.clear()
-        found = self._fetch(first, last)
+        lines = self._fetch(first, last)
         console = self.app.console
-        for i, line in enumerate(found):
-            strip = Strip(self._text(line).render(console))
+        for i, line in enumerate(lines):
+            strip = Strip(self._to_text(line).render(console))
             self._strips[first + i] = strip
-            if strip.cell_length > self._line_width:
-                self._line_width = strip.cell_length
-                self.call_later(self._widen)
+            if strip.cell_length > self._max_line_width:
+                self._max_line_width = strip.cell_length
+                self.call_later(self._update_width)
         return self._strips.get(row) or Strip([Segment("")])
 
-    def _widen(self) -> None:
-        self.virtual_size = Size(self._line_width, self.n_rows + 1)
+    def _update_width(self) -> None:
+        self.virtual_size = Size(self._max_line_width, self.n_rows + 1)
 
     @staticmethod
-    def _text(line: Text | str) -> Text:
+    def _to_text(line: Text | str) -> Text:
         text = line if isinstance(line, Text) else Text.from_ansi(line)
         text.end = ""
         if not text.spans and text.style:
@@ -172,25 +172,25 @@ class LineList(ScrollView, can_focus=True):
 
     # Moving.
 
-    def go(self, row: int) -> None:
+    def move_cursor(self, row: int) -> None:
         """Move the cursor to a line, and post `Moved`."""
-        self.put_cursor(row)
-        self.post_message(self.Moved(self, self.cursor))
+        self.set_cursor(row)
+        self.post_message(self.Highlighted(self, self.cursor))
 
-    def put_cursor(self, row: int) -> None:
+    def set_cursor(self, row: int) -> None:
         """Move the cursor to a line."""
         row = max(min(row, self.n_rows - 1), 0)
         if row != self.cursor:
-            before, self.cursor = self.cursor, row
-            self._refresh_row(before)
+            previous, self.cursor = self.cursor, row
+            self._refresh_row(previous)
             self._refresh_row(row)
-        self.see_cursor()
+        self.scroll_to_cursor()
 
     def _refresh_row(self, row: int) -> None:
         y = row - int(self.scroll_offset.y) + 1
         self.refresh(Region(0, y, self.size.width, 1))
 
-    def see_cursor(self) -> None:
+    def scroll_to_cursor(self) -> None:
         """Scroll until the line under the cursor is visible."""
         first, height = int(self.scroll_offset.y), max(self.size.height - 1, 1)
         if self.cursor < first:
@@ -198,42 +198,42 @@ class LineList(ScrollView, can_focus=True):
         elif self.cursor >= first + height:
             self.scroll_to(y=self.cursor - height + 1, animate=False, force=True)
 
-    def action_move(self, by: int) -> None:
+    def action_move(self, step: int) -> None:
         if self._has_cursor:
-            self.go(self.cursor + by)
+            self.move_cursor(self.cursor + step)
         else:
-            self.scroll_relative(y=by, animate=False)
+            self.scroll_relative(y=step, animate=False)
 
-    def action_page(self, by: int) -> None:
-        by *= max(self.size.height - 2, 1)
-        self.scroll_relative(y=by, animate=False, force=self._has_cursor)
+    def action_page(self, step: int) -> None:
+        step *= max(self.size.height - 2, 1)
+        self.scroll_relative(y=step, animate=False, force=self._has_cursor)
         if self._has_cursor:
-            self.go(self.cursor + by)
+            self.move_cursor(self.cursor + step)
 
     def action_end(self, is_last: int) -> None:
         if self._has_cursor:
-            self.go(self.n_rows - 1 if is_last else 0)
+            self.move_cursor(self.n_rows - 1 if is_last else 0)
         else:
             self.scroll_to(y=self.n_rows if is_last else 0, animate=False)
 
-    def action_aside(self, by: int) -> None:
-        self.scroll_relative(x=by * ASIDE, animate=False, force=True)
+    def action_aside(self, step: int) -> None:
+        self.scroll_relative(x=step * SCROLL_COLUMNS, animate=False, force=True)
 
     def action_choose(self) -> None:
         if self.n_rows:
-            self.post_message(self.Chosen(self, self.cursor))
+            self.post_message(self.Selected(self, self.cursor))
 
     def on_click(self, event: events.Click) -> None:
         if event.y < 1:
             return
         row = int(self.scroll_offset.y) + event.y - 1
         if row < self.n_rows:
-            self.go(row)
+            self.move_cursor(row)
             if event.chain == 2:
-                self.post_message(self.Chosen(self, row))
+                self.post_message(self.Selected(self, row))
 
     def on_resize(self) -> None:
         self._strips.clear()
-        self.see_cursor()
+        self.scroll_to_cursor()
         if self.size.width:
             self.post_message(self.Resized(self, self.cursor))

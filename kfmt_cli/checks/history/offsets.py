@@ -8,120 +8,143 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from kfmt_cli.broker.start.checkpoints import LEADER_EPOCHS
+from kfmt_cli.broker.start.checkpoints import LEADER_EPOCH_CHECKPOINT
 from kfmt_cli.broker.start.directory import LogDirectory
-from kfmt_cli.broker.start.own_files import LOG_STARTS
-from kfmt_cli.broker.start.ranges import ranges_of
+from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
+from kfmt_cli.broker.start.offset_intervals import read_log_offsets
 from kfmt_cli.checks.base import Check
-from kfmt_cli.checks.history.scopes import CheckpointCheck, Extents, some_of
-from kfmt_cli.disk.kinds import kind_of
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT
-from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.tree import Folder, is_segment, size_of
+from kfmt_cli.checks.history.history_check import CheckpointCheck, LogOffsetIntervals, format_some
+from kfmt_cli.disk.directory_listing import DirectoryListing, file_size, is_segment_log
+from kfmt_cli.disk.kinds import classify_name
+from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, PRODUCER_SNAPSHOT_KIND
+from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
 
 
 @dataclass(frozen=True)
-class Witnesses:
+class OffsetEvidence:
     """Evidence of a partition's offsets."""
 
-    name: str
+    display_name: str
     """The partition, as displayed."""
-    folder: Folder
-    extents: Extents
-    told: Mapping[str, int]
+    listing: DirectoryListing
+    offset_intervals: LogOffsetIntervals
+    checkpoint_offsets: Mapping[str, int]
     """The partition's offset in each checkpoint that is never above the log end offset."""
-    log_start: int
+    log_start_offset: int
     """The log start offset."""
     is_compacted: bool | None
     """None if unknown."""
-    epoch_start: int | None = None
+    epoch_start_offset: int | None = None
     """The start offset of the latest leader epoch."""
-    damaged: frozenset[int] = frozenset()
+    damaged_base_offsets: frozenset[int] = frozenset()
     """Base offsets of logs with damage other than a missing end or zeros: their batches are
     there."""
 
     @cached_property
-    def lost(self) -> list[tuple[int, int, str]]:
+    def lost_offsets(self) -> list[tuple[int, int, str]]:
         """Ranges of lost offsets from the log start offset onward, each with its proof as text."""
         return [
-            (max(first, self.log_start), last, words)
-            for first, last, words in self._lost()
-            if last >= self.log_start
+            (max(first, self.log_start_offset), last, proof)
+            for first, last, proof in self._iter_lost_offsets()
+            if last >= self.log_start_offset
         ]
 
-    def _lost(self) -> Iterator[tuple[int, int, str]]:
-        files = [self.folder.input(file) for file in self.folder.files]
-        logs = {file.base: file for file in files if is_segment(file)}
-        bases = sorted(logs)
+    def _iter_lost_offsets(self) -> Iterator[tuple[int, int, str]]:
+        files = [self.listing.input_file(file) for file in self.listing.files]
+        logs = {file.base_or_zero: file for file in files if is_segment_log(file)}
+        base_offsets = sorted(logs)
         proven: list[tuple[int, int]] = []
         for file in files:
-            base = file.base_offset
-            is_index = file.kind is OFFSET_INDEX and not kind_of(file.path.rpartition("/")[2])[2]
-            if not is_index or base is None or base in logs or not size_of(file):
+            base_offset = file.base_offset
+            is_index = (
+                file.kind is OFFSET_INDEX_KIND
+                and not classify_name(file.path.rpartition("/")[2])[2]
+            )
+            if not is_index or base_offset is None or base_offset in logs or not file_size(file):
                 continue
-            following = next((later for later in bases if later > base), None)
-            if following is not None:
-                proven.append((base, following - 1))
-                yield base, following - 1, f"{_last(file.name)} exists, but its log does not"
-        for base, following in pairwise(bases) if self.is_compacted is False else ():
-            extent = self.extents.get(base)
-            if extent is None or extent[1] > following - 1 or base in self.damaged:
+            next_base = next((later for later in base_offsets if later > base_offset), None)
+            if next_base is not None:
+                proven.append((base_offset, next_base - 1))
+                yield (
+                    base_offset,
+                    next_base - 1,
+                    f"{_file_name(file.name)} exists, but its log does not",
+                )
+        for base_offset, next_base in pairwise(base_offsets) if self.is_compacted is False else ():
+            offset_interval = self.offset_intervals.get(base_offset)
+            if (
+                offset_interval is None
+                or offset_interval[1] > next_base - 1
+                or base_offset in self.damaged_base_offsets
+            ):
                 continue
-            first, last = extent[1], following - 1
-            if any(a <= last and b >= first for a, b in proven):
+            first, last = offset_interval[1], next_base - 1
+            if any(
+                first_proven <= last and last_proven >= first
+                for first_proven, last_proven in proven
+            ):
                 continue
-            what = "has 0 bytes" if not size_of(logs[base]) else f"ends at offset {extent[1]}"
-            words = f"{_last(logs[base].name)} {what}, and the next segment starts at {following}"
-            yield first, last, f"{words}; the topic is not compacted"
-        yield from self._after_end(bases)
+            fact = (
+                "has 0 bytes"
+                if not file_size(logs[base_offset])
+                else f"ends at offset {offset_interval[1]}"
+            )
+            proof = (
+                f"{_file_name(logs[base_offset].name)} {fact}, and the next segment starts "
+                f"at {next_base}"
+            )
+            yield first, last, f"{proof}; the topic is not compacted"
+        yield from self._iter_lost_after_end(base_offsets)
 
-    def _after_end(self, bases: list[int]) -> Iterator[tuple[int, int, str]]:
+    def _iter_lost_after_end(self, base_offsets: list[int]) -> Iterator[tuple[int, int, str]]:
         """The offsets from the log end offset onward that a checkpoint or snapshot proves lost."""
-        if not bases or bases[-1] not in self.extents:
+        if not base_offsets or base_offsets[-1] not in self.offset_intervals:
             return
-        end = self.extents[bases[-1]][1]
-        if bases[-1] in self.damaged:
+        log_end_offset = self.offset_intervals[base_offsets[-1]][1]
+        if base_offsets[-1] in self.damaged_base_offsets:
             # A damaged batch is not missing: a start decides on its offsets.
-            file = self.folder.input(f"{bases[-1]:020}{LOG.suffix}")
-            held = ranges_of(file, bases[-1]).held(None)
-            end = max([end, *(last + 1 for _, last in held)])
-        told = dict(self.told)
-        if self.epoch_start is not None:
-            told[LEADER_EPOCHS] = self.epoch_start
-        for name in self.folder.files:
-            kind, base, transient = kind_of(name)
-            if kind is PRODUCER_SNAPSHOT and base is not None and not transient:
-                told[name] = base
-        if not told:
+            file = self.listing.input_file(f"{base_offsets[-1]:020}{LOG_KIND.suffix}")
+            intervals = read_log_offsets(file, base_offsets[-1]).contained_offsets(None)
+            log_end_offset = max([log_end_offset, *(last + 1 for _, last in intervals)])
+        evidence = dict(self.checkpoint_offsets)
+        if self.epoch_start_offset is not None:
+            evidence[LEADER_EPOCH_CHECKPOINT] = self.epoch_start_offset
+        for name in self.listing.files:
+            kind, base, transient = classify_name(name)
+            if kind is PRODUCER_SNAPSHOT_KIND and base is not None and not transient:
+                evidence[name] = base
+        if not evidence:
             return
-        witness = max(told, key=lambda path: told[path])
-        if told[witness] > end:
-            words = f"log end offset {end}, but {witness} records {told[witness]}"
-            yield end, told[witness] - 1, words
+        file_name = max(evidence, key=lambda path: evidence[path])
+        if evidence[file_name] > log_end_offset:
+            proof = (
+                f"log end offset {log_end_offset}, but {file_name} records {evidence[file_name]}"
+            )
+            yield log_end_offset, evidence[file_name] - 1, proof
 
 
 class OffsetsCheck(Check):
     """A rule about which offsets a partition must have."""
 
-    def look(self, known: Witnesses) -> Iterable[Finding]:
+    def check_evidence(self, evidence: OffsetEvidence) -> Iterable[Finding]:
         """Findings about a partition."""
         raise NotImplementedError
 
 
-class LostOffsets(OffsetsCheck):
+class LostOffsetsCheck(OffsetsCheck):
     """No offset from the log start offset onward is already lost."""
 
     codes = (codes.OFFSETS_LOST,)
 
-    def look(self, known: Witnesses) -> Iterator[Finding]:
-        for first, last, words in known.lost:
-            message = f"offsets {first}–{last} are already missing: {words}"
-            yield Finding(known.name, codes.OFFSETS_LOST, None, message, offset=first)
+    def check_evidence(self, evidence: OffsetEvidence) -> Iterator[Finding]:
+        for first, last, proof in evidence.lost_offsets:
+            message = f"offsets {first}–{last} are already missing: {proof}"
+            yield Finding(evidence.display_name, codes.OFFSETS_LOST, None, message, offset=first)
 
 
-class CheckpointOffsets(CheckpointCheck):
+class CheckpointOffsetsCheck(CheckpointCheck):
     """No checkpoint offset is above its log end offset, and each has its partition."""
 
     codes = (
@@ -130,34 +153,45 @@ class CheckpointOffsets(CheckpointCheck):
         codes.CHECKPOINT_WITHOUT_PARTITION,
     )
 
-    def look(
+    def check_directory(
         self,
-        folder: Folder,
+        listing: DirectoryListing,
         directory: LogDirectory,
-        partitions: Mapping[tuple[str | None, int | None], Extents],
-        proven: Mapping[tuple[str | None, int | None], int],
+        offset_intervals: Mapping[tuple[str | None, int | None], LogOffsetIntervals],
+        reported_ends: Mapping[tuple[str | None, int | None], int],
     ) -> Iterator[Finding]:
-        for name, offsets in directory.offsets.items():
-            file = folder.input(name).name
+        for checkpoint, offsets in directory.offsets_by_checkpoint.items():
+            file_name = listing.input_file(checkpoint).name
             missing = []
             for (topic, partition), offset in offsets.items():
-                extents = partitions.get((topic, partition))
-                if extents is None:
+                log_intervals = offset_intervals.get((topic, partition))
+                if log_intervals is None:
                     missing.append(f"{topic}-{partition}")
                     continue
-                end = max((end for _, end in extents.values()), default=None)
-                if end is None or offset <= end:
+                log_end_offset = max((end for _, end in log_intervals.values()), default=None)
+                if log_end_offset is None or offset <= log_end_offset:
                     continue
-                is_start = name == LOG_STARTS
-                if not is_start and offset <= proven.get((topic, partition), 0):
+                is_start = checkpoint == LOG_START_CHECKPOINT
+                if not is_start and offset <= reported_ends.get((topic, partition), 0):
                     continue  # offsets-lost has it
                 code = codes.LOG_START_ABOVE_END if is_start else codes.CHECKPOINT_ABOVE_END
-                words = f"{topic}-{partition}: checkpoint offset {offset}, log end offset {end}"
-                yield Finding(file, code, None, words, offset=offset, expected=end, found=offset)
+                message = (
+                    f"{topic}-{partition}: checkpoint offset {offset}, log end offset "
+                    f"{log_end_offset}"
+                )
+                yield Finding(
+                    file_name,
+                    code,
+                    None,
+                    message,
+                    offset=offset,
+                    expected=log_end_offset,
+                    found=offset,
+                )
             if missing:
-                words = f"no directory for {some_of(missing)}"
-                yield Finding(file, codes.CHECKPOINT_WITHOUT_PARTITION, None, words)
+                message = f"no directory for {format_some(missing)}"
+                yield Finding(file_name, codes.CHECKPOINT_WITHOUT_PARTITION, None, message)
 
 
-def _last(name: str) -> str:
-    return name.rpartition("/")[2]
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -4,35 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.broker.start.brokers import Broker
-from kfmt_cli.checks.history.scopes import BrokerCheck, some_of
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.kinds import META_PROPERTIES
-from kfmt_cli.disk.names import parsed_place, suffix_of
+from kfmt_cli.broker.start.brokers import BrokerDirectories
+from kfmt_cli.checks.history.history_check import BrokerCheck, format_some
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_mark
+from kfmt_cli.disk.kinds import META_PROPERTIES_KIND
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
 
 
-class Owners(BrokerCheck):
+class DirectoryOwnerCheck(BrokerCheck):
     """A log directory belongs to the broker that its meta.properties names."""
 
     codes = (codes.OWNER_CONTRADICTED,)
 
-    def look(self, broker: Broker) -> Iterator[Finding]:
+    def check_broker(self, broker: BrokerDirectories) -> Iterator[Finding]:
         owner = broker.other_owner
         if owner is None:
             return
-        identity = owner.directory.identity
-        mine = identity.node_id
-        what = "every partition here"
-        if owner.by_id:
-            what = f"directory.id {identity.directory_id}"
-        words = f"node.id is {mine}, but the metadata log assigns {what} to broker {owner.node}"
-        file = f"{name_text(owner.directory.path)}/{min(META_PROPERTIES.names)}"
-        yield Finding(file, codes.OWNER_CONTRADICTED, None, words, expected=owner.node, found=mine)
+        identity = owner.directory.meta_properties
+        local_node_id = identity.node_id
+        subject = "every partition here"
+        if owner.is_by_directory_id:
+            subject = f"directory.id {identity.directory_id}"
+        message = (
+            f"node.id is {local_node_id}, but the metadata log assigns {subject} to "
+            f"broker {owner.node}"
+        )
+        file = f"{format_display_name(owner.directory.path)}/{min(META_PROPERTIES_KIND.names)}"
+        yield Finding(
+            file, codes.OWNER_CONTRADICTED, None, message, expected=owner.node, found=local_node_id
+        )
 
 
-class MissingReplicas(BrokerCheck):
+class MissingReplicasCheck(BrokerCheck):
     """Every replica that the metadata log gives to a log directory is there.
 
     A partition without other replicas is left out: nothing can be truncated to its empty log, and
@@ -41,39 +46,43 @@ class MissingReplicas(BrokerCheck):
 
     codes = (codes.REPLICA_MISSING,)
 
-    def look(self, broker: Broker) -> Iterator[Finding]:
-        there = {
-            parsed_place(replica.name)
+    def check_broker(self, broker: BrokerDirectories) -> Iterator[Finding]:
+        existing = {
+            parse_broker_topic_partition(replica.name)
             for replica in broker.replicas
-            if suffix_of(replica.name) not in ("delete", "stray")
+            if valid_directory_mark(replica.name) not in ("delete", "stray")
         }
         for directory in broker.directories:
-            if not directory.is_listed:
+            if not directory.is_fully_listed:
                 continue
             missing = [
                 f"{topic}-{partition}"
-                for topic, partition in broker.assigned(directory)
-                if (topic, partition) not in there
+                for topic, partition in broker.assigned_partitions(directory)
+                if (topic, partition) not in existing
             ]
             if missing:
-                words = f"no directory for {some_of(missing)}"
-                yield Finding(name_text(directory.path), codes.REPLICA_MISSING, None, words)
+                message = f"no directory for {format_some(missing)}"
+                yield Finding(
+                    format_display_name(directory.path), codes.REPLICA_MISSING, None, message
+                )
 
 
-class MovingReplicas(BrokerCheck):
+class MovingReplicasCheck(BrokerCheck):
     """No replica is on the way from one log directory to another."""
 
     codes = (codes.REPLICA_MOVING,)
 
-    def look(self, broker: Broker) -> Iterator[Finding]:
-        every = broker.replicas
+    def check_broker(self, broker: BrokerDirectories) -> Iterator[Finding]:
+        replicas = broker.replicas
         current = {
-            parsed_place(replica.name): replica for replica in every if not suffix_of(replica.name)
+            parse_broker_topic_partition(replica.name): replica
+            for replica in replicas
+            if not valid_directory_mark(replica.name)
         }
-        for replica in every:
-            if suffix_of(replica.name) == "future":
-                other = current.get(parsed_place(replica.name))
-                words = "the replica that it replaces was not found"
-                if other is not None:
-                    words = f"replaces {other.shown}"
-                yield Finding(replica.shown, codes.REPLICA_MOVING, None, words)
+        for replica in replicas:
+            if valid_directory_mark(replica.name) == "future":
+                replaced = current.get(parse_broker_topic_partition(replica.name))
+                message = "the replica that it replaces was not found"
+                if replaced is not None:
+                    message = f"replaces {replaced.display_path}"
+                yield Finding(replica.display_path, codes.REPLICA_MOVING, None, message)

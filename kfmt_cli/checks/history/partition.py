@@ -10,19 +10,24 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 
-from kfmt_cli.broker.defaults import TRANSACTION_MAX_TIMEOUT_MS
-from kfmt_cli.broker.transactions.producers import NONE, Event, Producer, Producers
-from kfmt_cli.checks.history.facts import History, compare
-from kfmt_cli.checks.history.scopes import HistoryCheck, HistoryFiles
+from kfmt_cli.broker.defaults import DEFAULT_TRANSACTION_MAX_TIMEOUT_MS
+from kfmt_cli.broker.transactions.producers import (
+    NO_VALUE,
+    ProducerBatch,
+    ProducerStateEntry,
+    ProducerStateManager,
+)
+from kfmt_cli.checks.history.history_check import HistoryCheck, HistoryFiles
+from kfmt_cli.checks.history.log_history import LogHistory, compare_sequences
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
 
 # Fields of a producer in a snapshot that follow from the log alone.
-_COMPARED = ("producer_epoch", "last_sequence", "last_offset", "current_txn_first_offset")
+_COMPARED_FIELDS = ("producer_epoch", "last_sequence", "last_offset", "current_txn_first_offset")
 
 
-class PartitionHistory(HistoryCheck):
+class PartitionHistoryCheck(HistoryCheck):
     """The logs agree on producers, transactions and leaders, with each other and with the files
     next to them."""
 
@@ -35,155 +40,164 @@ class PartitionHistory(HistoryCheck):
 
     def __init__(self, files: HistoryFiles) -> None:
         super().__init__(files)
-        self._starts = [start for _, start in files.epochs or ()]
+        self._epoch_starts = [start for _, start in files.checkpoint_epochs or ()]
         self._snapshots = dict(files.snapshots)
-        self._producers = Producers()
-        self._begun: dict[int, tuple[str, Event]] = {}
-        self._lasts: History | None = None
+        self._producers = ProducerStateManager()
+        self._open_transactions: dict[int, tuple[str, ProducerBatch]] = {}
+        self._previous: LogHistory | None = None
         self._has_holes = False
-        self._start: int | None = None
-        self._newest = -1
-        self._has_deleted = False
+        self._first_offset: int | None = None
+        self._max_timestamp = -1
+        self._has_reported_deleted = False
 
-    def take(self, history: History) -> Iterator[Finding]:
+    def check_log(self, history: LogHistory) -> Iterator[Finding]:
         """Add the next log; yields its findings."""
         yield from history.findings
-        yield from self._snapshot(history.base)
-        yield from self._sequences(history)
-        yield from self._leaders(history)
-        for event in history.events:
-            yield from self._event(history.file, event)
-        if self._start is None:
-            self._start = history.start
-        self._newest = max(self._newest, history.newest)
-        if history.end is not None:
-            self._has_holes |= history.holes > 0
-            self._producers.end = history.end
-            before, self._lasts = self._lasts, history
-            if before is not None:
-                lasts = {**before.lasts, **history.lasts}
-                self._lasts = replace(history, lasts=lasts, epochs=history.epochs or before.epochs)
+        yield from self._check_snapshot(history.base_offset)
+        yield from self._check_sequences(history)
+        yield from self._check_leader_epochs(history)
+        for event in history.producer_batches:
+            yield from self._check_producer_batch(history.file, event)
+        if self._first_offset is None:
+            self._first_offset = history.start_offset
+        self._max_timestamp = max(self._max_timestamp, history.max_timestamp)
+        if history.end_offset is not None:
+            self._has_holes |= history.n_holes > 0
+            self._producers.map_end_offset = history.end_offset
+            earlier, self._previous = self._previous, history
+            if earlier is not None:
+                last_by_producer = {**earlier.last_by_producer, **history.last_by_producer}
+                self._previous = replace(
+                    history,
+                    last_by_producer=last_by_producer,
+                    leader_epochs=history.leader_epochs or earlier.leader_epochs,
+                )
 
     def finish(self) -> Iterator[Finding]:
         """Findings after the last log."""
-        yield from self._snapshot(self._producers.end)
-        for file, event in self._begun.values():
-            age = self._newest - event.timestamp
-            late = event.timestamp >= 0 and age > TRANSACTION_MAX_TIMEOUT_MS
-            words = (
+        yield from self._check_snapshot(self._producers.map_end_offset)
+        for file, event in self._open_transactions.values():
+            age_ms = self._max_timestamp - event.timestamp
+            is_hanging = event.timestamp >= 0 and age_ms > DEFAULT_TRANSACTION_MAX_TIMEOUT_MS
+            message = (
                 f"producer {event.producer_id}, epoch {event.producer_epoch}: the transaction "
                 f"starting at offset {event.base_offset} is still open at the end of the log, "
-                f"{max(age, 0) // 1000} s later"
+                f"{max(age_ms, 0) // 1000} s later"
             )
-            code = codes.TRANSACTION_HANGING if late else codes.TRANSACTION_OPEN
-            yield Finding(file, code, event.position, words, offset=event.base_offset)
+            code = codes.TRANSACTION_HANGING if is_hanging else codes.TRANSACTION_OPEN
+            yield Finding(file, code, event.position, message, offset=event.base_offset)
 
-    def _sequences(self, history: History) -> Iterator[Finding]:
+    def _check_sequences(self, history: LogHistory) -> Iterator[Finding]:
         """Compare each producer's last batch in the earlier logs with its first in this one."""
-        if self._lasts is None:
+        if self._previous is None:
             return
-        seam = (history.start or 0) - (self._lasts.end or 0)
-        for producer, first in history.firsts.items():
-            before = self._lasts.lasts.get(producer)
-            if before is not None:
-                holes = self._lasts.holes - before.holes + first.holes + max(seam, 0)
-                yield from compare(history.file, before, first, holes)
+        boundary_gap = (history.start_offset or 0) - (self._previous.end_offset or 0)
+        for producer, first in history.first_by_producer.items():
+            previous = self._previous.last_by_producer.get(producer)
+            if previous is not None:
+                n_holes = (
+                    self._previous.n_holes
+                    - previous.holes_before
+                    + first.holes_before
+                    + max(boundary_gap, 0)
+                )
+                yield from compare_sequences(history.file, previous, first, n_holes)
 
-    def _leaders(self, history: History) -> Iterator[Finding]:
+    def _check_leader_epochs(self, history: LogHistory) -> Iterator[Finding]:
         """Compare leader epochs with each other and with the checkpoint."""
-        before = -1
-        if self._lasts is not None and self._lasts.epochs:
+        previous_epoch = -1
+        if self._previous is not None and self._previous.leader_epochs:
             # An overlap has its own finding: the later segment is an older copy.
-            overlaps = (history.start or 0) < (self._lasts.end or 0)
-            before = -1 if overlaps else self._lasts.epochs[-1][0]
-        for epoch, offset in history.epochs:
-            if epoch < before:
-                words = f"leader epoch {epoch} follows epoch {before}"
-                yield Finding(history.file, codes.LEADER_EPOCH_BACK, None, words, offset=offset)
-            before = epoch
-            if self.files.epochs is None or offset < self.files.log_start:
+            overlaps = (history.start_offset or 0) < (self._previous.end_offset or 0)
+            previous_epoch = -1 if overlaps else self._previous.leader_epochs[-1][0]
+        for epoch, offset in history.leader_epochs:
+            if epoch < previous_epoch:
+                message = f"leader epoch {epoch} follows epoch {previous_epoch}"
+                yield Finding(history.file, codes.LEADER_EPOCH_BACK, None, message, offset=offset)
+            previous_epoch = epoch
+            if self.files.checkpoint_epochs is None or offset < self.files.log_start_offset:
                 continue  # a broker drops the epochs of deleted records
-            if self._starts and offset < self._starts[0]:
-                yield from self._deleted(history.file, offset)
+            if self._epoch_starts and offset < self._epoch_starts[0]:
+                yield from self._report_deleted(history.file, offset)
                 continue
-            row = bisect_right(self._starts, offset) - 1
-            known = self.files.epochs[row][0] if row >= 0 else None
-            if known != epoch:
-                has = "no epoch" if known is None else f"epoch {known}"
+            row = bisect_right(self._epoch_starts, offset) - 1
+            checkpoint_epoch = self.files.checkpoint_epochs[row][0] if row >= 0 else None
+            if checkpoint_epoch != epoch:
+                epoch_text = "no epoch" if checkpoint_epoch is None else f"epoch {checkpoint_epoch}"
                 yield Finding(
                     history.file,
                     codes.LEADER_EPOCH_CONTRADICTED,
                     None,
-                    f"the batch has leader epoch {epoch}; leader-epoch-checkpoint has {has}",
+                    f"the batch has leader epoch {epoch}; leader-epoch-checkpoint has {epoch_text}",
                     offset=offset,
-                    expected=known,
+                    expected=checkpoint_epoch,
                     found=epoch,
                 )
 
-    def _deleted(self, file: str, offset: int) -> Iterator[Finding]:
+    def _report_deleted(self, file: str, offset: int) -> Iterator[Finding]:
         """Report, once, records that are there although their epochs were dropped."""
-        if self._has_deleted:
+        if self._has_reported_deleted:
             return
-        self._has_deleted = True
-        words = f"the first leader epoch starts at offset {self._starts[0]}"
+        self._has_reported_deleted = True
+        message = f"the first leader epoch starts at offset {self._epoch_starts[0]}"
         yield Finding(
-            *(file, codes.DELETED_RECORDS_BACK, None, words),
+            *(file, codes.DELETED_RECORDS_BACK, None, message),
             offset=offset,
-            expected=self._starts[0],
-            found=self.files.log_start,
+            expected=self._epoch_starts[0],
+            found=self.files.log_start_offset,
         )
 
-    def _event(self, file: str, event: Event) -> Iterator[Finding]:
-        producer = self._producers.of.get(event.producer_id, Producer())
-        is_open = producer.current_txn_first_offset != NONE
+    def _check_producer_batch(self, file: str, event: ProducerBatch) -> Iterator[Finding]:
+        producer = self._producers.entries.get(event.producer_id, ProducerStateEntry())
+        is_open = producer.current_txn_first_offset != NO_VALUE
         if event.control_type is not None:
-            self._begun.pop(event.producer_id, None)
+            self._open_transactions.pop(event.producer_id, None)
             if not is_open:
-                words = (
+                message = (
                     f"marker of producer {event.producer_id} for a transaction with no records here"
                 )
-                found = event.base_offset
-                yield Finding(file, codes.MARKER_ALONE, event.position, words, offset=found)
+                offset = event.base_offset
+                yield Finding(file, codes.MARKER_ALONE, event.position, message, offset=offset)
         elif event.transactional and not is_open:
-            self._begun[event.producer_id] = file, event
+            self._open_transactions[event.producer_id] = file, event
         elif is_open and not event.transactional:
-            words = (
+            message = (
                 f"producer {event.producer_id}: non-transactional batch while its transaction "
                 f"from offset {producer.current_txn_first_offset} is open"
             )
             yield Finding(
-                file, codes.TRANSACTION_MIXED, event.position, words, offset=event.base_offset
+                file, codes.TRANSACTION_MIXED, event.position, message, offset=event.base_offset
             )
-        self._producers.apply(event)
+        self._producers.apply_batch(event)
 
-    def _snapshot(self, offset: int) -> Iterator[Finding]:
+    def _check_snapshot(self, offset: int) -> Iterator[Finding]:
         """Compare the snapshot at an offset, if any, with the logs so far."""
         file = self._snapshots.pop(offset, None)
-        if file is None or self._has_holes or self._producers.end != offset:
+        if file is None or self._has_holes or self._producers.map_end_offset != offset:
             return
-        told = Producers()
+        snapshot_producers = ProducerStateManager()
         try:
-            contents = file.contents()
+            contents = file.read_contents()
         except InputError as error:
-            self.files.unread(error)
+            self.files.on_unreadable(error)
             return
         if contents.findings:
             return
-        told.load(contents.table, offset)
-        for producer_id, state in told.of.items():
-            known = self._producers.of.get(producer_id)
-            if known is None or state.last_offset < (self._start or 0):
+        snapshot_producers.load(contents.table, offset)
+        for producer_id, state in snapshot_producers.entries.items():
+            producer = self._producers.entries.get(producer_id)
+            if producer is None or state.last_offset < (self._first_offset or 0):
                 continue
-            here, there = asdict(known), asdict(state)
-            for name in _COMPARED:
-                if here[name] != there[name]:
+            in_log, in_snapshot = asdict(producer), asdict(state)
+            for name in _COMPARED_FIELDS:
+                if in_log[name] != in_snapshot[name]:
                     yield Finding(
                         file.name,
                         codes.SNAPSHOT_CONTRADICTED,
                         None,
-                        f"producer {producer_id}: {name} is {there[name]} in the snapshot, "
-                        f"{here[name]} in the log",
-                        expected=here[name],
-                        found=there[name],
+                        f"producer {producer_id}: {name} is {in_snapshot[name]} in the snapshot, "
+                        f"{in_log[name]} in the log",
+                        expected=in_log[name],
+                        found=in_snapshot[name],
                     )
                     break

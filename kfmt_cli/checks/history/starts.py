@@ -5,33 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kfmt_cli.broker.start.outcome import STRAY, UNSERVED, Start
-from kfmt_cli.checks.history.scopes import StartCheck
+from kfmt_cli.broker.start.outcome import STRAY, UNSERVED, PredictedStart
+from kfmt_cli.checks.history.history_check import StartCheck
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding, Severity, has_errors
 
 
-class SetAside(StartCheck):
+class UnservedPartitionCheck(StartCheck):
     """A broker serves the partition."""
 
     codes = (codes.PARTITION_SET_ASIDE,)
 
-    def look(self, start: Start, found: Iterable[Finding]) -> Iterator[Finding]:
-        is_said = any(finding.code.name == codes.PARTITION_SET_ASIDE.name for finding in found)
-        if start.becomes in (STRAY, UNSERVED) and start.loses and not is_said:
+    def check_start(self, start: PredictedStart, findings: Iterable[Finding]) -> Iterator[Finding]:
+        is_reported = any(
+            finding.code.name == codes.PARTITION_SET_ASIDE.name for finding in findings
+        )
+        if start.becomes in (STRAY, UNSERVED) and start.loses_data and not is_reported:
             code = codes.PARTITION_SET_ASIDE
             if start.is_consequence:
                 code = replace(code, severity=Severity.NOTE, advice=None)
-            yield Finding(start.file, code, None, start.why)
+            yield Finding(start.file, code, None, start.bare_reason)
 
 
-class FailingStarts(StartCheck):
+class FailingStartsCheck(StartCheck):
     """A broker starts with these files, unless a finding of severity error explains why not."""
 
     codes = (codes.START_FAILS, codes.PARTITION_TWICE)
 
-    def look(self, start: Start, found: Iterable[Finding]) -> Iterator[Finding]:
-        if start.starts or has_errors(found):
+    def check_start(self, start: PredictedStart, findings: Iterable[Finding]) -> Iterator[Finding]:
+        if start.starts or has_errors(findings):
             return
-        code = codes.PARTITION_TWICE if start.is_twice else codes.START_FAILS
-        yield Finding(start.file, code, None, start.why)
+        code = codes.PARTITION_TWICE if start.is_duplicate else codes.START_FAILS
+        yield Finding(start.file, code, None, start.bare_reason)

@@ -5,146 +5,179 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
 from kfmt_cli.checks.index.facts import IndexFacts
-from kfmt_cli.checks.index.order import own_findings
-from kfmt_cli.checks.index.rules import IndexRules
-from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.kinds import INDEXES
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
-from kfmt_cli.disk.kinds.kind import Contents, Input, Kind
-from kfmt_cli.disk.segment import Segment, sibling_path
+from kfmt_cli.checks.index.own_findings import iter_own_findings
+from kfmt_cli.checks.index.rules import IndexRulesCheck
+from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.kinds import INDEX_KINDS
+from kfmt_cli.disk.kinds.fixed_size_rows import (
+    OFFSET_INDEX_KIND,
+    TIME_INDEX_KIND,
+    TRANSACTION_INDEX_KIND,
+)
+from kfmt_cli.disk.kinds.kind import FileContents, InputFile, Kind
+from kfmt_cli.disk.segment import Segment, segment_file_path
 from kfmt_cli.findings import indexes as codes
-from kfmt_cli.findings.consequences import beside_damage, beside_missing_index
-from kfmt_cli.findings.finding import MOST_FINDINGS, Code, Finding, Findings
+from kfmt_cli.findings.consequences import next_to_damaged_log, next_to_missing_index
+from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCode, FindingCollector
 from kfmt_cli.log.block import Block
-from kfmt_cli.rows.result import Result, ResultType
+from kfmt_cli.rows.file_result import FileResult, FileResultType
 
-INDEX_RESULT = ResultType(
+INDEX_RESULT = FileResultType(
     ("bytes", "entries"),
     {"entries": 9, "bytes": 12},
     ("index", "indexes"),
     "--wide",
 )
 # Names in the summary for lines that are not an index.
-MISSING, DAMAGED_LOG = "missing", "damaged_logs"
+MISSING_INDEXES, DAMAGED_LOGS = "missing", "damaged_logs"
 
 
 @dataclass(slots=True)
-class IndexReading:
+class IndexCheckState:
     """A log read block by block for its indexes."""
 
     segment: Segment
-    rows: dict[Kind, Contents]
+    contents: dict[Kind, FileContents]
     facts: IndexFacts
-    damaged: bool = False
+    is_damaged: bool = False
     """Whether the log is damaged."""
 
-    def take(self, block: Block) -> None:
+    def add_block(self, block: Block) -> None:
         """Add the next block of the log, with the findings about its headers."""
-        self.damaged |= bool(block.findings)
-        self.facts.take(block)
+        self.is_damaged |= bool(block.findings)
+        self.facts.add_block(block)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexChecker:
     """How to check indexes."""
 
-    limit: Limit
-    interval: int = INDEX_INTERVAL_BYTES
+    limit: DecompressionLimit
+    index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
     """`index.interval.bytes`, for the notes on sparse stretches."""
-    most_findings: int = MOST_FINDINGS
+    max_findings: int = MAX_FINDINGS
     """Findings kept per code and file; all are counted."""
 
-    def check(self, segment: Segment, advance: Callable[[int], None]) -> Iterator[Result]:
+    def iter_results(
+        self, segment: Segment, on_progress: Callable[[int], None]
+    ) -> Iterator[FileResult]:
         """The result for each index, and for the log if it is damaged; raises InputError.
 
-        advance: called with the number of bytes of each block of the log.
+        on_progress: called with the number of bytes of each block of the log.
         """
-        reading = self.begin(segment)
+        state = self.read_indexes(segment)
         if segment.log is None:
             for kind, file in segment.indexes.items():
-                rows = reading.rows[kind]
-                if kind in segment.wanted:
-                    yield self._result(file, rows, own_findings(segment, file, rows))
+                contents = state.contents[kind]
+                if kind in segment.requested_indexes:
+                    yield self._result_with_findings(
+                        file, contents, iter_own_findings(segment, file, contents)
+                    )
             return
-        log = self._new(segment.log.name, segment.log.kind.name, aside=DAMAGED_LOG)
-        with open_checked(segment.log, read_ahead=True) as opened:
-            for block in opened.blocks:
-                advance(len(block.data))
-                log.take(block.findings)
-                reading.take(block)
-            size = opened.reader.bytes_read
-        log.numbers["bytes"] = size
-        if reading.damaged:
-            yield log
-        yield from self.results(reading, size)
+        log_result = self._create_result(
+            segment.log.name, segment.log.kind.name, aside=DAMAGED_LOGS
+        )
+        with open_checked_log(segment.log, read_ahead=True) as checked_log:
+            for block in checked_log.blocks:
+                on_progress(len(block.data))
+                log_result.add_findings(block.findings)
+                state.add_block(block)
+            size = checked_log.reader.bytes_read
+        log_result.counts["bytes"] = size
+        if state.is_damaged:
+            yield log_result
+        yield from self.index_results(state, size)
 
-    def begin(self, segment: Segment) -> IndexReading:
+    def read_indexes(self, segment: Segment) -> IndexCheckState:
         """Read the indexes of a segment, before its log; raises InputError."""
-        rows = {kind: file.contents() for kind, file in segment.indexes.items()}
-        tables = {kind: contents.table for kind, contents in rows.items()}
-        base = None if segment.log is None else segment.log.base_offset
-        return IndexReading(segment, rows, IndexFacts(tables, self.limit, base))
+        contents_by_kind = {kind: file.read_contents() for kind, file in segment.indexes.items()}
+        tables = {kind: contents.table for kind, contents in contents_by_kind.items()}
+        base_offset = None if segment.log is None else segment.log.base_offset
+        return IndexCheckState(
+            segment, contents_by_kind, IndexFacts(tables, self.limit, base_offset)
+        )
 
-    def results(self, reading: IndexReading, log_size: int) -> Iterator[Result]:
+    def index_results(self, state: IndexCheckState, log_size: int) -> Iterator[FileResult]:
         """The result for each index, after the last block of the log."""
-        segment, rows, facts = reading.segment, reading.rows, reading.facts
+        segment, contents, facts = state.segment, state.contents, state.facts
         facts.finish(log_size)
-        for kind in (index for index in INDEXES if index in segment.wanted):
-            if kind in rows:
+        for kind in (index for index in INDEX_KINDS if index in segment.requested_indexes):
+            if kind in contents:
                 file = segment.indexes[kind]
-                check = IndexRules(segment, file, rows[kind], facts, reading.damaged)
-                yield self._result(file, rows[kind], check.findings(self.interval, log_size))
-            elif code := _missing(segment, kind, facts, reading.damaged):
-                yield self._absent(segment.own_log, kind, code, facts)
+                check = IndexRulesCheck(segment, file, contents[kind], facts, state.is_damaged)
+                yield self._result_with_findings(
+                    file, contents[kind], check.iter_findings(self.index_interval_bytes, log_size)
+                )
+            elif code := _missing_code(segment, kind, facts, state.is_damaged):
+                yield self._missing_result(segment.required_log, kind, code, facts)
 
-    def healthy(self, segment: Segment, known: list[tuple[Kind, int, int]]) -> Iterator[Result]:
+    def healthy_results(
+        self, segment: Segment, sizes: list[tuple[Kind, int, int]]
+    ) -> Iterator[FileResult]:
         """The results for the indexes of a healthy segment."""
-        for kind, size, entries in known:
-            if kind in segment.wanted:
+        for kind, size, entries in sizes:
+            if kind in segment.requested_indexes:
                 name = segment.indexes[kind].name
-                yield self._new(name, kind.name, bytes=size, entries=entries)
+                yield self._create_result(name, kind.name, bytes=size, entries=entries)
 
-    def _new(self, name: str, kind: str, aside: str = "", **numbers: int | None) -> Result:
-        findings = Findings(self.most_findings)
-        return Result(INDEX_RESULT, name, kind, dict(numbers), findings=findings, aside=aside)
+    def _create_result(
+        self, name: str, kind: str, aside: str = "", **counts: int | None
+    ) -> FileResult:
+        findings = FindingCollector(self.max_findings)
+        return FileResult(
+            INDEX_RESULT, name, kind, dict(counts), findings=findings, counted_as=aside
+        )
 
-    def _result(self, file: Input, rows: Contents, found: Iterable[Finding]) -> Result:
+    def _result_with_findings(
+        self, file: InputFile, contents: FileContents, findings: Iterable[Finding]
+    ) -> FileResult:
         """The result for an index, with its findings in file order."""
-        n = len(rows.table)
-        result = self._new(file.name, file.kind.name, bytes=rows.size, entries=n)
-        result.take(found)
-        result.findings.held.sort(key=lambda finding: finding.position or 0)
+        n_entries = len(contents.table)
+        result = self._create_result(
+            file.name, file.kind.name, bytes=contents.size, entries=n_entries
+        )
+        result.add_findings(findings)
+        result.findings.shown.sort(key=lambda finding: finding.position or 0)
         return result
 
-    def _absent(self, log: Input, kind: Kind, code: Code, facts: IndexFacts) -> Result:
+    def _missing_result(
+        self, log: InputFile, kind: Kind, code: FindingCode, facts: IndexFacts
+    ) -> FileResult:
         """The result for a missing index, under the name that it would have."""
-        name = name_text(sibling_path(log.path, kind))
-        words, offset = "missing", None
-        if kind is TRANSACTION_INDEX:
-            producer, offset, last = facts.aborted[0]
-            n = len(facts.aborted)
-            words = (
-                f"{n} aborted {'transaction' if n == 1 else 'transactions'} in the log; the first "
-                f"is from producer {producer}, offsets {offset}–{last}"
+        name = format_display_name(segment_file_path(log.path, kind))
+        message, offset = "missing", None
+        if kind is TRANSACTION_INDEX_KIND:
+            producer, offset, last_offset = facts.aborted_transactions[0]
+            n_aborted = len(facts.aborted_transactions)
+            message = (
+                f"{n_aborted} aborted {'transaction' if n_aborted == 1 else 'transactions'} in "
+                "the log; the first "
+                f"is from producer {producer}, offsets {offset}–{last_offset}"
             )
-        result = self._new(name, kind.name, aside=MISSING, bytes=None)
-        result.take([Finding(name, code, None, words, offset=offset)])
+        result = self._create_result(name, kind.name, aside=MISSING_INDEXES, bytes=None)
+        result.add_findings([Finding(name, code, None, message, offset=offset)])
         return result
 
 
-def _missing(segment: Segment, kind: Kind, facts: IndexFacts, damaged: bool) -> Code | None:
+def _missing_code(
+    segment: Segment, kind: Kind, facts: IndexFacts, is_damaged: bool
+) -> FindingCode | None:
     """The code for a missing index; None if none is needed."""
-    if kind is TRANSACTION_INDEX:
-        return codes.TRANSACTION_INDEX_MISSING if facts.aborted and not damaged else None
-    if segment.own_log.base_offset is None or not facts.end:
+    if kind is TRANSACTION_INDEX_KIND:
+        return (
+            codes.TRANSACTION_INDEX_MISSING
+            if facts.aborted_transactions and not is_damaged
+            else None
+        )
+    if segment.required_log.base_offset is None or not facts.batches_end:
         return None
-    if kind is TIME_INDEX and not facts.has_v2:
-        return codes.TIME_INDEX_NOT_YET
-    found = codes.INDEX_MISSING if kind is OFFSET_INDEX else codes.TIME_INDEX_MISSING
-    if kind is TIME_INDEX and OFFSET_INDEX not in segment.indexes:
-        found = beside_missing_index(found)
-    return beside_damage(found) if damaged else found
+    if kind is TIME_INDEX_KIND and not facts.has_v2:
+        return codes.TIME_INDEX_ABSENT
+    code = codes.INDEX_MISSING if kind is OFFSET_INDEX_KIND else codes.TIME_INDEX_MISSING
+    if kind is TIME_INDEX_KIND and OFFSET_INDEX_KIND not in segment.indexes:
+        code = next_to_missing_index(code)
+    return next_to_damaged_log(code) if is_damaged else code

@@ -13,40 +13,44 @@ from dataclasses import dataclass
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray, Table, TableColumn
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
+from kfmt_cli.core.table import BoolArray, Table, TableColumn
+from kfmt_cli.disk.kinds.fixed_size_rows import (
+    OFFSET_INDEX_KIND,
+    TIME_INDEX_KIND,
+    TRANSACTION_INDEX_KIND,
+)
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.findings import indexes as codes
-from kfmt_cli.findings.finding import Code
+from kfmt_cli.findings.finding import FindingCode
 from kfmt_cli.rows.log_tables import EntryTable
 
 
-class AtBatch(Table):
+class EntryTargets(Table):
     """Facts from the log about the byte that an entry points to."""
 
     __slots__ = ()
 
-    starts = TableColumn()
+    is_batch_start = TableColumn()
     """1 if a batch starts there; the others are about this batch."""
-    number = TableColumn()
+    batch_number = TableColumn()
     base_offset = TableColumn()
     last_offset = TableColumn()
     in_damage = TableColumn()
 
 
-class Holder(Table):
+class OffsetBatches(Table):
     """Facts from the log about the batch that contains an entry's offset, or the first after it."""
 
     __slots__ = ()
 
-    held = TableColumn()
+    contains_offset = TableColumn()
     """1 if it contains the offset."""
     position = TableColumn()
-    number = TableColumn()
+    batch_number = TableColumn()
     max_timestamp = TableColumn()
-    earlier_max = TableColumn()
+    previous_max_timestamp = TableColumn()
     """The largest timestamp before it in the log."""
-    of_record = TableColumn()
+    has_record = TableColumn()
     """1 if a record in it has the entry's offset and timestamp."""
 
 
@@ -57,105 +61,112 @@ class IndexEntries:
 
     table: EntryTable
     """The rows of the index."""
-    at: AtBatch
+    targets: EntryTargets
     """For an offset index."""
-    holder: Holder
+    batches: OffsetBatches
     """For an offset index or a time index."""
-    not_markers: BoolArray
+    is_not_marker: BoolArray
     """For a transaction index, the entries whose last offset is not an ABORT marker."""
     log_size: int | IntArray
     """Bytes of the log."""
-    base: int | IntArray
+    base_offset: int | IntArray
     """The segment's base offset."""
-    last: int | IntArray
+    last_offset: int | IntArray
     """The segment's last offset."""
-    damaged: bool = False
+    is_log_damaged: bool = False
     """Whether the log is damaged, so that its last offset is not a bound."""
 
     @property
-    def range_words(self) -> str:
+    def offsets_text(self) -> str:
         """The offsets of the segment."""
-        return f"{self.base}–{self.last}"
+        return f"{self.base_offset}–{self.last_offset}"
 
 
 @dataclass(frozen=True, slots=True)
 class EntryRule:
     """A rule for an entry."""
 
-    code: Code
+    code: FindingCode
     """The code of the finding."""
     is_broken: Callable[[IndexEntries], BoolArray]
     """The entries that break it."""
-    words: Callable[[IndexEntries, int], str]
+    format_message: Callable[[IndexEntries, int], str]
     """The message about such an entry, by its row."""
-    found: str
+    column: str
     """The column that is wrong."""
     expected: str | Callable[[IndexEntries, int], str | int]
     """The expected value, for all entries or for one."""
 
-    def expected_of(self, entries: IndexEntries, i: int) -> str | int:
+    def expected_value(self, entries: IndexEntries, row: int) -> str | int:
         """The expected value of an entry."""
-        return self.expected if isinstance(self.expected, str) else self.expected(entries, i)
+        return self.expected if isinstance(self.expected, str) else self.expected(entries, row)
 
 
 def _out_of_segment(entries: IndexEntries) -> BoolArray:
-    out: BoolArray = entries.table.relative_offset < 0
-    return out if entries.damaged else out | (entries.table.offset > entries.last)
+    is_outside: BoolArray = entries.table.relative_offset < 0
+    return (
+        is_outside
+        if entries.is_log_damaged
+        else is_outside | (entries.table.offset > entries.last_offset)
+    )
 
 
-def _no_marker_words(entries: IndexEntries, i: int) -> str:
+def _format_no_marker(entries: IndexEntries, row: int) -> str:
     table = entries.table
     return (
-        f"producer {table.producer_id[i]}: offset {table.last_offset[i]} is not one of its "
+        f"producer {table.producer_id[row]}: offset {table.last_offset[row]} is not one of its "
         "ABORT markers"
     )
 
 
-def _place(entries: IndexEntries, i: int) -> str:
-    return f"offset {entries.table.offset[i]} at byte {entries.table.log_position[i]}"
+def _format_position(entries: IndexEntries, row: int) -> str:
+    return f"offset {entries.table.offset[row]} at byte {entries.table.log_position[row]}"
 
 
-def _time(entries: IndexEntries, i: int) -> str:
-    return f"timestamp {entries.table.timestamp[i]} for offset {entries.table.offset[i]}"
+def _format_timestamp(entries: IndexEntries, row: int) -> str:
+    return f"timestamp {entries.table.timestamp[row]} for offset {entries.table.offset[row]}"
 
 
-def _outside_words(entries: IndexEntries, i: int) -> str:
-    return f"offset {entries.table.offset[i]}; the segment contains {entries.range_words}"
+def _format_outside(entries: IndexEntries, row: int) -> str:
+    return f"offset {entries.table.offset[row]}; the segment contains {entries.offsets_text}"
 
 
-def _in_segment(code: Code) -> EntryRule:
+def _in_segment_rule(code: FindingCode) -> EntryRule:
     """The rule that an entry's offset is in the segment."""
     return EntryRule(
-        code, _out_of_segment, _outside_words, "offset", lambda entries, _: entries.range_words
+        code, _out_of_segment, _format_outside, "offset", lambda entries, _: entries.offsets_text
     )
 
 
 # In order of application: an entry that breaks one rule has no findings for later ones.
-RULES: dict[Kind, tuple[EntryRule, ...]] = {
-    OFFSET_INDEX: (
+ENTRY_RULES: dict[Kind, tuple[EntryRule, ...]] = {
+    OFFSET_INDEX_KIND: (
         EntryRule(
             codes.INDEX_POSITION_OUT_OF_LOG,
             lambda entries: (
                 (entries.table.log_position <= 0) | (entries.table.log_position >= entries.log_size)
             ),
-            lambda entries, i: f"{_place(entries, i)}; the log has {entries.log_size} bytes",
+            lambda entries, i: (
+                f"{_format_position(entries, i)}; the log has {entries.log_size} bytes"
+            ),
             "log_position",
             lambda entries, _: f"1–{entries.log_size - 1}",
         ),
-        _in_segment(codes.INDEX_OFFSET_OUT_OF_SEGMENT),
+        _in_segment_rule(codes.INDEX_OFFSET_OUT_OF_SEGMENT),
         EntryRule(
             codes.INDEX_NOT_AT_BATCH,
-            lambda entries: entries.at.starts == 0,
-            lambda entries, i: f"{_place(entries, i)}, where no batch starts",
+            lambda entries: entries.targets.is_batch_start == 0,
+            lambda entries, i: f"{_format_position(entries, i)}, where no batch starts",
             "log_position",
             "the first byte of a batch",
         ),
         EntryRule(
             codes.INDEX_OFFSET_BEFORE_BATCH,
-            lambda entries: entries.at.base_offset > entries.table.offset,
+            lambda entries: entries.targets.base_offset > entries.table.offset,
             lambda entries, i: (
-                f"{_place(entries, i)}, where batch {entries.at.number[i]} starts at offset "
-                f"{entries.at.base_offset[i]}"
+                f"{_format_position(entries, i)}, where batch "
+                f"{entries.targets.batch_number[i]} starts at offset "
+                f"{entries.targets.base_offset[i]}"
             ),
             "offset",
             "the base offset of the batch at its position, or later",
@@ -163,7 +174,8 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
         EntryRule(
             codes.INDEX_OFFSET_NOT_IN_LOG,
             lambda entries: (
-                (entries.holder.held == 0) | (entries.holder.position < entries.table.log_position)
+                (entries.batches.contains_offset == 0)
+                | (entries.batches.position < entries.table.log_position)
             ),
             lambda entries, i: (
                 f"no batch from byte {entries.table.log_position[i]} onward contains offset "
@@ -173,11 +185,11 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
             "an offset of a batch",
         ),
     ),
-    TIME_INDEX: (
-        _in_segment(codes.TIME_INDEX_OFFSET_OUT_OF_SEGMENT),
+    TIME_INDEX_KIND: (
+        _in_segment_rule(codes.TIME_INDEX_OFFSET_OUT_OF_SEGMENT),
         EntryRule(
             codes.TIME_INDEX_OFFSET_NOT_IN_LOG,
-            lambda entries: entries.holder.held == 0,
+            lambda entries: entries.batches.contains_offset == 0,
             lambda entries, i: f"no batch contains offset {entries.table.offset[i]}",
             "offset",
             "an offset of a batch",
@@ -185,27 +197,29 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
         EntryRule(
             codes.TIME_INDEX_TIMESTAMP_NOT_IN_LOG,
             lambda entries: (
-                (entries.holder.max_timestamp != entries.table.timestamp)
-                & (entries.holder.of_record == 0)
+                (entries.batches.max_timestamp != entries.table.timestamp)
+                & (entries.batches.has_record == 0)
             ),
             lambda entries, i: (
-                f"{_time(entries, i)}, whose batch {entries.holder.number[i]} has max "
-                f"timestamp {entries.holder.max_timestamp[i]}"
+                f"{_format_timestamp(entries, i)}, whose batch "
+                f"{entries.batches.batch_number[i]} has max "
+                f"timestamp {entries.batches.max_timestamp[i]}"
             ),
             "timestamp",
-            lambda entries, i: int(entries.holder.max_timestamp[i]),
+            lambda entries, i: int(entries.batches.max_timestamp[i]),
         ),
         EntryRule(
             codes.TIME_INDEX_NOT_LARGEST,
-            lambda entries: entries.holder.earlier_max >= entries.table.timestamp,
+            lambda entries: entries.batches.previous_max_timestamp >= entries.table.timestamp,
             lambda entries, i: (
-                f"{_time(entries, i)}, but an earlier batch has {entries.holder.earlier_max[i]}"
+                f"{_format_timestamp(entries, i)}, but an earlier batch has "
+                f"{entries.batches.previous_max_timestamp[i]}"
             ),
             "timestamp",
             "greater than in all earlier batches",
         ),
     ),
-    TRANSACTION_INDEX: (
+    TRANSACTION_INDEX_KIND: (
         EntryRule(
             codes.TRANSACTION_INDEX_VERSION,
             lambda entries: entries.table.version != 0,
@@ -215,8 +229,8 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
         ),
         EntryRule(
             codes.TRANSACTION_INDEX_NOT_A_MARKER,
-            lambda entries: entries.not_markers,
-            _no_marker_words,
+            lambda entries: entries.is_not_marker,
+            _format_no_marker,
             "last_offset",
             "the offset of an ABORT marker",
         ),
@@ -228,28 +242,28 @@ RULES: dict[Kind, tuple[EntryRule, ...]] = {
 class OrderRule:
     """The order of entries."""
 
-    code: Code
+    code: FindingCode
     """The code for an entry that does not come after the previous entry."""
-    broken_by: dict[str, np.ufunc]
+    broken_if: dict[str, np.ufunc]
     """By column, the comparison with the previous entry that no entry may meet. Not a difference,
     which could overflow."""
 
     def is_broken(self, table: Table) -> BoolArray:
         """Which entries, from the second onward, do not come after the previous entry."""
-        wrong = np.zeros(max(len(table) - 1, 0), np.bool_)
-        for name, compare in self.broken_by.items():
-            wrong |= compare(table[name][1:], table[name][:-1])
-        return wrong
+        is_wrong = np.zeros(max(len(table) - 1, 0), np.bool_)
+        for name, compare in self.broken_if.items():
+            is_wrong |= compare(table[name][1:], table[name][:-1])
+        return is_wrong
 
 
-ORDER = {
-    OFFSET_INDEX: OrderRule(
+ORDER_RULES = {
+    OFFSET_INDEX_KIND: OrderRule(
         codes.INDEX_NOT_INCREASING, {"offset": np.less_equal, "log_position": np.less_equal}
     ),
-    TIME_INDEX: OrderRule(
+    TIME_INDEX_KIND: OrderRule(
         codes.TIME_INDEX_NOT_INCREASING, {"timestamp": np.less_equal, "offset": np.less}
     ),
-    TRANSACTION_INDEX: OrderRule(
+    TRANSACTION_INDEX_KIND: OrderRule(
         codes.TRANSACTION_INDEX_NOT_INCREASING, {"last_offset": np.less_equal}
     ),
 }
@@ -257,16 +271,16 @@ ORDER = {
 
 def is_further_on(entries: IndexEntries) -> BoolArray:
     """Which entries have an offset after the batch that they point to."""
-    further: BoolArray = entries.table.offset > entries.at.last_offset
-    return further
+    is_further: BoolArray = entries.table.offset > entries.targets.last_offset
+    return is_further
 
 
-def is_sparse(lengths: IntArray, interval: int, largest_batch: int | IntArray) -> BoolArray:
+def is_sparse(gap_bytes: IntArray, interval: int, max_batch_bytes: int | IntArray) -> BoolArray:
     """Which gaps between entries, in bytes, even the largest batch does not explain."""
-    sparse: BoolArray = lengths > interval + largest_batch
-    return sparse
+    is_wide: BoolArray = gap_bytes > interval + max_batch_bytes
+    return is_wide
 
 
-def ends_early(last_timestamp: int | IntArray, largest: int | IntArray) -> bool | BoolArray:
+def ends_early(last_timestamp: int | IntArray, max_timestamp: int | IntArray) -> bool | BoolArray:
     """Whether the time index of a closed segment ends before the segment's largest timestamp."""
-    return last_timestamp < largest
+    return last_timestamp < max_timestamp

@@ -9,203 +9,234 @@ import numpy as np
 
 from kfmt_cli.checks.base import Check
 from kfmt_cli.checks.index.entry_rules import (
-    RULES,
-    Holder,
+    ENTRY_RULES,
     IndexEntries,
+    OffsetBatches,
     ends_early,
     is_further_on,
     is_sparse,
 )
 from kfmt_cli.checks.index.facts import IndexFacts
-from kfmt_cli.checks.index.order import entries_words, own_findings, runs_of
+from kfmt_cli.checks.index.own_findings import format_entries, iter_own_findings, iter_runs
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
-from kfmt_cli.disk.kinds.kind import Contents, Input
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.disk.kinds.fixed_size_rows import (
+    OFFSET_INDEX_KIND,
+    TIME_INDEX_KIND,
+    TRANSACTION_INDEX_KIND,
+)
+from kfmt_cli.disk.kinds.kind import FileContents, InputFile
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.findings import indexes as codes
-from kfmt_cli.findings.consequences import beside_missing_index
-from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.findings.consequences import next_to_missing_index
+from kfmt_cli.findings.finding import Finding, FindingCode
 
 
 @dataclass
-class IndexRules(Check):
+class IndexRulesCheck(Check):
     """One index of a segment, with the facts from its log."""
 
-    codes = tuple(var for var in vars(codes).values() if isinstance(var, Code))
+    codes = tuple(var for var in vars(codes).values() if isinstance(var, FindingCode))
 
     segment: Segment
-    file: Input
-    rows: Contents
+    file: InputFile
+    contents: FileContents
     facts: IndexFacts
-    damaged: bool
+    is_damaged: bool
 
-    def findings(self, interval: int, log_size: int) -> Iterator[Finding]:
+    def iter_findings(self, index_interval_bytes: int, log_size: int) -> Iterator[Finding]:
         """All findings about this index."""
-        table = self.rows.table
-        yield from own_findings(self.segment, self.file, self.rows)
-        if self.file.kind is TRANSACTION_INDEX:
-            yield from self._markers()
-        if self.file.kind is TIME_INDEX and not self.rows.size:
-            yield from self._no_times()
-        if not len(table) or self.file.kind is TRANSACTION_INDEX:
+        table = self.contents.table
+        yield from iter_own_findings(self.segment, self.file, self.contents)
+        if self.file.kind is TRANSACTION_INDEX_KIND:
+            yield from self._check_markers()
+        if self.file.kind is TIME_INDEX_KIND and not self.contents.size:
+            yield from self._check_empty_time_index()
+        if not len(table) or self.file.kind is TRANSACTION_INDEX_KIND:
             return
-        if self.file.kind is OFFSET_INDEX:
-            yield from self._offsets(log_size)
-            yield from self._sparse(interval)
+        if self.file.kind is OFFSET_INDEX_KIND:
+            yield from self._check_offsets(log_size)
+            yield from self._check_gaps(index_interval_bytes)
         else:
-            yield from self._times(log_size)
+            yield from self._check_times(log_size)
 
-    def _broken(self, entries: IndexEntries, done: BoolArray) -> Iterator[Finding]:
+    def _apply_rules(self, entries: IndexEntries, is_skipped: BoolArray) -> Iterator[Finding]:
         """A finding for each run of entries that break a rule and no earlier one.
 
-        done: entries to skip; entries that break a rule are added.
+        is_skipped: entries to skip; entries that break a rule are added.
         """
-        table = self.rows.table
-        for rule in RULES[self.file.kind]:
-            wrong = rule.is_broken(entries)
-            for i, end in runs_of(wrong & ~done):
+        table = self.contents.table
+        for rule in ENTRY_RULES[self.file.kind]:
+            is_broken = rule.is_broken(entries)
+            for start, end in iter_runs(is_broken & ~is_skipped):
                 yield Finding(
                     self.file.name,
                     rule.code,
-                    int(table.position[i]),
-                    f"{entries_words(i, end)}: {rule.words(entries, i)}",
-                    offset=int(table.offset[i]) if "offset" in table.names else None,
-                    expected=rule.expected_of(entries, i),
-                    found=int(table[rule.found][i]),
+                    int(table.position[start]),
+                    f"{format_entries(start, end)}: {rule.format_message(entries, start)}",
+                    offset=int(table.offset[start]) if "offset" in table.index_by_name else None,
+                    expected=rule.expected_value(entries, start),
+                    found=int(table[rule.column][start]),
                 )
-            done |= wrong
+            is_skipped |= is_broken
 
-    def _note(self, rows: IntArray, code: Code, words: str) -> Iterator[Finding]:
+    def _iter_combined_finding(
+        self, rows: IntArray, code: FindingCode, message: str
+    ) -> Iterator[Finding]:
         """One finding for all affected entries."""
         if len(rows):
-            position = int(self.rows.table.position[rows[0]])
-            yield Finding(self.file.name, code, position, words, found=len(rows))
+            position = int(self.contents.table.position[rows[0]])
+            yield Finding(self.file.name, code, position, message, found=len(rows))
 
-    def _entries(self, holder: Holder, log_size: int) -> IndexEntries:
-        facts, base = self.facts, self.file.base
+    def _index_entries(self, offset_batches: OffsetBatches, log_size: int) -> IndexEntries:
+        facts, base_offset = self.facts, self.file.base_or_zero
         return IndexEntries(
-            *(self.rows.table, facts.at, holder, facts.not_markers),
-            *(log_size, base, facts.last_offset, self.damaged),
+            *(self.contents.table, facts.targets, offset_batches, facts.is_not_marker),
+            *(log_size, base_offset, facts.last_offset, self.is_damaged),
         )
 
-    def _offsets(self, log_size: int) -> Iterator[Finding]:
-        table, facts = self.rows.table, self.facts
-        entries = self._entries(facts.holders[OFFSET_INDEX], log_size)
-        position, offset = table.log_position, table.offset
-        unknown = facts.at.in_damage == 1
-        if self.damaged:
-            unknown |= (offset > facts.last_offset) | (position >= facts.end)
-        done = unknown & (position > 0) & (position < log_size)
-        in_damage = np.flatnonzero(done)
-        yield from self._broken(entries, done)
-        further = np.flatnonzero(is_further_on(entries) & ~done)
-        yield from self._note(
-            further,
+    def _check_offsets(self, log_size: int) -> Iterator[Finding]:
+        table, facts = self.contents.table, self.facts
+        entries = self._index_entries(facts.offset_batches[OFFSET_INDEX_KIND], log_size)
+        positions, offsets = table.log_position, table.offset
+        is_unknown = facts.targets.in_damage == 1
+        if self.is_damaged:
+            is_unknown |= (offsets > facts.last_offset) | (positions >= facts.batches_end)
+        is_skipped = is_unknown & (positions > 0) & (positions < log_size)
+        damaged_rows = np.flatnonzero(is_skipped)
+        yield from self._apply_rules(entries, is_skipped)
+        further_rows = np.flatnonzero(is_further_on(entries) & ~is_skipped)
+        yield from self._iter_combined_finding(
+            further_rows,
             codes.INDEX_FURTHER_ON,
-            f"{len(further)} of {len(table)} entries, starting at offset "
-            f"{offset[further[:1]].sum()}",
+            f"{len(further_rows)} of {len(table)} entries, starting at offset "
+            f"{offsets[further_rows[:1]].sum()}",
         )
-        yield from self._in_damage(in_damage)
+        yield from self._iter_damage_note(damaged_rows)
 
-    def _in_damage(self, rows: IntArray) -> Iterator[Finding]:
-        words = f"{len(rows)} of {len(self.rows.table)} entries"
-        yield from self._note(rows, codes.INDEX_IN_DAMAGE, words)
+    def _iter_damage_note(self, rows: IntArray) -> Iterator[Finding]:
+        message = f"{len(rows)} of {len(self.contents.table)} entries"
+        yield from self._iter_combined_finding(rows, codes.INDEX_IN_DAMAGE, message)
 
-    def _sparse(self, interval: int) -> Iterator[Finding]:
+    def _check_gaps(self, index_interval_bytes: int) -> Iterator[Finding]:
         """The finding for gaps between entries that even the largest batch does not explain."""
-        lengths = self.facts.stretches()
-        largest = self.facts.largest_batch
-        sparse = is_sparse(lengths, interval, largest)
-        if not sparse.any():
+        gap_bytes = self.facts.undamaged_gaps()
+        max_batch_bytes = self.facts.max_batch_bytes
+        is_wide = is_sparse(gap_bytes, index_interval_bytes, max_batch_bytes)
+        if not is_wide.any():
             return
-        words = (
-            f"gaps of up to {lengths.max()} bytes between entries; expected at most "
-            f"{interval + largest} (index interval {interval}, largest batch {largest})"
+        message = (
+            f"gaps of up to {gap_bytes.max()} bytes between entries; expected at most "
+            f"{index_interval_bytes + max_batch_bytes} (index interval {index_interval_bytes}, "
+            f"largest batch {max_batch_bytes})"
         )
-        yield Finding(self.file.name, codes.INDEX_SPARSE, None, words, found=int(sparse.sum()))
+        yield Finding(self.file.name, codes.INDEX_SPARSE, None, message, found=int(is_wide.sum()))
 
-    def _times(self, log_size: int) -> Iterator[Finding]:
-        table, facts = self.rows.table, self.facts
-        entries = self._entries(facts.holders[TIME_INDEX], log_size)
-        done = np.zeros(len(table), np.bool_)
-        if self.damaged:
-            done = (table.offset > facts.last_offset) | (entries.holder.held == 0)
-        in_damage = np.flatnonzero(done)
-        yield from self._broken(entries, done)
-        last, largest = int(table.timestamp[-1]), facts.max_timestamp
-        if not self.segment.is_last and not self.damaged and ends_early(last, largest):
-            words = f"the last entry is {last}, but the segment's largest timestamp is {largest}"
+    def _check_times(self, log_size: int) -> Iterator[Finding]:
+        table, facts = self.contents.table, self.facts
+        entries = self._index_entries(facts.offset_batches[TIME_INDEX_KIND], log_size)
+        is_skipped = np.zeros(len(table), np.bool_)
+        if self.is_damaged:
+            is_skipped = (table.offset > facts.last_offset) | (entries.batches.contains_offset == 0)
+        damaged_rows = np.flatnonzero(is_skipped)
+        yield from self._apply_rules(entries, is_skipped)
+        last_timestamp, max_timestamp = int(table.timestamp[-1]), facts.max_timestamp
+        if (
+            not self.segment.is_last
+            and not self.is_damaged
+            and ends_early(last_timestamp, max_timestamp)
+        ):
+            message = (
+                f"the last entry is {last_timestamp}, but the segment's largest "
+                f"timestamp is {max_timestamp}"
+            )
             position = int(table.position[-1])
             code = codes.TIME_INDEX_ENDS_EARLY
-            yield Finding(self.file.name, code, position, words, expected=largest, found=last)
-        yield from self._in_damage(in_damage)
+            yield Finding(
+                self.file.name,
+                code,
+                position,
+                message,
+                expected=max_timestamp,
+                found=last_timestamp,
+            )
+        yield from self._iter_damage_note(damaged_rows)
 
-    def _no_times(self) -> Iterator[Finding]:
+    def _check_empty_time_index(self) -> Iterator[Finding]:
         """The finding for an empty time index: a broker ends it with the largest timestamp."""
         facts = self.facts
         if self.segment.is_last or not facts.has_v2 or facts.max_timestamp < 0:
             return
         code = codes.TIME_INDEX_EMPTY
-        if OFFSET_INDEX not in self.segment.indexes:
-            code = beside_missing_index(code)
-        words = (
+        if OFFSET_INDEX_KIND not in self.segment.indexes:
+            code = next_to_missing_index(code)
+        message = (
             "the index is empty (0 bytes), but the segment's largest timestamp is "
             f"{facts.max_timestamp}"
         )
-        yield Finding(self.file.name, code, None, words, expected=facts.max_timestamp)
+        yield Finding(self.file.name, code, None, message, expected=facts.max_timestamp)
 
-    def _markers(self) -> Iterator[Finding]:
-        entries = self._entries(Holder.zeros(0), 0)
-        yield from self._broken(entries, np.zeros(len(self.rows.table), np.bool_))
-        yield from self._missing_aborts()
-        yield from self._misleading_aborts()
+    def _check_markers(self) -> Iterator[Finding]:
+        entries = self._index_entries(OffsetBatches.zeros(0), 0)
+        yield from self._apply_rules(entries, np.zeros(len(self.contents.table), np.bool_))
+        yield from self._iter_missing_aborts()
+        yield from self._iter_misleading_aborts()
 
-    def _missing_aborts(self) -> Iterator[Finding]:
+    def _iter_missing_aborts(self) -> Iterator[Finding]:
         """Findings for transactions that begin and are aborted in the segment but are not in its
         index."""
         names = ("producer_id", "last_offset", "first_offset")
-        rows = zip(*(self.rows.table[name].tolist() for name in names), strict=True)
-        known = {(producer, last): first for producer, last, first in rows}
-        for producer, first, last in self.facts.aborted:
-            found = known.get((producer, last))
-            if found is None or found > first:
-                words = "no entry" if found is None else f"an entry that starts at {found}"
+        rows = zip(*(self.contents.table[name].tolist() for name in names), strict=True)
+        first_offsets = {(producer, last): first for producer, last, first in rows}
+        for producer, first_offset, last_offset in self.facts.aborted_transactions:
+            indexed_first = first_offsets.get((producer, last_offset))
+            if indexed_first is None or indexed_first > first_offset:
+                entry_text = (
+                    "no entry"
+                    if indexed_first is None
+                    else f"an entry that starts at {indexed_first}"
+                )
                 yield Finding(
                     self.file.name,
                     codes.TRANSACTION_INDEX_ENTRY_MISSING,
                     None,
-                    f"producer {producer}'s transaction at offsets {first}–{last} was aborted, but "
-                    f"the index has {words}",
-                    offset=first,
-                    expected=first,
-                    found=found,
+                    f"producer {producer}'s transaction at offsets "
+                    f"{first_offset}–{last_offset} was aborted, but "
+                    f"the index has {entry_text}",
+                    offset=first_offset,
+                    expected=first_offset,
+                    found=indexed_first,
                 )
 
-    def _misleading_aborts(self) -> Iterator[Finding]:
+    def _iter_misleading_aborts(self) -> Iterator[Finding]:
         """Findings for entries that end a broker's search too early, or that it takes for later
         ones."""
-        facts, base = self.facts, self.file.base
+        facts, base_offset = self.facts, self.file.base_or_zero
         names = ("producer_id", "last_offset", "first_offset", "last_stable_offset", "position")
-        for producer, last, first, stable, at in zip(
-            *(self.rows.table[name].tolist() for name in names), strict=True
+        for producer, last_offset, first_offset, stable_offset, position in zip(
+            *(self.contents.table[name].tolist() for name in names), strict=True
         ):
-            most = facts.stable.get((producer, last))
-            if most is None:
+            max_stable = facts.max_stable_offsets.get((producer, last_offset))
+            if max_stable is None:
                 continue
-            if stable > most:
-                words = (
-                    f"the last stable offset is {stable}, which is at most {most} at this marker"
+            if stable_offset > max_stable:
+                message = (
+                    f"the last stable offset is {stable_offset}, which is at most "
+                    f"{max_stable} at this marker"
                 )
-                expected, found = most, stable
-            elif not facts.has_holes and first >= base and (producer, last) in facts.begun_before:
-                words = f"the transaction began before this segment, not at offset {first}"
-                expected, found = base - 1, first
+                expected, found = max_stable, stable_offset
+            elif (
+                not facts.has_holes
+                and first_offset >= base_offset
+                and (producer, last_offset) in facts.begun_before
+            ):
+                message = f"the transaction began before this segment, not at offset {first_offset}"
+                expected, found = base_offset - 1, first_offset
             else:
                 continue
             yield Finding(
-                *(self.file.name, codes.TRANSACTION_INDEX_MISLEADING, at, words),
-                offset=last,
+                *(self.file.name, codes.TRANSACTION_INDEX_MISLEADING, position, message),
+                offset=last_offset,
                 expected=expected,
                 found=found,
             )

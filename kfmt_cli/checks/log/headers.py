@@ -7,65 +7,69 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kfmt_cli.checks.base import Facts, LogCheck
+from kfmt_cli.checks.base import BoundaryState, LogCheck
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import BoolArray
+from kfmt_cli.core.table import BoolArray
 from kfmt_cli.findings import log as codes
 from kfmt_cli.findings.damage import RECORDS_COUNT_MISMATCH
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.formats.legacy import LEGACY_CODECS
-from kfmt_cli.log.block import CHECKED_FROM, Block, about_batch
-from kfmt_cli.log.records import Records
+from kfmt_cli.log.block import CRC_START_BY_MAGIC, Block, create_batch_finding
+from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.rows.log_tables import BatchTable
 
 
-class Checksums(LogCheck):
+class ChecksumCheck(LogCheck):
     """The checksum of each batch matches its bytes."""
 
     codes = (codes.CRC_MISMATCH,)
 
-    def take(self, run: Block, records: Records | None) -> Iterable[Finding]:
+    def check_block(self, run: Block, records: RecordColumns | None) -> Iterable[Finding]:
         del records
         wrong = np.flatnonzero(run.batches.crc_valid == 0)
-        return [_mismatch(run, i) for i in wrong.tolist()]
+        return [_crc_finding(run, i) for i in wrong.tolist()]
 
 
-def _mismatch(run: Block, i: int) -> Finding:
+def _crc_finding(run: Block, batch_index: int) -> Finding:
     """The finding for a batch that fails its checksum."""
     batches = run.batches
-    stored, computed = int(batches.crc[i]), int(batches.crc_computed[i])
-    position, size = int(batches.position[i]), int(batches.size[i])
-    offset = int(batches.base_offset[i])
-    covered = position + CHECKED_FROM[int(batches.magic[i])]
-    return about_batch(
+    stored, computed = int(batches.crc[batch_index]), int(batches.crc_computed[batch_index])
+    position, size = int(batches.position[batch_index]), int(batches.size[batch_index])
+    offset = int(batches.base_offset[batch_index])
+    crc_start = position + CRC_START_BY_MAGIC[int(batches.magic[batch_index])]
+    return create_batch_finding(
         run,
-        i,
+        batch_index,
         codes.CRC_MISMATCH,
-        f", offsets {offset}–{batches.last_offset[i]}: stored {stored:08x}, "
-        f"computed {computed:08x} over bytes {covered}–{position + size - 1}",
+        f", offsets {offset}–{batches.last_offset[batch_index]}: stored {stored:08x}, "
+        f"computed {computed:08x} over bytes {crc_start}–{position + size - 1}",
         expected=f"{computed:08x}",
         found=f"{stored:08x}",
     )
 
 
-class Following(LogCheck):
+class PrecedingOffsetCheck(LogCheck):
     """A rule about a batch and the offset before it."""
 
-    looks_back = True
+    needs_previous_batch = True
 
-    def join(self, later: Following) -> Iterator[Finding]:
+    def merge_later(self, later: PrecedingOffsetCheck) -> Iterator[Finding]:
         if later.facts.get("position") is None:
             return
-        before = self.facts.get("last_offset")
+        previous_last = self.facts.get("last_offset")
         first = later.facts.get("first_offset", later.facts["base_offset"])
-        if before is not None and first <= before and later.facts.get("begins_with_wrapper", 1):
-            yield backwards(later.file, later.facts, first, before)
+        if (
+            previous_last is not None
+            and first <= previous_last
+            and later.facts.get("begins_with_wrapper", 1)
+        ):
+            yield backwards_finding(later.file_name, later.facts, first, previous_last)
         self.facts = {**later.facts, **self.facts, "last_offset": later.facts["last_offset"]}
 
 
-class Headers(Following):
+class HeaderCheck(PrecedingOffsetCheck):
     """Offsets increase from batch to batch and match the segment; counts and codecs are valid."""
 
     codes = (
@@ -75,131 +79,161 @@ class Headers(Following):
         codes.CODEC_UNKNOWN,
     )
 
-    def take(self, run: Block, records: Records | None) -> Iterable[Finding]:
+    def check_block(self, run: Block, records: RecordColumns | None) -> Iterable[Finding]:
         del records
         batches = run.batches
         if not len(batches):
             return ()
-        base, last = batches.base_offset, batches.last_offset
+        base_offsets, last_offsets = batches.base_offset, batches.last_offset
         last_offset = self.facts.get("last_offset")
-        first = base[:1] - 1 if last_offset is None else [last_offset]
-        before = np.concatenate([first, last[:-1]])
+        previous_end = base_offsets[:1] - 1 if last_offset is None else [last_offset]
+        previous_last = np.concatenate([previous_end, last_offsets[:-1]])
         # A log without an offset in its name may contain any.
-        named = base if self.base_offset is None else np.broadcast_to(self.base_offset, base.shape)
-        headers = HeaderColumns(batches, before, named)
-        masks = [rule.wrong(headers) for rule in RULES]
+        segment_base = (
+            base_offsets
+            if self.base_offset is None
+            else np.broadcast_to(self.base_offset, base_offsets.shape)
+        )
+        headers = HeaderColumns(batches, previous_last, segment_base)
+        masks = [rule.is_broken(headers) for rule in HEADER_RULES]
         if last_offset is None:  # before the lowest offset there is no number
             masks[0][:1] = False
-        wrong = np.logical_or.reduce(masks)
-        self.file = run.name
-        self.facts = {**batch_facts(run, 0), **self.facts, "last_offset": int(last[-1])}
-        if not wrong.any():
+        is_wrong = np.logical_or.reduce(masks)
+        self.file_name = run.name
+        self.facts = {**batch_identity(run, 0), **self.facts, "last_offset": int(last_offsets[-1])}
+        if not is_wrong.any():
             return ()
         return [
-            rule.finding(run, i, headers)
-            for i in np.flatnonzero(wrong).tolist()
-            for rule, mask in zip(RULES, masks, strict=True)
+            rule.create_finding(run, i, headers)
+            for i in np.flatnonzero(is_wrong).tolist()
+            for rule, mask in zip(HEADER_RULES, masks, strict=True)
             if mask[i]
         ]
 
 
-def oddities(batches: BatchTable, before: IntArray, of_segment: IntArray) -> BoolArray:
+def find_invalid_headers(
+    batches: BatchTable, previous_last: IntArray, segment_base: IntArray
+) -> BoolArray:
     """Which batches have impossible headers, regardless of their checksums.
 
-    before: the previous batch's last offset, for each batch. of_segment: the base offset in the
-    file name, for each; the batch's if it has none.
+    previous_last: the previous batch's last offset, for each batch. segment_base: the base offset
+    in the file name, for each; the batch's if it has none.
     """
-    headers = HeaderColumns(batches, before, of_segment)
-    wrong: BoolArray = np.logical_or.reduce([rule.wrong(headers) for rule in RULES])
-    return wrong
+    headers = HeaderColumns(batches, previous_last, segment_base)
+    is_wrong: BoolArray = np.logical_or.reduce([rule.is_broken(headers) for rule in HEADER_RULES])
+    return is_wrong
 
 
 class HeaderColumns:
-    """The columns that the rules use; see `oddities`."""
+    """The columns that the rules use; see `find_invalid_headers`."""
 
-    def __init__(self, batches: BatchTable, before: IntArray, of_segment: IntArray) -> None:
-        self.before = before
-        self.of_segment = of_segment
-        self.base = batches.base_offset
-        self.last = batches.last_offset
+    def __init__(
+        self, batches: BatchTable, previous_last: IntArray, segment_base: IntArray
+    ) -> None:
+        self.previous_last = previous_last
+        self.segment_base = segment_base
+        self.base_offset = batches.base_offset
+        self.last_offset = batches.last_offset
         self.is_v2 = batches.is_v2 == 1
-        self.delta = batches.last_offset_delta
-        self.declared = batches.records_count
+        self.last_offset_delta = batches.last_offset_delta
+        self.records_count = batches.records_count
         self.codec = batches.compression
 
-    def range(self, i: int) -> str:
+    def format_offsets(self, i: int) -> str:
         """The offsets of a batch."""
-        return f"{self.base[i]}–{self.last[i]}"
+        return f"{self.base_offset[i]}–{self.last_offset[i]}"
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderRule:
     """A rule about headers."""
 
-    wrong: Callable[[HeaderColumns], BoolArray]
+    is_broken: Callable[[HeaderColumns], BoolArray]
     """Which batches break it."""
-    finding: Callable[[Block, int, HeaderColumns], Finding]
+    create_finding: Callable[[Block, int, HeaderColumns], Finding]
     """The finding for one of them."""
 
 
-def batch_facts(run: Block, i: int) -> Facts:
+def batch_identity(run: Block, i: int) -> BoundaryState:
     """What names a batch, such as the first of a stretch, which `join` may have to name."""
     return {name: int(run.batches[name][i]) for name in ("position", "number", "base_offset")}
 
 
-def backwards(file: str, place: Facts, first: int, before: int) -> Finding:
+def backwards_finding(
+    file_name: str, batch: BoundaryState, first_offset: int, previous_last: int
+) -> Finding:
     """The finding for a batch that does not begin after the previous offset."""
-    words = f" starts at offset {first}, but follows offset {before}"
+    text = f" starts at offset {first_offset}, but follows offset {previous_last}"
     return Finding(
-        *(file, codes.OFFSETS_BACKWARDS, place["position"], words),
-        offset=place["base_offset"],
-        expected=before + 1,
-        found=first,
-        batch=place["number"],
+        *(file_name, codes.OFFSETS_BACKWARDS, batch["position"], text),
+        offset=batch["base_offset"],
+        expected=previous_last + 1,
+        found=first_offset,
+        batch=batch["number"],
     )
 
 
-def _out(run: Block, i: int, of: HeaderColumns) -> Finding:
-    segment, base = int(of.of_segment[i]), int(of.base[i])
-    words = f" has offsets {of.range(i)}, but the segment's base offset is {segment}"
-    return about_batch(run, i, codes.OFFSET_OUT_OF_SEGMENT, words, expected=segment, found=base)
+def _out_of_segment(run: Block, i: int, headers: HeaderColumns) -> Finding:
+    segment_base, base = int(headers.segment_base[i]), int(headers.base_offset[i])
+    text = (
+        f" has offsets {headers.format_offsets(i)}, but the segment's base offset is {segment_base}"
+    )
+    return create_batch_finding(
+        run, i, codes.OFFSET_OUT_OF_SEGMENT, text, expected=segment_base, found=base
+    )
 
 
-def _ends_before(run: Block, i: int, of: HeaderColumns) -> Finding:
-    words = f" ends at offset {of.last[i]}, before its base offset {of.base[i]}"
-    return about_batch(run, i, codes.OFFSETS_BACKWARDS, words, found=int(of.delta[i]))
+def _ends_before_base(run: Block, i: int, headers: HeaderColumns) -> Finding:
+    text = (
+        f" ends at offset {headers.last_offset[i]}, before its base offset {headers.base_offset[i]}"
+    )
+    return create_batch_finding(
+        run, i, codes.OFFSETS_BACKWARDS, text, found=int(headers.last_offset_delta[i])
+    )
 
 
-def _too_many(run: Block, i: int, of: HeaderColumns) -> Finding:
-    delta, declared = int(of.delta[i]), int(of.declared[i])
-    words = f" declares {declared} records, but its offsets {of.range(i)} allow 0 to {delta + 1}"
-    room = f"0–{delta + 1}"
-    return about_batch(run, i, RECORDS_COUNT_MISMATCH, words, expected=room, found=declared)
+def _too_many_records(run: Block, i: int, headers: HeaderColumns) -> Finding:
+    last_offset_delta, declared = int(headers.last_offset_delta[i]), int(headers.records_count[i])
+    text = (
+        f" declares {declared} records, but its offsets {headers.format_offsets(i)} allow 0 "
+        f"to {last_offset_delta + 1}"
+    )
+    allowed = f"0–{last_offset_delta + 1}"
+    return create_batch_finding(
+        run, i, RECORDS_COUNT_MISMATCH, text, expected=allowed, found=declared
+    )
 
 
-def _unknown_codec(run: Block, i: int, of: HeaderColumns) -> Finding:
-    codec, magic = int(of.codec[i]), int(run.batches.magic[i])
-    words = f" has codec {codec}"
+def _unknown_codec(run: Block, i: int, headers: HeaderColumns) -> Finding:
+    codec, magic = int(headers.codec[i]), int(run.batches.magic[i])
+    text = f" has codec {codec}"
     if codec < len(CODECS):
-        words += f", {CODECS[codec]}, which magic {magic} does not allow"
-    return about_batch(run, i, codes.CODEC_UNKNOWN, words, found=codec)
+        text += f", {CODECS[codec]}, which magic {magic} does not allow"
+    return create_batch_finding(run, i, codes.CODEC_UNKNOWN, text, found=codec)
 
 
-RULES = (
+HEADER_RULES = (
     HeaderRule(
-        lambda of: of.base <= of.before,
-        lambda run, i, of: backwards(
-            run.name, batch_facts(run, i), int(of.base[i]), int(of.before[i])
+        lambda of: of.base_offset <= of.previous_last,
+        lambda run, i, of: backwards_finding(
+            run.name, batch_identity(run, i), int(of.base_offset[i]), int(of.previous_last[i])
         ),
     ),
     HeaderRule(
-        lambda of: (of.base < of.of_segment) | (of.last - of.of_segment > MAX_RELATIVE_OFFSET),
-        _out,
+        lambda of: (
+            (of.base_offset < of.segment_base)
+            | (of.last_offset - of.segment_base > MAX_RELATIVE_OFFSET)
+        ),
+        _out_of_segment,
     ),
-    HeaderRule(lambda of: of.is_v2 & (of.last < of.base), _ends_before),
+    HeaderRule(lambda of: of.is_v2 & (of.last_offset < of.base_offset), _ends_before_base),
     HeaderRule(
-        lambda of: of.is_v2 & (of.delta >= 0) & ((of.declared < 0) | (of.declared > of.delta + 1)),
-        _too_many,
+        lambda of: (
+            of.is_v2
+            & (of.last_offset_delta >= 0)
+            & ((of.records_count < 0) | (of.records_count > of.last_offset_delta + 1))
+        ),
+        _too_many_records,
     ),
     HeaderRule(
         lambda of: of.codec >= np.where(of.is_v2, len(CODECS), len(LEGACY_CODECS)), _unknown_codec

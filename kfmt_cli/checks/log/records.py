@@ -16,80 +16,91 @@ from kfmt_cli.findings.damage import CONTROL_MALFORMED
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, batch_finding
 from kfmt_cli.log.control import read_control
-from kfmt_cli.log.records import Records
+from kfmt_cli.log.records import RecordColumns
 
 
-class RecordOffsets(LogCheck):
+class RecordOffsetsCheck(LogCheck):
     """Record offsets are inside their batch and increase."""
 
     codes = (codes.RECORD_OFFSETS_BACKWARDS, codes.RECORD_OFFSET_OUT_OF_BATCH)
 
-    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+    def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is None or not len(records):
             return
-        filled, spans, batches = records.filled, records.spans, run.batches
-        for i in filled[spans.rises == 0].tolist():
-            offset = records.rows.offset[records.ends[i] - records.counts[i] : records.ends[i]]
-            steps = np.flatnonzero(np.diff(offset) <= 0)
-            before, after = offset[steps[0] : steps[0] + 2].tolist()
+        nonempty, ranges, batches = records.nonempty_batches, records.ranges, run.batches
+        for i in nonempty[ranges.is_increasing == 0].tolist():
+            offsets = records.rows.offset[
+                records.row_ends[i] - records.row_counts[i] : records.row_ends[i]
+            ]
+            backward_steps = np.flatnonzero(np.diff(offsets) <= 0)
+            previous, next_offset = offsets[backward_steps[0] : backward_steps[0] + 2].tolist()
             yield batch_finding(
                 run,
                 i,
                 codes.RECORD_OFFSETS_BACKWARDS,
-                f"offset {after} follows offset {before}"
-                + (f" (first of {len(steps)} occurrences in the batch)" if len(steps) > 1 else ""),
-                expected=f"greater than {before}",
-                found=after,
-                offset=after,
+                f"offset {next_offset} follows offset {previous}"
+                + (
+                    f" (first of {len(backward_steps)} occurrences in the batch)"
+                    if len(backward_steps) > 1
+                    else ""
+                ),
+                expected=f"greater than {previous}",
+                found=next_offset,
+                offset=next_offset,
             )
-        last = batches.last_offset[filled]
-        base = np.where(batches.has_base_offset == 1, batches.base_offset, -1)[filled]
-        largest, least = spans.largest_offset, spans.least_offset
-        for i in np.flatnonzero((largest > last) | (least < base)).tolist():
-            found = int(largest[i] if largest[i] > last[i] else least[i])
+        last_offsets = batches.last_offset[nonempty]
+        base_offsets = np.where(batches.has_base_offset == 1, batches.base_offset, -1)[nonempty]
+        max_offsets, min_offsets = ranges.max_offset, ranges.min_offset
+        for i in np.flatnonzero(
+            (max_offsets > last_offsets) | (min_offsets < base_offsets)
+        ).tolist():
+            outside = int(max_offsets[i] if max_offsets[i] > last_offsets[i] else min_offsets[i])
             yield batch_finding(
                 run,
-                int(filled[i]),
+                int(nonempty[i]),
                 codes.RECORD_OFFSET_OUT_OF_BATCH,
-                f"record offset {found}, batch {base[i]}–{last[i]}",
-                expected=f"{base[i]}–{last[i]}",
-                found=found,
-                offset=found,
+                f"record offset {outside}, batch {base_offsets[i]}–{last_offsets[i]}",
+                expected=f"{base_offsets[i]}–{last_offsets[i]}",
+                found=outside,
+                offset=outside,
             )
 
 
-class MaxTimestamps(LogCheck):
+class MaxTimestampCheck(LogCheck):
     """A batch's max timestamp is the largest of its records, if the producer set both."""
 
     codes = (codes.MAX_TIMESTAMP_MISMATCH,)
 
-    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+    def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is None or not len(records):
             return
-        filled, batches = records.filled, run.batches
-        largest = records.spans.largest_timestamp
-        stored = batches.max_timestamp[filled]
-        wrong = (largest != stored) & (batches.timestamp_type[filled] == 0)
+        nonempty, batches = records.nonempty_batches, run.batches
+        max_timestamps = records.ranges.max_timestamp
+        stored = batches.max_timestamp[nonempty]
+        is_wrong = (max_timestamps != stored) & (batches.timestamp_type[nonempty] == 0)
         # A batch that could not be read to its end may have the largest in the missing records.
-        wrong &= records.spans.has_timestamps == 1
-        counts = records.counts[filled]
-        whole = (counts == batches.records_count[filled]) | (batches.is_v2[filled] == 0)
-        for i in np.flatnonzero(wrong & whole).tolist():
+        is_wrong &= records.ranges.all_have_timestamp == 1
+        counts = records.row_counts[nonempty]
+        is_complete = (counts == batches.records_count[nonempty]) | (batches.is_v2[nonempty] == 0)
+        for i in np.flatnonzero(is_wrong & is_complete).tolist():
             yield batch_finding(
                 run,
-                int(filled[i]),
+                int(nonempty[i]),
                 codes.MAX_TIMESTAMP_MISMATCH,
-                f"max timestamp {stored[i]}, but the largest record timestamp is {largest[i]}",
-                expected=int(largest[i]),
+                (
+                    f"max timestamp {stored[i]}, but the largest record timestamp is "
+                    f"{max_timestamps[i]}"
+                ),
+                expected=int(max_timestamps[i]),
                 found=int(stored[i]),
             )
 
 
-class ControlRecords(LogCheck):
+class ControlRecordsCheck(LogCheck):
     """A control record has a valid key and value."""
 
     codes = (CONTROL_MALFORMED,)
 
-    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+    def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is not None:
             yield from read_control(run, records)

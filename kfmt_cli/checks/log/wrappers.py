@@ -11,34 +11,36 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kfmt_cli.checks.log.headers import Following, backwards, batch_facts
+from kfmt_cli.checks.log.headers import PrecedingOffsetCheck, backwards_finding, batch_identity
 from kfmt_cli.findings import log as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.records import Records
+from kfmt_cli.log.records import RecordColumns
 
 
-class WrapperOffsets(Following):
+class WrapperOffsetsCheck(PrecedingOffsetCheck):
     """The messages inside a wrapper come after the previous batch."""
 
     codes = (codes.OFFSETS_BACKWARDS,)
     magics = frozenset({0, 1})
 
-    def take(self, run: Block, records: Records | None) -> Iterator[Finding]:
+    def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is None or not len(records):
             return
-        filled, batches = records.filled, run.batches
-        first, last = records.spans.first_offset, records.spans.last_offset
-        wrapper = (batches.is_v2[filled] == 0) & (batches.compression[filled] != 0)
-        here = WrapperOffsets()
-        self.file = here.file = run.name
-        here.facts = {
-            **batch_facts(run, int(filled[0])),
-            "first_offset": int(first[0]),
-            "begins_with_wrapper": int(wrapper[0]),
-            "last_offset": int(last[-1]),
+        nonempty, batches = records.nonempty_batches, run.batches
+        first_offsets, last_offsets = records.ranges.first_offset, records.ranges.last_offset
+        is_wrapper = (batches.is_v2[nonempty] == 0) & (batches.compression[nonempty] != 0)
+        later = WrapperOffsetsCheck()
+        self.file_name = later.file_name = run.name
+        later.facts = {
+            **batch_identity(run, int(nonempty[0])),
+            "first_offset": int(first_offsets[0]),
+            "begins_with_wrapper": int(is_wrapper[0]),
+            "last_offset": int(last_offsets[-1]),
         }
-        yield from self.join(here)
-        for i in np.flatnonzero(wrapper[1:] & (first[1:] <= last[:-1])).tolist():
-            place = batch_facts(run, int(filled[i + 1]))
-            yield backwards(run.name, place, int(first[i + 1]), int(last[i]))
+        yield from self.merge_later(later)
+        for i in np.flatnonzero(is_wrapper[1:] & (first_offsets[1:] <= last_offsets[:-1])).tolist():
+            batch = batch_identity(run, int(nonempty[i + 1]))
+            yield backwards_finding(
+                run.name, batch, int(first_offsets[i + 1]), int(last_offsets[i])
+            )

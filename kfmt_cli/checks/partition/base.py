@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kfmt_cli.checks.base import Check
-from kfmt_cli.checks.log.extent import Extent
-from kfmt_cli.disk.tree import Folder
+from kfmt_cli.checks.log.offset_range import OffsetRange
+from kfmt_cli.disk.directory_listing import DirectoryListing
 from kfmt_cli.findings.finding import Finding
 
 
@@ -20,17 +20,17 @@ class SegmentFacts:
     base_offset: int
     size: int
     """Its size in bytes."""
-    extent: Extent
+    offset_range: OffsetRange
     """Its offsets."""
 
 
 class PartitionCheck(Check):
     """A rule about a partition, whose segments come in order."""
 
-    def take(self, segment: SegmentFacts) -> None:
+    def add_segment(self, segment: SegmentFacts) -> None:
         """Add the next segment."""
 
-    def pass_over(self) -> None:
+    def skip_segment(self) -> None:
         """Skip an unreadable segment: the segments on its two sides are not compared."""
 
     def finish(self) -> Iterable[Finding]:
@@ -41,6 +41,6 @@ class PartitionCheck(Check):
 class DirectoryCheck(Check):
     """A rule about the names in a directory."""
 
-    def look(self, folder: Folder) -> Iterable[Finding]:
+    def check_names(self, listing: DirectoryListing) -> Iterable[Finding]:
         """Findings about a directory."""
         raise NotImplementedError

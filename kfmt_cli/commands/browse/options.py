@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, optional_paths, topic
-from kfmt_cli.cli.payload_options import payload_formats
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import (
+    CommonOptions,
+    common_options,
+    optional_paths_argument,
+    topic_option,
+)
+from kfmt_cli.cli.payload_options import payload_format_options
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.topics.payloads import Payloads
+    from kfmt_cli.topics.payloads import PayloadDeclarations
 
 
-@command(short_help="Browse a disk in the terminal.")
-@optional_paths
+@grouped_command(short_help="Browse a disk in the terminal.")
+@optional_paths_argument
 @click.option(
     "--theme",
     type=click.Choice(["dark", "light"]),
@@ -24,15 +29,15 @@ if TYPE_CHECKING:
     show_default=True,
     help="Initial colour theme; d toggles it.",
 )
-@topic
-@payload_formats
-@common("max-decompressed")
+@topic_option
+@payload_format_options
+@common_options("max-decompressed")
 def browse(
     paths: tuple[str, ...],
     theme: str,
     topic: str | None,
-    payloads: Payloads,
-    common: Common,
+    payloads: PayloadDeclarations,
+    common: CommonOptions,
 ) -> int:
     """Browse a disk interactively: topics, partitions, segments, batches, records, fields, bytes.
 
@@ -52,17 +57,22 @@ def browse(
         import textual  # noqa: F401
     except ImportError:
         raise UsageError("kfmt browse needs Textual: pip install 'kfmt-cli[browse]'") from None
-    from kfmt_cli.browse.launch import session_of, show_session
+    from kfmt_cli.browse.launch import open_session, run_session
 
-    session = session_of(paths or (".",), topic, payloads, _decoding(), common.limit)
-    return show_session(session, theme)
+    session = open_session(
+        paths or (".",), topic, payloads, _decoding_options(), common.decompression_limit
+    )
+    return run_session(session, theme)
 
 
-def _decoding() -> tuple[str, ...]:
+def _decoding_options() -> tuple[str, ...]:
     """The options for decoding keys and values, as given."""
     context = click.get_current_context()
     names = ("key_format", "key_schema", "value_format", "value_schema", "schemas")
-    given = ((f"--{name.replace('_', '-')}", context.params.get(name)) for name in names)
+    option_values = ((f"--{name.replace('_', '-')}", context.params.get(name)) for name in names)
     return tuple(
-        str(word) for option, value in given if value is not None for word in (option, value)
+        str(argument)
+        for option, value in option_values
+        if value is not None
+        for argument in (option, value)
     )

@@ -8,188 +8,203 @@ from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any
 
-from kfmt_cli.commands.run import Run, told
-from kfmt_cli.core.source import PIPE
+from kfmt_cli.commands.command_run import CommandRun, iter_result_events
+from kfmt_cli.core.source import STDIN_PATH
 from kfmt_cli.core.times import now_ms
-from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.errors import ExitCode, InputError, UsageError, unknown_name
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
+from kfmt_cli.errors import ExitCode, InputError, UsageError, unknown_name_error
+from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
-from kfmt_cli.render.style import count
-from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.writing.build.builder import SegmentBuilder
-from kfmt_cli.writing.build.jsonl import PIECE, Line, read_lines
-from kfmt_cli.writing.build.notes import write_notes
-from kfmt_cli.writing.build.options import Options
-from kfmt_cli.writing.derived import write_derived
-from kfmt_cli.writing.output import Staging, staged
-from kfmt_cli.writing.rolling import Rolling, RollingWriter, Snapshot
-from kfmt_cli.writing.segment_writer import SegmentWriter
+from kfmt_cli.render.style import format_count
+from kfmt_cli.rows.file_result import FileResult, FileResultType
+from kfmt_cli.writers.build.builder import SegmentBuilder
+from kfmt_cli.writers.build.jsonl import CHUNK_BYTES, BuildLine, read_lines
+from kfmt_cli.writers.build.notes import encode_notes
+from kfmt_cli.writers.build.options import BuildOptions
+from kfmt_cli.writers.derived_files import write_derived_files
+from kfmt_cli.writers.output import Staging, stage_output
+from kfmt_cli.writers.rolling_writer import RollingWriter, RollSettings, WrittenSnapshot
+from kfmt_cli.writers.segment_writer import SegmentWriter
 
-BUILT = ResultType(("bytes", "batches", "entries"), {"batches": 9, "entries": 9, "bytes": 14})
+BUILD_RESULT_TYPE = FileResultType(
+    ("bytes", "batches", "entries"), {"batches": 9, "entries": 9, "bytes": 14}
+)
 
 
-def options_of(
+def build_options(
     magic: str | None = None,
     compression: str | None = None,
     timestamp_type: str | None = None,
     producer_id: int | None = None,
     transactional: bool = False,
-    **others: Any,
-) -> Options:
+    **other_options: Any,
+) -> BuildOptions:
     """Options that shape batches; raises UsageError for unknown and for contradictory ones."""
-    if unknown := sorted(others.keys() - Options.__dataclass_fields__.keys()):
+    if unknown := sorted(other_options.keys() - BuildOptions.__dataclass_fields__.keys()):
         raise UsageError(f"no option named {unknown[0]!r}")
-    for kind, value, known in (
+    for kind, value, choices in (
         ("codec", compression, CODECS),
         ("timestamp type", timestamp_type, TIMESTAMP_TYPES),
     ):
-        if value is not None and value not in known:
-            raise unknown_name(kind, value, known)
+        if value is not None and value not in choices:
+            raise unknown_name_error(kind, value, choices)
     if transactional and producer_id is None:
         raise UsageError("--transactional needs --producer-id")
     if magic == "0" and timestamp_type == "LogAppendTime":
         raise UsageError("magic 0 has no timestamps")
     if magic in ("0", "1") and (producer_id is not None or compression == "zstd"):
         raise UsageError(f"magic {magic} supports neither producers nor zstd")
-    return Options(
+    return BuildOptions(
         magic=None if magic is None else int(magic),
         compression=compression,
         timestamp_type=None if timestamp_type is None else TIMESTAMP_TYPES.index(timestamp_type),
         producer_id=producer_id,
         transactional=transactional,
         now=now_ms(),
-        **others,
+        **other_options,
     )
 
 
 @dataclass(slots=True)
-class Build:
+class BuildCommand:
     """One call of `build`."""
 
-    run: Run
-    options: Options
-    rolling: Rolling
+    run: CommandRun
+    options: BuildOptions
+    roll_settings: RollSettings
     topic: str | None = None
     """The topic to which all records are to belong; None for that of their lines."""
 
     def build(self, source: str, destination: str, force: bool) -> None:
         """Build DST from the lines or tables; raises InputError, UsageError, OutputError."""
         run = self.run
-        run.sink.results(BUILT)
-        if (tables := _tables_at(source)) is not None:
+        run.sink.begin_results(BUILD_RESULT_TYPE)
+        if (tables := _find_table_files(source)) is not None:
             self._build_tables(tables, destination, force)
             return
-        with staged(destination, force) as staging:
-            run.left_over(staging.left_over)
-            writer = RollingWriter(staging, self.rolling)
+        with stage_output(destination, force) as staging:
+            run.report_leftovers(staging.removed_leftovers)
+            writer = RollingWriter(staging, self.roll_settings)
             builder = SegmentBuilder(self.options, writer, self.topic)
             with writer:
-                builder.build(self._pieces(source))
+                builder.build(self._iter_chunks(source))
             if not writer.logs and not writer.snapshots:
                 raise InputError(f"{source}: contains no records")
-            self._finish(staging, writer.logs, writer.snapshots)
-        if builder.ignored:
-            one, more = "line that is a finding or result", "lines that are findings or results"
-            words = count(builder.ignored, one, more)
-            run.sink.note(f"skipped {words}, not log contents\n")
-        if builder.growing.other_counts:
-            words = count(builder.growing.other_counts, "batch", "batches")
-            why = "to match the records that follow"
-            run.sink.note(f"changed records_count in {words} {why}\n")
-        run.end()
-        run.sink.remark(count(builder.growing.records, "record"), "")
+            self._write_derived_files(staging, writer.logs, writer.snapshots)
+        if builder.n_ignored_lines:
+            singular, plural = (
+                "line that is a finding or result",
+                "lines that are findings or results",
+            )
+            changed = format_count(builder.n_ignored_lines, singular, plural)
+            run.sink.note(f"skipped {changed}, not log contents\n")
+        if builder.assembler.n_count_mismatches:
+            changed = format_count(builder.assembler.n_count_mismatches, "batch", "batches")
+            reason = "to match the records that follow"
+            run.sink.note(f"changed records_count in {changed} {reason}\n")
+        run.finish()
+        run.sink.write_hint(format_count(builder.assembler.n_records, "record"), "")
 
-    def _pieces(self, source: str) -> Iterator[list[Line]]:
+    def _iter_chunks(self, source: str) -> Iterator[list[BuildLine]]:
         for lines in read_lines(source):
-            self.run.host.expect(PIECE)
+            self.run.host.expect_bytes(CHUNK_BYTES)
             yield lines
 
-    def _build_tables(self, tables: list[Piece], destination: str, force: bool) -> None:
+    def _build_tables(self, table_splits: list[FileSplit], destination: str, force: bool) -> None:
         """Build DST from exported tables."""
-        from kfmt_cli.arrow.export.exported_rows import forget_rows, spans_in
-        from kfmt_cli.arrow.restore.restored_partition import exported_partitions, restored
+        from kfmt_cli.arrow.export.exported_rows import clear_row_cache, read_row_ranges
+        from kfmt_cli.arrow.restore.restored_partition import group_by_partition, restore_segments
 
         run, options = self.run, self.options
-        if options != Options(compression=options.compression, now=options.now):
+        if options != BuildOptions(compression=options.compression, now=options.now):
             raise UsageError("--compression is the only batch option that applies to Parquet")
-        partitions = exported_partitions((file, *spans_in(file.path)) for file in tables)
+        partitions = group_by_partition(
+            (file, *read_row_ranges(file.path)) for file in table_splits
+        )
         if self.topic is not None and len({each.topic for each in partitions}) > 1:
             raise UsageError("--topic: the tables have records of several topics")
-        forget_rows()
+        clear_row_cache()
         logs: dict[str, list[SegmentWriter]] = {}
         n_records = 0
-        with staged(destination, force) as staging:
-            run.left_over(staging.left_over)
-            for each in partitions:
+        with stage_output(destination, force) as staging:
+            run.report_leftovers(staging.removed_leftovers)
+            for partition in partitions:
                 if self.topic is None:
-                    each.check()
-                    folder = each.name
+                    partition.check_name()
+                    directory_name = partition.name
                 else:  # also of a directory that was no partition
-                    folder = f"{self.topic}-{each.partition or 0}"
-                made = restored(each, staging, folder, self.rolling, options.codec)
-                logs |= made.writer.logs
-                n_records += made.counts.records
-                if made.counts.missing_records or made.counts.damaged:
-                    run.host.reached(ExitCode.FINDINGS)
-                for words in made.counts.losses():
-                    run.sink.note(f"{each.name}: {words}\n")
-            self._finish(staging, logs, {})
-        run.end()
-        run.sink.remark(count(n_records, "record"), "")
+                    directory_name = f"{self.topic}-{partition.partition or 0}"
+                restored_partition = restore_segments(
+                    partition, staging, directory_name, self.roll_settings, options.codec
+                )
+                logs |= restored_partition.writer.logs
+                n_records += restored_partition.counts.records
+                if restored_partition.counts.missing_records or restored_partition.counts.damaged:
+                    run.host.raise_exit_code(ExitCode.FINDINGS)
+                for loss in restored_partition.counts.losses():
+                    run.sink.note(f"{partition.name}: {loss}\n")
+            self._write_derived_files(staging, logs, {})
+        run.finish()
+        run.sink.write_hint(format_count(n_records, "record"), "")
 
-    def _finish(
+    def _write_derived_files(
         self,
         staging: Staging,
         logs: dict[str, list[SegmentWriter]],
-        snapshots: dict[str, list[Snapshot]],
+        snapshots: dict[str, list[WrittenSnapshot]],
     ) -> None:
         """Read back the complete logs and write the files derived from them."""
-        folders = {*logs, *snapshots}
-        flat = len(folders) == 1 and self.topic is None
-        for folder, segments in logs.items():
-            interval = self.rolling.index_interval_bytes
-            for done in write_derived(staging, folder, segments, interval):
-                shown = PurePath(done.log.name).name if flat else done.log.name
-                numbers = {"bytes": done.size, "batches": done.batches, "entries": done.entries}
-                result = Result(BUILT, shown, LOG.name, numbers)
-                result.take(done.findings)
-                self.run.all(told(result))
+        directory_names = {*logs, *snapshots}
+        is_flat = len(directory_names) == 1 and self.topic is None
+        for directory_name, segments in logs.items():
+            interval = self.roll_settings.index_interval_bytes
+            for rebuilt in write_derived_files(staging, directory_name, segments, interval):
+                display_name = PurePath(rebuilt.log.name).name if is_flat else rebuilt.log.name
+                counts = {
+                    "bytes": rebuilt.size,
+                    "batches": rebuilt.batches,
+                    "entries": rebuilt.entries,
+                }
+                result = FileResult(BUILD_RESULT_TYPE, display_name, LOG_KIND.name, counts)
+                result.add_findings(rebuilt.findings)
+                self.run.handle_all(iter_result_events(result))
         for snapshot in (snapshot for of_folder in snapshots.values() for snapshot in of_folder):
-            shown = PurePath(snapshot.name).name if flat else snapshot.name
-            numbers = {"bytes": snapshot.file.size, "batches": sum(snapshot.batches)}
-            self.run.take(Result(BUILT, shown, KRAFT_SNAPSHOT.name, numbers))
-        if flat:
-            staging.lift(Path(folders.pop()))
+            display_name = PurePath(snapshot.name).name if is_flat else snapshot.name
+            counts = {"bytes": snapshot.file.size, "batches": sum(snapshot.batch_counts)}
+            self.run.handle_event(
+                FileResult(BUILD_RESULT_TYPE, display_name, KRAFT_SNAPSHOT_KIND.name, counts)
+            )
+        if is_flat:
+            staging.hoist_directory(Path(directory_names.pop()))
 
 
-def _tables_at(source: str) -> list[Piece] | None:
+def _find_table_files(source: str) -> list[FileSplit] | None:
     """The files of exported tables at a path, None if it has lines; raises InputError,
     UsageError."""
-    if source == PIPE or not (source.endswith(".parquet") or Path(source).is_dir()):
+    if source == STDIN_PATH or not (source.endswith(".parquet") or Path(source).is_dir()):
         return None
     if find_spec("pyarrow") is None:
         raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
-    from kfmt_cli.arrow.restore.restored_partition import tables_at
+    from kfmt_cli.arrow.restore.restored_partition import find_tables
 
-    tables = tables_at(source)
+    tables = find_tables(source)
     if tables is None:
         raise UsageError(f"{source}: no table of records in Parquet files")
     return tables
 
 
-FILE = "notes-v0.bin"
+NOTES_FILE = "notes-v0.bin"
 
 
-def build_notes(run: Run, source: str, destination: str, force: bool) -> None:
+def build_notes(run: CommandRun, source: str, destination: str, force: bool) -> None:
     """Write DST/notes-v0.bin from lines; raises InputError, UsageError, OutputError."""
     n_messages = 0
-    with staged(destination, force) as staging:
-        run.left_over(staging.left_over)
-        with staging.file(FILE) as file:
-            for message in write_notes(source):
+    with stage_output(destination, force) as staging:
+        run.report_leftovers(staging.removed_leftovers)
+        with staging.create_file(NOTES_FILE) as file:
+            for message in encode_notes(source):
                 file.write(message)
                 n_messages += 1
         if not n_messages:
             raise InputError(f"{source}: contains no messages")
-    run.sink.remark(f"{count(n_messages, 'message')} in {destination}/{FILE}", "")
+    run.sink.write_hint(f"{format_count(n_messages, 'message')} in {destination}/{NOTES_FILE}", "")

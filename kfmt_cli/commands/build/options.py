@@ -6,28 +6,28 @@ from typing import Any
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.grouped_options import grouped_command
 from kfmt_cli.cli.options import (
-    Common,
-    Size,
-    common,
-    force,
-    index_interval,
-    layout,
-    stored_path,
-    topic_name,
+    ByteSizeType,
+    CommonOptions,
+    common_options,
+    force_option,
+    index_interval_option,
+    layout_option,
+    parse_stored_path,
+    validate_topic_name,
 )
 from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 
 
-@command(name="build", short_help="Write segments from JSON Lines or Parquet.")
+@grouped_command(name="build", short_help="Write segments from JSON Lines or Parquet.")
 @click.argument("source", metavar="SOURCE")
-@click.argument("destination", metavar="DST", type=stored_path)
+@click.argument("destination", metavar="DST", type=parse_stored_path)
 @click.option("--batch-records", type=click.IntRange(min=1), help="Maximum records per batch.")
 @click.option(
     "--batch-bytes",
-    type=Size(),
+    type=ByteSizeType(),
     help="Maximum bytes of records per batch, before compression. [default: 16384 without batch "
     "lines]",
 )
@@ -61,7 +61,7 @@ from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
     help="Producer epoch. [default: as in the lines, else 0]",
 )
 @click.option("--transactional", is_flag=True, help="Mark batches as transactional.")
-@click.option("--segment-bytes", type=Size(), help="Roll at this size. [default: 1 GiB]")
+@click.option("--segment-bytes", type=ByteSizeType(), help="Roll at this size. [default: 1 GiB]")
 @click.option(
     "--segment-ms",
     type=click.IntRange(min=1),
@@ -69,19 +69,19 @@ from kfmt_cli.formats.batch import CODECS, TIMESTAMP_TYPES
 )
 @click.option(
     "--segment-index-bytes",
-    type=Size(),
+    type=ByteSizeType(),
     help="Roll when an index reaches this size. [default: 10 MiB]",
 )
-@index_interval("The topic's index.interval.bytes.")
+@index_interval_option("The topic's index.interval.bytes.")
 @click.option(
     "--topic",
     metavar="TOPIC",
-    callback=topic_name,
+    callback=validate_topic_name,
     help="Write the lines, all of one topic, under another topic's name: TOPIC-PARTITION in DST.",
 )
-@layout
-@force
-@common("format", "color")
+@layout_option
+@force_option
+@common_options("format", "color")
 def build(
     source: str,
     destination: str,
@@ -92,8 +92,8 @@ def build(
     topic: str | None,
     layout: str | None,
     force: bool,
-    common: Common,
-    **shape: Any,
+    common: CommonOptions,
+    **batch_options: Any,
 ) -> None:
     """Write segments from JSON Lines in the format of dump --records --json (- is standard input),
     or from an export: its directory, or one Parquet file of records.
@@ -118,24 +118,29 @@ def build(
       kfmt build sample_segments/hand-made.jsonl DST
       kfmt build sample_segments/hand-made.jsonl DST --compression zstd --batch-records 2
     """
-    from kfmt_cli.commands.build.command import BUILT, Build, build_notes, options_of
-    from kfmt_cli.writing.rolling import Rolling
+    from kfmt_cli.commands.build.command import (
+        BUILD_RESULT_TYPE,
+        BuildCommand,
+        build_notes,
+        build_options,
+    )
+    from kfmt_cli.writers.rolling_writer import RollSettings
 
     if layout is not None:
         if topic is not None or any(
-            part is not None and part is not False for part in shape.values()
+            part is not None and part is not False for part in batch_options.values()
         ):
             raise UsageError(f"--layout {layout} has no batches, so batch options do not apply")
-        build_notes(common.run(writes=True), source, destination, force)
+        build_notes(common.start_run(writes_files=True), source, destination, force)
         return
-    options = options_of(**shape)
-    default = Rolling()
-    rolling = Rolling(
-        segment_bytes or default.segment_bytes,
-        segment_ms or default.segment_ms,
-        segment_index_bytes or default.segment_index_bytes,
+    options = build_options(**batch_options)
+    defaults = RollSettings()
+    roll_settings = RollSettings(
+        segment_bytes or defaults.segment_bytes,
+        segment_ms or defaults.segment_ms,
+        segment_index_bytes or defaults.segment_index_bytes,
         index_interval_bytes,
-        by_file=not any((segment_bytes, segment_ms, segment_index_bytes)),
+        keeps_named_segments=not any((segment_bytes, segment_ms, segment_index_bytes)),
     )
-    run = common.run(BUILT, writes=True)
-    Build(run, options, rolling, topic).build(source, destination, force)
+    run = common.start_run(BUILD_RESULT_TYPE, writes_files=True)
+    BuildCommand(run, options, roll_settings, topic).build(source, destination, force)

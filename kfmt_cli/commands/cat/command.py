@@ -9,154 +9,179 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kfmt_cli.broker.offsets.latest_keys import LatestKeys
-from kfmt_cli.commands.cat.follow import end_of_whole, followed
-from kfmt_cli.commands.cat.record_format import Shown, Write, visible
-from kfmt_cli.commands.each_partition import blocks_of, each_partition
-from kfmt_cli.commands.partition_selection import wanted_of
-from kfmt_cli.commands.run import Run
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import partition_of
+from kfmt_cli.commands.cat.partition_tail import complete_end, tail_partition
+from kfmt_cli.commands.cat.record_format import OutputRecord, RecordFormatter, escape_record
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.each_partition import for_each_partition, read_log_blocks
+from kfmt_cli.commands.partition_selection import resolve_selection
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.file_names import file_topic_partition
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.findings.finding import Findings
-from kfmt_cli.log.block import Block, undamaged_data
-from kfmt_cli.log.records import Records
-from kfmt_cli.log.selection.record_match import headers_of
-from kfmt_cli.log.selection.select import Asked, Selection
-from kfmt_cli.render.style import safe
-from kfmt_cli.topics.payloads import Read, text_of
+from kfmt_cli.findings.finding import FindingCollector
+from kfmt_cli.log.block import Block, undamaged_data_batches
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.log.selection.record_filter import record_headers
+from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.topics.payloads import PayloadReader, format_value
 
-MOST_NOTES = 10  # of payloads that do not decode
-POLL = 0.2  # seconds
+MAX_DECODE_NOTES = 10  # of payloads that do not decode
+POLL_SECONDS = 0.2  # seconds
 
 
 @dataclass(slots=True)
-class Cat:
+class CatCommand:
     """One call of `cat`."""
 
-    run: Run
-    write: Write
+    run: CommandRun
+    format_record: RecordFormatter
     """Turns a record into output bytes."""
-    asked: Asked = field(default_factory=Asked)
-    key: tuple[str, Read] | None = None
+    selection_options: SelectionOptions = field(default_factory=SelectionOptions)
+    key_decoder: tuple[str, PayloadReader] | None = None
     """Decoder for keys, with its name; None to write them as stored."""
-    value: tuple[str, Read] | None = None
+    value_decoder: tuple[str, PayloadReader] | None = None
     """Decoder for values, with its name; None to write them as stored."""
     follow: bool = False
-    most: int | None = None
+    n_remaining: int | None = None
     """Total number of records to write; None for all."""
-    limit: Limit = field(default_factory=Limit)
+    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     sleep: Callable[[float], None] = time.sleep
-    _latest: LatestKeys | None = None
+    _latest_keys: LatestKeys | None = None
     """The latest records of the partition's keys, if only these are wanted."""
     _n_notes: int = 0
 
-    def paths(self, paths: tuple[str, ...]) -> None:
+    def write_paths(self, paths: tuple[str, ...]) -> None:
         """Write the records of every partition under some paths."""
-        each_partition(
+        for_each_partition(
             self.run,
             paths,
-            self._partition,
-            takes_pipe=not self.asked.needs_logs and not self.follow,
-            reads_all=True,
-            alone="--follow" if self.follow else "",
+            self._write_partition,
+            accepts_stdin=not self.selection_options.must_read_logs and not self.follow,
+            shows_progress=True,
+            single_partition_option="--follow" if self.follow else "",
         )
-        if self._n_notes > MOST_NOTES:
-            self.run.sink.note(f"… and {self._n_notes - MOST_NOTES} more could not be decoded\n")
+        if self._n_notes > MAX_DECODE_NOTES:
+            self.run.sink.note(
+                f"… and {self._n_notes - MAX_DECODE_NOTES} more could not be decoded\n"
+            )
 
-    def _partition(self, partition: Partition) -> None:
-        wanted = wanted_of(self.asked, partition.logs, self.limit)
-        if self.asked.latest:
-            self._latest = LatestKeys()
-            self._latest.read(partition.logs, wanted, self.limit)
-        read = partition.logs[-1], 0
-        for file in wanted.logs(partition.logs):
-            findings = Findings(self.run.most_findings)
-            read = file, 0
-            with self.run.complaining():
-                for _, block in blocks_of([file]):
-                    self.run.tell(block.findings, findings)
+    def _write_partition(self, partition: Partition) -> None:
+        selection = resolve_selection(self.selection_options, partition.logs, self.limit)
+        if self.selection_options.only_latest:
+            self._latest_keys = LatestKeys()
+            self._latest_keys.add_logs(partition.logs, selection, self.limit)
+        last_position = partition.logs[-1], 0
+        for file in selection.select_logs(partition.logs):
+            findings = FindingCollector(self.run.max_findings)
+            last_position = file, 0
+            with self.run.catch_unreadable():
+                for _, block in read_log_blocks([file]):
+                    self.run.report_findings(block.findings, findings)
                     if self.follow:
-                        read = file, end_of_whole(block, read[1])
-                    self._block(file, block, wanted, findings)
-                    if self.most == 0:
+                        last_position = file, complete_end(block, last_position[1])
+                    self._write_block(file, block, selection, findings)
+                    if self.n_remaining == 0:
                         break
-            self.run.left_out(file.name, findings)
-            if self.most == 0:
+            self.run.report_suppressed(file.name, findings)
+            if self.n_remaining == 0:
                 return
         if self.follow:
-            findings = Findings(self.run.most_findings)
-            for file, block in followed(partition, read, lambda: self.sleep(POLL)):
-                self._block(file, block, wanted, findings)
-                if self.most == 0:
+            findings = FindingCollector(self.run.max_findings)
+            for file, block in tail_partition(
+                partition, last_position, lambda: self.sleep(POLL_SECONDS)
+            ):
+                self._write_block(file, block, selection, findings)
+                if self.n_remaining == 0:
                     return
 
-    def _block(self, file: Input, block: Block, wanted: Selection, findings: Findings) -> None:
+    def _write_block(
+        self, file: InputFile, block: Block, selection: Selection, findings: FindingCollector
+    ) -> None:
         """Write the wanted records of a block."""
-        topic, partition = partition_of(file.path)
-        place = topic or "", -1 if partition is None else partition
-        for run, records in wanted.near(undamaged_data(block), self.limit):
-            self.run.tell([*run.findings, *records.findings], findings)
-            self._records(run, records, wanted, place)
-            if self.most == 0:
+        topic, partition = file_topic_partition(file.path)
+        topic_partition = topic or "", -1 if partition is None else partition
+        for batch_run, records in selection.iter_candidate_runs(
+            undamaged_data_batches(block), self.limit
+        ):
+            self.run.report_findings([*batch_run.findings, *records.findings], findings)
+            self._write_records(batch_run, records, selection, topic_partition)
+            if self.n_remaining == 0:
                 return
 
-    def _records(
-        self, run: Block, records: Records, wanted: Selection, place: tuple[str, int]
+    def _write_records(
+        self,
+        batch_run: Block,
+        records: RecordColumns,
+        selection: Selection,
+        topic_partition: tuple[str, int],
     ) -> None:
         rows = records.rows
-        chosen = np.arange(len(rows))
-        if wanted:
-            chosen = np.flatnonzero(wanted.of_records(run, records))
-        if self._latest is not None:
-            chosen = chosen[self._latest.holds(records, chosen)]
-        if self.most is not None:
-            chosen = chosen[: self.most]
-            self.most -= len(chosen)
-        if not len(chosen):
+        selected = np.arange(len(rows))
+        if selection:
+            selected = np.flatnonzero(selection.record_mask(batch_run, records))
+        if self._latest_keys is not None:
+            selected = selected[self._latest_keys.latest_mask(records, selected)]
+        if self.n_remaining is not None:
+            selected = selected[: self.n_remaining]
+            self.n_remaining -= len(selected)
+        if not len(selected):
             return
-        names = (
+        column_names = (
             *("offset", "timestamp", "has_timestamp", "timestamp_type"),
             *("key", "key_size", "value", "value_size"),
         )
-        columns = (rows[name][chosen].tolist() for name in names)
+        columns = (rows[name][selected].tolist() for name in column_names)
         data, lines = records.data, []
         is_terminal = self.run.host.width is not None
-        has_headers = "headers" in rows.names and bool((rows.headers[chosen] > 0).any())
-        for row, offset, at, has_time, timestamp_type, key, key_size, value, value_size in zip(
-            chosen.tolist(), *columns, strict=True
-        ):
-            shown = Shown(
-                *place,
+        has_headers = "headers" in rows.index_by_name and bool((rows.headers[selected] > 0).any())
+        for (
+            row,
+            offset,
+            timestamp,
+            has_time,
+            timestamp_type,
+            key,
+            key_size,
+            value,
+            value_size,
+        ) in zip(selected.tolist(), *columns, strict=True):
+            record = OutputRecord(
+                *topic_partition,
                 offset,
-                at if has_time else -1,
-                self._read(self.key, data, key, key_size, offset),
-                self._read(self.value, data, value, value_size, offset),
+                timestamp if has_time else -1,
+                self._decode_payload(self.key_decoder, data, key, key_size, offset),
+                self._decode_payload(self.value_decoder, data, value, value_size, offset),
                 key_size,
                 value_size,
-                headers_of(records, row) if has_headers else [],
+                record_headers(records, row) if has_headers else [],
                 timestamp_type,
             )
-            lines.append(self.write(visible(shown) if is_terminal else shown))
+            lines.append(self.format_record(escape_record(record) if is_terminal else record))
         self.run.sink.flush()
         self.run.host.write(b"".join(lines))
 
-    def _read(
-        self, format_: tuple[str, Read] | None, data: bytes, start: int, size: int, offset: int
+    def _decode_payload(
+        self,
+        decoder: tuple[str, PayloadReader] | None,
+        data: bytes,
+        position: int,
+        size: int,
+        offset: int,
     ) -> bytes | None:
         """A key or value to write, decoded if possible, otherwise as stored."""
         if size < 0:
             return None
-        stored = data[start : start + size]
-        if format_ is None:
+        stored = data[position : position + size]
+        if decoder is None:
             return stored
-        name, read = format_
+        name, decode = decoder
         try:
-            return text_of(read(stored)).encode()
+            return format_value(decode(stored)).encode()
         except ValueError as error:
             self._n_notes += 1
-            if self._n_notes <= MOST_NOTES:
+            if self._n_notes <= MAX_DECODE_NOTES:
                 self.run.sink.note(
-                    f"offset {offset}: cannot be decoded as {name}: {safe(str(error))}\n"
+                    f"offset {offset}: cannot be decoded as {name}: {escape_terminal(str(error))}\n"
                 )
             return stored

@@ -9,39 +9,39 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli.grouped_options import GroupedCommand
-from kfmt_cli.cli.options import Common, common, paths
-from kfmt_cli.cli.payload_options import payload_formats
-from kfmt_cli.cli.selection_options import selection
+from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument
+from kfmt_cli.cli.payload_options import payload_format_options
+from kfmt_cli.cli.selection_options import add_selection_options
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.log.selection.select import Asked
-    from kfmt_cli.topics.payloads import Payloads
+    from kfmt_cli.log.selection.selection import SelectionOptions
+    from kfmt_cli.topics.payloads import PayloadDeclarations
 
 
-class CatCommand(GroupedCommand):
+class CatClickCommand(GroupedCommand):
     """Lists the tokens of a format string in its help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from kfmt_cli.commands.cat.record_format import TOKENS
+        from kfmt_cli.commands.cat.record_format import FORMAT_TOKENS
 
         super().format_epilog(ctx, formatter)
         with formatter.section("Format"):
-            formatter.write_dl([(f"%{name}", words) for name, (words, _) in TOKENS.items()])
+            formatter.write_dl([(f"%{name}", words) for name, (words, _) in FORMAT_TOKENS.items()])
             formatter.write_text("Escapes: \\n, \\r, \\t, \\0, \\\\ and \\xHH.")
 
 
-PLAIN = "%s\\n"
+DEFAULT_FORMAT = "%s\\n"
 
 
-@click.command(cls=CatCommand, short_help="Stream records for other programs, like kcat.")
-@paths
-@click.option("-f", "--form", help=f"Format string for each record. [default: {PLAIN}]")
+@click.command(cls=CatClickCommand, short_help="Stream records for other programs, like kcat.")
+@paths_argument
+@click.option("-f", "--form", help=f"Format string for each record. [default: {DEFAULT_FORMAT}]")
 @click.option(
     "--json", "json_", is_flag=True, help="Write the JSON objects of kcat -J, without type."
 )
 @click.option("--null", default="NULL", show_default=True, help="Text to write for null.")
-@selection
+@add_selection_options
 @click.option(
     "--latest",
     is_flag=True,
@@ -50,22 +50,22 @@ PLAIN = "%s\\n"
     "64 bytes of memory per key.",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
-@payload_formats
+@payload_format_options
 @click.option(
     "--follow", is_flag=True, help="Keep reading as the broker appends, until interrupted."
 )
-@common("color", "strict", "max-findings", "max-decompressed")
+@common_options("color", "strict", "max-findings", "max-decompressed")
 def cat(
     paths: tuple[str, ...],
     form: str | None,
     null: str,
-    asked: Asked,
+    asked: SelectionOptions,
     latest: bool,
     limit: int | None,
-    payloads: Payloads,
+    payloads: PayloadDeclarations,
     json_: bool,
     follow: bool,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Write records as a stream for other programs, like kcat.
 
@@ -78,20 +78,26 @@ def cat(
       kfmt cat sample_segments/kafka-3.9.1-broker1/compacted-0 --latest -f '%k %s\\n' --limit 3
       kfmt cat sample_segments/kafka-3.9.1-broker1/txn-0 --isolation read_committed --limit 5
     """
-    from kfmt_cli.commands.cat.command import Cat
-    from kfmt_cli.commands.cat.record_format import kcat_json, writer
+    from kfmt_cli.commands.cat.command import CatCommand
+    from kfmt_cli.commands.cat.record_format import compile_format, format_kcat_json
 
     if json_ and form is not None:
         raise UsageError("--json cannot be combined with --form")
-    if latest and asked.last is not None:
+    if latest and asked.last_n is not None:
         raise UsageError("--latest cannot be combined with --last")
-    asked = replace(asked, latest=latest)
-    if follow and (len(paths) > 1 or asked.needs_logs):
+    asked = replace(asked, only_latest=latest)
+    if follow and (len(paths) > 1 or asked.must_read_logs):
         raise UsageError(
             "--follow needs exactly one PATH, and cannot be combined with --last, --latest or "
             "--isolation read_committed"
         )
-    run = common.run()
-    write = kcat_json if json_ else writer(PLAIN if form is None else form, os.fsencode(null))
-    task = Cat(run, write, asked, *payloads.readers, follow, limit, common.limit)
-    task.paths(paths)
+    run = common.start_run()
+    format_record = (
+        format_kcat_json
+        if json_
+        else compile_format(DEFAULT_FORMAT if form is None else form, os.fsencode(null))
+    )
+    command = CatCommand(
+        run, format_record, asked, *payloads.readers, follow, limit, common.decompression_limit
+    )
+    command.write_paths(paths)

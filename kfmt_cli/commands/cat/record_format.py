@@ -10,12 +10,12 @@ from struct import pack
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.errors import UsageError
-from kfmt_cli.render.style import safe
-from kfmt_cli.rows.section import as_text
+from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.rows.columnar_rows import encode_text
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class OutputRecord:
     """A record to write."""
 
     topic: str
@@ -33,96 +33,100 @@ class Shown:
     """0 for CreateTime, 1 for LogAppendTime, others for none."""
 
 
-Write = Callable[[Shown], bytes]
+RecordFormatter = Callable[[OutputRecord], bytes]
 
 
-def visible(shown: Shown) -> Shown:
+def escape_record(record: OutputRecord) -> OutputRecord:
     """A record safe for a terminal: control characters are escaped, except line ends."""
     return replace(
-        shown,
-        topic=safe(shown.topic),
-        key=_visible(shown.key),
-        value=_visible(shown.value),
-        headers=[(_visible(name) or b"", _visible(value)) for name, value in shown.headers],
+        record,
+        topic=escape_terminal(record.topic),
+        key=_escape_payload(record.key),
+        value=_escape_payload(record.value),
+        headers=[
+            (_escape_payload(name) or b"", _escape_payload(value)) for name, value in record.headers
+        ],
     )
 
 
-def _visible(data: bytes | None) -> bytes | None:
+def _escape_payload(data: bytes | None) -> bytes | None:
     if data is None:
         return None
     lines = data.decode("utf-8", "backslashreplace").split("\n")
-    return "\n".join("\t".join(map(safe, line.split("\t"))) for line in lines).encode()
+    return "\n".join("\t".join(map(escape_terminal, line.split("\t"))) for line in lines).encode()
 
 
-def _headers(shown: Shown, null: bytes) -> bytes:
-    pairs = (key + b"=" + (null if value is None else value) for key, value in shown.headers)
+def _format_headers(record: OutputRecord, null: bytes) -> bytes:
+    pairs = (key + b"=" + (null if value is None else value) for key, value in record.headers)
     return b",".join(pairs)
 
 
 # What each token stands for, in words and as bytes.
-TOKENS: dict[str, tuple[str, Callable[[Shown, bytes], bytes]]] = {
+FORMAT_TOKENS: dict[str, tuple[str, Callable[[OutputRecord, bytes], bytes]]] = {
     "s": ("the value", lambda shown, null: null if shown.value is None else shown.value),
     "S": ("value size in bytes, -1 for null", lambda shown, _: b"%d" % shown.value_size),
     "R": ("value size as a big-endian int32", lambda shown, _: pack(">i", shown.value_size)),
     "k": ("the key", lambda shown, null: null if shown.key is None else shown.key),
     "K": ("key size in bytes, -1 for null", lambda shown, _: b"%d" % shown.key_size),
     "T": ("timestamp in milliseconds, -1 if none", lambda shown, _: b"%d" % shown.timestamp),
-    "h": ("headers as NAME=VALUE, separated by commas", _headers),
+    "h": ("headers as NAME=VALUE, separated by commas", _format_headers),
     "t": ("the topic", lambda shown, _: shown.topic.encode()),
     "p": ("the partition", lambda shown, _: b"%d" % shown.partition),
     "o": ("the offset", lambda shown, _: b"%d" % shown.offset),
     "%": ("a percent sign", lambda _shown, _null: b"%"),
 }
-_ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\", "0": b"\0"}
-_PART = re.compile(
+_BYTES_BY_ESCAPE = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\", "0": b"\0"}
+_FORMAT_PART = re.compile(
     r"%(?P<token>.?)|\\x(?P<byte>.{0,2})|\\(?P<escape>[nrt\\0])|(?P<words>[^%\\]+|.)", re.DOTALL
 )
 
 
-def writer(form: str, null: bytes) -> Write:
+def compile_format(format_string: str, null: bytes) -> RecordFormatter:
     """Compile a format into a function that writes a record; raises UsageError. null: written for
     null."""
-    parts: list[Callable[[Shown, bytes], bytes] | bytes] = []
-    for part in _PART.finditer(form):
-        kind = part.lastgroup or ""
-        words = part[kind]
+    formatters: list[Callable[[OutputRecord, bytes], bytes] | bytes] = []
+    for match in _FORMAT_PART.finditer(format_string):
+        kind = match.lastgroup or ""
+        text = match[kind]
         if kind == "token":
-            if words not in TOKENS:
-                names = " ".join(f"%{token}" for token in TOKENS)
-                raise UsageError(f"-f: unknown %{words}; choose from {names}")
-            parts.append(TOKENS[words][1])
+            if text not in FORMAT_TOKENS:
+                choices = " ".join(f"%{token}" for token in FORMAT_TOKENS)
+                raise UsageError(f"-f: unknown %{text}; choose from {choices}")
+            formatters.append(FORMAT_TOKENS[text][1])
         elif kind == "byte":
             try:
-                parts.append(bytes([int(words, 16)]))
+                formatters.append(bytes([int(text, 16)]))
             except ValueError:
-                raise UsageError(f"-f: {part[0]!r} is not a byte escape such as \\x1f") from None
+                raise UsageError(f"-f: {match[0]!r} is not a byte escape such as \\x1f") from None
         else:
-            parts.append(_ESCAPES[words] if kind == "escape" else os.fsencode(words))
+            formatters.append(_BYTES_BY_ESCAPE[text] if kind == "escape" else os.fsencode(text))
 
-    def write(record: Shown) -> bytes:
-        return b"".join(part if isinstance(part, bytes) else part(record, null) for part in parts)
+    def format_record(record: OutputRecord) -> bytes:
+        return b"".join(
+            part if isinstance(part, bytes) else part(record, null) for part in formatters
+        )
 
-    return write
+    return format_record
 
 
-def kcat_json(shown: Shown) -> bytes:
+def format_kcat_json(record: OutputRecord) -> bytes:
     """A record as `kcat -J` writes it. Bytes that are not valid UTF-8 become base64, marked as
     such."""
     row: dict[str, object] = {
-        "topic": shown.topic,
-        "partition": shown.partition,
-        "offset": shown.offset,
-        "tstype": _TIMESTAMP_TYPES.get(shown.timestamp_type, "unknown"),
-        "ts": shown.timestamp,
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "tstype": _TIMESTAMP_TYPES.get(record.timestamp_type, "unknown"),
+        "ts": record.timestamp,
         "broker": -1,
     }
-    if shown.headers:
-        texts = [_text(part) for header in shown.headers for part in header]
-        row["headers"] = [text for text, _ in texts]
-        if any(encoding is not None for _, encoding in texts):
-            row["headers_encoding"] = [encoding for _, encoding in texts]
-    for name, data in (("key", shown.key), ("payload", shown.value)):
-        row[name], encoding = _text(data)
+    if record.headers:
+        encoded_headers = [_payload_text(part) for header in record.headers for part in header]
+        row["headers"] = [text for text, _ in encoded_headers]
+        if any(encoding is not None for _, encoding in encoded_headers):
+            row["headers_encoding"] = [encoding for _, encoding in encoded_headers]
+    for name, data in (("key", record.key), ("payload", record.value)):
+        row[name], encoding = _payload_text(data)
         if encoding is not None:
             row[f"{name}_encoding"] = encoding
     return json_text(row).encode() + b"\n"
@@ -131,7 +135,7 @@ def kcat_json(shown: Shown) -> bytes:
 _TIMESTAMP_TYPES = {0: "create", 1: "logappend"}
 
 
-def _text(data: bytes | None) -> tuple[str | None, str | None]:
+def _payload_text(data: bytes | None) -> tuple[str | None, str | None]:
     """Bytes as text, and the name of the encoding if they are not valid UTF-8."""
-    text, encoding = (None, None) if data is None else as_text(data, "auto")
+    text, encoding = (None, None) if data is None else encode_text(data, "auto")
     return text, encoding or None

@@ -8,386 +8,438 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kfmt_cli.broker.defaults import INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
 from kfmt_cli.broker.start.directory import LogDirectory, read_log_directory
-from kfmt_cli.broker.start.own_files import is_log_directory
-from kfmt_cli.broker.version import PredictedFor
-from kfmt_cli.checks.history.scopes import HistoryCheck
+from kfmt_cli.broker.start.log_directory_files import is_log_directory
+from kfmt_cli.broker.version import PredictedVersion
+from kfmt_cli.checks.history.history_check import HistoryCheck
 from kfmt_cli.checks.index.checker import IndexChecker
-from kfmt_cli.checks.log.verifier import Checked, Returning, Verified, Verifier
-from kfmt_cli.checks.partition.folder import FolderChecks
-from kfmt_cli.checks.whole_segment import CheckedSegment, SegmentChecker
-from kfmt_cli.commands.check.checked_directory import CHECK_RESULT, CheckedDirectory
-from kfmt_cli.commands.check.directories import CheckedPartitions
-from kfmt_cli.commands.check.read_segments import SegmentGroup, SegmentWork, segments_in, sized
-from kfmt_cli.commands.check.show import show
-from kfmt_cli.commands.run import Run
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.given import is_tiered
-from kfmt_cli.disk.kinds import INDEXES, UNKNOWN, is_transient
-from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, Input
-from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOGS
-from kfmt_cli.disk.names import identity
+from kfmt_cli.checks.log.checker import CheckOutcome, LogChecker, LogCheckResult, ReturnCapture
+from kfmt_cli.checks.partition.directory import DirectoryChecks
+from kfmt_cli.checks.segment_checker import SegmentChecker, SegmentCheckResult
+from kfmt_cli.commands.check.check_results import CheckResults
+from kfmt_cli.commands.check.directory_result import CHECK_RESULT, DirectoryCheckResult
+from kfmt_cli.commands.check.result_output import show_check_results
+from kfmt_cli.commands.check.segment_processor import (
+    SegmentCheckProcessor,
+    SegmentGroup,
+    segment_sizes,
+    segments_in,
+)
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import (
+    DirectoryListing,
+    file_size,
+    format_no_log,
+    is_segment_log,
+)
+from kfmt_cli.disk.file_names import path_identity
+from kfmt_cli.disk.input_paths import InputPath, normalize_parent, resolve_paths
+from kfmt_cli.disk.kinds import INDEX_KINDS, UNKNOWN_KIND, is_transient_file
+from kfmt_cli.disk.kinds.kind import LEFTOVER_SUFFIXES, InputFile
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KINDS
+from kfmt_cli.disk.path_resolution import is_tiered
 from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
-from kfmt_cli.disk.targets import GivenPath, normalized, targets
-from kfmt_cli.disk.tree import Folder, is_segment, no_log, size_of
-from kfmt_cli.errors import Caught, ExitCode, InputError, LostBytesError, UsageError
+from kfmt_cli.errors import (
+    ExitCode,
+    InputError,
+    InputErrorHandler,
+    UnreadableBytesError,
+    UsageError,
+)
+from kfmt_cli.execution.item_processor import WorkOutcome, process_items
+from kfmt_cli.execution.processes import useful_processes
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
-from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
-from kfmt_cli.sharing.engine import Outcome, outcomes
-from kfmt_cli.sharing.processes import worth
+from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCollector
 
 if TYPE_CHECKING:
-    from kfmt_cli.commands.stat.log_shapes import CountedLogs
+    from kfmt_cli.commands.stat.shape_totals import LogNumbersCache
 
 # A file of unknown type is read as a log; reading fails if it is not one.
-_LOGS = LOGS | {UNKNOWN}
+_LOG_KINDS = LOG_KINDS | {UNKNOWN_KIND}
 # What a running broker leaves briefly at the end of a log that it is writing.
-_UNFINISHED = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
+_ACTIVE_TAIL_CODES = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
 
 
 @dataclass(slots=True)
-class CheckPaths:
+class CheckCommand:
     """One call of `check`."""
 
-    run: Run
+    run: CommandRun
     jobs: int = 1
-    limit: Limit = field(default_factory=Limit)
-    interval: int = INDEX_INTERVAL_BYTES
-    kafka: PredictedFor | None = None
+    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
+    explicit_version: PredictedVersion | None = None
     """The version that the user named."""
-    most_findings: int = MOST_FINDINGS
-    takes: Callable[[str], bool] = lambda _: True
+    max_findings: int = MAX_FINDINGS
+    is_shown_code: Callable[[str], bool] = lambda _: True
     """Whether findings with this code count."""
-    prints: bool = False
+    with_fingerprints: bool = False
     """Whether replicas are compared after it: takes the prints of logs."""
-    counted: CountedLogs | None = None
+    log_counts: LogNumbersCache | None = None
     """Receives the numbers of healthy logs, for `stat`."""
-    _reports: dict[str, CheckedDirectory] = field(default_factory=dict)
-    _sizes: dict[str, int] = field(default_factory=dict)
-    _places: set[str] = field(default_factory=set)
-    _given: set[str] = field(default_factory=set)
+    _result_by_name: dict[str, DirectoryCheckResult] = field(default_factory=dict)
+    _size_by_name: dict[str, int] = field(default_factory=dict)
+    _listed_directories: set[str] = field(default_factory=set)
+    _explicit_files: set[str] = field(default_factory=set)
     # Reported after the findings about logs.
-    _of_indexes: list[Findings] = field(default_factory=list)
-    _of_histories: list[Finding] = field(default_factory=list)
+    _index_findings: list[FindingCollector] = field(default_factory=list)
+    _history_findings: list[Finding] = field(default_factory=list)
 
-    def paths(self, paths: tuple[str, ...]) -> ExitCode:
+    def check_and_show(self, paths: tuple[str, ...]) -> ExitCode:
         """Check everything under some paths and show the result. Returns the exit code; raises
         UsageError."""
-        self.run.sink.results(CHECK_RESULT)
-        return show(self.run, self.look(paths))
+        self.run.sink.begin_results(CHECK_RESULT)
+        return show_check_results(self.run, self.check_paths(paths))
 
-    def look(self, paths: Sequence[GivenPath | str], *, together: bool = True) -> CheckedPartitions:
-        """Check everything under some paths; raises UsageError. together: whether directories with
-        the same id are of one broker, not copies."""
+    def check_paths(
+        self, paths: Sequence[InputPath | str], *, is_one_broker: bool = True
+    ) -> CheckResults:
+        """Check everything under some paths; raises UsageError. is_one_broker: whether directories
+        with the same id are of one broker, not copies."""
         # A directory's name and its neighbours matter.
-        named = [normalized(path) if isinstance(path, str) else path for path in paths]
-        found = list(targets(named, self.run.complain, copies=True))
-        folders = self._folders(found)
-        self._complain_of_none(found, folders)
-        groups = self._groups(found, folders)
-        given = frozenset(
+        normalized_paths = [
+            normalize_parent(path) if isinstance(path, str) else path for path in paths
+        ]
+        input_paths = list(
+            resolve_paths(normalized_paths, self.run.report_unreadable, includes_duplicates=True)
+        )
+        listings = self._distinct_listings(input_paths)
+        self._report_missing_logs(input_paths, listings)
+        groups = self._segment_groups(input_paths, listings)
+        explicit_paths = frozenset(
             str(Path(target.path))
-            for target in found
+            for target in input_paths
             if target.file is None and not is_tiered(target.path)
         )
-        self._given = {identity(target.path) for target in found if target.file is not None}
-        partitions = CheckedPartitions(
-            self._reports,
-            self._finding,
-            self._report_of,
-            self._unread,
-            self.interval,
-            _log_directories(folders, given),
-            self.kafka,
+        self._explicit_files = {
+            path_identity(target.path) for target in input_paths if target.file is not None
+        }
+        results = CheckResults(
+            self._result_by_name,
+            self._add_finding,
+            self._result_of_file,
+            self._report_unread,
+            self.index_interval_bytes,
+            _read_log_directories(listings, explicit_paths),
+            self.explicit_version,
         )
-        segments = sized(groups)
+        segments = segment_sizes(groups)
         total = sum(size for _, size in segments)
         with self.run.host.progress(total) as progress:
-            work, jobs = SegmentWork(self._checker), worth(self.jobs, total)
-            checked = outcomes(work, segments, jobs, progress.advance)
+            processor, n_processes = (
+                SegmentCheckProcessor(self._segment_checker),
+                useful_processes(self.jobs, total),
+            )
+            outcomes_in_order = process_items(
+                processor, segments, n_processes, progress.on_progress
+            )
             for group in groups:
-                self._group(group, checked, partitions, progress.advance)
-        for of_index in self._of_indexes:
-            self._findings(of_index)
-            self._left_out(of_index)
-        for folder in folders:
-            self._other_files(folder.input(name) for name in folder.readable)
-        files = (target.file for target in found if target.file is not None)
-        self._other_files(file for file in files if file.kind not in SEGMENT_KINDS)
-        self._findings(self._of_histories)
-        partitions.losses(folders)
-        partitions.predict(folders, given if together else frozenset())
-        partitions.checkpoints(folders)
-        partitions.tell_unread()
-        return partitions
+                self._check_group(group, outcomes_in_order, results, progress.on_progress)
+        for collector in self._index_findings:
+            self._add_findings(collector)
+            self._add_suppressed(collector)
+        for listing in listings:
+            self._check_other_files(listing.input_file(name) for name in listing.regular_files)
+        files = (target.file for target in input_paths if target.file is not None)
+        self._check_other_files(file for file in files if file.kind not in SEGMENT_KINDS)
+        self._add_findings(self._history_findings)
+        results.check_lost_offsets(listings)
+        results.predict_starts(listings, explicit_paths if is_one_broker else frozenset())
+        results.check_checkpoints(listings)
+        results.report_unreadable()
+        return results
 
     @property
-    def _checker(self) -> SegmentChecker:
-        logs = Verifier(True, self.limit, self.jobs)
-        indexes = IndexChecker(self.limit, self.interval, self.most_findings)
+    def _segment_checker(self) -> SegmentChecker:
+        log_checker = LogChecker(True, self.limit, self.jobs)
+        index_checker = IndexChecker(self.limit, self.index_interval_bytes, self.max_findings)
         return SegmentChecker(
-            logs, indexes, self.prints, None if self.counted is None else self.counted.shapes
+            log_checker,
+            index_checker,
+            self.with_fingerprints,
+            None if self.log_counts is None else self.log_counts.shape_factory,
         )
 
-    def _folders(self, found: list[GivenPath]) -> list[Folder]:
+    def _distinct_listings(self, input_paths: list[InputPath]) -> list[DirectoryListing]:
         """The distinct directories, by real path; creates a report for each."""
-        by_path: dict[str, Folder] = {}
-        for target in found:
-            for folder in target.folders:
-                by_path.setdefault(identity(folder.path), folder)
-        for folder in by_path.values():
-            self._report(folder.name, folder.path, folder)
-            self._places.add(str(Path(folder.path)))
-        return list(by_path.values())
+        listing_by_path: dict[str, DirectoryListing] = {}
+        for target in input_paths:
+            for listing in target.directories:
+                listing_by_path.setdefault(path_identity(listing.path), listing)
+        for listing in listing_by_path.values():
+            self._get_result(listing.name, listing.path, listing)
+            self._listed_directories.add(str(Path(listing.path)))
+        return list(listing_by_path.values())
 
-    def _complain_of_none(self, found: list[GivenPath], folders: list[Folder]) -> None:
+    def _report_missing_logs(
+        self, input_paths: list[InputPath], listings: list[DirectoryListing]
+    ) -> None:
         """Complain about given directories without Kafka files."""
-        is_broker = any(is_log_directory(folder) for folder in folders)
-        for target in found:
-            has_files = any(folder.is_of_kafka for folder in target.folders)
-            if target.file or target.unlisted or has_files:
+        is_broker = any(is_log_directory(folder) for folder in listings)
+        for target in input_paths:
+            has_files = any(folder.has_broker_files for folder in target.directories)
+            if target.file or target.listing_errors or has_files:
                 continue
             # An empty directory given with a log directory may be a new log directory.
-            if not (is_broker and _is_empty(target.folders)):
-                self.run.complain(no_log(target.path))
+            if not (is_broker and _are_empty(target.directories)):
+                self.run.report_unreadable(format_no_log(target.path))
 
-    def _groups(self, found: list[GivenPath], folders: list[Folder]) -> list[SegmentGroup]:
+    def _segment_groups(
+        self, input_paths: list[InputPath], listings: list[DirectoryListing]
+    ) -> list[SegmentGroup]:
         """The distinct segments to read, in the order of the paths."""
-        taken = set(map(id, folders))
+        selected_ids = set(map(id, listings))
         groups: list[SegmentGroup] = []
-        given: list[Segment] = []
-        for target in found:
+        index_segments: list[Segment] = []
+        for target in input_paths:
             if target.file is not None:
                 path = target.path
-                self._report(str(Path(path).parent) if "/" in path else ".", path)
-                segment = self._segment_of(target, target.file)
-                if segment is not None and target.file.kind in INDEXES:
-                    given.append(segment)
+                self._get_result(str(Path(path).parent) if "/" in path else ".", path)
+                segment = self._find_segment(target, target.file)
+                if segment is not None and target.file.kind in INDEX_KINDS:
+                    index_segments.append(segment)
                 elif segment is not None:
                     groups.append(SegmentGroup(None, [segment]))
             groups += (
                 SegmentGroup(folder, segments_in(folder))
-                for folder in target.folders
-                if id(folder) in taken
+                for folder in target.directories
+                if id(folder) in selected_ids
             )
-        known: set[str] = set()
-        for group in sorted(groups, key=lambda group: group.folder is None):
-            group.segments = list(_distinct(group.segments, known))
+        visited: set[str] = set()
+        for group in sorted(groups, key=lambda group: group.listing is None):
+            group.segments = list(_iter_unseen(group.segments, visited))
         # The log of an index that was given is not checked.
-        for segment in _distinct(given, known):
-            self._of_indexes += self._alone(segment)
+        for segment in _iter_unseen(index_segments, visited):
+            self._index_findings += self._check_indexes(segment)
         return groups
 
-    def _segment_of(self, target: GivenPath, file: Input) -> Segment | None:
+    def _find_segment(self, target: InputPath, file: InputFile) -> Segment | None:
         """The segment of a file that was given; None if the file belongs to no log."""
         if file.kind in SEGMENT_KINDS:
-            with Caught(self._unread):
-                return next(target.segments())
-        return Segment(file, wanted=frozenset()) if file.kind in _LOGS else None
+            with InputErrorHandler(self._report_unread):
+                return next(target.iter_segments())
+        return Segment(file, requested_indexes=frozenset()) if file.kind in _LOG_KINDS else None
 
-    def _group(
+    def _check_group(
         self,
         group: SegmentGroup,
-        checked: Iterator[Outcome[Checked[CheckedSegment]]],
-        partitions: CheckedPartitions,
-        advance: Callable[[int], None],
+        outcomes_in_order: Iterator[WorkOutcome[CheckOutcome[SegmentCheckResult]]],
+        results: CheckResults,
+        on_progress: Callable[[int], None],
     ) -> None:
         """Check the segments of a directory, individually and relative to each other."""
-        checks = FolderChecks()
-        histories: list[HistoryCheck] | None = None
+        directory_checks = DirectoryChecks()
+        history_checks: list[HistoryCheck] | None = None
         for segment in group.segments:
-            outcome = next(checked)
+            outcome = next(outcomes_in_order)
             if segment.log is None:
-                self._of_indexes += self._alone(segment)
+                self._index_findings += self._check_indexes(segment)
                 continue
-            done = self._segment(segment, segment.log, outcome, advance)
-            checks.take(segment.log, None if done is None else done.verified)
-            if group.folder is not None and is_segment(segment.log):
-                if histories is None:
-                    histories = partitions.histories_of(group.folder)
-                if done is not None and done.history is not None:
-                    report = self._reports[group.folder.name]
-                    report.has_transactions |= done.history.has_transactions
-                    if (log_print := done.history.print) is not None:
-                        report.prints.append(log_print)
-                    for check in histories:
-                        self._of_histories += check.take(done.history)
-        if group.folder is None:
+            segment_result = self._check_segment(segment, segment.log, outcome, on_progress)
+            directory_checks.add_log(
+                segment.log, None if segment_result is None else segment_result.log_result
+            )
+            if group.listing is not None and is_segment_log(segment.log):
+                if history_checks is None:
+                    history_checks = results.create_history_checks(group.listing)
+                if segment_result is not None and segment_result.history is not None:
+                    directory_result = self._result_by_name[group.listing.name]
+                    directory_result.has_transactions |= segment_result.history.has_transactions
+                    if (fingerprint := segment_result.history.log_fingerprint) is not None:
+                        directory_result.fingerprints.append(fingerprint)
+                    for check in history_checks:
+                        self._history_findings += check.check_log(segment_result.history)
+        if group.listing is None:
             return
-        self._findings(checks.finish(group.folder, self._given))
-        for check in histories or ():
-            self._of_histories += check.finish()
+        self._add_findings(directory_checks.finish(group.listing, self._explicit_files))
+        for check in history_checks or ():
+            self._history_findings += check.finish()
 
-    def _segment(
+    def _check_segment(
         self,
         segment: Segment,
-        log: Input,
-        outcome: Outcome[Checked[CheckedSegment]],
-        advance: Callable[[int], None],
-    ) -> CheckedSegment | None:
+        log: InputFile,
+        outcome: WorkOutcome[CheckOutcome[SegmentCheckResult]],
+        on_progress: Callable[[int], None],
+    ) -> SegmentCheckResult | None:
         """Report on one segment; None if its log could not be read."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         if outcome is None:
-            self._sizes[log.name] = size_of(log)
-            check = Returning(self._checker.check(segment, advance))
-            self._findings(check)
-            done = check.value
+            self._size_by_name[log.name] = file_size(log)
+            capture = ReturnCapture(self._segment_checker.iter_findings(segment, on_progress))
+            self._add_findings(capture)
+            result = capture.value
         else:
-            done, found = (outcome, found) if isinstance(outcome, InputError) else outcome
-        if isinstance(done, InputError):
-            self._findings(found)
-            self._unread(done)
-            if isinstance(done, LostBytesError):
-                self._report_of(log.name).partly_read += 1
-            with Caught(self._unread):  # its indexes may be unreadable, too
-                self._checker.indexes.begin(segment)
+            result, findings = (outcome, findings) if isinstance(outcome, InputError) else outcome
+        if isinstance(result, InputError):
+            self._add_findings(findings)
+            self._report_unread(result)
+            if isinstance(result, UnreadableBytesError):
+                self._result_of_file(log.name).n_partly_read += 1
+            with InputErrorHandler(self._report_unread):  # its indexes may be unreadable, too
+                self._segment_checker.index_checker.read_indexes(segment)
             return None
-        if self.counted is not None and done.numbers is not None:
-            self.counted.numbers[log.path] = done.numbers
-        self._verified(log, done.verified)
-        self._findings(found)
-        self._of_indexes += done.index_findings
-        if done.unread is not None:
-            self._unread(done.unread)
-        return done
+        if self.log_counts is not None and result.numbers is not None:
+            self.log_counts.numbers_by_path[log.path] = result.numbers
+        self._add_log_result(log, result.log_result)
+        self._add_findings(findings)
+        self._index_findings += result.index_findings
+        if result.index_error is not None:
+            self._report_unread(result.index_error)
+        return result
 
-    def _alone(self, segment: Segment) -> list[Findings]:
+    def _check_indexes(self, segment: Segment) -> list[FindingCollector]:
         """Findings about indexes whose log is missing or not checked."""
-        with Caught(self._unread):
-            results = self._checker.indexes.check(segment, lambda _: None)
+        with InputErrorHandler(self._report_unread):
+            results = self._segment_checker.index_checker.iter_results(segment, lambda _: None)
             return [result.findings for result in results]
         return []
 
-    def _report(self, name: str, path: str, folder: Folder | None = None) -> CheckedDirectory:
+    def _get_result(
+        self, name: str, path: str, listing: DirectoryListing | None = None
+    ) -> DirectoryCheckResult:
         """The report on a directory, created if missing."""
-        if name not in self._reports:
-            found = Findings(self.most_findings)
-            self._reports[name] = CheckedDirectory(name, path, folder, findings=found)
-        return self._reports[name]
+        if name not in self._result_by_name:
+            collector = FindingCollector(self.max_findings)
+            self._result_by_name[name] = DirectoryCheckResult(
+                name, path, listing, findings=collector
+            )
+        return self._result_by_name[name]
 
-    def _report_of(self, file: str) -> CheckedDirectory:
+    def _result_of_file(self, file: str) -> DirectoryCheckResult:
         """The report that a file belongs to."""
-        if file in self._reports:
-            return self._reports[file]
-        folder = file.rpartition("/")[0] or "."
-        return self._report(folder, folder)
+        if file in self._result_by_name:
+            return self._result_by_name[file]
+        directory = file.rpartition("/")[0] or "."
+        return self._get_result(directory, directory)
 
-    def _unread(self, error: InputError) -> None:
+    def _report_unread(self, error: InputError) -> None:
         """Complain about an unreadable input, unless it was deleted meanwhile."""
         # A file that was listed in a directory existed a moment ago.
-        if error.is_gone and str(Path(error.file).parent) in self._places:
-            self.run.sink.remark(f"{name_text(error.file)} was deleted while kfmt was reading it")
+        if error.is_missing and str(Path(error.file).parent) in self._listed_directories:
+            self.run.sink.write_hint(
+                f"{format_display_name(error.file)} was deleted while kfmt was reading it"
+            )
             return
-        self.run.complain(str(error))
+        self.run.report_unreadable(str(error))
 
-    def _findings(self, found: Iterable[Finding]) -> None:
+    def _add_findings(self, findings: Iterable[Finding]) -> None:
         """Report findings; of each file and kind, what is predicted looks at the first ones."""
-        looked_at: defaultdict[str, Findings] = defaultdict(Findings)
-        for finding in found:
-            self._finding(finding, looked_at[finding.file].admits(finding))
+        collector_by_file: defaultdict[str, FindingCollector] = defaultdict(FindingCollector)
+        for finding in findings:
+            self._add_finding(finding, collector_by_file[finding.file].count_and_admit(finding))
 
-    def _left_out(self, findings: Findings) -> None:
+    def _add_suppressed(self, collector: FindingCollector) -> None:
         """Count the findings about an index that were not kept."""
-        for code, number in findings.left_out():
-            report = self._report_of(findings.held[0].file)
-            if self.takes(code.name):
-                report.count(code, number)
-                report.findings.leave_out(code, number)
+        for code, n_suppressed in collector.iter_suppressed():
+            result = self._result_of_file(collector.shown[0].file)
+            if self.is_shown_code(code.name):
+                result.add(code, n_suppressed)
+                result.findings.suppress(code, n_suppressed)
             else:
-                report.hidden += number
+                result.n_hidden += n_suppressed
 
-    def _finding(self, finding: Finding, is_looked_at: bool = True) -> None:
-        report = self._report_of(finding.file)
-        if finding.code in _UNFINISHED and self._grew(report, finding.file):
-            words = "the file was being written to; its end was not checked"
-            finding = Finding(finding.file, FILE_GREW, finding.position, words)
-        if is_looked_at:
-            report.all.append(finding)
-        if self.takes(finding.code.name):
-            report.count(finding.code)
-            report.findings.take([finding])
+    def _add_finding(self, finding: Finding, is_evaluated: bool = True) -> None:
+        result = self._result_of_file(finding.file)
+        if finding.code in _ACTIVE_TAIL_CODES and self._has_grown(result, finding.file):
+            message = "the file was being written to; its end was not checked"
+            finding = Finding(finding.file, FILE_GREW, finding.position, message)
+        if is_evaluated:
+            result.all_findings.append(finding)
+        if self.is_shown_code(finding.code.name):
+            result.add(finding.code)
+            result.findings.add_all([finding])
         else:
-            report.hidden += 1
+            result.n_hidden += 1
 
-    def _grew(self, report: CheckedDirectory, file: str) -> bool:
+    def _has_grown(self, result: DirectoryCheckResult, file: str) -> bool:
         """Whether a file has grown since it was read."""
-        before = self._sizes.get(file)
-        if before is None or report.folder is None:
+        previous_size = self._size_by_name.get(file)
+        if previous_size is None or result.listing is None:
             return False
-        now = size_of(report.folder.input(file.rpartition("/")[2]))
-        return now > before
+        current_size = file_size(result.listing.input_file(file.rpartition("/")[2]))
+        return current_size > previous_size
 
-    def _verified(self, file: Input, verified: Verified) -> None:
-        report = self._report_of(file.name)
-        self._sizes[file.name] = verified.bytes
-        report.bytes += verified.bytes
+    def _add_log_result(self, file: InputFile, log_result: LogCheckResult) -> None:
+        result = self._result_of_file(file.name)
+        self._size_by_name[file.name] = log_result.bytes
+        result.bytes += log_result.bytes
         # What a snapshot sums up is in the log, or was.
-        report.records += verified.records if file.kind is not KRAFT_SNAPSHOT else 0
-        if is_segment(file):
-            base = file.base
-            report.segments += 1
-            first, last = verified.extent.first, verified.extent.last
-            report.extents[base] = (
-                base if first is None else first,
-                base if last is None else last + 1,
+        result.records += log_result.records if file.kind is not KRAFT_SNAPSHOT_KIND else 0
+        if is_segment_log(file):
+            base_offset = file.base_or_zero
+            result.segments += 1
+            first, last = log_result.offset_range.first, log_result.offset_range.last
+            result.offset_intervals[base_offset] = (
+                base_offset if first is None else first,
+                base_offset if last is None else last + 1,
             )
 
-    def _other_files(self, files: Iterable[Input]) -> None:
+    def _check_other_files(self, files: Iterable[InputFile]) -> None:
         """Check the files that are neither logs nor indexes."""
         for file in files:
-            if is_transient(file.path):
-                if file.path.endswith(LEFT_BEHIND):
-                    words = "leftover file: a broker had finished with it, or never completed it"
-                    self._finding(Finding(file.name, codes.LEFT_OVER, None, words))
+            if is_transient_file(file.path):
+                if file.path.endswith(LEFTOVER_SUFFIXES):
+                    message = "leftover file: a broker had finished with it, or never completed it"
+                    self._add_finding(Finding(file.name, codes.LEFT_OVER, None, message))
                 continue
             if file.kind in SEGMENT_KINDS or file.kind.holds_batches or file.kind.read is None:
                 continue
-            if file.kind is UNKNOWN:
+            if file.kind is UNKNOWN_KIND:
                 continue
-            with Caught(self._unread):
-                self._findings(file.kind.read(file).findings)
+            with InputErrorHandler(self._report_unread):
+                self._add_findings(file.kind.read(file).findings)
 
 
-def _distinct(found: Iterable[Segment], known: set[str]) -> Iterator[Segment]:
-    """The segments not seen before, by real path; adds them to `known`."""
-    for segment in found:
-        path = segment.real_path
-        if path not in known:
+def _iter_unseen(segments: Iterable[Segment], visited: set[str]) -> Iterator[Segment]:
+    """The segments not seen before, by real path; adds them to `visited`."""
+    for segment in segments:
+        path = segment.identity
+        if path not in visited:
             yield segment
-            known.add(path)
+            visited.add(path)
 
 
-def _log_directories(folders: list[Folder], given: frozenset[str]) -> dict[str, LogDirectory]:
+def _read_log_directories(
+    listings: list[DirectoryListing], explicit_paths: frozenset[str]
+) -> dict[str, LogDirectory]:
     """The log directories among some directories, by path; an empty one counts if it is given
     together with others."""
-    found = {}
-    for folder in folders:
-        path = str(Path(folder.path))
-        is_new = path in given and len(given) > 1 and _is_empty([folder])
-        if is_new or is_log_directory(folder):
-            found[path] = read_log_directory(folder)
-    return found
+    log_directory_by_path = {}
+    for listing in listings:
+        path = str(Path(listing.path))
+        is_new_directory = (
+            path in explicit_paths and len(explicit_paths) > 1 and _are_empty([listing])
+        )
+        if is_new_directory or is_log_directory(listing):
+            log_directory_by_path[path] = read_log_directory(listing)
+    return log_directory_by_path
 
 
-def _is_empty(folders: list[Folder]) -> bool:
+def _are_empty(listings: list[DirectoryListing]) -> bool:
     """Whether directories have no files and no subdirectories."""
-    return not any(folder.files or folder.folders for folder in folders)
+    return not any(folder.files or folder.directories for folder in listings)
 
 
-def of_codes(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], bool]:
+def code_filter(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], bool]:
     """A test whether findings with this code count; raises UsageError for an unknown one."""
-    from kfmt_cli.checks.registry import every_code
+    from kfmt_cli.checks.registry import codes_by_name
 
-    chosen, hidden = (frozenset(map(str.lower, names)) for names in (only, ignore))
-    known = every_code() if chosen or hidden else ()
-    for name in sorted(chosen | hidden):
-        if name not in known:
+    shown, hidden = (frozenset(map(str.lower, names)) for names in (only, ignore))
+    code_names = codes_by_name() if shown or hidden else ()
+    for name in sorted(shown | hidden):
+        if name not in code_names:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, known, 3, 0.6)
-            words = f"did you mean {' or '.join(near)}?" if near else "run kfmt explain to list all"
-            raise UsageError(f"no finding named {name!r}; {words}")
-    return lambda name: (not chosen or name in chosen) and name not in hidden
+            candidates = get_close_matches(name, code_names, 3, 0.6)
+            hint = (
+                f"did you mean {' or '.join(candidates)}?"
+                if candidates
+                else "run kfmt explain to list all"
+            )
+            raise UsageError(f"no finding named {name!r}; {hint}")
+    return lambda name: (not shown or name in shown) and name not in hidden

@@ -9,24 +9,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kfmt_cli.cli import completion
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, index_interval, kafka_version, optional_paths
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import (
+    CommonOptions,
+    common_options,
+    index_interval_option,
+    kafka_version_option,
+    optional_paths_argument,
+)
 
 if TYPE_CHECKING:
-    from kfmt_cli.broker.version import PredictedFor
+    from kfmt_cli.broker.version import PredictedVersion
 
-F = TypeVar("F", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def _of_codes(option: str, help_: str) -> Callable[[F], F]:
+def _codes_option(option: str, help_: str) -> Callable[[Command], Command]:
     """A repeatable option that takes finding codes."""
     return click.option(
-        option, multiple=True, metavar="CODE", shell_complete=completion.codes, help=help_
+        option, multiple=True, metavar="CODE", shell_complete=completion.complete_codes, help=help_
     )
 
 
-@command(short_help="Check everything, and predict the next broker start.")
-@optional_paths
+@grouped_command(short_help="Check everything, and predict the next broker start.")
+@optional_paths_argument
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning"]),
@@ -34,8 +40,8 @@ def _of_codes(option: str, help_: str) -> Callable[[F], F]:
     show_default=True,
     help="Exit with 1 on findings of this severity or worse.",
 )
-@_of_codes("--only", "Show only this kind of finding.")
-@_of_codes("--ignore", "Hide this kind of finding.")
+@_codes_option("--only", "Show only this kind of finding.")
+@_codes_option("--ignore", "Hide this kind of finding.")
 @click.option(
     "--throttle",
     type=click.FloatRange(min=0, min_open=True),
@@ -43,9 +49,9 @@ def _of_codes(option: str, help_: str) -> Callable[[F], F]:
     help="Limit the read rate, use one core, and drop the data from the page cache afterwards: for "
     "disks a broker is using.",
 )
-@kafka_version
-@index_interval("The broker's setting; recovery rebuilds indexes with it.")
-@common(
+@kafka_version_option
+@index_interval_option("The broker's setting; recovery rebuilds indexes with it.")
+@common_options(
     *("all", "notes", "wide", "report-format", "color"),
     *("strict", "max-findings", "jobs", "max-decompressed"),
 )
@@ -56,8 +62,8 @@ def check(
     ignore: tuple[str, ...],
     throttle: float | None,
     index_interval_bytes: int,
-    kafka: PredictedFor | None,
-    common: Common,
+    kafka: PredictedVersion | None,
+    common: CommonOptions,
 ) -> int:
     """Check everything about a partition, log directory or broker that can be verified offline;
     without PATH, the current directory.
@@ -74,22 +80,22 @@ def check(
       kfmt check damaged_segments/flipped-bit-0
       kfmt check damaged_segments --format sarif
     """
-    from kfmt_cli.commands.check.checked_directory import CHECK_RESULT
-    from kfmt_cli.commands.check.command import CheckPaths, of_codes
-    from kfmt_cli.core.throttle import PACE
+    from kfmt_cli.commands.check.command import CheckCommand, code_filter
+    from kfmt_cli.commands.check.directory_result import CHECK_RESULT
+    from kfmt_cli.core.throttle import READ_THROTTLE
 
-    takes = of_codes(only, ignore)
-    run = replace(common, strict=common.strict or fail_on == "warning").run(
-        CHECK_RESULT, finds=True
+    is_shown_code = code_filter(only, ignore)
+    run = replace(common, strict=common.strict or fail_on == "warning").start_run(
+        CHECK_RESULT, shows_findings=True
     )
-    task = CheckPaths(
+    command = CheckCommand(
         run,
         common.jobs if throttle is None else 1,
-        common.limit,
+        common.decompression_limit,
         index_interval_bytes,
         kafka,
         common.max_findings,
-        takes,
+        is_shown_code,
     )
-    with PACE.limited(None if throttle is None else int(throttle * 1_000_000)):
-        return task.paths(paths or (".",))
+    with READ_THROTTLE.limited(None if throttle is None else int(throttle * 1_000_000)):
+        return command.check_and_show(paths or (".",))

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.cleaning import CleanerSegment, Kept, dirty_of
-from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
-from kfmt_cli.broker.start.own_files import CLEANER_OFFSETS, LOG_STARTS
+from kfmt_cli.broker.defaults import DEFAULT_DEDUPE_BUFFER_BYTES
+from kfmt_cli.broker.log_cleaner import CleanerSegment, CleaningCounts, compute_dirty_range
+from kfmt_cli.broker.start.log_directory_files import CLEANER_CHECKPOINT, LOG_START_CHECKPOINT
 from kfmt_cli.broker.topic_settings import TopicSettings
-from kfmt_cli.broker.transactions.transactions import Transactions
-from kfmt_cli.commands.compaction.cleaning import CleanerHistory, Cleaning
-from kfmt_cli.commands.compaction.compaction_key import show_key
-from kfmt_cli.commands.compaction.lines import POLICY, SKIPPED, cleaning_lines
-from kfmt_cli.commands.each_partition import blocks_of, each_partition
-from kfmt_cli.commands.log_settings import DEFAULT, SettingsOf, with_sources
-from kfmt_cli.commands.retention.command import facts_of
-from kfmt_cli.commands.run import Run
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.broker.transactions.transactions import TransactionTracker
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.compaction.cleaning_run import CleanerHistory, CleaningRun
+from kfmt_cli.commands.compaction.key_records import show_key_records
+from kfmt_cli.commands.compaction.lines import CLEANUP_POLICY_PREFIX, SKIPPED_REASON, cleaning_lines
+from kfmt_cli.commands.each_partition import for_each_partition, read_log_blocks
+from kfmt_cli.commands.retention.command import read_segment_times
+from kfmt_cli.commands.settings_resolver import (
+    FROM_DEFAULT,
+    TopicSettingsResolver,
+    settings_with_sources,
+)
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.errors import ExitCode
-from kfmt_cli.findings.finding import Findings, has_errors
-from kfmt_cli.rows.documents import COMPACTION
+from kfmt_cli.findings.finding import FindingCollector, has_errors
+from kfmt_cli.rows.documents import COMPACTION_ROW
 from kfmt_cli.topics import CLUSTER_METADATA
 
-_DECIDING = (
-    POLICY,
+_CLEANER_SETTINGS = (
+    CLEANUP_POLICY_PREFIX,
     "min.cleanable.dirty.ratio",
     "delete.retention.ms",
     "min.compaction.lag.ms",
@@ -34,130 +38,175 @@ _DECIDING = (
 
 
 @dataclass(slots=True)
-class Compaction:
+class CompactionCommand:
     """One call of `compaction`."""
 
-    run: Run
-    settings: SettingsOf
-    now: int
-    offsets: bool = False
+    run: CommandRun
+    settings_resolver: TopicSettingsResolver
+    now_ms: int
+    shows_offsets: bool = False
     """List the offsets that are kept."""
     key: bytes | None = None
     """Show only the records of this key."""
-    insists: bool = False
+    only_if_picked: bool = False
     """Clean only partitions that the broker would pick."""
-    buffer_bytes: int = DEDUPE_BUFFER_BYTES
+    buffer_bytes: int = DEFAULT_DEDUPE_BUFFER_BYTES
     """Size limit of the offset map in bytes."""
-    limit: Limit = field(default_factory=Limit)
-    _n_of_key: int | None = None
+    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    _n_records_of_key: int | None = None
     """Number of records of the key; None if no partition was read."""
 
-    def paths(self, paths: tuple[str, ...]) -> None:
+    def show_paths(self, paths: tuple[str, ...]) -> None:
         """Show the predicted cleaning of the partitions under some paths."""
-        each_partition(self.run, paths, self._partition, reads_all=True)
-        if self._n_of_key == 0:
-            self.run.sink.remark("not found")
-            self.run.host.reached(ExitCode.FINDINGS)
+        for_each_partition(self.run, paths, self._show_partition, shows_progress=True)
+        if self._n_records_of_key == 0:
+            self.run.sink.write_hint("not found")
+            self.run.host.raise_exit_code(ExitCode.FINDINGS)
 
-    def _partition(self, partition: Partition) -> None:
-        directory, place, settings = self.settings.around(partition, self.run.complain)
-        history = self._history(partition)
-        facts, _ = facts_of(partition, directory)
-        history.reaches(facts[-1].end)
+    def _show_partition(self, partition: Partition) -> None:
+        directory, topic_partition, settings = self.settings_resolver.resolve_partition(
+            partition, self.run.report_unreadable
+        )
+        cleaner_history = self._read_history(partition)
+        segment_times, _ = read_segment_times(partition, directory)
+        cleaner_history.raise_log_end(segment_times[-1].end_offset)
         segments = [
-            CleanerSegment(of.base_offset, of.size, of.largest, history.firsts.get(of.base_offset))
-            for of in facts
+            CleanerSegment(
+                of.base_offset,
+                of.size,
+                of.largest_timestamp,
+                cleaner_history.first_timestamp_by_base.get(of.base_offset),
+            )
+            for of in segment_times
         ]
-        dirty = dirty_of(
+        dirty_range = compute_dirty_range(
             segments,
-            directory.offsets.get(CLEANER_OFFSETS, {}).get(place),
-            max(directory.offset(LOG_STARTS, place), segments[0].base),
-            history.log_end,
-            history.stable,
+            directory.offsets_by_checkpoint.get(CLEANER_CHECKPOINT, {}).get(topic_partition),
+            max(
+                directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition),
+                segments[0].base_offset,
+            ),
+            cleaner_history.log_end_offset,
+            cleaner_history.last_stable_offset,
             settings.min_compaction_lag_ms,
             settings.max_compaction_lag_ms,
-            self.now,
+            self.now_ms,
         )
-        never = self._never(partition, history, settings)
-        picked = never is None and (dirty.forced or dirty.ratio > settings.min_cleanable_ratio)
+        never_reason = self._never_cleaned_reason(partition, cleaner_history, settings)
+        is_picked = never_reason is None and (
+            dirty_range.forced or dirty_range.ratio > settings.min_cleanable_ratio
+        )
         if self.key is not None:
-            why = never or (SKIPPED if self.insists and not picked else None)
-            n_found = show_key(self.run, partition, self.key, dirty, why, self.limit)
-            self._n_of_key = (self._n_of_key or 0) + n_found
+            uncleaned_reason = never_reason or (
+                SKIPPED_REASON if self.only_if_picked and not is_picked else None
+            )
+            n_found = show_key_records(
+                self.run, partition, self.key, dirty_range, uncleaned_reason, self.limit
+            )
+            self._n_records_of_key = (self._n_records_of_key or 0) + n_found
             return
-        cleaning = Cleaning(
-            *(partition, history, dirty, settings, self.now),
-            *(self.offsets, self.buffer_bytes, self.limit),
+        cleaning_run = CleaningRun(
+            *(partition, cleaner_history, dirty_range, settings, self.now_ms),
+            *(self.shows_offsets, self.buffer_bytes, self.limit),
         )
-        cleans = never is None and dirty.dirty_bytes > 0 and (picked or not self.insists)
-        told = cleaning.clean() if cleans else cleaning.leave()
-        self._show(cleaning, told, picked, never)
+        is_cleaned = (
+            never_reason is None
+            and dirty_range.dirty_bytes > 0
+            and (is_picked or not self.only_if_picked)
+        )
+        counts = cleaning_run.clean() if is_cleaned else cleaning_run.count_only()
+        self._show_cleaning(cleaning_run, counts, is_picked, never_reason)
 
-    def _never(
-        self, partition: Partition, history: CleanerHistory, settings: TopicSettings
+    def _never_cleaned_reason(
+        self, partition: Partition, cleaner_history: CleanerHistory, settings: TopicSettings
     ) -> str | None:
         """Why the cleaner never cleans a partition, whatever its dirty ratio; None if it may."""
-        if partition.place[0] == CLUSTER_METADATA:
+        if partition.topic_partition[0] == CLUSTER_METADATA:
             return "the metadata log is trimmed by snapshots, never by the log cleaner"
-        sources = self.settings.sources(partition)
-        is_known = self.settings.knows(partition.log_directory) or "cleanup_policy" in sources
+        sources = self.settings_resolver.setting_sources(partition)
+        is_known = (
+            self.settings_resolver.has_metadata_log(partition.log_directory)
+            or "cleanup_policy" in sources
+        )
         if is_known and not settings.compacts:
-            source = sources.get("cleanup_policy", DEFAULT)
+            source = sources.get("cleanup_policy", FROM_DEFAULT)
             policy = ",".join(sorted(settings.cleanup_policy))
-            return f"{POLICY} is {policy} ({source}): the cleaner ignores this partition"
-        if history.is_damaged:
+            return (
+                f"{CLEANUP_POLICY_PREFIX} is {policy} ({source}): the cleaner ignores this "
+                "partition"
+            )
+        if cleaner_history.is_damaged:
             return (
                 "the log is damaged: the cleaner fails, marks the partition as uncleanable and "
                 "removes nothing"
             )
         return None
 
-    def _history(self, partition: Partition) -> CleanerHistory:
+    def _read_history(self, partition: Partition) -> CleanerHistory:
         """Read the batch headers of all logs, reporting their findings."""
-        found, following = CleanerHistory(), Transactions()
-        findings = Findings(self.run.most_findings)
-        for file, block in blocks_of(partition.logs):
-            found.is_damaged |= has_errors(block.findings)
-            self.run.tell(block.findings, findings)
+        cleaner_history, transaction_tracker = CleanerHistory(), TransactionTracker()
+        collector = FindingCollector(self.run.max_findings)
+        for file, block in read_log_blocks(partition.logs):
+            cleaner_history.is_damaged |= has_errors(block.findings)
+            self.run.report_findings(block.findings, collector)
             batches = block.batches
-            found.is_damaged |= bool((batches.crc_valid == 0).any())
+            cleaner_history.is_damaged |= bool((batches.crc_valid == 0).any())
             if len(batches):
-                found.records += int(batches.records_count.clip(0).sum())
-                first = int(batches.max_timestamp[0])
-                found.firsts.setdefault(file.base, first)
-            for transaction in following.take(block):
-                if transaction.aborted is not None:
-                    found.aborted.append((*transaction.aborted, transaction.producer_id))
-        found.stable, found.log_end = following.last_stable_offset, following.log_end
-        self.run.left_out(partition.name, findings)
-        return found
+                cleaner_history.n_records += int(batches.records_count.clip(0).sum())
+                first_timestamp = int(batches.max_timestamp[0])
+                cleaner_history.first_timestamp_by_base.setdefault(
+                    file.base_or_zero, first_timestamp
+                )
+            for transaction in transaction_tracker.process_block(block):
+                if transaction.aborted_offsets is not None:
+                    cleaner_history.aborted_transactions.append(
+                        (*transaction.aborted_offsets, transaction.producer_id)
+                    )
+        cleaner_history.last_stable_offset, cleaner_history.log_end_offset = (
+            transaction_tracker.last_stable_offset,
+            transaction_tracker.log_end,
+        )
+        self.run.report_suppressed(partition.name, collector)
+        return cleaner_history
 
-    def _show(self, cleaning: Cleaning, told: Kept, picked: bool, never: str | None) -> None:
-        partition, dirty, settings = cleaning.partition, cleaning.dirty, cleaning.settings
-        row = Fields(
+    def _show_cleaning(
+        self,
+        cleaning_run: CleaningRun,
+        counts: CleaningCounts,
+        is_picked: bool,
+        never_reason: str | None,
+    ) -> None:
+        partition, dirty_range, settings = (
+            cleaning_run.partition,
+            cleaning_run.dirty_range,
+            cleaning_run.settings,
+        )
+        row = FieldDict(
             file=partition.name,
             cleanup_policy=sorted(settings.cleanup_policy),
-            settings=with_sources(settings, self.settings.sources(partition), _DECIDING),
-            first_dirty_offset=dirty.first,
-            first_uncleanable_offset=dirty.end,
-            held_by=dirty.why,
-            clean_bytes=dirty.clean_bytes,
-            dirty_bytes=dirty.dirty_bytes,
-            dirty_ratio=round(dirty.ratio, 6),
-            picked=picked and dirty.dirty_bytes > 0,
-            never_because=never,
-            passes=cleaning.passes,
-            records_kept=told.kept,
-            records_removed=told.removed,
-            replaced=told.replaced,
-            without_key=told.keyless,
-            of_aborted_transactions=told.aborted,
-            tombstones_kept=told.tombstones,
-            markers_kept=told.markers,
-            next_delete_horizon=told.horizon,
+            settings=settings_with_sources(
+                settings, self.settings_resolver.setting_sources(partition), _CLEANER_SETTINGS
+            ),
+            first_dirty_offset=dirty_range.first,
+            first_uncleanable_offset=dirty_range.end,
+            held_by=dirty_range.why,
+            clean_bytes=dirty_range.clean_bytes,
+            dirty_bytes=dirty_range.dirty_bytes,
+            dirty_ratio=round(dirty_range.ratio, 6),
+            picked=is_picked and dirty_range.dirty_bytes > 0,
+            never_because=never_reason,
+            passes=cleaning_run.n_passes,
+            records_kept=counts.retained,
+            records_removed=counts.removed,
+            replaced=counts.replaced,
+            without_key=counts.keyless,
+            of_aborted_transactions=counts.aborted,
+            tombstones_kept=counts.tombstones,
+            markers_kept=counts.markers,
+            next_delete_horizon=counts.next_delete_horizon,
             segments_before=len(partition.logs),
-            segments_after=cleaning.segments_after(),
-            remaining_offsets=cleaning.remaining if self.offsets else None,
+            segments_after=cleaning_run.count_segments_after(),
+            remaining_offsets=cleaning_run.remaining_offsets if self.shows_offsets else None,
         )
         lines = cleaning_lines(row, self.run.sink.out.theme)
-        self.run.sink.document(COMPACTION, row, lines)
+        self.run.sink.write_document(COMPACTION_ROW, row, lines)

@@ -5,63 +5,72 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.times import time_text
-from kfmt_cli.render.style import Theme, count, grouped, range_words, safe
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.times import format_time
+from kfmt_cli.render.style import Theme, escape_terminal, format_count, format_grouped, format_range
 
-POLICY = "cleanup.policy"
+CLEANUP_POLICY_PREFIX = "cleanup.policy"
 """Prefix of a never-cleaned reason that an option can override."""
-SKIPPED = "the cleaner skips this partition for now"
+SKIPPED_REASON = "the cleaner skips this partition for now"
 
 
-def cleaning_lines(row: Fields, theme: Theme) -> Iterator[str]:
+def cleaning_lines(row: FieldDict, theme: Theme) -> Iterator[str]:
     """The effect of cleaning on a partition. row: has the members of `COMPACTION`."""
-    name = theme.paint("bold", safe(row.file))
-    words = row.never_because
-    if words is not None:
-        if words.startswith(POLICY):
-            words += "; use --cleanup-policy compact to see what cleaning would do"
-        yield f"{name}   not cleaned: {safe(words)}\n"
+    name = theme.paint("bold", escape_terminal(row.file))
+    never_reason = row.never_because
+    if never_reason is not None:
+        if never_reason.startswith(CLEANUP_POLICY_PREFIX):
+            never_reason += "; use --cleanup-policy compact to see what cleaning would do"
+        yield f"{name}   not cleaned: {escape_terminal(never_reason)}\n"
         return
     yield f"{name}   clean up to offset {row.first_dirty_offset}, "
     yield f"dirty up to {row.first_uncleanable_offset}; "
     yield f"beyond that, held back by {row.held_by}\n"
-    dirty = row.dirty_bytes
-    will = SKIPPED
+    dirty_bytes = row.dirty_bytes
+    outcome = SKIPPED_REASON
     if row.picked:
-        will = "the cleaner would pick this partition"
+        outcome = "the cleaner would pick this partition"
     yield (
-        f"   {grouped(dirty)} of {grouped(row.clean_bytes + dirty)} bytes are dirty, "
-        f"ratio {row.dirty_ratio:.2f}: {will}\n"
+        f"   {format_grouped(dirty_bytes)} of {format_grouped(row.clean_bytes + dirty_bytes)} "
+        "bytes are dirty, "
+        f"ratio {row.dirty_ratio:.2f}: {outcome}\n"
     )
     yield (
-        f"   a cleaning keeps {count(row.records_kept, 'record')} and removes "
-        f"{grouped(row.records_removed)}: {grouped(row.replaced)} superseded or "
-        f"deleted, {grouped(row.without_key)} without a key, "
-        f"{grouped(row.of_aborted_transactions)} from aborted transactions\n"
+        f"   a cleaning keeps {format_count(row.records_kept, 'record')} and removes "
+        f"{format_grouped(row.records_removed)}: {format_grouped(row.replaced)} superseded or "
+        f"deleted, {format_grouped(row.without_key)} without a key, "
+        f"{format_grouped(row.of_aborted_transactions)} from aborted transactions\n"
     )
     tombstones, markers = row.tombstones_kept, row.markers_kept
     if tombstones or markers:
-        when = "the next cleaning sets their delete horizon"
+        horizon_text = "the next cleaning sets their delete horizon"
         if row.next_delete_horizon is not None:
-            when = f"the first can be removed from {time_text(row.next_delete_horizon)[:19]}"
-        yield f"   {count(tombstones, 'tombstone')} and {count(markers, 'marker')} kept; {when}\n"
-    before, after = row.segments_before, row.segments_after
-    passes = count(row.passes, "pass", "passes") if row.passes else "no cleaning pass"
-    yield f"   segments: {grouped(before)} before, {grouped(after)} after; {passes}\n"
+            horizon_text = (
+                f"the first can be removed from {format_time(row.next_delete_horizon)[:19]}"
+            )
+        yield (
+            f"   {format_count(tombstones, 'tombstone')} and "
+            f"{format_count(markers, 'marker')} kept; {horizon_text}\n"
+        )
+    n_before, n_after = row.segments_before, row.segments_after
+    passes = format_count(row.passes, "pass", "passes") if row.passes else "no cleaning pass"
+    yield (
+        f"   segments: {format_grouped(n_before)} before, {format_grouped(n_after)} after; "
+        f"{passes}\n"
+    )
     for first, last in row.remaining_offsets or ():
-        yield f"   {range_words(first, last)}\n"
+        yield f"   {format_range(first, last)}\n"
 
 
-def key_lines(row: Fields, theme: Theme, heading: str | None) -> Iterator[str]:
+def key_lines(row: FieldDict, theme: Theme, heading: str | None) -> Iterator[str]:
     """A record of a key, and whether cleaning keeps it.
 
     row: has the members of `KEY_FATE`. heading: the partition.
     """
     if heading is not None:
-        yield f"{theme.paint('bold', safe(heading))}\n"
-    time = "" if row.timestamp is None else time_text(row.timestamp)[:19]
-    what = "tombstone" if row.value_size < 0 else f"{row.value_size} bytes"
+        yield f"{theme.paint('bold', escape_terminal(heading))}\n"
+    time_label = "" if row.timestamp is None else format_time(row.timestamp)[:19]
+    value_label = "tombstone" if row.value_size < 0 else f"{row.value_size} bytes"
     verdict = theme.paint("good", "kept") if row.stays else theme.paint("warn", "removed")
-    place = f"{row.offset:>10}  {time}  {what:>12}"
-    yield f" {place}  {verdict}: {row.why}   {safe(row.file)}\n"
+    columns_text = f"{row.offset:>10}  {time_label}  {value_label:>12}"
+    yield f" {columns_text}  {verdict}: {row.why}   {escape_terminal(row.file)}\n"

@@ -6,14 +6,21 @@ from pathlib import Path
 
 import click
 
-from kfmt_cli.broker.defaults import DEDUPE_BUFFER_BYTES
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, Size, common, config, now, paths
-from kfmt_cli.cli.selection_options import bytes_of
+from kfmt_cli.broker.defaults import DEFAULT_DEDUPE_BUFFER_BYTES
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import (
+    ByteSizeType,
+    CommonOptions,
+    common_options,
+    config_option,
+    now_option,
+    paths_argument,
+)
+from kfmt_cli.cli.selection_options import parse_bytes_pattern
 
 
-@command(short_help="Show what the log cleaner would keep and remove.")
-@paths
+@grouped_command(short_help="Show what the log cleaner would keep and remove.")
+@paths_argument
 @click.option(
     "--min-cleanable-ratio",
     type=click.FloatRange(0, 1),
@@ -23,22 +30,22 @@ from kfmt_cli.cli.selection_options import bytes_of
 @click.option("--min-compaction-lag-ms", type=int, help="min.compaction.lag.ms.")
 @click.option("--max-compaction-lag-ms", type=int, help="max.compaction.lag.ms.")
 @click.option("--cleanup-policy", help="cleanup.policy: compact or compact,delete.")
-@now
+@now_option
 @click.option(
     "--dedupe-buffer-bytes",
-    type=Size(),
-    default=DEDUPE_BUFFER_BYTES,
+    type=ByteSizeType(),
+    default=DEFAULT_DEDUPE_BUFFER_BYTES,
     show_default=True,
     help="log.cleaner.dedupe.buffer.size per thread; a broker uses 24 bytes per key.",
 )
-@config
+@config_option
 @click.option("--offsets", is_flag=True, help="List the offsets that are kept.")
 @click.option(
     "--key",
     help="Show only records with this key: text, or a value prefixed with hex:, base64:, int:, "
     "long:, double: or uuid:.",
 )
-@common("format", "color", "max-findings", "max-decompressed")
+@common_options("format", "color", "max-findings", "max-decompressed")
 def compaction(
     paths: tuple[str, ...],
     now: int,
@@ -46,7 +53,7 @@ def compaction(
     config: Path | None,
     offsets: bool,
     key: str | None,
-    common: Common,
+    common: CommonOptions,
     **settings: object,
 ) -> None:
     """Show what a log cleaner run would keep and remove in each partition. Nothing is changed.
@@ -62,17 +69,17 @@ def compaction(
       kfmt compaction sample_segments/kafka-2.8.2/v1-compacted-0 --offsets --json
       kfmt compaction sample_segments/kafka-3.9.1-broker1/compacted-0 --key user-60
     """
-    from kfmt_cli.commands.compaction.command import Compaction
-    from kfmt_cli.commands.log_settings import SettingsOf
+    from kfmt_cli.commands.compaction.command import CompactionCommand
+    from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 
-    task = Compaction(
-        common.run(),
-        SettingsOf.given(config, settings),
+    command = CompactionCommand(
+        common.start_run(),
+        TopicSettingsResolver.from_options(config, settings),
         now,
         offsets,
-        key=None if key is None else bytes_of("--key", key),
-        insists=settings["min_cleanable_ratio"] is not None,
+        key=None if key is None else parse_bytes_pattern("--key", key),
+        only_if_picked=settings["min_cleanable_ratio"] is not None,
         buffer_bytes=dedupe_buffer_bytes,
-        limit=common.limit,
+        limit=common.decompression_limit,
     )
-    task.paths(paths)
+    command.show_paths(paths)

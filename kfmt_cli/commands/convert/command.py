@@ -7,155 +7,171 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.commands.run import Progress, Run, told
-from kfmt_cli.core.compressed_files import WHOLLY_PACKED, packed_suffix
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.kinds import UNKNOWN
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.disk.kinds.kind import LEFT_BEHIND, SWAP, Input
-from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.opening import is_there, status_of
-from kfmt_cli.disk.segment import sibling_path
-from kfmt_cli.disk.targets import target_of
-from kfmt_cli.disk.tree import classify, size_of
+from kfmt_cli.commands.command_run import CommandRun, Progress, iter_result_events
+from kfmt_cli.core.compressed_files import COMPRESSED_FILE_MESSAGE, compressed_suffix
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import classify_file, file_size
+from kfmt_cli.disk.file_access import path_exists, stat_path
+from kfmt_cli.disk.input_paths import resolve_path
+from kfmt_cli.disk.kinds import UNKNOWN_KIND
+from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND
+from kfmt_cli.disk.kinds.kind import LEFTOVER_SUFFIXES, SWAP_SUFFIX, InputFile
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.disk.segment import segment_file_path
 from kfmt_cli.errors import InputError, OutputError
-from kfmt_cli.render.style import count, grouped, safe
-from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.writing.convert.converter import Converter
-from kfmt_cli.writing.output import Staging, carry, copy_times, need_new, need_room, staged
-from kfmt_cli.writing.segment_writer import SegmentWriter
+from kfmt_cli.render.style import escape_terminal, format_count, format_grouped
+from kfmt_cli.rows.file_result import FileResult, FileResultType
+from kfmt_cli.writers.convert.converter import Converter
+from kfmt_cli.writers.output import (
+    Staging,
+    copy_file,
+    copy_times,
+    require_free_space,
+    require_new,
+    stage_output,
+)
+from kfmt_cli.writers.segment_writer import SegmentWriter
 
-COUNTED = ("messages", "batches", "batches_after", "left_out")
-CONVERTED = ResultType(
+COUNTED_ATTRIBUTES = ("messages", "batches", "batches_after", "left_out")
+CONVERT_RESULT = FileResultType(
     ("messages", "batches", "batches_after", "bytes", "bytes_after", "left_out"),
     {"messages": 11, "batches": 9, "batches_after": 13, "bytes": 14, "bytes_after": 14},
 )
-SPARE = 1 << 20  # for indexes and folders
-MADE_ANEW = (OFFSET_INDEX, TIME_INDEX)
+SPARE_BYTES = 1 << 20  # for indexes and folders
+REBUILT_KINDS = (OFFSET_INDEX_KIND, TIME_INDEX_KIND)
 
 
 @dataclass(slots=True)
-class Convert:
+class ConvertCommand:
     """One call of `convert-v0-to-v2`."""
 
-    run: Run
+    run: CommandRun
     converter: Converter
     skip_damaged: bool
-    carried: int = 0
-    left: list[str] = field(default_factory=list)
+    n_copied: int = 0
+    skipped_files: list[str] = field(default_factory=list)
 
     def convert(self, source: str, destination: str) -> None:
         """Convert SRC to DST; raises UsageError, InputError, OutputError."""
-        need_new(source, destination)
+        require_new(source, destination)
         run = self.run
-        files = list(_files(source, run.complain))
-        logs = [file for file, _ in files if file.kind is LOG]
+        files = list(_iter_files(source, run.report_unreadable))
+        logs = [file for file, _ in files if file.kind is LOG_KIND]
         if not logs:
-            unread = " that could be read" if run.summary.unread else ""
-            raise InputError(f"{name_text(source)}: no log segments{unread}")
-        sizes = {file.path: size_of(file) for file, _ in files}
-        need_room(destination, sum(sizes.values()) + SPARE)
-        run.sink.results(CONVERTED)
-        damaged = False
-        read = 2 * sum(sizes[log.path] for log in logs)
-        with run.host.progress(read) as progress, staged(destination) as staging:
-            run.left_over(staging.left_over)
-            for file, below in files:
-                if file.kind is LOG:
-                    damaged |= self._convert(staging, file, below, progress)
-                elif Path(file.path).name.endswith(LEFT_BEHIND):
-                    self.left.append(file.name)
-                elif file.kind not in MADE_ANEW or not is_there(sibling_path(file.path, LOG)):
-                    carry(staging, file, below)
-                    self.carried += 1
-            if damaged and not self.skip_damaged:
-                staging.refuse()
-        run.end()
-        self._last_words(destination, damaged and not self.skip_damaged)
+            unread_note = " that could be read" if run.summary.n_unread else ""
+            raise InputError(f"{format_display_name(source)}: no log segments{unread_note}")
+        size_by_path = {file.path: file_size(file) for file, _ in files}
+        require_free_space(destination, sum(size_by_path.values()) + SPARE_BYTES)
+        run.sink.begin_results(CONVERT_RESULT)
+        is_damaged = False
+        n_bytes_to_read = 2 * sum(size_by_path[log.path] for log in logs)
+        with run.host.progress(n_bytes_to_read) as progress, stage_output(destination) as staging:
+            run.report_leftovers(staging.removed_leftovers)
+            for file, relative_path in files:
+                if file.kind is LOG_KIND:
+                    is_damaged |= self._convert_log(staging, file, relative_path, progress)
+                elif Path(file.path).name.endswith(LEFTOVER_SUFFIXES):
+                    self.skipped_files.append(file.name)
+                elif file.kind not in REBUILT_KINDS or not path_exists(
+                    segment_file_path(file.path, LOG_KIND)
+                ):
+                    copy_file(staging, file, relative_path)
+                    self.n_copied += 1
+            if is_damaged and not self.skip_damaged:
+                staging.reject()
+        run.finish()
+        self._show_summary(destination, is_damaged and not self.skip_damaged)
 
-    def _convert(self, staging: Staging, log: Input, below: str, progress: Progress) -> bool:
-        """Convert a log and read it back; returns whether it is damaged. below: path under DST."""
-        base = log.base_offset
-        if base is None:
+    def _convert_log(
+        self, staging: Staging, log: InputFile, relative_path: str, progress: Progress
+    ) -> bool:
+        """Convert a log and read it back; returns whether it is damaged. relative_path: path under
+        DST."""
+        base_offset = log.base_offset
+        if base_offset is None:
             raise InputError(
                 f"{log.name}: the file name does not start with a 20-digit base offset"
             )
-        with SegmentWriter(staging, below, base) as writer:
-            counts = self.converter.convert(log, writer, progress.advance)
+        with SegmentWriter(staging, relative_path, base_offset) as writer:
+            counts = self.converter.convert(log, writer, progress.on_progress)
         if not counts.damaged or self.skip_damaged:
-            self._read_back(staging.folder / below, log, counts.digest, progress)
-        numbers: dict[str, int | None] = {name: getattr(counts, name) for name in COUNTED}
-        numbers |= {"bytes": size_of(log), "bytes_after": writer.size}
-        result = Result(CONVERTED, log.name, log.kind.name, numbers)
-        result.take(counts.findings)
-        self.run.all(told(result))
-        copy_times(log.path, staging.folder / below)
+            self._read_back(staging.directory / relative_path, log, counts.digest, progress)
+        values: dict[str, int | None] = {name: getattr(counts, name) for name in COUNTED_ATTRIBUTES}
+        values |= {"bytes": file_size(log), "bytes_after": writer.size}
+        result = FileResult(CONVERT_RESULT, log.name, log.kind.name, values)
+        result.add_findings(counts.findings)
+        self.run.handle_all(iter_result_events(result))
+        copy_times(log.path, staging.directory / relative_path)
         return counts.damaged
 
-    def _read_back(self, made: Path, log: Input, digest: bytes, progress: Progress) -> None:
+    def _read_back(self, new_path: Path, log: InputFile, digest: bytes, progress: Progress) -> None:
         """Raise OutputError if the new log's records differ from the old log's."""
-        new = classify(str(made), log.name)
-        if self.converter.convert(new, None, progress.advance).digest != digest:
+        new_log = classify_file(str(new_path), log.name)
+        if self.converter.convert(new_log, None, progress.on_progress).digest != digest:
             raise OutputError(
                 f"{log.name}: verification failed: the output differs from the input; nothing was "
                 "written"
             )
 
-    def _last_words(self, destination: str, refused: bool) -> None:
+    def _show_summary(self, destination: str, is_refused: bool) -> None:
         sink, summary = self.run.sink, self.run.summary
-        if self.left:
-            words = count(len(self.left), "file")
-            done_with = f"that a broker has finished with ({', '.join(LEFT_BEHIND)})"
-            sink.note(f"not copied: {words} {done_with}\n")
-        if summary.unread and not refused:
-            words = count(summary.unread, "file or directory", "files or directories")
-            sink.note(f"kfmt: {safe(destination)} lacks {words} that could not be read\n")
-        if refused:
+        if self.skipped_files:
+            count_text = format_count(len(self.skipped_files), "file")
+            reason = f"that a broker has finished with ({', '.join(LEFTOVER_SUFFIXES)})"
+            sink.note(f"not copied: {count_text} {reason}\n")
+        if summary.n_unread and not is_refused:
+            count_text = format_count(summary.n_unread, "file or directory", "files or directories")
             sink.note(
-                f"kfmt: {safe(destination)} not written because of damage; use --skip-damaged to "
+                f"kfmt: {escape_terminal(destination)} lacks {count_text} that could not be read\n"
+            )
+        if is_refused:
+            sink.note(
+                f"kfmt: {escape_terminal(destination)} not written because of damage; use "
+                "--skip-damaged to "
                 "drop damaged batches\n"
             )
             return
-        total = summary.totals
-        sink.remark(
-            f"{grouped(total['bytes'])} bytes converted to {grouped(total['bytes_after'])} and "
-            f"verified; {count(self.carried, 'other file')} copied",
+        totals = summary.totals
+        sink.write_hint(
+            f"{format_grouped(totals['bytes'])} bytes converted to "
+            f"{format_grouped(totals['bytes_after'])} and "
+            f"verified; {format_count(self.n_copied, 'other file')} copied",
             "good",
         )
 
 
-def _files(source: str, skip: Callable[[str], None]) -> Iterator[tuple[Input, str]]:
+def _iter_files(source: str, on_error: Callable[[str], None]) -> Iterator[tuple[InputFile, str]]:
     """Every file to convert or copy, with its path under DST.
 
-    skip: called with a message for each unreadable file or directory.
+    on_error: called with a message for each unreadable file or directory.
     """
-    target = target_of(source)
-    for words in target.unlisted:
-        skip(words)
+    target = resolve_path(source)
+    for message in target.listing_errors:
+        on_error(message)
     if target.file is not None:
-        if target.file.kind is not LOG:
+        if target.file.kind is not LOG_KIND:
             raise InputError(f"{target.file.name}: not a .log file")
-        if packed_suffix(source):
-            raise InputError(f"{target.file.name}: {WHOLLY_PACKED}")
+        if compressed_suffix(source):
+            raise InputError(f"{target.file.name}: {COMPRESSED_FILE_MESSAGE}")
         yield target.file, Path(source).name
         return
-    for folder in target.folders:
-        for name in folder.files:
-            path = folder.input(name).path
+    for listing in target.directories:
+        for name in listing.files:
+            path = listing.input_file(name).path
             try:
-                regular = stat.S_ISREG(status_of(path).st_mode)
+                is_regular = stat.S_ISREG(stat_path(path).st_mode)
             except OSError as error:
-                skip(f"{name_text(path)}: {error.strerror}")
+                on_error(f"{format_display_name(path)}: {error.strerror}")
                 continue
-            if name == ".lock" or not regular:
+            if name == ".lock" or not is_regular:
                 continue
-            below = str(Path(folder.below) / name)
-            file = folder.input(name)
-            if name.endswith(SWAP):
+            relative_path = str(Path(listing.relative_path) / name)
+            file = listing.input_file(name)
+            if name.endswith(SWAP_SUFFIX):
                 raise InputError(
                     f"{file.name}: left by an interrupted segment replacement; start a broker once "
                     "on a copy to finish it, then convert the copy"
                 )
-            if name.endswith(LEFT_BEHIND):
-                file = Input(file.path, file.name, UNKNOWN)
-            yield file, below
+            if name.endswith(LEFTOVER_SUFFIXES):
+                file = InputFile(file.path, file.name, UNKNOWN_KIND)
+            yield file, relative_path

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, Size, common, input_path, private_key, stored_path
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import (
+    ByteSizeType,
+    CommonOptions,
+    common_options,
+    parse_input_path,
+    parse_stored_path,
+    private_key_option,
+)
 from kfmt_cli.formats.batch import CODECS
 
 
-@command(name="convert-v0-to-v2", short_help="Rewrite old message formats as magic 2.")
-@private_key
-@click.argument("source", metavar="SRC", type=input_path)
-@click.argument("destination", metavar="DST", type=stored_path)
+@grouped_command(name="convert-v0-to-v2", short_help="Rewrite old message formats as magic 2.")
+@private_key_option
+@click.argument("source", metavar="SRC", type=parse_input_path)
+@click.argument("destination", metavar="DST", type=parse_stored_path)
 @click.option(
     "--compression",
     type=click.Choice(["keep", *CODECS]),
@@ -22,20 +29,20 @@ from kfmt_cli.formats.batch import CODECS
 )
 @click.option(
     "--batch-bytes",
-    type=Size(),
+    type=ByteSizeType(),
     default=16384,
     show_default=True,
     help="Group uncompressed messages into batches of about this size.",
 )
 @click.option("--skip-damaged", is_flag=True, help="Skip damaged batches and continue.")
-@common("all", "format", "color", "jobs", "max-decompressed")
+@common_options("all", "format", "color", "jobs", "max-decompressed")
 def convert_v0_to_v2(
     source: str,
     destination: str,
     compression: str,
     batch_bytes: int,
     skip_damaged: bool,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Rewrite magic 0 and 1 logs as magic 2, for brokers that no longer accept the old formats.
 
@@ -49,11 +56,11 @@ def convert_v0_to_v2(
       kfmt convert-v0-to-v2 sample_segments/kafka-2.8.2/v0-gzip-0 DST
       kfmt convert-v0-to-v2 sample_segments/kafka-0.8.2.2 DST --compression zstd
     """
-    from kfmt_cli.commands.convert.command import CONVERTED, Convert
-    from kfmt_cli.writing.build.drafts import BatchBounds
-    from kfmt_cli.writing.convert.converter import Converter
+    from kfmt_cli.commands.convert.command import CONVERT_RESULT, ConvertCommand
+    from kfmt_cli.writers.build.batch_drafts import BatchBounds
+    from kfmt_cli.writers.convert.converter import Converter
 
     codec = None if compression == "keep" else compression
-    converter = Converter(codec, BatchBounds(batch_bytes), common.limit, common.jobs)
-    run = common.run(CONVERTED, writes=True)
-    Convert(run, converter, skip_damaged).convert(source, destination)
+    converter = Converter(codec, BatchBounds(batch_bytes), common.decompression_limit, common.jobs)
+    run = common.start_run(CONVERT_RESULT, writes_files=True)
+    ConvertCommand(run, converter, skip_damaged).convert(source, destination)

@@ -6,143 +6,200 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.cluster.replicas import Range, Relation, cut_to
-from kfmt_cli.checks.comparison import RANGE, Agreement, Comparison
-from kfmt_cli.commands.each_partition import reading
-from kfmt_cli.commands.run import Run
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.partitions import Partition, partitions_below
+from kfmt_cli.broker.cluster.replica_comparison import (
+    ReplicaRange,
+    ReplicaRelation,
+    truncation_offset,
+)
+from kfmt_cli.checks.replica_comparison import RANGE_ROW, ReplicaAgreement, ReplicaComparison
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.each_partition import log_progress
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.partitions import Partition, find_partitions
 from kfmt_cli.errors import ExitCode, UsageError
-from kfmt_cli.render.style import safe
-from kfmt_cli.rows.documents import DIFF
+from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.rows.documents import DIFF_ROW
 
 # The words for replicas that do not contradict each other.
-AGREEING = {
-    Agreement.IDENTICAL: "identical",
-    Agreement.CONSISTENT: "no divergence",
-    Agreement.DAMAGED: "no divergence in the undamaged data",
+TEXT_BY_AGREEMENT = {
+    ReplicaAgreement.IDENTICAL: "identical",
+    ReplicaAgreement.CONSISTENT: "no divergence",
+    ReplicaAgreement.DAMAGED: "no divergence in the undamaged data",
 }
 
 
 @dataclass(slots=True)
-class Diff:
+class DiffCommand:
     """One call of `diff`."""
 
-    run: Run
-    limit: Limit = field(default_factory=Limit)
+    run: CommandRun
+    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
 
-    def paths(self, a: str, b: str) -> None:
+    def compare_paths(self, a: str, b: str) -> None:
         """Compare two partitions, or every partition that two log directories have in common."""
-        ours, theirs = (
-            partitions_below((path,), self.run.complain, self.run.sink.note) for path in (a, b)
+        left_partitions, right_partitions = (
+            find_partitions((path,), self.run.report_unreadable, self.run.sink.note)
+            for path in (a, b)
         )
-        pairs = [(ours[0], theirs[0])] if len(ours) == len(theirs) == 1 else []
-        if not pairs and ours and theirs:
-            tops = {id(partition): a for partition in ours}
-            tops |= {id(partition): b for partition in theirs}
-            pairs = _paired(
-                *(ours, theirs),
-                lambda partition: os.path.relpath(partition.name, name_text(tops[id(partition)])),
+        pairs = (
+            [(left_partitions[0], right_partitions[0])]
+            if len(left_partitions) == len(right_partitions) == 1
+            else []
+        )
+        if not pairs and left_partitions and right_partitions:
+            root_by_partition_id = {id(partition): a for partition in left_partitions}
+            root_by_partition_id |= {id(partition): b for partition in right_partitions}
+            pairs = _pair_by_name(
+                *(left_partitions, right_partitions),
+                lambda partition: os.path.relpath(
+                    partition.name, format_display_name(root_by_partition_id[id(partition)])
+                ),
             )
-            pairs = pairs or _paired(ours, theirs, lambda partition: partition.folder.name)
+            pairs = pairs or _pair_by_name(
+                left_partitions, right_partitions, lambda partition: partition.directory.name
+            )
             if not pairs:
-                both = f"{name_text(a)} and {name_text(b)}"
-                raise UsageError(f"{both} have no partitions in common")
+                path_names = f"{format_display_name(a)} and {format_display_name(b)}"
+                raise UsageError(f"{path_names} have no partitions in common")
         logs = [log for pair in pairs for partition in pair for log in partition.logs]
-        with reading(self.run, logs):
-            for one, other in pairs:
-                self._pair(one, other)
+        with log_progress(self.run, logs):
+            for left, right in pairs:
+                self._compare_pair(left, right)
 
-    def _pair(self, one: Partition, other: Partition) -> None:
+    def _compare_pair(self, left: Partition, right: Partition) -> None:
         run = self.run
-        found = Comparison.of(one, other, self.limit, run.most_findings)
-        with run.complaining():
-            found.read()
-            for side in (found.a, found.b):
-                with run.complaining():
-                    side.learn_epochs()
-                for finding in side.findings:
-                    run.take(finding)
-                run.left_out(side.files.name, side.findings)
-            title = (f"A {one.name}", f"B {other.name}")
-            run.rows(one.name, RANGE, [list(found.rows())], ("range", "ranges"), title=title)
-            self._verdict(found)
+        comparison = ReplicaComparison.from_partitions(left, right, self.limit, run.max_findings)
+        with run.catch_unreadable():
+            comparison.read()
+            for replica in (comparison.a, comparison.b):
+                with run.catch_unreadable():
+                    replica.read_checkpoint_epochs()
+                for finding in replica.findings:
+                    run.handle_event(finding)
+                run.report_suppressed(replica.partition.name, replica.findings)
+            title = (f"A {left.name}", f"B {right.name}")
+            run.output_rows(
+                left.name,
+                RANGE_ROW,
+                [list(comparison.iter_rows())],
+                ("range", "ranges"),
+                title=title,
+            )
+            self._show_verdict(comparison)
 
-    def _verdict(self, found: Comparison) -> None:
+    def _show_verdict(self, comparison: ReplicaComparison) -> None:
         """Show the verdict."""
-        a, b, parted, verdict = found.a, found.b, found.parted, found.verdict
-        row: dict[str, object] = {"file": a.files.name, "other": b.files.name}
-        row |= {"a_end": a.end, "b_end": b.end, "verdict": verdict.value}
-        if verdict in AGREEING:
-            lines = [f"{AGREEING[verdict]}; log end offset: A {a.end}, B {b.end}\n"]
-        elif parted is None:
-            first = found.missing[0]
-            lines = [f"offsets {first.first}–{first.last} are missing on one side\n"]
+        a, b, divergence, verdict = (
+            comparison.a,
+            comparison.b,
+            comparison.divergence,
+            comparison.verdict,
+        )
+        row: dict[str, object] = {"file": a.partition.name, "other": b.partition.name}
+        row |= {"a_end": a.log_end_offset, "b_end": b.log_end_offset, "verdict": verdict.value}
+        if verdict in TEXT_BY_AGREEMENT:
+            lines = [
+                (
+                    f"{TEXT_BY_AGREEMENT[verdict]}; log end offset: A {a.log_end_offset}, B "
+                    f"{b.log_end_offset}\n"
+                )
+            ]
+        elif divergence is None:
+            first_missing = comparison.missing[0]
+            lines = [
+                (
+                    f"offsets {first_missing.first_offset}–{first_missing.last_offset} are missing "
+                    "on one side\n"
+                )
+            ]
         else:
-            members, lines = _divergence(found, parted.first)
+            members, lines = _describe_divergence(comparison, divergence.first_offset)
             row |= members
-        if verdict not in AGREEING:
-            self.run.host.reached(ExitCode.FINDINGS)
-        self.run.sink.document(DIFF, row, lines)
+        if verdict not in TEXT_BY_AGREEMENT:
+            self.run.host.raise_exit_code(ExitCode.FINDINGS)
+        self.run.sink.write_document(DIFF_ROW, row, lines)
 
 
-def _divergence(found: Comparison, at: int) -> tuple[dict[str, object], list[str]]:
+def _describe_divergence(
+    comparison: ReplicaComparison, diverged_at: int
+) -> tuple[dict[str, object], list[str]]:
     """The members of the verdict on replicas that diverge at an offset, and its lines."""
-    a, b = found.a, found.b
-    epoch_a, epoch_b = a.epochs.last, b.epochs.last
-    later = None if epoch_a == epoch_b else "A" if epoch_a > epoch_b else "B"
-    row: dict[str, object] = {"diverged_at": at, "later": later, "cut_to": None}
+    a, b = comparison.a, comparison.b
+    epoch_a, epoch_b = a.leader_epochs.latest_epoch, b.leader_epochs.latest_epoch
+    newer_replica = None if epoch_a == epoch_b else "A" if epoch_a > epoch_b else "B"
+    row: dict[str, object] = {"diverged_at": diverged_at, "later": newer_replica, "cut_to": None}
     row |= {"a_latest_epoch": epoch_a, "b_latest_epoch": epoch_b}
-    if different := _different(a.files, b.files):
-        return row, [f"{different}: their records differ from offset {at} onward\n"]
-    alone = [_alone(found.ranges, at, only) for only in (Relation.ONLY_A, Relation.ONLY_B)]
-    lines = [
-        f"diverged at offset {at}: latest leader epoch A {epoch_a}, B {epoch_b}\n",
-        f"  only in A: {alone[0]}; only in B: {alone[1]}\n",
+    if mismatch := _format_mismatch(a.partition, b.partition):
+        return row, [f"{mismatch}: their records differ from offset {diverged_at} onward\n"]
+    unshared_texts = [
+        _format_unshared(comparison.ranges, diverged_at, only)
+        for only in (ReplicaRelation.ONLY_A, ReplicaRelation.ONLY_B)
     ]
-    if later is not None:
-        follower, leader = (a, b) if later == "B" else (b, a)
-        row["cut_to"] = cut_to(follower.epochs, leader.epochs)
-        name = "A" if later == "B" else "B"
+    lines = [
+        f"diverged at offset {diverged_at}: latest leader epoch A {epoch_a}, B {epoch_b}\n",
+        f"  only in A: {unshared_texts[0]}; only in B: {unshared_texts[1]}\n",
+    ]
+    if newer_replica is not None:
+        follower, leader = (a, b) if newer_replica == "B" else (b, a)
+        row["cut_to"] = truncation_offset(follower.leader_epochs, leader.leader_epochs)
+        older_replica = "A" if newer_replica == "B" else "B"
         lines.append(
-            f"  under a leader with the later epoch, {later} stays unchanged and {name} is "
+            f"  under a leader with the later epoch, {newer_replica} stays unchanged and "
+            f"{older_replica} is "
             f"truncated to offset {row['cut_to']}\n"
         )
     return row, lines
 
 
-def _different(one: Partition, other: Partition) -> str | None:
+def _format_mismatch(left: Partition, right: Partition) -> str | None:
     """The words for two that are no replicas of one partition, by their directories' names; None
     if they may be."""
-    if None in (*one.place, *other.place) or one.place == other.place:
+    if (
+        None in (*left.topic_partition, *right.topic_partition)
+        or left.topic_partition == right.topic_partition
+    ):
         return None
-    kind = "partitions" if one.place[0] == other.place[0] else "topics"
-    a, b = (f"{safe(str(topic))}-{number}" for topic, number in (one.place, other.place))
+    kind = "partitions" if left.topic_partition[0] == right.topic_partition[0] else "topics"
+    a, b = (
+        f"{escape_terminal(str(topic))}-{number}"
+        for topic, number in (left.topic_partition, right.topic_partition)
+    )
     return f"{a} and {b} are two {kind}, not replicas"
 
 
-def _paired(
-    ours: list[Partition], theirs: list[Partition], name: Callable[[Partition], str]
+def _pair_by_name(
+    left_partitions: list[Partition],
+    right_partitions: list[Partition],
+    name_of_partition: Callable[[Partition], str],
 ) -> list[tuple[Partition, Partition]]:
     """Pair partitions by name; raises UsageError if B has two with the same name."""
-    by_name: dict[str, Partition] = {}
-    for their in theirs:
-        other = by_name.setdefault(name(their), their)
-        if other is not their:
-            both = f"{other.name} and {their.name}"
-            raise UsageError(f"{both} have the same name; give the two partitions to compare")
-    return [(our, by_name[name(our)]) for our in ours if name(our) in by_name]
+    right_by_name: dict[str, Partition] = {}
+    for right in right_partitions:
+        existing = right_by_name.setdefault(name_of_partition(right), right)
+        if existing is not right:
+            names = f"{existing.name} and {right.name}"
+            raise UsageError(f"{names} have the same name; give the two partitions to compare")
+    return [
+        (our, right_by_name[name_of_partition(our)])
+        for our in left_partitions
+        if name_of_partition(our) in right_by_name
+    ]
 
 
-def _alone(ranges: list[Range], first: int, own: Relation) -> str:
+def _format_unshared(
+    ranges: list[ReplicaRange], from_offset: int, unshared_relation: ReplicaRelation
+) -> str:
     """Text of the offset ranges only in one replica, starting at the divergence."""
-    found: list[list[int]] = []  # in log order, as damaged batches may go back
+    intervals: list[list[int]] = []  # in log order, as damaged batches may go back
     for range_ in ranges:
-        if range_.first < first or range_.relation not in (Relation.DIVERGED, own):
+        if range_.first_offset < from_offset or range_.relation not in (
+            ReplicaRelation.DIVERGED,
+            unshared_relation,
+        ):
             continue
-        if found and found[-1][1] + 1 == range_.first:
-            found[-1][1] = range_.last
+        if intervals and intervals[-1][1] + 1 == range_.first_offset:
+            intervals[-1][1] = range_.last_offset
         else:
-            found.append([range_.first, range_.last])
-    return ", ".join(f"{a}–{b}" for a, b in found) or "nothing"
+            intervals.append([range_.first_offset, range_.last_offset])
+    return ", ".join(f"{a}–{b}" for a, b in intervals) or "nothing"

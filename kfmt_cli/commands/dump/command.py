@@ -9,317 +9,367 @@ from itertools import chain, groupby, islice
 
 import numpy as np
 
-from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.each_partition import LogStarts
-from kfmt_cli.commands.partition_selection import wanted_of
-from kfmt_cli.commands.run import Run
+from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.each_partition import LogStartNotes
+from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.core.parallel import map_ordered
-from kfmt_cli.disk.kinds import UNKNOWN, kind_of
-from kfmt_cli.disk.kinds.kind import Input, Kind, Level
-from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOGS
-from kfmt_cli.disk.names import mark_of
-from kfmt_cli.disk.targets import targets
-from kfmt_cli.disk.tree import distinct, is_empty, is_segment, size_of, topic_of
+from kfmt_cli.disk.directory_listing import (
+    distinct_files,
+    file_size,
+    file_topic,
+    is_empty_file,
+    is_segment_log,
+)
+from kfmt_cli.disk.file_names import directory_mark
+from kfmt_cli.disk.input_paths import resolve_paths
+from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name
+from kfmt_cli.disk.kinds.kind import FileLevel, InputFile, Kind
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KINDS
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.finding import Finding, Findings, in_order
+from kfmt_cli.findings.finding import Finding, FindingCollector, sort_findings
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.decompress import is_heavy
-from kfmt_cli.log.open_log import OpenLog
-from kfmt_cli.log.reading import RowsPart, RowsReading
-from kfmt_cli.log.selection.select import Asked, Selection
-from kfmt_cli.render.sinks.sink import Head, RowWriter
-from kfmt_cli.render.style import after, count, grouped, safe
-from kfmt_cli.render.write import recycle
-from kfmt_cli.rows.documents import UNKNOWN_FILE
+from kfmt_cli.log.decompression import must_decode_separately
+from kfmt_cli.log.log_opening import OpenLog
+from kfmt_cli.log.rows_reader import LogRowsReader, RowsAndFindings
+from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.render.row_rendering import recycle_buffer
+from kfmt_cli.render.sinks.sink import FileHeading, RowWriter
+from kfmt_cli.render.style import append_details, escape_terminal, format_count, format_grouped
+from kfmt_cli.rows.columnar_rows import NestedRows
+from kfmt_cli.rows.documents import UNKNOWN_FILE_ROW
 from kfmt_cli.rows.log_tables import BatchTable
-from kfmt_cli.rows.section import Rows
-from kfmt_cli.rows.types.batch import BATCH
-from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
-from kfmt_cli.topics import decoder_for, known_topic
-from kfmt_cli.topics.decoder import NOTHING, Decoder
+from kfmt_cli.rows.types.batch import BATCH_ROW
+from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
+from kfmt_cli.topics import find_decoder, find_known_topic
+from kfmt_cli.topics.decoder import NO_DECODER, Decoder
 
-Piece = memoryview | Finding
+OutputChunk = memoryview | Finding
 
 
 @dataclass(slots=True)
-class Dump:
+class DumpCommand:
     """One call of `dump`."""
 
-    run: Run
-    reading: RowsReading = field(default_factory=RowsReading)
+    run: CommandRun
+    rows_reader: LogRowsReader = field(default_factory=LogRowsReader)
     """Which rows of logs to read."""
-    most_rows: int | None = None
+    n_remaining_rows: int | None = None
     """Total number of rows to write; None for all."""
     jobs: int = 1
-    all_files: bool = False
+    shows_empty_files: bool = False
     """Also show empty files of directories."""
     topic: str | None = None
     """The files' topic, if their directory names do not tell it."""
-    kinds: frozenset[Kind] | None = LOGS
+    directory_kinds: frozenset[Kind] | None = LOG_KINDS
     """Kinds of file to read in directories; None for all."""
-    layout: Kind | None = None
+    forced_kind: Kind | None = None
     """Kind of the given files, regardless of their names."""
     decoder: Decoder | None = None
-    _no_decoder: Decoder | None = None
-    asked: Asked = field(default_factory=Asked)
+    _fallback_decoder: Decoder | None = None
+    selection_options: SelectionOptions = field(default_factory=SelectionOptions)
     """The selection for every partition."""
-    _given: tuple[str, ...] = ()
-    _is_unknown: bool = False
-    _starts: LogStarts = field(init=False)
+    _user_paths: tuple[str, ...] = ()
+    _is_after_unknown: bool = False
+    _log_start_notes: LogStartNotes = field(init=False)
     _n_empty: int = 0
     _n_read: int = 0
 
-    def paths(self, paths: tuple[str, ...]) -> None:
+    def dump_paths(self, paths: tuple[str, ...]) -> None:
         """Dump every file."""
-        run, seen = self.run, set[str]()
-        self._starts = LogStarts(run)
-        self._given = paths
-        every: list[Input] = []
-        has_one_heading = self.reading.records and not run.sink.mixes_types
-        for target in targets(paths, run.complain, takes_pipe=not self.asked.needs_logs):
-            with run.complaining():
-                files = self._listed(distinct(target.inputs(self.kinds), seen), target.path)
+        run, visited = self.run, set[str]()
+        self._log_start_notes = LogStartNotes(run)
+        self._user_paths = paths
+        all_inputs: list[InputFile] = []
+        has_one_heading = self.rows_reader.with_records and not run.sink.mixes_types
+        for target in resolve_paths(
+            paths, run.report_unreadable, accepts_stdin=not self.selection_options.must_read_logs
+        ):
+            with run.catch_unreadable():
+                files = self._iter_shown_files(
+                    distinct_files(target.iter_files(self.directory_kinds), visited), target.path
+                )
                 # Logs that were given individually may share a partition, or a heading.
-                if self.asked or has_one_heading:
-                    every += files
+                if self.selection_options or has_one_heading:
+                    all_inputs += files
                 else:
-                    self._files(files)
-            if self.most_rows == 0:
+                    self._dump_files(files)
+            if self.n_remaining_rows == 0:
                 break
         if has_one_heading:
-            decoders = {self._decoder_of(file) for file in every}
-            self._no_decoder = NOTHING if len(decoders) > 1 else None
-        if self.asked:
-            self._partitions(every)
-        elif every:
-            self._files(iter(every))
+            decoders = {self._find_decoder(file) for file in all_inputs}
+            self._fallback_decoder = NO_DECODER if len(decoders) > 1 else None
+        if self.selection_options:
+            self._dump_partitions(all_inputs)
+        elif all_inputs:
+            self._dump_files(iter(all_inputs))
         if self._n_empty:
-            run.sink.remark(
-                f"{count(self._n_empty, 'empty file')} not shown; use --all to list them"
+            run.sink.write_hint(
+                f"{format_count(self._n_empty, 'empty file')} not shown; use --all to list them"
             )
-        unread = run.summary.unread
-        if unread and self._n_read:
+        n_unread = run.summary.n_unread
+        if n_unread and self._n_read:
             run.sink.note(
-                f"kfmt: {count(self._n_read, 'file')} read, {grouped(unread)} could not be read\n"
+                f"kfmt: {format_count(self._n_read, 'file')} read, {format_grouped(n_unread)} "
+                "could not be read\n"
             )
 
-    def _listed(self, files: Iterator[Input], path: str) -> Iterator[Input]:
+    def _iter_shown_files(
+        self, files: Iterator[InputFile], explicit_path: str
+    ) -> Iterator[InputFile]:
         """The files to show; counts omitted empty ones."""
-        for given in files:
-            file = given if self.layout is None else replace(given, kind=self.layout)
-            shown = self.all_files or file.path == path or file.kind.level is not Level.SEGMENT
-            if shown or not is_empty(file):
-                if is_segment(file):
-                    self._starts.tell(file.path, file.base_offset, file.name)
+        for original in files:
+            file = (
+                original if self.forced_kind is None else replace(original, kind=self.forced_kind)
+            )
+            is_shown = (
+                self.shows_empty_files
+                or file.path == explicit_path
+                or file.kind.level is not FileLevel.SEGMENT
+            )
+            if is_shown or not is_empty_file(file):
+                if is_segment_log(file):
+                    self._log_start_notes.note_log(file.path, file.base_offset, file.name)
                 yield file
             else:
                 self._n_empty += 1
 
-    def _files(self, files: Iterator[Input]) -> None:
+    def _dump_files(self, files: Iterator[InputFile]) -> None:
         """Dump files in order, many small ones together if the format allows."""
-        packs_wanted = self.run.sink.writes_packs and self.kinds is not None
-        if not packs_wanted or self.most_rows is not None:
-            self._each(files)
+        groups_small_logs = self.run.sink.writes_small_logs and self.directory_kinds is not None
+        if not groups_small_logs or self.n_remaining_rows is not None:
+            self._dump_separately(files)
             return
-        first = list(islice(files, 2))
-        if len(first) < 2:
-            self._each(first)
+        first_files = list(islice(files, 2))
+        if len(first_files) < 2:
+            self._dump_separately(first_files)
             return
-        from kfmt_cli.checks.log.packs import packs
+        from kfmt_cli.checks.log.small_logs import group_small_logs
 
-        units = packs(chain(first, files))  # the others are listed while these are read
-        packed = map_ordered(self._pack, units, self.jobs, lambda files: len(files) == 1)
-        for pieces, n_read in packed:
+        log_groups = group_small_logs(
+            chain(first_files, files)
+        )  # the others are listed while these are read
+        rendered_groups = map_ordered(
+            self._render_small_logs, log_groups, self.jobs, lambda files: len(files) == 1
+        )
+        for chunks, n_read in rendered_groups:
             self._n_read += n_read
-            for piece in pieces:
-                if isinstance(piece, Input):
-                    self._file(piece)
+            for chunk in chunks:
+                if isinstance(chunk, InputFile):
+                    self._dump_file(chunk)
                 else:
                     self.run.sink.flush()
-                    self.run.host.write(piece)
-                    recycle(piece)
+                    self.run.host.write(chunk)
+                    recycle_buffer(chunk)
 
-    def _pack(self, files: list[Input]) -> tuple[list[Input | memoryview], int]:
+    def _render_small_logs(
+        self, files: list[InputFile]
+    ) -> tuple[list[InputFile | memoryview], int]:
         """The text of a pack, and how many files that is of; the files themselves that must be read
         individually."""
         if len(files) == 1:
             return [*files], 0
-        from kfmt_cli.commands.dump.dump_packs import written
+        from kfmt_cli.commands.dump.dump_small_logs import render_small_logs
 
-        pieces = written(self.run.sink, self.reading, self._decoder_of, files)
-        return pieces, len(files) - sum(isinstance(piece, Input) for piece in pieces)
+        chunks = render_small_logs(self.run.sink, self.rows_reader, self._find_decoder, files)
+        return chunks, len(files) - sum(isinstance(piece, InputFile) for piece in chunks)
 
-    def _decoder_of(self, file: Input) -> Decoder | None:
-        known = self.decoder or decoder_for(self.topic or topic_of(file))
-        return known or self._no_decoder
+    def _find_decoder(self, file: InputFile) -> Decoder | None:
+        decoder = self.decoder or find_decoder(self.topic or file_topic(file))
+        return decoder or self._fallback_decoder
 
-    def _file(self, file: Input) -> None:
+    def _dump_file(self, file: InputFile) -> None:
         """Dump one file, or say why it cannot be read."""
         try:
             if file.kind.read is not None:
-                self._contents(file)
-            elif self.kinds is None and file.kind is UNKNOWN and file.path not in self._given:
-                self._unknown(file)
+                self._dump_contents(file)
+            elif (
+                self.directory_kinds is None
+                and file.kind is UNKNOWN_KIND
+                and file.path not in self._user_paths
+            ):
+                self._show_unknown(file)
             else:
-                self._log(file)
+                self._dump_log(file)
         except InputError as error:
-            self.run.complain(str(error))
+            self.run.report_unreadable(str(error))
         else:
             self._n_read += 1
 
-    def _partitions(self, files: list[Input]) -> None:
+    def _dump_partitions(self, files: list[InputFile]) -> None:
         """Dump the selected records of partitions, and of files that are not logs."""
         # A metadata log snapshot has its own offsets.
         logs = (
-            file for file in files if not self.asked.needs_logs or file.kind is not KRAFT_SNAPSHOT
+            file
+            for file in files
+            if not self.selection_options.must_read_logs or file.kind is not KRAFT_SNAPSHOT_KIND
         )
-        for _, its in groupby(logs, key=lambda file: file.path.rpartition(os.sep)[0]):
-            self._partition(sorted(its, key=lambda file: file.base))
+        for _, partition_logs in groupby(logs, key=lambda file: file.path.rpartition(os.sep)[0]):
+            self._dump_partition(sorted(partition_logs, key=lambda file: file.base_or_zero))
 
-    def _partition(self, logs: list[Input]) -> None:
+    def _dump_partition(self, logs: list[InputFile]) -> None:
         """Dump the selected records of a partition's logs."""
-        with self.run.complaining():
-            wanted = wanted_of(self.asked, logs, self.reading.limit)
-            self.reading = replace(self.reading, wanted=wanted)
-            self._each(wanted.logs(logs))
+        with self.run.catch_unreadable():
+            selection = resolve_selection(self.selection_options, logs, self.rows_reader.limit)
+            self.rows_reader = replace(self.rows_reader, selection=selection)
+            self._dump_separately(selection.select_logs(logs))
 
-    def _each(self, files: Iterable[Input]) -> None:
+    def _dump_separately(self, files: Iterable[InputFile]) -> None:
         """Dump files one by one."""
         for file in files:
-            if self.most_rows != 0:
-                self._file(file)
+            if self.n_remaining_rows != 0:
+                self._dump_file(file)
 
-    def _contents(self, file: Input) -> None:
+    def _dump_contents(self, file: InputFile) -> None:
         """Dump a file that is not a log; raises InputError."""
-        wanted = self.asked.wanted
-        if self.asked != Asked(Selection(wanted.first_offset, wanted.last_offset)):
-            words = "of the conditions, only --from-offset and --to-offset apply to it"
-            raise InputError(f"{file.name}: this is {file.kind.words}: {words}")
-        contents = file.contents()
-        findings = Findings(self.run.most_findings)
-        for section in contents.sections:
-            rows = self._wanted(Rows(section))
-            head = Head(file.name, contents.size, file.base_offset, notes_of(file))
-            writer = self.run.sink.rows(head, section.type)
+        selection = self.selection_options.selection
+        if self.selection_options != SelectionOptions(
+            Selection(selection.first_offset, selection.last_offset)
+        ):
+            reason = "of the conditions, only --from-offset and --to-offset apply to it"
+            raise InputError(f"{file.name}: this is {file.kind.description}: {reason}")
+        contents = file.read_contents()
+        collector = FindingCollector(self.run.max_findings)
+        for columnar_rows in contents.sections:
+            nested_rows = self._select_rows(NestedRows(columnar_rows))
+            file_heading = FileHeading(file.name, contents.size, file.base_offset, file_notes(file))
+            writer = self.run.sink.begin_rows(file_heading, columnar_rows.type)
             self.run.sink.flush()
-            for piece in writer.text(rows, 0, len(rows)):
-                self._write(piece, findings)
-            self.run.sink.put(writer.end())
+            for chunk in writer.render(nested_rows, 0, len(nested_rows)):
+                self._write_chunk(chunk, collector)
+            self.run.sink.write_line(writer.closing_text())
         for finding in contents.findings:
-            self._write(finding, findings)
-        self.run.left_out(file.name, findings)
+            self._write_chunk(finding, collector)
+        self.run.report_suppressed(file.name, collector)
 
-    def _unknown(self, file: Input) -> None:
+    def _show_unknown(self, file: InputFile) -> None:
         """Show a file of a directory as unknown."""
-        sink, size = self.run.sink, size_of(file)
-        name, details = safe(file.name), f"   {grouped(size)} bytes   not a file kfmt recognises"
-        line = name + after(name, details, sink.out.width)
-        apart = "" if self._is_unknown else "\n"
-        self._is_unknown = True
-        sink.document(UNKNOWN_FILE, {"file": file.name, "bytes": size}, [f"{apart}{line}\n"])
+        sink, size = self.run.sink, file_size(file)
+        name, details = (
+            escape_terminal(file.name),
+            f"   {format_grouped(size)} bytes   not a file kfmt recognises",
+        )
+        line = name + append_details(name, details, sink.out.width)
+        blank_line = "" if self._is_after_unknown else "\n"
+        self._is_after_unknown = True
+        sink.write_document(
+            UNKNOWN_FILE_ROW, {"file": file.name, "bytes": size}, [f"{blank_line}{line}\n"]
+        )
 
-    def _wanted(self, rows: Rows) -> Rows:
+    def _select_rows(self, nested_rows: NestedRows) -> NestedRows:
         """The selected rows, up to the number still wanted."""
-        section, wanted = rows.outer, self.reading.wanted
-        if "offset" in section.table.names and wanted:
-            section.table = section.table.select(wanted.holds(section.table["offset"]))
-        if self.most_rows is not None:
-            rows = rows.first(self.most_rows)
-            self.most_rows -= len(rows)
-        return rows
+        columnar_rows, selection = nested_rows.outer, self.rows_reader.selection
+        if "offset" in columnar_rows.table.index_by_name and selection:
+            columnar_rows.table = columnar_rows.table.select_rows(
+                selection.contains_offsets(columnar_rows.table["offset"])
+            )
+        if self.n_remaining_rows is not None:
+            nested_rows = nested_rows.first_rows(self.n_remaining_rows)
+            self.n_remaining_rows -= len(nested_rows)
+        return nested_rows
 
-    def _log(self, file: Input) -> None:
-        reading = self._reading_of(file)
+    def _dump_log(self, file: InputFile) -> None:
+        rows_reader = self._reader_for(file)
         run = self.run
-        with open_checked(file, read_ahead=not reading.records) as log:
-            inner = None
-            if reading.records:
-                inner = RECORD if reading.decoder is None else DECODED_RECORD
-            writer = run.sink.rows(
-                Head(file.name, log.size, log.base_offset, notes_of(file)), BATCH, inner
+        with open_checked_log(file, read_ahead=not rows_reader.with_records) as log:
+            record_type = None
+            if rows_reader.with_records:
+                record_type = RECORD_ROW if rows_reader.decoder is None else DECODED_RECORD_ROW
+            writer = run.sink.begin_rows(
+                FileHeading(file.name, log.size, log.base_offset, file_notes(file)),
+                BATCH_ROW,
+                record_type,
             )
             run.sink.flush()
-            findings = Findings(run.most_findings)
+            collector = FindingCollector(run.max_findings)
             with run.host.progress(log.size) as progress:
-                blocks = reading.ahead(log.blocks, progress.advance)
-                for piece in self._pieces(reading, writer, blocks, log):
-                    self._write(piece, findings)
-            run.sink.put(writer.end())
-            run.left_out(file.name, findings)
+                blocks = rows_reader.iter_prepared(log.blocks, progress.on_progress)
+                for chunk in self._iter_chunks(rows_reader, writer, blocks, log):
+                    self._write_chunk(chunk, collector)
+            run.sink.write_line(writer.closing_text())
+            run.report_suppressed(file.name, collector)
 
-    def _reading_of(self, file: Input) -> RowsReading:
+    def _reader_for(self, file: InputFile) -> LogRowsReader:
         """How to read a log, with the decoder of its topic."""
-        decoder = self._decoder_of(file) if self.reading.records else None
-        return replace(self.reading, decoder=decoder, words=self.run.sink.for_people)
+        decoder = self._find_decoder(file) if self.rows_reader.with_records else None
+        return replace(self.rows_reader, decoder=decoder, as_text=self.run.sink.for_people)
 
-    def _pieces(
-        self, reading: RowsReading, writer: RowWriter, blocks: Iterator[Block], log: OpenLog
-    ) -> Iterator[Piece]:
+    def _iter_chunks(
+        self, rows_reader: LogRowsReader, writer: RowWriter, blocks: Iterator[Block], log: OpenLog
+    ) -> Iterator[OutputChunk]:
         """Output and findings in file order."""
-        if self.most_rows is not None:
-            for part in self._first(reading, blocks):
-                yield from arrange(writer, part)
+        if self.n_remaining_rows is not None:
+            for rows_part in self._iter_first_rows(rows_reader, blocks):
+                yield from interleave_findings(writer, rows_part)
             return
-        workers = self.jobs if log.is_large and (reading.records or writer.stateless) else 0
+        n_workers = (
+            self.jobs if log.is_large and (rows_reader.with_records or writer.stateless) else 0
+        )
         if not writer.stateless:
-            for parts in map_ordered(reading.decoded, blocks, workers, is_heavy):
-                for part in parts:
-                    yield from arrange(writer, part)
+            for rows_parts in map_ordered(
+                rows_reader.read_rows, blocks, n_workers, must_decode_separately
+            ):
+                for rows_part in rows_parts:
+                    yield from interleave_findings(writer, rows_part)
             return
 
-        def write(block: Block) -> Iterable[Piece]:
-            pieces = (
-                arranged for part in reading.parts(block) for arranged in arrange(writer, part)
+        def render_block(block: Block) -> Iterable[OutputChunk]:
+            chunks = (
+                arranged
+                for part in rows_reader.iter_rows(block)
+                for arranged in interleave_findings(writer, part)
             )
-            return pieces if is_heavy(block) else list(pieces)
+            return chunks if must_decode_separately(block) else list(chunks)
 
-        for written in map_ordered(write, blocks, workers, is_heavy):
-            yield from written
+        for chunks in map_ordered(render_block, blocks, n_workers, must_decode_separately):
+            yield from chunks
 
-    def _first(self, reading: RowsReading, blocks: Iterator[Block]) -> Iterator[RowsPart]:
+    def _iter_first_rows(
+        self, rows_reader: LogRowsReader, blocks: Iterator[Block]
+    ) -> Iterator[RowsAndFindings]:
         """The first rows only, up to the number still wanted."""
         for block in blocks:
-            for part in reading.parts(block):
-                assert self.most_rows is not None
-                shown = part.first(self.most_rows)
-                self.most_rows -= len(shown.rows)
-                yield shown
-                if self.most_rows == 0:
+            for part in rows_reader.iter_rows(block):
+                assert self.n_remaining_rows is not None
+                first_rows = part.first(self.n_remaining_rows)
+                self.n_remaining_rows -= len(first_rows.rows)
+                yield first_rows
+                if self.n_remaining_rows == 0:
                     return
 
-    def _write(self, piece: Piece, findings: Findings) -> None:
+    def _write_chunk(self, chunk: OutputChunk, collector: FindingCollector) -> None:
         run = self.run
-        if isinstance(piece, memoryview):
+        if isinstance(chunk, memoryview):
             run.sink.flush()
-            run.host.write(piece)
-            recycle(piece)
+            run.host.write(chunk)
+            recycle_buffer(chunk)
             return
-        run.tell([piece], findings)
+        run.report_findings([chunk], collector)
 
 
-def notes_of(file: Input) -> tuple[str, ...]:
+def file_notes(file: InputFile) -> tuple[str, ...]:
     """Notes from the names of a file and its directory: topic, markers."""
-    folder, _, name = file.path.rpartition(os.sep)
-    marks = (kind_of(name)[2], mark_of(folder.rpartition(os.sep)[2]))
-    topic = None if file.base_offset is None else known_topic(topic_of(file))
-    words = (
+    directory, _, name = file.path.rpartition(os.sep)
+    name_marks = (classify_name(name)[2], directory_mark(directory.rpartition(os.sep)[2]))
+    topic = None if file.base_offset is None else find_known_topic(file_topic(file))
+    notes = (
         "" if topic is None or topic.name.startswith("__") else topic.doc,
-        f"a copy marked .{marks[0]}" if marks[0] else "",
-        f"in a directory marked -{marks[1]}" if marks[1] else "",
+        f"a copy marked .{name_marks[0]}" if name_marks[0] else "",
+        f"in a directory marked -{name_marks[1]}" if name_marks[1] else "",
     )
-    return tuple(word for word in words if word)
+    return tuple(word for word in notes if word)
 
 
-def arrange(writer: RowWriter, part: RowsPart) -> Iterator[Piece]:
+def interleave_findings(writer: RowWriter, rows_part: RowsAndFindings) -> Iterator[OutputChunk]:
     """The part's rows as text, each finding after the outer row that contains it."""
-    findings = in_order(part.findings)
-    positions = part.rows.outer.table.typed(BatchTable).position
-    done = 0
+    findings = sort_findings(rows_part.findings)
+    positions = rows_part.rows.outer.table.as_type(BatchTable).position
+    n_rendered = 0
     for finding in findings:
-        upto = int(np.searchsorted(positions, finding.position or 0, side="right"))
-        if upto > done:
-            yield from writer.text(part.rows, done, upto)
-            done = upto
+        end_row = int(np.searchsorted(positions, finding.position or 0, side="right"))
+        if end_row > n_rendered:
+            yield from writer.render(rows_part.rows, n_rendered, end_row)
+            n_rendered = end_row
         yield finding
-    if done < len(positions):
-        yield from writer.text(part.rows, done, len(positions))
+    if n_rendered < len(positions):
+        yield from writer.render(rows_part.rows, n_rendered, len(positions))

@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING
 import click
 
 from kfmt_cli.cli.grouped_options import GroupedCommand
-from kfmt_cli.cli.options import Common, all_files, common, layout, paths, topic
-from kfmt_cli.cli.payload_options import payload_formats
-from kfmt_cli.cli.selection_options import selection
-from kfmt_cli.errors import UsageError, unknown_name
+from kfmt_cli.cli.options import (
+    CommonOptions,
+    all_files_option,
+    common_options,
+    layout_option,
+    paths_argument,
+    topic_option,
+)
+from kfmt_cli.cli.payload_options import payload_format_options
+from kfmt_cli.cli.selection_options import add_selection_options
+from kfmt_cli.errors import UsageError, unknown_name_error
 
 if TYPE_CHECKING:
     from kfmt_cli.disk.kinds.kind import Kind
-    from kfmt_cli.log.selection.select import Asked
-    from kfmt_cli.topics.payloads import Payloads
+    from kfmt_cli.log.selection.selection import SelectionOptions
+    from kfmt_cli.topics.payloads import PayloadDeclarations
 
 
-class DumpCommand(GroupedCommand):
+class DumpClickCommand(GroupedCommand):
     """Lists in its help the files it reads, from the registry of kinds."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -27,18 +34,20 @@ class DumpCommand(GroupedCommand):
         super().format_epilog(ctx, formatter)
         with formatter.section("Files"):
             for kind in KINDS:
-                for i, name in enumerate(kind.named):
+                for i, name in enumerate(kind.name_patterns):
                     title = "" if i else kind.name.replace("_", " ")
                     formatter.write(f"  {title:<18} {name}\n")
 
 
 @click.command(
-    name="dump", cls=DumpCommand, short_help="Show every field of every batch, record or entry."
+    name="dump",
+    cls=DumpClickCommand,
+    short_help="Show every field of every batch, record or entry.",
 )
-@paths
+@paths_argument
 @click.option("--records", is_flag=True, help="Show records under their batch.")
 @click.option("--bits", is_flag=True, help="Draw the attribute bits of each batch.")
-@selection
+@add_selection_options
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
 @click.option(
     "--bytes",
@@ -48,24 +57,24 @@ class DumpCommand(GroupedCommand):
     show_default=True,
     help="Encoding of keys, values and headers; auto: text if valid UTF-8, otherwise base64.",
 )
-@topic
-@payload_formats
-@layout
-@all_files
+@topic_option
+@payload_format_options
+@layout_option
+@all_files_option
 @click.option("--columns", help="Show these columns of the batch table, e.g. offsets,size,crc.")
-@common("wide", "format", "color", "strict", "max-findings", "jobs", "max-decompressed")
+@common_options("wide", "format", "color", "strict", "max-findings", "jobs", "max-decompressed")
 def dump(
     paths: tuple[str, ...],
     records: bool,
     bits: bool,
-    asked: Asked,
+    asked: SelectionOptions,
     limit: int | None,
     mode: str,
     topic: str | None,
-    payloads: Payloads,
+    payloads: PayloadDeclarations,
     layout: str | None,
     all_files: bool,
-    common: Common,
+    common: CommonOptions,
     columns: str | None,
 ) -> None:
     """Show every field of every batch or record, and every entry of any other file.
@@ -82,57 +91,71 @@ def dump(
       kfmt dump sample_segments/kafka-3.9.1-broker1/txn-0 --bits --limit 1
       kfmt dump sample_segments/kafka-2.8.2/upgraded-0 --records --format json
     """
-    from kfmt_cli.commands.dump.command import Dump
-    from kfmt_cli.disk.kinds.logs import LOGS
-    from kfmt_cli.log.reading import RowsReading
-    from kfmt_cli.render.formats import sink_named
-    from kfmt_cli.render.sinks.sink import Look
-    from kfmt_cli.rows.documents import FINDING
-    from kfmt_cli.rows.types.batch import BATCH
-    from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
+    from kfmt_cli.commands.dump.command import DumpCommand
+    from kfmt_cli.disk.kinds.logs import LOG_KINDS
+    from kfmt_cli.log.rows_reader import LogRowsReader
+    from kfmt_cli.render.output_formats import sink_class
+    from kfmt_cli.render.sinks.sink import DisplayOptions
+    from kfmt_cli.rows.documents import FINDING_ROW
+    from kfmt_cli.rows.types.batch import BATCH_ROW
+    from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
 
-    sink = sink_named(common.format_)
-    records = records or asked.wanted.match.of_records
-    names = _column_names(columns, records or bits or not sink.for_people)
+    sink = sink_class(common.format_)
+    records = records or asked.selection.record_filter.needs_records
+    column_names = _parse_column_names(columns, records or bits or not sink.for_people)
     if bits and (records or not sink.for_people):
         raise UsageError("--bits cannot be combined with --records, --format or --json")
-    look = Look(mode, common.wide, names, bits)
-    run = common.run(look=look)
-    table, of_records = run.sink.look.table, (RECORD.name, DECODED_RECORD.name)
-    records = records or table in of_records
-    reading = RowsReading(records, asked.wanted, common.limit)
-    of_logs = table in ("", BATCH.name, *of_records)
-    only_logs = records or bits or names or asked or (of_logs and not sink.mixes_types)
-    if only_logs and not of_logs and table != FINDING.name:
+    display_options = DisplayOptions(mode, common.wide, column_names, bits)
+    run = common.start_run(display_options=display_options)
+    table, record_tables = (
+        run.sink.display_options.table,
+        (RECORD_ROW.name, DECODED_RECORD_ROW.name),
+    )
+    records = records or table in record_tables
+    rows_reader = LogRowsReader(records, asked.selection, common.decompression_limit)
+    is_log_table = table in ("", BATCH_ROW.name, *record_tables)
+    reads_only_logs = (
+        records or bits or column_names or asked or (is_log_table and not sink.mixes_types)
+    )
+    if reads_only_logs and not is_log_table and table != FINDING_ROW.name:
         raise UsageError(f"--table {table}: only logs are read with these options")
-    every = all_files or not sink.for_people
-    kinds = LOGS if only_logs else None
-    task = Dump(run, reading, limit, common.jobs, every, topic, kinds, _kind_of(layout))
-    task.asked = asked
+    shows_empty_files = all_files or not sink.for_people
+    kinds = LOG_KINDS if reads_only_logs else None
+    command = DumpCommand(
+        run,
+        rows_reader,
+        limit,
+        common.jobs,
+        shows_empty_files,
+        topic,
+        kinds,
+        _find_layout_kind(layout),
+    )
+    command.selection_options = asked
     if payloads and not records:
         raise UsageError("--key-format and --value-format require --records")
-    task.decoder = payloads.decoder
-    task.paths(paths)
+    command.decoder = payloads.decoder
+    command.dump_paths(paths)
 
 
-def _kind_of(layout: str | None) -> Kind | None:
+def _find_layout_kind(layout: str | None) -> Kind | None:
     if layout is None:
         return None
-    from kfmt_cli.disk.kinds.notes import LAYOUTS
+    from kfmt_cli.disk.kinds.notes_v0 import NOTES_LAYOUTS
 
-    return LAYOUTS[layout][0]
+    return NOTES_LAYOUTS[layout][0]
 
 
-def _column_names(columns: str | None, elsewhere: bool) -> tuple[str, ...]:
+def _parse_column_names(columns: str | None, is_other_table: bool) -> tuple[str, ...]:
     if columns is None:
         return ()
-    from kfmt_cli.render.tables.batch_table import DEFAULT, MORE
+    from kfmt_cli.render.tables.batch_table import DEFAULT_COLUMNS, EXTRA_COLUMNS
 
-    if elsewhere:
+    if is_other_table:
         raise UsageError("--columns applies only to the batch table")
-    known = [column.name for column in (*DEFAULT, *MORE)]
+    choices = [column.name for column in (*DEFAULT_COLUMNS, *EXTRA_COLUMNS)]
     names = tuple(name.strip() for name in columns.split(","))
     for name in names:
-        if name not in known:
-            raise unknown_name("column", name, known)
+        if name not in choices:
+            raise unknown_name_error("column", name, choices)
     return names

@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 
 from kfmt_cli.cli import completion
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, input_path
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import CommonOptions, common_options, parse_input_path
 from kfmt_cli.errors import UsageError
 
 
-@command(name="explain", short_help="Explain a finding, or how a broker works.")
+@grouped_command(name="explain", short_help="Explain a finding, or how a broker works.")
 @click.argument(
-    "names", nargs=-1, metavar="[CODE | TOPIC]... [PATH]", shell_complete=completion.pages
+    "names", nargs=-1, metavar="[CODE | TOPIC]... [PATH]", shell_complete=completion.complete_pages
 )
 @click.option(
     "--tick", default="1ms", show_default=True, help="timing-wheel: duration of one bucket."
@@ -28,14 +28,14 @@ from kfmt_cli.errors import UsageError
 )
 @click.option("--timer", "timers", multiple=True, help="timing-wheel: delay of a timer.")
 @click.option("--at", help="timing-wheel: draw the wheel at this time.")
-@common("format", "color")
+@common_options("format", "color")
 def explain(
     names: tuple[str, ...],
     tick: str,
     size: int,
     timers: tuple[str, ...],
     at: str | None,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Explain a finding, or how a broker works.
 
@@ -51,24 +51,29 @@ def explain(
       kfmt explain look-up sample_segments/kafka-3.9.1-broker1/orders-0
       kfmt explain timing-wheel --timer 5ms --timer 450ms --at 445ms
     """
-    from kfmt_cli.commands.explain.command import Explain
-    from kfmt_cli.commands.explain.pages import PAGES
+    from kfmt_cli.commands.explain.command import ExplainCommand
+    from kfmt_cli.commands.explain.pages import EXPLAIN_PAGES
 
     path = None
-    if names and names[-1] not in PAGES and ("/" in names[-1] or Path(names[-1]).exists()):
+    if names and names[-1] not in EXPLAIN_PAGES and ("/" in names[-1] or Path(names[-1]).exists()):
         path, names = names[-1], names[:-1]
         if not names:
             raise UsageError(f"{path} is a path; name the topic to explain with it")
-        path = input_path(path)
-    run = common.run()
-    delays = tuple(_milliseconds(timer) for timer in timers) or (5, 130, 450)
-    wheel = (_milliseconds(tick), size, delays, None if at is None else _milliseconds(at))
-    if wheel[0] < 1:
+        path = parse_input_path(path)
+    run = common.start_run()
+    delays_ms = tuple(_parse_duration_ms(timer) for timer in timers) or (5, 130, 450)
+    wheel_settings = (
+        _parse_duration_ms(tick),
+        size,
+        delays_ms,
+        None if at is None else _parse_duration_ms(at),
+    )
+    if wheel_settings[0] < 1:
         raise UsageError("--tick: at least 1ms")
-    Explain(run, path, wheel).names(names)
+    ExplainCommand(run, path, wheel_settings).show_pages(names)
 
 
-def _milliseconds(text: str) -> int:
+def _parse_duration_ms(text: str) -> int:
     """Parse a duration such as 20, 20ms or 3s into milliseconds; raises UsageError."""
     for unit, factor in (("ms", 1), ("s", 1000), ("", 1)):
         digits = text.removesuffix(unit)

@@ -12,261 +12,316 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from kfmt_cli.arrow.dry_run import dry_run
-from kfmt_cli.arrow.export.exporting import Exported, PieceExported, export_bundle
-from kfmt_cli.arrow.export.lake import Lake
-from kfmt_cli.arrow.export.manifest import FOLDER, ExportManifest, outputs_of, source_of
-from kfmt_cli.arrow.export.output import names_in, remove
-from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
-from kfmt_cli.arrow.topic_ids import TopicIds
-from kfmt_cli.commands.each_partition import LogStarts
-from kfmt_cli.commands.partition_selection import wanted_of
-from kfmt_cli.commands.run import Event
+from kfmt_cli.arrow.dry_run import dry_run_lines
+from kfmt_cli.arrow.export.atomic_files import list_file_names, remove_file
+from kfmt_cli.arrow.export.file_groups import FileGroupExport, SplitExport, export_file_group
+from kfmt_cli.arrow.export.lake_options import LakeOptions
+from kfmt_cli.arrow.export.manifest import (
+    KFMT_DIRECTORY,
+    ExportManifest,
+    input_source,
+    read_manifest_outputs,
+)
+from kfmt_cli.arrow.input_files import input_file, list_input_files, mount_split_files
+from kfmt_cli.arrow.topic_ids import TopicIdCache
+from kfmt_cli.commands.command_run import RunEvent
+from kfmt_cli.commands.each_partition import LogStartNotes
+from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.core.parallel import map_ordered
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.disk.given import troubles
-from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
-from kfmt_cli.disk.targets import refuse_pipe
+from kfmt_cli.disk.input_paths import reject_stdin
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND
+from kfmt_cli.disk.path_resolution import read_problems
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.findings.damage import UNREAD
-from kfmt_cli.findings.finding import MOST_FINDINGS, Findings
-from kfmt_cli.log.selection.select import Selection
-from kfmt_cli.render.style import count
-from kfmt_cli.rows.result import Result
-from kfmt_cli.rows.table_types import LAKE_TABLES, SNAPSHOT_RECORDS, exported
-from kfmt_cli.sharing.piece import Piece, cuts_of
-from kfmt_cli.sharing.pieces import Pieces
-from kfmt_cli.sharing.processes import map_processes
-from kfmt_cli.sharing.request import Request, share_of
-from kfmt_cli.sharing.seams import Seam, is_torn
-from kfmt_cli.writing.output import need_apart, writing
+from kfmt_cli.execution.file_split import FileSplit, compute_split_points
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.processes import map_processes
+from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
+from kfmt_cli.execution.split_merger import SplitMerger, needs_whole_read
+from kfmt_cli.findings.damage import UNREAD_CODES
+from kfmt_cli.findings.finding import MAX_FINDINGS, FindingCollector
+from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.render.style import format_count
+from kfmt_cli.rows.file_result import FileResult
+from kfmt_cli.rows.table_types import LAKE_TABLES, SNAPSHOT_RECORDS_TABLE, export_result_type
+from kfmt_cli.writers.output import raise_output_errors, require_outside_inputs
 
-UNFINISHED = ".kfmt-export-unfinished"
+UNFINISHED_MARKER = ".kfmt-export-unfinished"
 
 
 @dataclass(slots=True)
-class Export:
+class ExportCommand:
     """One call of `export`."""
 
-    request: Request
-    to: str
+    request: ReadRequest
+    output_directory: str
     """A directory."""
-    lake: Lake = field(default_factory=Lake)
+    lake_options: LakeOptions = field(default_factory=LakeOptions)
     jobs: int = 1
     force: bool = False
-    most_findings: int = MOST_FINDINGS
-    dry_run: bool = False
+    max_findings: int = MAX_FINDINGS
+    is_dry_run: bool = False
     """Report the plan without reading or writing anything."""
-    log_starts: LogStarts | None = None
-    tell: Callable[[str], None] = lambda _: None
+    log_start_notes: LogStartNotes | None = None
+    on_note: Callable[[str], None] = lambda _: None
     """Called with notes on skipped files, and with the plan of a dry run."""
-    _files: Pieces = field(default_factory=Pieces)
-    _given: tuple[str, ...] = ()
-    _is_fresh: bool = False
+    _splits: FileSplits = field(default_factory=FileSplits)
+    _user_paths: tuple[str, ...] = ()
+    _is_new_directory: bool = False
     _manifest: ExportManifest = field(default_factory=ExportManifest)
-    _ids: TopicIds = field(default_factory=TopicIds)
+    _topic_ids: TopicIdCache = field(default_factory=TopicIdCache)
 
-    def plan(self, paths: tuple[str, ...]) -> Iterator[Event]:
+    def find_files(self, paths: tuple[str, ...]) -> Iterator[RunEvent]:
         """Find the files; raises InputError, or UsageError if the destination is not empty."""
-        refuse_pipe(*paths)
-        self._given = paths
-        if is_local(self.to):
-            need_apart(self.to, paths)
-        if not self.dry_run:
-            self._prepare()
+        reject_stdin(*paths)
+        self._user_paths = paths
+        if is_local(self.output_directory):
+            require_outside_inputs(self.output_directory, paths)
+        if not self.is_dry_run:
+            self._prepare_destination()
         for path in paths:
-            yield from map(InputError, troubles(path))
-        request = replace(self.request, table=self.lake.listed_as)
-        found = files_of(request, self.tell, is_checked=True)
-        for piece in found:
-            if piece.trouble:
-                yield InputError(f"{self._name(piece.path)}: {piece.trouble}")
-        self._files = found.those(lambda piece: not piece.trouble)
-        if not self._files:
+            yield from map(InputError, read_problems(path))
+        request = replace(self.request, table=self.lake_options.listing_table)
+        file_splits = list_input_files(request, self.on_note, require_topics=True)
+        for split in file_splits:
+            if split.read_error:
+                yield InputError(f"{self._display_path(split.path)}: {split.read_error}")
+        self._splits = file_splits.select_where(lambda piece: not piece.read_error)
+        if not self._splits:
             raise InputError("no log segments in the given paths")
-        n_snapshots = sum(piece.kind is KRAFT_SNAPSHOT for piece in self._files)
+        n_snapshots = sum(piece.kind is KRAFT_SNAPSHOT_KIND for piece in self._splits)
         if n_snapshots:
-            words = count(n_snapshots, "KRaft snapshot")
-            self.tell(f"{words}: records in the table {SNAPSHOT_RECORDS.name}\n")
-        if self.request.asked.needs_logs:
-            yield from self._ask_logs()
-        if self.log_starts is not None:
-            for file in self._files:
-                self.log_starts.tell(file.path, file.base_offset, self._name(file.path))
+            snapshots_text = format_count(n_snapshots, "KRaft snapshot")
+            self.on_note(f"{snapshots_text}: records in the table {SNAPSHOT_RECORDS_TABLE.name}\n")
+        if self.request.selection_options.must_read_logs:
+            yield from self._resolve_selections()
+        if self.log_start_notes is not None:
+            for readable_split in self._splits:
+                self.log_start_notes.note_log(
+                    readable_split.path,
+                    readable_split.base_offset,
+                    self._display_path(readable_split.path),
+                )
 
-    def _prepare(self) -> None:
+    def _prepare_destination(self) -> None:
         """Check the destination, removing an unfinished export; raises UsageError."""
-        folder = Path(self.to)
-        if is_local(self.to) and folder.exists() and not folder.is_dir():
-            raise UsageError(f"{self.to}: exists and is not a directory")
-        if "job.json" in names_in(f"{self.to}/{FOLDER}"):
-            raise UsageError(f"{self.to}: is a table of kfmt pipeline export; use another DIR")
-        if is_local(self.to) and (folder / UNFINISHED).exists():
-            take_away(folder)
-        elif not self.force and names_in(self.to):
+        directory = Path(self.output_directory)
+        if is_local(self.output_directory) and directory.exists() and not directory.is_dir():
+            raise UsageError(f"{self.output_directory}: exists and is not a directory")
+        if "job.json" in list_file_names(f"{self.output_directory}/{KFMT_DIRECTORY}"):
             raise UsageError(
-                f"{self.to}: not empty; use --force to write into it and overwrite files"
+                f"{self.output_directory}: is a table of kfmt pipeline export; use another DIR"
+            )
+        if is_local(self.output_directory) and (directory / UNFINISHED_MARKER).exists():
+            remove_unfinished_export(directory)
+        elif not self.force and list_file_names(self.output_directory):
+            raise UsageError(
+                f"{self.output_directory}: not empty; use --force to write into it and "
+                "overwrite files"
             )
         # Files in a store appear only once they are complete.
-        self._is_fresh = is_local(self.to) and not names_in(self.to)
+        self._is_new_directory = is_local(self.output_directory) and not list_file_names(
+            self.output_directory
+        )
 
-    def _ask_logs(self) -> Iterator[InputError]:
+    def _resolve_selections(self) -> Iterator[InputError]:
         """Determine the selection for each directory; skips those with unreadable logs."""
-        request, known = self.request, dict[str, Selection]()
-        by_folder = sorted(self._files, key=lambda piece: piece.folder)  # copies alternate
-        for folder, its in groupby(by_folder, key=lambda piece: piece.folder):
-            pieces = list(its)
+        request, selection_by_directory = self.request, dict[str, Selection]()
+        sorted_splits = sorted(self._splits, key=lambda piece: piece.directory)  # copies alternate
+        for directory, directory_splits in groupby(
+            sorted_splits, key=lambda piece: piece.directory
+        ):
+            splits = list(directory_splits)
             # The records of a snapshot are none of a log's last ones.
-            logs = [input_of(piece) for piece in pieces if piece.kind is not KRAFT_SNAPSHOT]
+            logs = [input_file(piece) for piece in splits if piece.kind is not KRAFT_SNAPSHOT_KIND]
             try:
-                with at_hand(request, pieces):
-                    known[folder] = wanted_of(request.asked, logs, request.limit)
+                with mount_split_files(request, splits):
+                    selection_by_directory[directory] = resolve_selection(
+                        request.selection_options, logs, request.decompression_limit
+                    )
             except InputError as error:
                 yield error
-        self._files = self._files.those(lambda piece: piece.folder in known)
-        self.request = replace(request, in_folders=known)
+        self._splits = self._splits.select_where(
+            lambda piece: piece.directory in selection_by_directory
+        )
+        self.request = replace(request, selection_by_directory=selection_by_directory)
 
     @property
-    def total(self) -> int:
+    def total_bytes(self) -> int:
         """Bytes of all files."""
-        return self._files.n_bytes
+        return self._splits.n_bytes
 
-    def _name(self, path: str) -> str:
+    def _display_path(self, path: str) -> str:
         """A file's path relative to the given paths; pieces have absolute paths, valid in every
         process."""
-        for given in self._given:
-            top = str(Path(given).absolute())
-            if path == top:
-                return given
-            if path.startswith(f"{top.rstrip('/')}/"):
-                return str(Path(given) / path.removeprefix(top).lstrip("/"))
+        for user_path in self._user_paths:
+            root = str(Path(user_path).absolute())
+            if path == root:
+                return user_path
+            if path.startswith(f"{root.rstrip('/')}/"):
+                return str(Path(user_path) / path.removeprefix(root).lstrip("/"))
         return path
 
-    def events(self, advance: Callable[[int], None]) -> Iterator[Event]:
+    def process(self, on_progress: Callable[[int], None]) -> Iterator[RunEvent]:
         """Export everything; yields findings and a result per file. An export killed in a new
         directory leaves a mark there, so that the next one starts over."""
-        if self.dry_run:
-            for line in dry_run(self._files, self._bundles(), self.to):
-                self.tell(f"{line}\n")
+        if self.is_dry_run:
+            for line in dry_run_lines(self._splits, self._file_groups(), self.output_directory):
+                self.on_note(f"{line}\n")
             return
-        before = outputs_of(self.to) if self.force else ()
-        with marked(Path(self.to), LAKE_TABLES) if self._is_fresh else nullcontext():
-            yield from self._events(advance)
-            self._manifest.write(self.to)
-        old = self._manifest.without(before)
-        for name in old:  # its rows must not be there twice
-            remove(f"{self.to}/{name}")
-        if old:
-            self.tell(f"{count(len(old), 'file')} of the earlier export removed\n")
+        previous_outputs = read_manifest_outputs(self.output_directory) if self.force else ()
+        with (
+            mark_unfinished(Path(self.output_directory), LAKE_TABLES)
+            if self._is_new_directory
+            else nullcontext()
+        ):
+            yield from self._export_file_groups(on_progress)
+            self._manifest.write(self.output_directory)
+        obsolete_files = self._manifest.exclude_own(previous_outputs)
+        for name in obsolete_files:  # its rows must not be there twice
+            remove_file(f"{self.output_directory}/{name}")
+        if obsolete_files:
+            self.on_note(
+                f"{format_count(len(obsolete_files), 'file')} of the earlier export removed\n"
+            )
 
-    def _events(self, advance: Callable[[int], None]) -> Iterator[Event]:
-        bundles = self._bundles()
-        work = partial(export_bundle, self.request, to=self.to, lake=self.lake)
-        # Connections do not survive a fork.
-        done_by = map_processes if is_local(self.to) else map_ordered
-        made = zip(bundles, done_by(work, bundles, self.jobs), strict=True)
-        for path, parts in groupby(made, lambda read: _cut_file(read[0])):
-            if path:
-                found = list(parts)
-                if is_torn(piece.edges for _, done in found for piece in done.pieces()):
-                    found = self._anew(found)
-                results = [pair for part in found for pair in self._kept(*part, advance)]
-                yield from self._told(path, results)
-                continue
-            for bundle, done in parts:
-                for piece, result in self._kept(bundle, done, advance):
-                    yield from self._told(piece.path, [(piece, result)])
-
-    def _bundles(self) -> list[Pieces]:
-        share = share_of(self.request, self._files)
-        pieces = self._files.parted(lambda file: cuts_of(file, share))
-        return list(pieces.shared(self.lake.bundling.bundles(pieces, share)))
-
-    def _kept(
-        self, bundle: Pieces, done: Exported, advance: Callable[[int], None]
-    ) -> Iterator[tuple[Piece, PieceExported]]:
-        """The result of each piece, which is added to the manifest."""
-        names = [output.name for output in done.outputs]
-        self._manifest.add_outputs(done.outputs)
-        for piece, result in zip(bundle, done.pieces(), strict=True):
-            source = source_of(piece, self._ids, result.findings)
-            self._manifest.add_input(source, result.rows, result.offsets, names)
-            advance(piece.end - piece.start)
-            yield piece, result
-
-    def _anew(self, parts: list[tuple[Pieces, Exported]]) -> list[tuple[Pieces, Exported]]:
-        """Export the whole file again in one piece, because damage extends across parts."""
-        for _, done in parts:
-            for output in done.outputs:
-                remove(f"{self.to}/{output.name}")
-        first = parts[0][0][0]
-        whole = Pieces([first.part(0, first.size)])
-        return [(whole, export_bundle(self.request, whole, self.to, self.lake))]
-
-    def _told(self, path: str, found: list[tuple[Piece, PieceExported]]) -> Iterator[Event]:
-        first = found[0][0]
-        result = Result(
-            exported(self.lake.tables),
-            self._name(path),
-            first.kind.name,
-            {"bytes": first.size},
-            findings=Findings(self.most_findings),
+    def _export_file_groups(self, on_progress: Callable[[int], None]) -> Iterator[RunEvent]:
+        file_groups = self._file_groups()
+        export_group = partial(
+            export_file_group,
+            self.request,
+            output_directory=self.output_directory,
+            options=self.lake_options,
         )
-        seam = Seam(path)
-        for _, made in found:
-            findings = [seam.numbered(finding) for finding in made.findings]
-            if made.edges is not None:
-                findings = [*seam.join(made.edges), *findings]
-            for name, n in made.rows.items():
-                result.numbers[name] = (result.numbers[name] or 0) + n
+        # Connections do not survive a fork.
+        map_groups = map_processes if is_local(self.output_directory) else map_ordered
+        group_exports = zip(
+            file_groups, map_groups(export_group, file_groups, self.jobs), strict=True
+        )
+        for path, grouped_exports in groupby(group_exports, lambda read: _split_file_path(read[0])):
+            if path:
+                file_exports = list(grouped_exports)
+                if needs_whole_read(
+                    piece.boundary for _, done in file_exports for piece in done.split_exports()
+                ):
+                    file_exports = self._export_whole_file(file_exports)
+                results = [
+                    pair
+                    for part in file_exports
+                    for pair in self._record_results(*part, on_progress)
+                ]
+                yield from self._iter_file_events(path, results)
+                continue
+            for file_group, group_export in grouped_exports:
+                for split, result in self._record_results(file_group, group_export, on_progress):
+                    yield from self._iter_file_events(split.path, [(split, result)])
+
+    def _file_groups(self) -> list[FileSplits]:
+        task_bytes = bytes_per_task(self.request, self._splits)
+        splits = self._splits.split_at(lambda file: compute_split_points(file, task_bytes))
+        return list(splits.regrouped(self.lake_options.grouping.group(splits, task_bytes)))
+
+    def _record_results(
+        self,
+        file_group: FileSplits,
+        group_export: FileGroupExport,
+        on_progress: Callable[[int], None],
+    ) -> Iterator[tuple[FileSplit, SplitExport]]:
+        """The result of each piece, which is added to the manifest."""
+        output_names = [output.name for output in group_export.files]
+        self._manifest.add_outputs(group_export.files)
+        for split, split_export in zip(file_group, group_export.split_exports(), strict=True):
+            source = input_source(split, self._topic_ids, split_export.findings)
+            self._manifest.add_input(
+                source, split_export.n_rows_by_table, split_export.offsets, output_names
+            )
+            on_progress(split.end - split.start)
+            yield split, split_export
+
+    def _export_whole_file(
+        self, file_exports: list[tuple[FileSplits, FileGroupExport]]
+    ) -> list[tuple[FileSplits, FileGroupExport]]:
+        """Export the whole file again in one piece, because damage extends across parts."""
+        for _, group_export in file_exports:
+            for output in group_export.files:
+                remove_file(f"{self.output_directory}/{output.name}")
+        first_split = file_exports[0][0][0]
+        whole_file = FileSplits([first_split.with_byte_range(0, first_split.size)])
+        return [
+            (
+                whole_file,
+                export_file_group(
+                    self.request, whole_file, self.output_directory, self.lake_options
+                ),
+            )
+        ]
+
+    def _iter_file_events(
+        self, path: str, split_exports: list[tuple[FileSplit, SplitExport]]
+    ) -> Iterator[RunEvent]:
+        first_split = split_exports[0][0]
+        result = FileResult(
+            export_result_type(self.lake_options.tables),
+            self._display_path(path),
+            first_split.kind.name,
+            {"bytes": first_split.size},
+            findings=FindingCollector(self.max_findings),
+        )
+        merger = SplitMerger(path)
+        for _, split_export in split_exports:
+            findings = [merger.with_file_batch_index(finding) for finding in split_export.findings]
+            if split_export.boundary is not None:
+                findings = [*merger.add_split(split_export.boundary), *findings]
+            for name, n_rows in split_export.n_rows_by_table.items():
+                result.counts[name] = (result.counts[name] or 0) + n_rows
             for finding in findings:
-                if finding.code in UNREAD:
+                if finding.code in UNREAD_CODES:
                     yield InputError(finding.message.replace(path, result.file))
-                    result.is_partial, result.numbers["bytes"] = True, 0
+                    result.is_partial, result.counts["bytes"] = True, 0
                     continue
-                result.count(finding.code)
-                if result.findings.admits(finding):
+                result.add(finding.code)
+                if result.findings.count_and_admit(finding):
                     yield replace(finding, file=result.file)
         yield result
 
 
 @contextmanager
-def marked(folder: Path, tables: tuple[str, ...]) -> Iterator[None]:
+def mark_unfinished(directory: Path, tables: tuple[str, ...]) -> Iterator[None]:
     """Mark a directory as unfinished until the block ends without an error; raises
     OutputError."""
-    mark = folder / UNFINISHED
-    with writing(mark):
-        folder.mkdir(parents=True, exist_ok=True)
-        held = mark.open("x")
-    with held:
-        with writing(mark):
-            json.dump(tables, held)
-            held.flush()
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    marker_path = directory / UNFINISHED_MARKER
+    with raise_output_errors(marker_path):
+        directory.mkdir(parents=True, exist_ok=True)
+        marker_file = marker_path.open("x")
+    with marker_file:
+        with raise_output_errors(marker_path):
+            json.dump(tables, marker_file)
+            marker_file.flush()
+            fcntl.flock(marker_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
-        with writing(mark):
-            mark.unlink()
+        with raise_output_errors(marker_path):
+            marker_path.unlink()
 
 
-def take_away(folder: Path) -> None:
+def remove_unfinished_export(directory: Path) -> None:
     """Remove the files of a killed export; raises UsageError if it is still running."""
-    mark = folder / UNFINISHED
+    marker_path = directory / UNFINISHED_MARKER
     try:
-        with mark.open() as held:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with marker_path.open() as marker_file:
+            fcntl.flock(marker_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             try:
-                tables = [name for name in json.load(held) if name in LAKE_TABLES]
+                tables = [name for name in json.load(marker_file) if name in LAKE_TABLES]
             except (ValueError, TypeError):
                 tables = []  # killed before it had written anything
-            for name in (*tables, FOLDER):
-                shutil.rmtree(folder / name, ignore_errors=True)
-            mark.unlink()
+            for name in (*tables, KFMT_DIRECTORY):
+                shutil.rmtree(directory / name, ignore_errors=True)
+            marker_path.unlink()
     except BlockingIOError:
-        raise UsageError(f"{folder}: another export is writing to this directory") from None
+        raise UsageError(f"{directory}: another export is writing to this directory") from None
     except OSError as error:
-        raise UsageError(f"{mark}: {error.strerror}") from error
+        raise UsageError(f"{marker_path}: {error.strerror}") from error
 
 
-def _cut_file(bundle: Pieces) -> str:
+def _split_file_path(file_group: FileSplits) -> str:
     """The file that a bundle has parts of; empty for whole files."""
-    return "" if bundle[0].is_whole else bundle[0].path
+    return "" if file_group[0].is_whole else file_group[0].path

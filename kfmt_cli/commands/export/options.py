@@ -6,22 +6,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.lake_options import lake
-from kfmt_cli.cli.options import Common, Size, common, force, paths, stored_path
-from kfmt_cli.cli.payload_options import decoded
-from kfmt_cli.cli.selection_options import selection
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.lake_options import lake_options
+from kfmt_cli.cli.options import (
+    ByteSizeType,
+    CommonOptions,
+    common_options,
+    force_option,
+    parse_stored_path,
+    paths_argument,
+)
+from kfmt_cli.cli.payload_options import decode_options
+from kfmt_cli.cli.selection_options import add_selection_options
 from kfmt_cli.errors import UsageError
-from kfmt_cli.render.formats import FORMATS
+from kfmt_cli.render.output_formats import OUTPUT_FORMATS
 
 if TYPE_CHECKING:
-    from kfmt_cli.log.selection.select import Asked
-    from kfmt_cli.topics.payloads import Payloads
+    from kfmt_cli.log.selection.selection import SelectionOptions
+    from kfmt_cli.topics.payloads import PayloadDeclarations
 
 
-@command(name="export", short_help="Export records or batches as Parquet files.")
-@paths
-@click.option("--to", required=True, metavar="DIR", type=stored_path, help="Output directory.")
+@grouped_command(name="export", short_help="Export records or batches as Parquet files.")
+@paths_argument
+@click.option(
+    "--to", required=True, metavar="DIR", type=parse_stored_path, help="Output directory."
+)
 @click.option(
     "--format",
     "file_format",
@@ -33,7 +42,7 @@ if TYPE_CHECKING:
 @click.option(
     "--report",
     "format_",
-    type=click.Choice([format_.name for format_ in FORMATS]),
+    type=click.Choice([format_.name for format_ in OUTPUT_FORMATS]),
     default="table",
     show_default=True,
     help="Output format for the per-file results.",
@@ -47,23 +56,23 @@ if TYPE_CHECKING:
 )
 @click.option("--columns", default="", help="Record columns, comma-separated.")
 @click.option("--topics", default="", help="Only these topics, comma-separated.")
-@selection
-@lake
-@click.option("--max-split-bytes", type=Size(), help="Old name of --target-file-bytes.")
-@decoded
+@add_selection_options
+@lake_options
+@click.option("--max-split-bytes", type=ByteSizeType(), help="Old name of --target-file-bytes.")
+@decode_options
 @click.option("--dry-run", is_flag=True, help="Show what would be read and written, then exit.")
-@force
-@common("all", "color", "strict", "max-findings", "jobs", "max-decompressed")
+@force_option
+@common_options("all", "color", "strict", "max-findings", "jobs", "max-decompressed")
 def export(
     paths: tuple[str, ...],
     to: str,
     file_format: str,
-    common: Common,
+    common: CommonOptions,
     tables: str,
     columns: str,
     topics: str,
-    asked: Asked,
-    payloads: Payloads,
+    asked: SelectionOptions,
+    payloads: PayloadDeclarations,
     dry_run: bool,
     max_split_bytes: int | None,
     force: bool,
@@ -86,26 +95,26 @@ def export(
 
     if find_spec("pyarrow") is None:
         raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
-    from kfmt_cli.arrow.export.lake import lake_of
-    from kfmt_cli.commands.each_partition import LogStarts
-    from kfmt_cli.commands.export.command import Export
-    from kfmt_cli.disk.given import listed_form
-    from kfmt_cli.rows.table_types import exported
-    from kfmt_cli.sharing.request import Request, request_with
+    from kfmt_cli.arrow.export.lake_options import parse_lake_options
+    from kfmt_cli.commands.each_partition import LogStartNotes
+    from kfmt_cli.commands.export.command import ExportCommand
+    from kfmt_cli.disk.path_resolution import listable_path
+    from kfmt_cli.execution.read_request import ReadRequest, build_request
+    from kfmt_cli.rows.table_types import export_result_type
 
     if max_split_bytes is not None:
         options["target_file_bytes"] = max_split_bytes
-    rows = lake_of({"columns": columns, "tables": tables, **options}, file_format)
-    paths = tuple(map(listed_form, paths))
-    request = Request(
-        asked=asked,
-        max_split=rows.target,
+    rows = parse_lake_options({"columns": columns, "tables": tables, **options}, file_format)
+    paths = tuple(map(listable_path, paths))
+    request = ReadRequest(
+        selection_options=asked,
+        max_split_bytes=rows.target_file_bytes,
         parallelism=common.jobs,
-        limit=common.limit,
+        decompression_limit=common.decompression_limit,
         payloads=payloads,
     )
-    request = request_with(request, paths, columns, topics)
-    run = common.run(exported(rows.tables))
-    task = Export(request, to, rows, common.jobs, force, common.max_findings, dry_run)
-    task.log_starts, task.tell = LogStarts(run), run.sink.note
-    return run.whole(task, paths)
+    request = build_request(request, paths, columns, topics)
+    run = common.start_run(export_result_type(rows.tables))
+    command = ExportCommand(request, to, rows, common.jobs, force, common.max_findings, dry_run)
+    command.log_start_notes, command.on_note = LogStartNotes(run), run.sink.note
+    return run.run_task(command, paths)

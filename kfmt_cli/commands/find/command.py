@@ -11,243 +11,273 @@ from pathlib import Path
 import numpy as np
 
 from kfmt_cli.broker.offsets.seek import (
-    SCAN,
-    ReadingStart,
-    blocks_from,
-    start_for_offset,
-    start_for_time,
+    BY_SCAN,
+    ReadPosition,
+    find_start_for_offset,
+    find_start_for_timestamp,
+    read_blocks_from,
 )
-from kfmt_cli.commands.each_partition import LogStarts, blocks_of, reading
-from kfmt_cli.commands.partition_selection import wanted_of
-from kfmt_cli.commands.run import Cells, Run, in_pieces
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.disk.names import identity
+from kfmt_cli.commands.command_run import CommandRun, RowCells, chunk_rows
+from kfmt_cli.commands.each_partition import LogStartNotes, log_progress, read_log_blocks
+from kfmt_cli.commands.partition_selection import resolve_selection
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.disk.directory_listing import format_no_log
+from kfmt_cli.disk.file_names import path_identity
+from kfmt_cli.disk.input_paths import InputPath, resolve_paths
 from kfmt_cli.disk.segment import Segment
-from kfmt_cli.disk.targets import GivenPath, targets
-from kfmt_cli.disk.tree import no_log
 from kfmt_cli.errors import ExitCode, InputError
-from kfmt_cli.findings.finding import Findings
-from kfmt_cli.log.block import Block, part_of, runs
-from kfmt_cli.log.derived_columns import read_complete
-from kfmt_cli.log.records import Records
-from kfmt_cli.log.selection.record_match import Match
-from kfmt_cli.log.selection.select import Asked, Selection
-from kfmt_cli.render.style import count, safe
-from kfmt_cli.rows.types.found import FOUND
+from kfmt_cli.findings.finding import FindingCollector
+from kfmt_cli.log.block import Block, slice_block, split_runs
+from kfmt_cli.log.derived_columns import read_complete_records
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.log.selection.record_filter import RecordFilter
+from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.render.style import escape_terminal, format_count
+from kfmt_cli.rows.types.match_row import MATCH_ROW
 
-MANY_LATER = 256  # stop after this many batches that begin later; damage may fake a few
+MAX_LATER_BATCHES = 256  # stop after this many batches that begin later; damage may fake a few
 
 
 @dataclass(slots=True)
-class Find:
+class FindCommand:
     """One call of `find`; exactly one of offset, timestamp and asked is set."""
 
-    run: Run
+    run: CommandRun
     offset: int | None = None
     timestamp: int | None = None
-    asked: Asked = field(default_factory=Asked)
+    selection_options: SelectionOptions = field(default_factory=SelectionOptions)
     """Conditions on records."""
-    most_rows: int | None = None
+    n_remaining_rows: int | None = None
     """Total number of rows to show; None for all."""
-    limit: Limit = field(default_factory=Limit)
+    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     _n_found: int = 0
     _n_files: int = 0
-    _shown: Findings = field(init=False)
+    _collector: FindingCollector = field(init=False)
     """Of the segment that is searched."""
 
-    def paths(self, paths: tuple[str, ...]) -> None:
+    def search_paths(self, paths: tuple[str, ...]) -> None:
         """Search every partition under some paths."""
-        found: dict[str, Segment] = {}
-        for target in targets(paths, self.run.complain):
-            with self.run.complaining():
-                segments = list(target.in_use(self.run.sink.note).segments())
-                logs = [segment for segment in segments if segment.log is not None]
-                if segments and not logs:
-                    raise InputError(_without_logs(target))
-                for segment in logs:
-                    found.setdefault(segment.real_path, segment)
-        logs = list(found.values())
-        starts = LogStarts(self.run)
-        read = [segment.any_file for segment in logs] if self.asked else []
-        with reading(self.run, read):
-            for group in _by_folder(logs).values():
-                partition = sorted(group, key=lambda segment: segment.any_file.base)
+        segment_by_path: dict[str, Segment] = {}
+        for target in resolve_paths(paths, self.run.report_unreadable):
+            with self.run.catch_unreadable():
+                path_segments = list(target.exclude_marked(self.run.sink.note).iter_segments())
+                segments_with_log = [
+                    segment for segment in path_segments if segment.log is not None
+                ]
+                if path_segments and not segments_with_log:
+                    raise InputError(_format_missing_log(target))
+                for segment in segments_with_log:
+                    segment_by_path.setdefault(segment.identity, segment)
+        segments_with_log = list(segment_by_path.values())
+        log_start_notes = LogStartNotes(self.run)
+        logs_to_read = (
+            [segment.any_file for segment in segments_with_log] if self.selection_options else []
+        )
+        with log_progress(self.run, logs_to_read):
+            for group in _segments_by_directory(segments_with_log).values():
+                partition = sorted(group, key=lambda segment: segment.any_file.base_or_zero)
                 first = partition[0].any_file
-                starts.tell(first.path, first.base_offset, first.name)
-                self._partition(partition)
+                log_start_notes.note_log(first.path, first.base_offset, first.name)
+                self._search_partition(partition)
         if self._n_files > 1:
-            self.run.sink.remark(count(self._n_found, "place"))
-        elif logs and not self._n_found:
-            self.run.sink.remark("not found")
-        if logs and not self._n_found:
-            self.run.host.reached(ExitCode.FINDINGS)
+            self.run.sink.write_hint(format_count(self._n_found, "place"))
+        elif segments_with_log and not self._n_found:
+            self.run.sink.write_hint("not found")
+        if segments_with_log and not self._n_found:
+            self.run.host.raise_exit_code(ExitCode.FINDINGS)
 
-    def _partition(self, logs: list[Segment]) -> None:
+    def _search_partition(self, segments: list[Segment]) -> None:
         if self.offset is not None:
-            below = [log for log in logs if log.any_file.base <= self.offset]
-            for segment in below[-1:]:
-                self._segment(segment, partial(self._of_offset, self.offset))
+            candidates = [log for log in segments if log.any_file.base_or_zero <= self.offset]
+            for segment in candidates[-1:]:
+                self._search_segment(segment, partial(self._find_offset, self.offset))
         elif self.timestamp is not None:
-            for segment in logs:
-                if self._segment(segment, partial(self._of_time, self.timestamp)):
+            for segment in segments:
+                if self._search_segment(segment, partial(self._find_timestamp, self.timestamp)):
                     return
         else:
-            self._wanted(logs)
+            self._search_selected(segments)
 
-    def _wanted(self, segments: list[Segment]) -> None:
+    def _search_selected(self, segments: list[Segment]) -> None:
         """Search the segments of a partition for selected records."""
         logs = [segment.log for segment in segments if segment.log is not None]
-        with self.run.complaining():
-            wanted = wanted_of(self.asked, logs, self.limit)
-            of_producer = Selection(match=Match(producer_id=wanted.match.producer_id))
-            look = self._of_batches if wanted == of_producer else self._of_records
-            reached = {log.path for log in wanted.logs(logs)}
+        with self.run.catch_unreadable():
+            selection = resolve_selection(self.selection_options, logs, self.limit)
+            producer_selection = Selection(
+                record_filter=RecordFilter(producer_id=selection.record_filter.producer_id)
+            )
+            search = (
+                self._iter_selected_batches
+                if selection == producer_selection
+                else self._iter_selected_records
+            )
+            selected_paths = {log.path for log in selection.select_logs(logs)}
             for segment in segments:
-                if segment.any_file.path in reached:
-                    self._segment(segment, partial(look, wanted))
+                if segment.any_file.path in selected_paths:
+                    self._search_segment(segment, partial(search, selection))
 
-    def _segment(self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]) -> int:
+    def _search_segment(
+        self, segment: Segment, search: Callable[[Segment], Iterator[RowCells]]
+    ) -> int:
         """Search a segment and show the matches; returns their number."""
-        if self.most_rows == 0:
+        if self.n_remaining_rows == 0:
             return 0
-        self._shown = Findings(self.run.most_findings)
-        rows = islice(self._rows(segment, look), self.most_rows)
+        self._collector = FindingCollector(self.run.max_findings)
+        matches = islice(self._iter_matches(segment, search), self.n_remaining_rows)
         n_found = 0
-        if (first := next(rows, None)) is not None:
-            pieces = in_pieces(chain([first], rows))
-            n_found = self.run.rows(segment.own_log.name, FOUND, pieces, ("place", "places"))
+        if (first := next(matches, None)) is not None:
+            chunks = chunk_rows(chain([first], matches))
+            n_found = self.run.output_rows(
+                segment.required_log.name, MATCH_ROW, chunks, ("place", "places")
+            )
             self._n_files += 1
             self._n_found += n_found
-            self.most_rows = None if self.most_rows is None else self.most_rows - n_found
-        self.run.left_out(segment.own_log.name, self._shown)
+            self.n_remaining_rows = (
+                None if self.n_remaining_rows is None else self.n_remaining_rows - n_found
+            )
+        self.run.report_suppressed(segment.required_log.name, self._collector)
         return n_found
 
-    def _rows(
-        self, segment: Segment, look: Callable[[Segment], Iterator[Cells]]
-    ) -> Iterator[Cells]:
+    def _iter_matches(
+        self, segment: Segment, search: Callable[[Segment], Iterator[RowCells]]
+    ) -> Iterator[RowCells]:
         """The matches in a segment, up to the first unreadable byte; reports its findings."""
-        with self.run.complaining():
-            yield from look(segment)
+        with self.run.catch_unreadable():
+            yield from search(segment)
 
     # By offset and by time.
 
-    def _of_offset(self, offset: int, segment: Segment) -> Iterator[Cells]:
-        start = self._told(segment, start_for_offset(segment, offset))
-        n_later, following, end = 0, None, None
-        for block in self._blocks(segment, start):
+    def _find_offset(self, offset: int, segment: Segment) -> Iterator[RowCells]:
+        read_position = self._note_scan(segment, find_start_for_offset(segment, offset))
+        n_later, next_base_offset, end_offset = 0, None, None
+        for block in self._iter_blocks_from(segment, read_position):
             batches = block.batches
             begins_later = (batches.base_offset > offset) & (batches.has_base_offset == 1)
-            fits = (batches.last_offset >= offset) & ~begins_later
-            sound = fits & (batches.crc_valid == 1)
-            if fits.any():
-                i = int(np.argmax(sound if sound.any() else fits))
-                rows = self._records_in(
-                    block, i, lambda records: records.rows.offset == offset, start.via
+            may_contain = (batches.last_offset >= offset) & ~begins_later
+            undamaged = may_contain & (batches.crc_valid == 1)
+            if may_contain.any():
+                i = int(np.argmax(undamaged if undamaged.any() else may_contain))
+                matches = self._iter_matching_records(
+                    block, i, lambda records: records.rows.offset == offset, read_position.via
                 )
-                yield from [*rows] or [_row(block, i, start.via)]
+                yield from [*matches] or [_match_cells(block, i, read_position.via)]
                 return
-            if following is None and begins_later.any():
-                following = int(batches.base_offset[begins_later].min())
+            if next_base_offset is None and begins_later.any():
+                next_base_offset = int(batches.base_offset[begins_later].min())
             if len(batches):
-                end = int(batches.last_offset.max()) + 1
+                end_offset = int(batches.last_offset.max()) + 1
             n_later += int(begins_later.sum())
-            if n_later >= MANY_LATER:
+            if n_later >= MAX_LATER_BATCHES:
                 break  # compaction has removed it
-        words = f"the next batch starts at offset {following}"
-        if following is None:
-            words = "it is empty" if end is None else f"the segment ends before offset {end}"
-        self.run.sink.note(f"{safe(segment.any_file.name)}: {words}\n")
+        reason = f"the next batch starts at offset {next_base_offset}"
+        if next_base_offset is None:
+            reason = (
+                "it is empty"
+                if end_offset is None
+                else f"the segment ends before offset {end_offset}"
+            )
+        self.run.sink.note(f"{escape_terminal(segment.any_file.name)}: {reason}\n")
 
-    def _of_time(self, timestamp: int, segment: Segment) -> Iterator[Cells]:
-        start = self._told(segment, start_for_time(segment, timestamp))
-        for block in self._blocks(segment, start):
+    def _find_timestamp(self, timestamp: int, segment: Segment) -> Iterator[RowCells]:
+        read_position = self._note_scan(segment, find_start_for_timestamp(segment, timestamp))
+        for block in self._iter_blocks_from(segment, read_position):
             batches = block.batches
-            late = (batches.max_timestamp >= timestamp) & (batches.has_timestamp == 1)
-            for i in np.flatnonzero(late).tolist():
-                rows = self._records_in(
-                    block, i, lambda records: records.rows.timestamp >= timestamp, start.via
+            is_candidate = (batches.max_timestamp >= timestamp) & (batches.has_timestamp == 1)
+            for i in np.flatnonzero(is_candidate).tolist():
+                matches = self._iter_matching_records(
+                    block, i, lambda records: records.rows.timestamp >= timestamp, read_position.via
                 )
-                first = next(rows, None)
-                if first is not None:
-                    yield first
+                first_match = next(matches, None)
+                if first_match is not None:
+                    yield first_match
                     return
 
-    def _told(self, segment: Segment, start: ReadingStart) -> ReadingStart:
-        """Note why an index is not used, if so; returns `start`."""
-        if start.via == SCAN:
-            words = f"{segment.any_file.name}: scanned from the start: {start.why}"
-            self.run.sink.note(f"{safe(words)}\n")
-        return start
+    def _note_scan(self, segment: Segment, read_position: ReadPosition) -> ReadPosition:
+        """Note why an index is not used, if so; returns `read_position`."""
+        if read_position.via == BY_SCAN:
+            message = f"{segment.any_file.name}: scanned from the start: {read_position.reason}"
+            self.run.sink.note(f"{escape_terminal(message)}\n")
+        return read_position
 
-    def _blocks(self, segment: Segment, start: ReadingStart) -> Iterator[Block]:
+    def _iter_blocks_from(self, segment: Segment, read_position: ReadPosition) -> Iterator[Block]:
         """The blocks of a log from a position on; after one from an index, only findings about
         batches that are decoded are reported."""
-        if start.position:
-            for block in blocks_from(segment.own_log, start.position):
+        if read_position.position:
+            for block in read_blocks_from(segment.required_log, read_position.position):
                 yield replace(block, findings=[])
         else:
-            yield from self._all(segment)
+            yield from self._iter_all_blocks(segment)
 
-    def _records_in(
-        self, block: Block, i: int, wanted: Callable[[Records], BoolArray], via: str
-    ) -> Iterator[Cells]:
+    def _iter_matching_records(
+        self,
+        block: Block,
+        batch_index: int,
+        record_mask: Callable[[RecordColumns], BoolArray],
+        via: str,
+    ) -> Iterator[RowCells]:
         """The wanted records of batch i."""
-        for run in runs(part_of(block, i, i + 1)):
-            records = read_complete(run, self.limit)
-            self.run.tell([*run.findings, *records.findings], self._shown)
-            for row in np.flatnonzero(wanted(records)).tolist():
-                yield _row(block, i, via, records, row)
+        for batch_run in split_runs(slice_block(block, batch_index, batch_index + 1)):
+            records = read_complete_records(batch_run, self.limit)
+            self.run.report_findings([*batch_run.findings, *records.findings], self._collector)
+            for row in np.flatnonzero(record_mask(records)).tolist():
+                yield _match_cells(block, batch_index, via, records, row)
 
     # By record conditions and by producer.
 
-    def _of_records(self, wanted: Selection, segment: Segment) -> Iterator[Cells]:
-        for block in self._all(segment):
-            for run, records in wanted.near(block, self.limit):
-                self.run.tell([*run.findings, *records.findings], self._shown)
-                for row in np.flatnonzero(wanted.of_records(run, records)).tolist():
-                    i = int(np.searchsorted(records.ends, row, side="right"))
-                    yield _row(run, i, SCAN, records, row)
+    def _iter_selected_records(self, selection: Selection, segment: Segment) -> Iterator[RowCells]:
+        for block in self._iter_all_blocks(segment):
+            for batch_run, records in selection.iter_candidate_runs(block, self.limit):
+                self.run.report_findings([*batch_run.findings, *records.findings], self._collector)
+                for row in np.flatnonzero(selection.record_mask(batch_run, records)).tolist():
+                    i = int(np.searchsorted(records.row_ends, row, side="right"))
+                    yield _match_cells(batch_run, i, BY_SCAN, records, row)
 
-    def _of_batches(self, wanted: Selection, segment: Segment) -> Iterator[Cells]:
-        for block in self._all(segment):
-            for i in np.flatnonzero(wanted.match.batches(block.batches)).tolist():
-                yield _row(block, i, SCAN)
+    def _iter_selected_batches(self, selection: Selection, segment: Segment) -> Iterator[RowCells]:
+        for block in self._iter_all_blocks(segment):
+            for i in np.flatnonzero(selection.record_filter.batch_mask(block.batches)).tolist():
+                yield _match_cells(block, i, BY_SCAN)
 
-    def _all(self, segment: Segment) -> Iterator[Block]:
+    def _iter_all_blocks(self, segment: Segment) -> Iterator[Block]:
         """All blocks of a log, whose findings are reported."""
-        for _, block in blocks_of([segment.own_log]):
-            self.run.tell(block.findings, self._shown)
+        for _, block in read_log_blocks([segment.required_log]):
+            self.run.report_findings(block.findings, self._collector)
             yield replace(block, findings=[])
 
 
-def _row(
-    block: Block, i: int, via: str, records: Records | None = None, row: int | None = None
-) -> Cells:
+def _match_cells(
+    block: Block,
+    batch_index: int,
+    via: str,
+    records: RecordColumns | None = None,
+    record_index: int | None = None,
+) -> RowCells:
     """The row of a batch, or of a record in it."""
-    batch = block.batches.row(i)
-    base = batch.base_offset if batch.has_base_offset else None
+    batch = block.batches.row(batch_index)
+    base_offset = batch.base_offset if batch.has_base_offset else None
     offset = position = None
     timestamp = batch.max_timestamp if batch.has_timestamp else None
-    if records is not None and row is not None:
+    if records is not None and record_index is not None:
         rows = records.rows
-        offset = int(rows.offset[row])
-        position = int(rows.position[row]) if rows.has_position[row] else None
-        timestamp = int(rows.timestamp[row]) if rows.has_timestamp[row] else None
-    place = batch.position, batch.size, base, batch.last_offset
-    return (*place, offset, position, timestamp, via)
+        offset = int(rows.offset[record_index])
+        position = int(rows.position[record_index]) if rows.has_position[record_index] else None
+        timestamp = int(rows.timestamp[record_index]) if rows.has_timestamp[record_index] else None
+    batch_cells = batch.position, batch.size, base_offset, batch.last_offset
+    return (*batch_cells, offset, position, timestamp, via)
 
 
-def _without_logs(given: GivenPath) -> str:
+def _format_missing_log(input_path: InputPath) -> str:
     """The message for a path with indexes alone."""
-    if given.file is None:
-        return no_log(given.path)
-    return f"{given.file.name}: the log of this index is missing"
+    if input_path.file is None:
+        return format_no_log(input_path.path)
+    return f"{input_path.file.name}: the log of this index is missing"
 
 
-def _by_folder(logs: list[Segment]) -> dict[str, list[Segment]]:
+def _segments_by_directory(segments: list[Segment]) -> dict[str, list[Segment]]:
     """The segments of each partition."""
-    found: dict[str, list[Segment]] = {}
-    for segment in logs:
-        found.setdefault(identity(str(Path(segment.any_file.path).parent)), []).append(segment)
-    return found
+    segments_by_directory: dict[str, list[Segment]] = {}
+    for segment in segments:
+        segments_by_directory.setdefault(
+            path_identity(str(Path(segment.any_file.path).parent)), []
+        ).append(segment)
+    return segments_by_directory

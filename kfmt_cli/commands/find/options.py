@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, paths
-from kfmt_cli.cli.selection_options import selection
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument
+from kfmt_cli.cli.selection_options import add_selection_options
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.log.selection.select import Asked
+    from kfmt_cli.log.selection.selection import SelectionOptions
 
 
-@command(name="find", short_help="Find an offset, a timestamp or records.")
-@paths
+@grouped_command(name="find", short_help="Find an offset, a timestamp or records.")
+@paths_argument
 @click.option(
     "--offset", type=click.IntRange(min=0), help="Find the batch and record with this offset."
 )
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     metavar="TIME",
     help="Find the first record at or after this time: milliseconds, or 2026-11-20T15:24.",
 )
-@selection
+@add_selection_options
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N matches.")
-@common("wide", "format", "color", "strict", "max-findings", "max-decompressed")
+@common_options("wide", "format", "color", "strict", "max-findings", "max-decompressed")
 def find(
     paths: tuple[str, ...],
     offset: int | None,
     timestamp: str | None,
-    asked: Asked,
+    asked: SelectionOptions,
     limit: int | None,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Find the segment, batch and byte of an offset, a timestamp or matching records.
 
@@ -49,13 +49,15 @@ def find(
       kfmt find sample_segments/kafka-3.9.1-broker1/orders-0 --key customer-7 --limit 3
       kfmt find sample_segments/kafka-3.9.1-broker1 --producer-id 1000 --limit 5 --json
     """
-    from kfmt_cli.commands.find.command import Find
-    from kfmt_cli.core.times import milliseconds
+    from kfmt_cli.commands.find.command import FindCommand
+    from kfmt_cli.core.times import parse_time_ms
 
-    n_given = sum((offset is not None, timestamp is not None, bool(asked)))
-    if n_given > 1:
+    n_search_terms = sum((offset is not None, timestamp is not None, bool(asked)))
+    if n_search_terms > 1:
         raise UsageError("--offset, --timestamp and record filters cannot be combined")
-    if not n_given:
+    if not n_search_terms:
         raise UsageError("give --offset, --timestamp or a record filter such as --key")
-    at = None if timestamp is None else milliseconds("--timestamp", timestamp)
-    Find(common.run(), offset, at, asked, limit, common.limit).paths(paths)
+    timestamp_ms = None if timestamp is None else parse_time_ms("--timestamp", timestamp)
+    FindCommand(
+        common.start_run(), offset, timestamp_ms, asked, limit, common.decompression_limit
+    ).search_paths(paths)

@@ -6,27 +6,27 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.commands.format.lines import drawn
-from kfmt_cli.commands.run import Run
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.format.lines import draw_layout
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.disk.kinds import KINDS, kind_of
+from kfmt_cli.disk.kinds import KINDS, classify_name
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
-from kfmt_cli.formats.kafka_messages import definitions, message
+from kfmt_cli.formats.kafka_messages import load_definitions, message_layout
 from kfmt_cli.formats.kraft import KRAFT_MESSAGES
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
-from kfmt_cli.render.style import count
-from kfmt_cli.rows.documents import FORMAT, FORMAT_FIELD
-from kfmt_cli.rows.types.format_entries import entries_of, field_row, format_row
-from kfmt_cli.topics import TOPICS, messages_of
-from kfmt_cli.topics.enveloped import ENVELOPE
-from kfmt_cli.topics.keyed import KEY_FRONT, VALUE_FRONT
+from kfmt_cli.render.style import format_count
+from kfmt_cli.rows.documents import FORMAT_FIELD_ROW, FORMAT_ROW
+from kfmt_cli.rows.types.format_entries import field_row, format_row, iter_format_entries
+from kfmt_cli.topics import DECODED_TOPICS, topic_messages
+from kfmt_cli.topics.coordinator_records import KEY_HEADER, VALUE_HEADER
+from kfmt_cli.topics.enveloped_records import RECORD_ENVELOPE
 
 
 @dataclass(frozen=True, slots=True)
-class Chapter:
+class FormatChapter:
     """Formats that belong together."""
 
     title: str
@@ -35,96 +35,117 @@ class Chapter:
     """Names of the files that contain them."""
 
 
-def chapters() -> Iterator[Chapter]:
+def format_chapters() -> Iterator[FormatChapter]:
     """All formats, in the order of the page."""
-    yield Chapter("Record batch, magic 2", (RECORD_BATCH, RECORD, RECORD_HEADER), ("*.log",))
+    yield FormatChapter("Record batch, magic 2", (RECORD_BATCH, RECORD, RECORD_HEADER), ("*.log",))
     control = (CONTROL_RECORD_KEY, END_TXN_MARKER, *KRAFT_MESSAGES.values())
-    yield Chapter("Control records", control, ("*.checkpoint",))
-    yield Chapter("Messages, magic 0 and 1", (MESSAGE_V0, MESSAGE_V1))
+    yield FormatChapter("Control records", control, ("*.checkpoint",))
+    yield FormatChapter("Messages, magic 0 and 1", (MESSAGE_V0, MESSAGE_V1))
     for kind in KINDS:
-        yield from _of_kind(kind)
-    yield Chapter("Envelopes of internal topic records", (KEY_FRONT, VALUE_FRONT, ENVELOPE))
-    for topic in TOPICS:
-        messages = messages_of(topic)
+        yield from _kind_chapters(kind)
+    yield FormatChapter(
+        "Envelopes of internal topic records", (KEY_HEADER, VALUE_HEADER, RECORD_ENVELOPE)
+    )
+    for topic in DECODED_TOPICS:
+        messages = topic_messages(topic)
         if not messages:
             continue  # its records are JSON
-        both = (
+        key_and_value_layouts = (
             layout
             for message in messages
-            for layout in (message.key, message.value)
+            for layout in (message.key_layout, message.value_layout)
             if layout is not None
         )
-        yield Chapter(f"The topic {topic}", tuple(both), (topic,))
-    inside = _messages_in("bytes inside GroupMetadataValue members")
-    yield Chapter("Inside classic consumer group members", inside)
-    headers = _messages_in("wire protocol headers")
-    yield Chapter("Headers of requests and responses", headers)
-    yield Chapter("For teaching", (NOTES_V0,))
+        yield FormatChapter(f"The topic {topic}", tuple(key_and_value_layouts), (topic,))
+    member_layouts = _message_layouts("bytes inside GroupMetadataValue members")
+    yield FormatChapter("Inside classic consumer group members", member_layouts)
+    header_layouts = _message_layouts("wire protocol headers")
+    yield FormatChapter("Headers of requests and responses", header_layouts)
+    yield FormatChapter("For teaching", (NOTES_V0,))
 
 
-def _of_kind(kind: Kind) -> Iterator[Chapter]:
+def _kind_chapters(kind: Kind) -> Iterator[FormatChapter]:
     """The formats of a kind of file; a chapter for each if its files have fixed names."""
     if kind.layouts and not kind.names:
-        yield Chapter(kind.title, kind.layouts, tuple(kind.named))
+        yield FormatChapter(kind.title, kind.layouts, tuple(kind.name_patterns))
     elif len(kind.names) == 1:
         (name,) = kind.names
-        yield Chapter(f"The file {name}", kind.layouts, (name,))
+        yield FormatChapter(f"The file {name}", kind.layouts, (name,))
     else:
         for layout in kind.layouts:
             title = f"The file {layout.name}: version, count, then lines of"
-            yield Chapter(title, (layout,), (layout.name,))
+            yield FormatChapter(title, (layout,), (layout.name,))
 
 
-def _messages_in(place: str) -> tuple[Layout, ...]:
+def _message_layouts(where: str) -> tuple[Layout, ...]:
     """The messages that Kafka defines for a place."""
-    every = definitions().items()
-    return tuple(message(name) for name, definition in every if definition["where"] == place)
+    named_definitions = load_definitions().items()
+    return tuple(
+        message_layout(name)
+        for name, definition in named_definitions
+        if definition["where"] == where
+    )
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "").replace("*", "")
 
 
-def found(name: str) -> list[Layout]:
+def find_layouts(name: str) -> list[Layout]:
     """The formats with this name, or of the file or topic with it; raises UsageError."""
-    wanted, every = _plain(name), list(chapters())
-    known = [layout for chapter in every for layout in chapter.layouts]
-    if own := [layout for layout in known if _plain(layout.name) == wanted]:
-        return own[:1]
-    kind, _, _ = kind_of(name.rpartition("/")[2])
-    files = {wanted, *map(_plain, kind.named)}
-    of_files = [chapter for chapter in every for file in chapter.files if _plain(file) in files]
-    if of_file := [layout for chapter in of_files for layout in chapter.layouts]:
-        return of_file
-    near = [layout.name for layout in known if wanted in _plain(layout.name)]
-    words = f"did you mean {', '.join(near)}?" if near else "run kfmt format to list them"
-    raise UsageError(f"no format named {name!r}; {words}")
+    normalized_name, all_chapters = _normalize_name(name), list(format_chapters())
+    all_layouts = [layout for chapter in all_chapters for layout in chapter.layouts]
+    if same_name := [
+        layout for layout in all_layouts if _normalize_name(layout.name) == normalized_name
+    ]:
+        return same_name[:1]
+    kind, _, _ = classify_name(name.rpartition("/")[2])
+    file_names = {normalized_name, *map(_normalize_name, kind.name_patterns)}
+    matching_chapters = [
+        chapter
+        for chapter in all_chapters
+        for file in chapter.files
+        if _normalize_name(file) in file_names
+    ]
+    if file_layouts := [layout for chapter in matching_chapters for layout in chapter.layouts]:
+        return file_layouts
+    candidates = [
+        layout.name for layout in all_layouts if normalized_name in _normalize_name(layout.name)
+    ]
+    hint = (
+        f"did you mean {', '.join(candidates)}?" if candidates else "run kfmt format to list them"
+    )
+    raise UsageError(f"no format named {name!r}; {hint}")
 
 
-def show_formats(run: Run, names: tuple[str, ...]) -> None:
+def show_formats(run: CommandRun, names: tuple[str, ...]) -> None:
     """List all formats, or show the fields of some; raises UsageError."""
     sink = run.sink
     if not names:
-        _show_list(run)
-    for layout in [layout for name in names for layout in found(name)]:
+        _show_chapters(run)
+    for layout in [layout for name in names for layout in find_layouts(name)]:
         if sink.for_people:
-            sink.put("".join(drawn(layout, sink.out.theme, sink.out.width)))
+            sink.write_line("".join(draw_layout(layout, sink.out.theme, sink.out.width)))
             continue
-        for entry in entries_of(layout):
-            sink.document(FORMAT_FIELD, field_row(layout, entry), ())
+        for entry in iter_format_entries(layout):
+            sink.write_document(FORMAT_FIELD_ROW, field_row(layout, entry), ())
 
 
-def _show_list(run: Run) -> None:
-    sink, every = run.sink, list(chapters())
-    width = max(len(layout.name) for chapter in every for layout in chapter.layouts)
-    for chapter in every:
+def _show_chapters(run: CommandRun) -> None:
+    sink, all_chapters = run.sink, list(format_chapters())
+    width = max(len(layout.name) for chapter in all_chapters for layout in chapter.layouts)
+    for chapter in all_chapters:
         if sink.for_people:
-            sink.put(sink.out.theme.paint("bold", chapter.title) + "\n")
+            sink.write_line(sink.out.theme.paint("bold", chapter.title) + "\n")
         for layout in chapter.layouts:
-            room = (sink.out.width or 1 << 20) - width - 3
-            words = textwrap.shorten(layout.doc, max(room, 20), placeholder=" …")
-            sink.document(
-                FORMAT, format_row(layout, chapter.title), [f" {layout.name:<{width}}  {words}\n"]
+            max_width = (sink.out.width or 1 << 20) - width - 3
+            description = textwrap.shorten(layout.doc, max(max_width, 20), placeholder=" …")
+            sink.write_document(
+                FORMAT_ROW,
+                format_row(layout, chapter.title),
+                [f" {layout.name:<{width}}  {description}\n"],
             )
-    n_formats = sum(len(chapter.layouts) for chapter in every)
-    sink.remark(f"{count(n_formats, 'format')}; kfmt format NAME shows the fields of one")
+    n_formats = sum(len(chapter.layouts) for chapter in all_chapters)
+    sink.write_hint(
+        f"{format_count(n_formats, 'format')}; kfmt format NAME shows the fields of one"
+    )

@@ -6,166 +6,185 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from kfmt_cli.commands.contract import shapes_by_name, state_types, telling
-from kfmt_cli.rows.column import PLACE, Column, ColumnKind, Placed, RowType
+from kfmt_cli.commands.contract import distinguishing_member, shapes_by_name, state_types
+from kfmt_cli.rows.column import LOCATION_COLUMNS, Column, ColumnKind, LocationSource, RowType
 from kfmt_cli.rows.documents import QUERY_ROW
-from kfmt_cli.rows.json_shapes import (
-    ANYTHING,
-    FLAG,
-    INTEGER,
-    NUMBER,
-    OF_MEMBERS,
-    TEXT,
-    VERSION,
-    WORDS,
-    Schema,
-    list_of,
-    or_null,
+from kfmt_cli.rows.json_schemas import (
+    ANY_SCHEMA,
+    BOOLEAN_SCHEMA,
+    CONTRACT_VERSION,
+    ENUM_BY_MEMBER,
+    INTEGER_SCHEMA,
+    NUMBER_SCHEMA,
+    SCHEMA_BY_MEMBER,
+    STRING_SCHEMA,
+    JsonSchema,
+    array_schema,
+    nullable_schema,
 )
 
-ENCODINGS = ("base64", "hex")
-_TYPES: dict[ColumnKind, Schema] = {
-    ColumnKind.NUMBER: INTEGER,
-    ColumnKind.REAL: NUMBER,
-    ColumnKind.FLAG: FLAG,
-    ColumnKind.CHOICE: TEXT,
-    ColumnKind.TEXT: TEXT,
-    ColumnKind.BYTES: TEXT,
-    ColumnKind.TEXTS: list_of(TEXT),
+BYTES_ENCODINGS = ("base64", "hex")
+_SCHEMA_BY_KIND: dict[ColumnKind, JsonSchema] = {
+    ColumnKind.NUMBER: INTEGER_SCHEMA,
+    ColumnKind.REAL: NUMBER_SCHEMA,
+    ColumnKind.FLAG: BOOLEAN_SCHEMA,
+    ColumnKind.CHOICE: STRING_SCHEMA,
+    ColumnKind.TEXT: STRING_SCHEMA,
+    ColumnKind.BYTES: STRING_SCHEMA,
+    ColumnKind.TEXTS: array_schema(STRING_SCHEMA),
 }
-_HEADER: Schema = {
+_HEADER_SCHEMA: JsonSchema = {
     "type": "object",
     "properties": {
-        "key": or_null(TEXT),
-        "key_encoding": {"enum": ENCODINGS},
-        "value": or_null(TEXT),
-        "value_encoding": {"enum": ENCODINGS},
+        "key": nullable_schema(STRING_SCHEMA),
+        "key_encoding": {"enum": BYTES_ENCODINGS},
+        "value": nullable_schema(STRING_SCHEMA),
+        "value_encoding": {"enum": BYTES_ENCODINGS},
     },
     "required": ["key", "value"],
     "additionalProperties": False,
 }
-_BASE64: Schema = {"enum": ["base64"]}
+_BASE64_SCHEMA: JsonSchema = {"enum": ["base64"]}
 # What `cat --json` prints: the objects of `kcat -J`, without a type.
-_KCAT: Schema = {
+_KCAT_SCHEMA: JsonSchema = {
     "type": "object",
     "description": "What `cat --json` prints, as `kcat -J` does: an object without `type`.",
     "properties": {
-        "topic": TEXT,
-        "partition": {**INTEGER, "description": "-1 if the directory is not named after one."},
-        "offset": INTEGER,
+        "topic": STRING_SCHEMA,
+        "partition": {
+            **INTEGER_SCHEMA,
+            "description": "-1 if the directory is not named after one.",
+        },
+        "offset": INTEGER_SCHEMA,
         "tstype": {"enum": ["create", "logappend", "unknown"]},
-        "ts": {**INTEGER, "description": "Timestamp; -1 for none."},
+        "ts": {**INTEGER_SCHEMA, "description": "Timestamp; -1 for none."},
         "broker": {"const": -1},
-        "headers": {**list_of(or_null(TEXT)), "description": "Key, value, key, value, …"},
-        "headers_encoding": list_of({"enum": ["base64", None]}),
-        "key": or_null(TEXT),
-        "key_encoding": _BASE64,
-        "payload": or_null(TEXT),
-        "payload_encoding": _BASE64,
+        "headers": {
+            **array_schema(nullable_schema(STRING_SCHEMA)),
+            "description": "Key, value, key, value, …",
+        },
+        "headers_encoding": array_schema({"enum": ["base64", None]}),
+        "key": nullable_schema(STRING_SCHEMA),
+        "key_encoding": _BASE64_SCHEMA,
+        "payload": nullable_schema(STRING_SCHEMA),
+        "payload_encoding": _BASE64_SCHEMA,
     },
     "required": ["topic", "partition", "offset", "tstype", "ts", "broker", "key", "payload"],
     "additionalProperties": False,
 }
-_PLACES: dict[str, Schema] = {
-    "topic": or_null(TEXT),
-    "partition": or_null(INTEGER),
-    "log_dir": or_null(TEXT),
+_LOCATION_SCHEMAS: dict[str, JsonSchema] = {
+    "topic": nullable_schema(STRING_SCHEMA),
+    "partition": nullable_schema(INTEGER_SCHEMA),
+    "log_dir": nullable_schema(STRING_SCHEMA),
 }
 # Rows of which each has what its own kind has: a magic, a control record, a place in a file.
-VARIED = {"batch", "record", "field", "found"}
+VARYING_TYPES = {"batch", "record", "field", "found"}
 # A replayed state has two more members if it was asked for with --since-offset.
-_CHANGES: dict[str, Schema] = {"change": TEXT, "before": {"type": "object"}}
+_CHANGE_SCHEMAS: dict[str, JsonSchema] = {"change": STRING_SCHEMA, "before": {"type": "object"}}
 
 
-def json_schema() -> Schema:
+def json_schema() -> JsonSchema:
     """The schema of one line: an object of any type."""
-    definitions: dict[str, Schema] = {}
+    definitions: dict[str, JsonSchema] = {}
     by_name = shapes_by_name()
     for name, shapes in by_name.items():
         if len(shapes) == 1:
-            definitions[name] = _object(shapes[0])
+            definitions[name] = _object_schema(shapes[0])
             continue
-        named = {f"{name}_with_{telling(shape, shapes)}": shape for shape in shapes}
-        definitions[name] = {"oneOf": [_reference(shape) for shape in named]}
-        definitions |= {shape: _object(type_) for shape, type_ in named.items()}
+        row_type_by_name = {
+            f"{name}_with_{distinguishing_member(shape, shapes)}": shape for shape in shapes
+        }
+        definitions[name] = {"oneOf": [_reference_schema(shape) for shape in row_type_by_name]}
+        definitions |= {shape: _object_schema(type_) for shape, type_ in row_type_by_name.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"kfmt-{VERSION}.json",
+        "$id": f"kfmt-{CONTRACT_VERSION}.json",
         "title": "kfmt line",
         "description": "One line of what kfmt prints with --json. Within this version, types, "
         "members and words may be added; none is removed, renamed or given another meaning.",
-        "anyOf": [_reference(name) for name in by_name],
-        "$defs": {**definitions, "kcat": _KCAT},
+        "anyOf": [_reference_schema(name) for name in by_name],
+        "$defs": {**definitions, "kcat": _KCAT_SCHEMA},
     }
 
 
-def _reference(name: str) -> Schema:
+def _reference_schema(name: str) -> JsonSchema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def schema_text() -> str:
+def format_schema() -> str:
     """The schema as a file."""
     return json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
-def _object(type_: RowType) -> Schema:
+def _object_schema(row_type: RowType) -> JsonSchema:
     """The schema of a type."""
-    if type_ is QUERY_ROW:
+    if row_type is QUERY_ROW:
         return {
             "type": "object",
-            "description": type_.doc,
-            "properties": {"type": {"const": type_.name}},
+            "description": row_type.doc,
+            "properties": {"type": {"const": row_type.name}},
             "required": ["type"],
         }
-    members, required = _members(type_.columns)
-    front: dict[str, Schema] = {"type": {"const": type_.name}}
-    if type_.placed is not Placed.NO_FILE:
-        front["file"] = TEXT
-    if type_.placed.has_place:
-        front |= {name: {**_PLACES[name], "description": doc} for name, doc in PLACE.items()}
-        required = [*(name for name in front if name != "type"), *required]
-    more: Schema = {"additionalProperties": INTEGER} if type_.name == "summary" else _CLOSED
+    members, required = _member_schemas(row_type.columns)
+    leading_members: dict[str, JsonSchema] = {"type": {"const": row_type.name}}
+    if row_type.location_source is not LocationSource.NO_FILE:
+        leading_members["file"] = STRING_SCHEMA
+    if row_type.location_source.has_location:
+        leading_members |= {
+            name: {**_LOCATION_SCHEMAS[name], "description": doc}
+            for name, doc in LOCATION_COLUMNS.items()
+        }
+        required = [*(name for name in leading_members if name != "type"), *required]
+    other_members: JsonSchema = (
+        {"additionalProperties": INTEGER_SCHEMA}
+        if row_type.name == "summary"
+        else _NO_OTHER_MEMBERS
+    )
     return {
         "type": "object",
-        "description": type_.doc,
-        "properties": {**front, **members, **(_CHANGES if type_ in state_types() else {})},
-        "required": ["type", *(() if type_.name in VARIED else dict.fromkeys(required))],
-        **more,
+        "description": row_type.doc,
+        "properties": {
+            **leading_members,
+            **members,
+            **(_CHANGE_SCHEMAS if row_type in state_types() else {}),
+        },
+        "required": ["type", *(() if row_type.name in VARYING_TYPES else dict.fromkeys(required))],
+        **other_members,
     }
 
 
-_CLOSED: Schema = {"unevaluatedProperties": False}
+_NO_OTHER_MEMBERS: JsonSchema = {"unevaluatedProperties": False}
 
 
-def _members(columns: Iterable[Column]) -> tuple[dict[str, Schema], list[str]]:
+def _member_schemas(columns: Iterable[Column]) -> tuple[dict[str, JsonSchema], list[str]]:
     """The schemas of members by name, and the names of those that are always there."""
-    members: dict[str, Schema] = {}
+    members: dict[str, JsonSchema] = {}
     required: list[str] = []
     for column in columns:
-        members[column.name] = _member(column)
+        members[column.name] = _member_schema(column)
         if column.kind is ColumnKind.BYTES:
-            members[f"{column.name}_encoding"] = {"enum": list(ENCODINGS)}
-        if not column.only:
+            members[f"{column.name}_encoding"] = {"enum": list(BYTES_ENCODINGS)}
+        if not column.present_if:
             required.append(column.name)
     return members, required
 
 
-def _member(column: Column) -> Schema:
+def _member_schema(column: Column) -> JsonSchema:
     """The schema of a member."""
     if column.kind is ColumnKind.GROUP:
-        members, _ = _members(column.of)
-        made: Schema = {"type": "object", "properties": members}
+        members, _ = _member_schemas(column.members)
+        schema: JsonSchema = {"type": "object", "properties": members}
     elif column.kind is ColumnKind.HEADERS:
-        made = list_of(_HEADER)
+        schema = array_schema(_HEADER_SCHEMA)
     elif column.kind is ColumnKind.JSON:
-        made = OF_MEMBERS[column.name]
-    elif column.name in WORDS and column.kind is ColumnKind.TEXT:
-        made = {"enum": list(WORDS[column.name])}
+        schema = SCHEMA_BY_MEMBER[column.name]
+    elif column.name in ENUM_BY_MEMBER and column.kind is ColumnKind.TEXT:
+        schema = {"enum": list(ENUM_BY_MEMBER[column.name])}
     else:
-        made = _TYPES[column.kind]
-    if column.given or column.kind is ColumnKind.BYTES or column.none is not None:
-        made = or_null(made)
-    told: dict[str, Any] = {"description": column.doc} if column.doc else {}
-    if column.words:
-        told["examples"] = [word for word in column.words if word]
-    return {**made, **told} if made is not ANYTHING else told
+        schema = _SCHEMA_BY_KIND[column.kind]
+    if column.presence_column or column.kind is ColumnKind.BYTES or column.null_value is not None:
+        schema = nullable_schema(schema)
+    schema_annotations: dict[str, Any] = {"description": column.doc} if column.doc else {}
+    if column.choices:
+        schema_annotations["examples"] = [word for word in column.choices if word]
+    return {**schema, **schema_annotations} if schema is not ANY_SCHEMA else schema_annotations

@@ -5,22 +5,22 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli import completion
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import CommonOptions, common_options
 
 
-@command(name="format", short_help="Show the fields of a format.")
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.formats)
+@grouped_command(name="format", short_help="Show the fields of a format.")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.complete_formats)
 @click.option(
     "--json-schema",
     is_flag=True,
     help="Print the JSON Schema of the output of every command with --json.",
 )
-@common("format", "color")
+@common_options("format", "color")
 def format_command(
     names: tuple[str, ...],
     json_schema: bool,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Show the fields of a format: position, type, meaning and bits.
 
@@ -38,9 +38,9 @@ def format_command(
     from kfmt_cli.commands.format.command import show_formats
 
     if json_schema:
-        from kfmt_cli.commands.format.json_schema import schema_text
+        from kfmt_cli.commands.format.json_schema import format_schema
 
-        click.echo(schema_text(), nl=False)
+        click.echo(format_schema(), nl=False)
         return
-    run = common.run()
+    run = common.start_run()
     show_formats(run, names)

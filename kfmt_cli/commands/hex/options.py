@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, input_path, layout, private_key, topic
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import (
+    CommonOptions,
+    common_options,
+    layout_option,
+    parse_input_path,
+    private_key_option,
+    topic_option,
+)
 from kfmt_cli.errors import UsageError
 
 
-@command(name="hex", short_help="Show the bytes of a batch next to their fields.")
-@private_key
-@click.argument("file", type=input_path)
+@grouped_command(name="hex", short_help="Show the bytes of a batch next to their fields.")
+@private_key_option
+@click.argument("file", type=parse_input_path)
 @click.option("--offset", type=int, help="Show the batch that contains this offset.")
 @click.option(
     "--position",
@@ -27,9 +34,9 @@ from kfmt_cli.errors import UsageError
     "--alone", is_flag=True, help="With --offset: show only the batch header and that record."
 )
 @click.option("--whole", is_flag=True, help="Show all bytes of long fields.")
-@topic
-@layout
-@common("format", "color", "strict", "max-decompressed")
+@topic_option
+@layout_option
+@common_options("format", "color", "strict", "max-decompressed")
 def hex_command(
     file: str,
     offset: int | None,
@@ -39,7 +46,7 @@ def hex_command(
     whole: bool,
     topic: str | None,
     layout: str | None,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Show the bytes of a batch, entry or small file next to their fields and meanings.
 
@@ -55,11 +62,13 @@ def hex_command(
       kfmt hex sample_segments/kafka-3.9.1-broker1/txn-0/00000000000000000736.snapshot
       kfmt hex sample_segments/kafka-2.8.2/v1-lz4-0/00000000000000000000.log --position 0
     """
-    from kfmt_cli.commands.hex.command import ShowHex
+    from kfmt_cli.commands.hex.command import HexCommand
 
     if sum(place is not None for place in (offset, position, entry)) > 1:
         raise UsageError("use only one of --offset, --position and --entry")
     if alone and offset is None:
         raise UsageError("--alone needs --offset")
     place = offset, position, entry, alone
-    ShowHex(common.run(), *place, common.limit, whole, topic, layout).path(file)
+    HexCommand(
+        common.start_run(), *place, common.decompression_limit, whole, topic, layout
+    ).show_path(file)

@@ -7,132 +7,151 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.offsets.lookup import Lookup, choose, look_up
-from kfmt_cli.broker.start.brokers import version_at
-from kfmt_cli.broker.version import PredictedFor, version_words
+from kfmt_cli.broker.offsets.lookup import IndexLookup, choose_segment, lookup_in_segment
+from kfmt_cli.broker.start.brokers import predict_broker_version
+from kfmt_cli.broker.version import PredictedVersion, format_predicted_versions
 from kfmt_cli.checks.index.checker import IndexChecker
+from kfmt_cli.commands.command_run import CommandRun, RunEvent, iter_result_events
 from kfmt_cli.commands.index_check.lines import lookup_lines
-from kfmt_cli.commands.run import Event, Run, told
-from kfmt_cli.core.compressed_files import WHOLLY_PACKED
-from kfmt_cli.disk.names import partition_folder
+from kfmt_cli.core.compressed_files import COMPRESSED_FILE_MESSAGE
+from kfmt_cli.disk.directory_listing import file_size
+from kfmt_cli.disk.file_names import partition_directory
+from kfmt_cli.disk.input_paths import resolve_paths
 from kfmt_cli.disk.segment import Segment
-from kfmt_cli.disk.targets import targets
-from kfmt_cli.disk.tree import size_of
 from kfmt_cli.errors import ExitCode, InputError
-from kfmt_cli.log.pack import is_packable
-from kfmt_cli.rows.documents import LOOKUP
-from kfmt_cli.rows.result import Result
-from kfmt_cli.sharing.engine import Work, outcomes
-from kfmt_cli.sharing.processes import worth
+from kfmt_cli.execution.item_processor import ItemProcessor, process_items
+from kfmt_cli.execution.processes import useful_processes
+from kfmt_cli.log.small_logs import can_read_grouped
+from kfmt_cli.rows.documents import LOOKUP_ROW
+from kfmt_cli.rows.file_result import FileResult
 
 
 @dataclass(slots=True)
-class IndexCheck:
+class IndexCheckCommand:
     """One call of `index-check`."""
 
-    checker: IndexChecker
-    jobs: int = 1
+    index_checker: IndexChecker
+    n_processes: int = 1
     """Number of processes."""
-    passed_over: Counter[str] = field(default_factory=Counter)
+    skipped_counts: Counter[str] = field(default_factory=Counter)
     """Number of files in directories that are not checked, by kind."""
     _segments: list[tuple[Segment, int]] = field(default_factory=list)
 
-    def plan(self, paths: tuple[str, ...]) -> Iterator[InputError]:
+    def find_files(self, paths: tuple[str, ...]) -> Iterator[InputError]:
         """Find the distinct segments of all paths; yields unreadable inputs."""
-        found: dict[str, Segment] = {}
-        unread: list[str] = []
-        for target in targets(paths, unread.append, copies=True):
+        segment_by_path: dict[str, Segment] = {}
+        error_messages: list[str] = []
+        for target in resolve_paths(paths, error_messages.append, includes_duplicates=True):
             try:
-                for segment in target.segments(self.passed_over):
-                    if segment.given and not segment.wanted:
-                        raise InputError(f"{segment.any_file.name}: {WHOLLY_PACKED}")
-                    known = found.setdefault(segment.real_path, segment)
-                    known.wanted |= segment.wanted
-                    known.given |= segment.given
+                for segment in target.iter_segments(self.skipped_counts):
+                    if segment.is_explicit and not segment.requested_indexes:
+                        raise InputError(f"{segment.any_file.name}: {COMPRESSED_FILE_MESSAGE}")
+                    existing = segment_by_path.setdefault(segment.identity, segment)
+                    existing.requested_indexes |= segment.requested_indexes
+                    existing.is_explicit |= segment.is_explicit
             except InputError as error:
-                unread.append(str(error))
-        yield from map(InputError, unread)
+                error_messages.append(str(error))
+        yield from map(InputError, error_messages)
         self._segments = [
-            (segment, 0 if segment.log is None else size_of(segment.log))
-            for segment in found.values()
+            (segment, 0 if segment.log is None else file_size(segment.log))
+            for segment in segment_by_path.values()
         ]
 
     @property
-    def total(self) -> int:
+    def total_bytes(self) -> int:
         """Bytes of all logs."""
         return sum(size for _, size in self._segments)
 
-    def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
+    def process(self, on_progress: Callable[[int], None] = lambda _: None) -> Iterator[RunEvent]:
         """Check every segment; yields findings and results in order."""
-        jobs = worth(self.jobs, self.total)
-        found = outcomes(IndexWork(self.checker), self._segments, jobs, advance)
-        for (segment, _), outcome in zip(self._segments, found, strict=True):
+        n_processes = useful_processes(self.n_processes, self.total_bytes)
+        outcomes_in_order = process_items(
+            IndexCheckProcessor(self.index_checker), self._segments, n_processes, on_progress
+        )
+        for (segment, _), outcome in zip(self._segments, outcomes_in_order, strict=True):
             if isinstance(outcome, InputError):
                 yield outcome
                 continue
             try:  # without an outcome, the log is read here, in blocks
-                for result in self.checker.check(segment, advance) if outcome is None else outcome:
-                    yield from told(result)
+                for result in (
+                    self.index_checker.iter_results(segment, on_progress)
+                    if outcome is None
+                    else outcome
+                ):
+                    yield from iter_result_events(result)
             except InputError as error:
                 yield error
 
 
 @dataclass(frozen=True, slots=True)
-class IndexWork(Work[Segment, list[Result], None]):
+class IndexCheckProcessor(ItemProcessor[Segment, list[FileResult], None]):
     """Checks the indexes of segments."""
 
-    checker: IndexChecker
+    index_checker: IndexChecker
 
-    def is_packed(self, item: Segment) -> bool:
-        return item.log is not None and is_packable(item.log)
+    def can_group(self, item: Segment) -> bool:
+        return item.log is not None and can_read_grouped(item.log)
 
-    def together(self, items: Sequence[Segment]) -> list[list[Result] | None]:
-        from kfmt_cli.checks.index.packs import check_pack
+    def process_group(self, items: Sequence[Segment]) -> list[list[FileResult] | None]:
+        from kfmt_cli.checks.index.small_segments import check_small_segments
 
-        healthy = check_pack(items, self.checker.interval)
+        sizes_of_healthy = check_small_segments(items, self.index_checker.index_interval_bytes)
         return [
-            None if known is None else list(self.checker.healthy(segment, known))
-            for segment, known in zip(items, healthy, strict=True)
+            None if known is None else list(self.index_checker.healthy_results(segment, known))
+            for segment, known in zip(items, sizes_of_healthy, strict=True)
         ]
 
-    def alone(self, item: Segment) -> list[Result]:
-        return list(self.checker.check(item, lambda _: None))
+    def process_one(self, item: Segment) -> list[FileResult]:
+        return list(self.index_checker.iter_results(item, lambda _: None))
 
 
 def show_lookups(
-    run: Run,
+    run: CommandRun,
     paths: tuple[str, ...],
     column: str,
     target: int,
-    wanted: PredictedFor | None = None,
+    explicit_version: PredictedVersion | None = None,
 ) -> None:
     """Show the lookup of an `OFFSET` or a `TIMESTAMP` in each partition; raises InputError.
 
-    wanted: the version that the user named.
+    explicit_version: the version that the user named.
     """
-    known: dict[Path, PredictedFor] = {}
-    for given in targets(paths, run.complain):
-        found = [segment for segment in given.segments() if segment.log is not None]
-        folders = sorted({_folder(segment) for segment in found})
-        for folder in folders:
-            here = [segment for segment in found if _folder(segment) == folder]
-            above = partition_folder(folder).parent
-            if above not in known:
-                known[above] = wanted or version_at(above)
-            kafka = known[above]
-            lookup = look_up(choose(here, column, target), column, target, kafka.version)
-            lines = lookup_lines(lookup, run.host.theme, version_words([kafka]))
-            run.sink.document(LOOKUP, {**_row(lookup), **kafka.row}, lines)
+    version_by_directory: dict[Path, PredictedVersion] = {}
+    for input_path in resolve_paths(paths, run.report_unreadable):
+        segments = [segment for segment in input_path.iter_segments() if segment.log is not None]
+        directories = sorted({_directory(segment) for segment in segments})
+        for directory in directories:
+            directory_segments = [
+                segment for segment in segments if _directory(segment) == directory
+            ]
+            log_directory = partition_directory(directory).parent
+            if log_directory not in version_by_directory:
+                version_by_directory[log_directory] = explicit_version or predict_broker_version(
+                    log_directory
+                )
+            predicted_version = version_by_directory[log_directory]
+            lookup = lookup_in_segment(
+                choose_segment(directory_segments, column, target),
+                column,
+                target,
+                predicted_version.version,
+            )
+            lines = lookup_lines(
+                lookup, run.host.theme, format_predicted_versions([predicted_version])
+            )
+            run.sink.write_document(
+                LOOKUP_ROW, {**_lookup_row(lookup), **predicted_version.json_members}, lines
+            )
             if lookup.batch is None:
-                run.host.reached(ExitCode.FINDINGS)
-        if not found and not given.unlisted:
-            raise InputError(f"{given.path}: no log to search")
+                run.host.raise_exit_code(ExitCode.FINDINGS)
+        if not segments and not input_path.listing_errors:
+            raise InputError(f"{input_path.path}: no log to search")
 
 
-def _folder(segment: Segment) -> str:
+def _directory(segment: Segment) -> str:
     return str(Path(segment.any_file.path).parent)
 
 
-def _row(lookup: Lookup) -> dict[str, object]:
+def _lookup_row(lookup: IndexLookup) -> dict[str, object]:
     row = asdict(lookup)
     return {"file": row.pop("log"), **row}

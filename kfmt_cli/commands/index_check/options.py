@@ -6,34 +6,40 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, index_interval, kafka_version, paths
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import (
+    CommonOptions,
+    common_options,
+    index_interval_option,
+    kafka_version_option,
+    paths_argument,
+)
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.broker.version import PredictedFor
+    from kfmt_cli.broker.version import PredictedVersion
 
 
-@command(name="index-check", short_help="Check indexes against their log.")
-@paths
+@grouped_command(name="index-check", short_help="Check indexes against their log.")
+@paths_argument
 @click.option("--lookup-offset", type=int, help="Show how a broker looks up this offset.")
 @click.option(
     "--lookup-timestamp",
     type=int,
     help="Show how a broker looks up this timestamp (ms since 1970).",
 )
-@kafka_version
-@index_interval("The broker's setting, for notes about gaps between entries.")
-@common(
+@kafka_version_option
+@index_interval_option("The broker's setting, for notes about gaps between entries.")
+@common_options(
     "all", "notes", "wide", "format", "color", "strict", "max-findings", "jobs", "max-decompressed"
 )
 def index_check(
     paths: tuple[str, ...],
     lookup_offset: int | None,
     lookup_timestamp: int | None,
-    kafka: PredictedFor | None,
+    kafka: PredictedVersion | None,
     index_interval_bytes: int,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Check .index, .timeindex and .txnindex files against their log.
 
@@ -47,19 +53,24 @@ def index_check(
       kfmt index-check damaged_segments/index-not-at-batch-0
       kfmt index-check sample_segments/kafka-3.9.1-broker1/txn-0 --lookup-offset 500
     """
-    from kfmt_cli.broker.offsets.lookup import OFFSET, TIMESTAMP
-    from kfmt_cli.checks.index.checker import DAMAGED_LOG, INDEX_RESULT, MISSING, IndexChecker
-    from kfmt_cli.commands.index_check.command import IndexCheck, show_lookups
+    from kfmt_cli.broker.offsets.lookup import OFFSET_COLUMN, TIMESTAMP_COLUMN
+    from kfmt_cli.checks.index.checker import (
+        DAMAGED_LOGS,
+        INDEX_RESULT,
+        MISSING_INDEXES,
+        IndexChecker,
+    )
+    from kfmt_cli.commands.index_check.command import IndexCheckCommand, show_lookups
 
     if lookup_offset is not None and lookup_timestamp is not None:
         raise UsageError("use only one of --lookup-offset and --lookup-timestamp")
-    run = common.run(INDEX_RESULT, finds=True)
-    for column, target in ((OFFSET, lookup_offset), (TIMESTAMP, lookup_timestamp)):
+    run = common.start_run(INDEX_RESULT, shows_findings=True)
+    for column, target in ((OFFSET_COLUMN, lookup_offset), (TIMESTAMP_COLUMN, lookup_timestamp)):
         if target is not None:
             show_lookups(run, paths, column, target, kafka)
             return
-    checker = IndexChecker(common.limit, index_interval_bytes, common.max_findings)
-    task = IndexCheck(checker, common.jobs, run.summary.passed_over)
-    for name in (MISSING, DAMAGED_LOG):
-        run.summary.aside[name] = 0
-    run.whole(task, paths)
+    checker = IndexChecker(common.decompression_limit, index_interval_bytes, common.max_findings)
+    command = IndexCheckCommand(checker, common.jobs, run.summary.skipped_counts)
+    for name in (MISSING_INDEXES, DAMAGED_LOGS):
+        run.summary.other_counts[name] = 0
+    run.run_task(command, paths)

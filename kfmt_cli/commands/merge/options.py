@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, index_interval, paths, stored_path
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import (
+    CommonOptions,
+    common_options,
+    index_interval_option,
+    parse_stored_path,
+    paths_argument,
+)
 
 
-@command(short_help="Merge damaged replicas into the best log of each partition.")
-@paths
-@click.option("--to", required=True, metavar="DST", type=stored_path, help="New directory.")
+@grouped_command(short_help="Merge damaged replicas into the best log of each partition.")
+@paths_argument
+@click.option("--to", required=True, metavar="DST", type=parse_stored_path, help="New directory.")
 @click.option(
     "--branch",
     type=int,
@@ -18,15 +24,15 @@ from kfmt_cli.cli.options import Common, common, index_interval, paths, stored_p
     help="If replicas have diverged, take the branch of this broker's replica.",
 )
 @click.option("--topics", default="", help="Only these topics, comma-separated.")
-@index_interval("The topics' index.interval.bytes.")
-@common("format", "color", "jobs", "max-decompressed")
+@index_interval_option("The topics' index.interval.bytes.")
+@common_options("format", "color", "jobs", "max-decompressed")
 def merge(
     paths: tuple[str, ...],
     to: str,
     branch: int | None,
     topics: str,
     index_interval_bytes: int,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Merge the replicas of each partition into its best log: every offset comes from a replica
     whose batch is undamaged. Name the log directories of all brokers, or copies.
@@ -44,10 +50,12 @@ def merge(
       kfmt merge sample_segments/kafka-3.9.1-broker1 sample_segments/kafka-3.9.1-broker2 --to DST
       kfmt merge sample_segments/kafka-3.9.1-broker1 --to DST --topics orders --json
     """
-    from kfmt_cli.commands.merge.command import Merge
-    from kfmt_cli.sharing.request import names_in
+    from kfmt_cli.commands.merge.command import MergeCommand
+    from kfmt_cli.execution.read_request import split_names
 
-    run = common.run(writes=True)
-    chosen = frozenset(names_in(topics))
-    task = Merge(run, common.jobs, common.limit, index_interval_bytes, branch, chosen)
-    task.merge(paths, to)
+    run = common.start_run(writes_files=True)
+    topic_names = frozenset(split_names(topics))
+    command = MergeCommand(
+        run, common.jobs, common.decompression_limit, index_interval_bytes, branch, topic_names
+    )
+    command.merge(paths, to)

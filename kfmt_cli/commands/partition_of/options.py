@@ -6,24 +6,26 @@ from collections.abc import Iterator
 
 import click
 
-from kfmt_cli.broker.cluster.placement import (
-    GROUPS,
-    PARTITIONS,
-    TRANSACTIONS,
-    partition_of_id,
-    string_hash,
+from kfmt_cli.broker.cluster.coordinators import (
+    DEFAULT_INTERNAL_PARTITIONS,
+    GROUPS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    coordinator_partition,
+    java_string_hash,
 )
-from kfmt_cli.broker.partitioners import EMPTY_IS_RANDOM, PARTITIONERS, partition_of_hash
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common
-from kfmt_cli.cli.selection_options import bytes_of
+from kfmt_cli.broker.partitioners import PARTITIONERS, RANDOM_FOR_EMPTY, hash_to_partition
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import CommonOptions, common_options
+from kfmt_cli.cli.selection_options import parse_bytes_pattern
 from kfmt_cli.errors import UsageError
-from kfmt_cli.render.style import safe
+from kfmt_cli.render.style import escape_terminal
 from kfmt_cli.rows.column import RowType
-from kfmt_cli.rows.types.placements import KEY_PLACEMENT, PLACEMENT
+from kfmt_cli.rows.types.partition_of_rows import KEY_PLACEMENT_ROW, PLACEMENT_ROW
 
 
-@command(name="partition-of", short_help="Show the partition of a key, group or transactional id.")
+@grouped_command(
+    name="partition-of", short_help="Show the partition of a key, group or transactional id."
+)
 @click.option("--group", "groups", multiple=True, help="Group id; may be repeated.")
 @click.option("--transactional-id", "ids", multiple=True, help="Transactional id; may be repeated.")
 @click.option(
@@ -37,7 +39,7 @@ from kfmt_cli.rows.types.placements import KEY_PLACEMENT, PLACEMENT
     "--partitions",
     type=click.IntRange(min=1),
     help="Number of partitions of the topic; for --key, give the number at the time of the send. "
-    f"[default: {PARTITIONS} for internal topics]",
+    f"[default: {DEFAULT_INTERNAL_PARTITIONS} for internal topics]",
 )
 @click.option(
     "--partitioner",
@@ -46,14 +48,14 @@ from kfmt_cli.rows.types.placements import KEY_PLACEMENT, PLACEMENT
     show_default=True,
     help="For --key: librdkafka's name of the producer's partitioner.",
 )
-@common("format", "color")
+@common_options("format", "color")
 def partition_of(
     groups: tuple[str, ...],
     ids: tuple[str, ...],
     keys: tuple[str, ...],
     partitions: int | None,
     partitioner: str,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Show the partition of a key, as producers choose it, or of a group or transactional id.
 
@@ -77,49 +79,57 @@ def partition_of(
     for name in (*groups, *ids):
         if not name.isascii() and any("\ud800" <= character <= "\udfff" for character in name):
             raise UsageError(f"{name!r} is not UTF-8")
-    rows = [*_of_ids(groups, ids, partitions or PARTITIONS)]
-    rows += _of_keys(keys, partitions or PARTITIONS, partitioner)
-    run = common.run()
+    rows = [*_iter_id_placements(groups, ids, partitions or DEFAULT_INTERNAL_PARTITIONS)]
+    rows += _iter_key_placements(keys, partitions or DEFAULT_INTERNAL_PARTITIONS, partitioner)
+    run = common.start_run()
     for type_, row, line in rows:
-        run.sink.document(type_, row, [line])
+        run.sink.write_document(type_, row, [line])
 
 
-def _of_ids(
-    groups: tuple[str, ...], ids: tuple[str, ...], partitions: int
+def _iter_id_placements(
+    groups: tuple[str, ...], ids: tuple[str, ...], n_partitions: int
 ) -> Iterator[tuple[RowType, dict[str, object], str]]:
-    of = [(GROUPS, "group", group) for group in groups]
-    of += [(TRANSACTIONS, "transactional_id", id_) for id_ in ids]
-    for topic, kind, name in of:
-        partition = partition_of_id(name, partitions)
+    named_ids = [(GROUPS_TOPIC, "group", group) for group in groups]
+    named_ids += [(TRANSACTIONS_TOPIC, "transactional_id", id_) for id_ in ids]
+    for topic, id_type, name in named_ids:
+        partition = coordinator_partition(name, n_partitions)
         row: dict[str, object] = {
-            "id_type": kind,
+            "id_type": id_type,
             "id": name,
-            "hash": string_hash(name),
+            "hash": java_string_hash(name),
             "topic": topic,
-            "partitions": partitions,
+            "partitions": n_partitions,
             "partition": partition,
         }
-        label = kind.replace("_", " ")
-        hashed = f"hash {row['hash']}, modulo {partitions}"
-        yield PLACEMENT, row, f"{label} {safe(name)}: {topic}-{partition}   {hashed}\n"
+        label = id_type.replace("_", " ")
+        hash_text = f"hash {row['hash']}, modulo {n_partitions}"
+        yield (
+            PLACEMENT_ROW,
+            row,
+            f"{label} {escape_terminal(name)}: {topic}-{partition}   {hash_text}\n",
+        )
 
 
-def _of_keys(
-    keys: tuple[str, ...], partitions: int, partitioner: str
+def _iter_key_placements(
+    keys: tuple[str, ...], n_partitions: int, partitioner: str
 ) -> Iterator[tuple[RowType, dict[str, object], str]]:
     for text in keys:
-        key = bytes_of("--key", text)
-        if not key and partitioner == EMPTY_IS_RANDOM:
+        key = parse_bytes_pattern("--key", text)
+        if not key and partitioner == RANDOM_FOR_EMPTY:
             raise UsageError(f"{partitioner} sends an empty key to any partition")
-        number = PARTITIONERS[partitioner](key)
-        partition = partition_of_hash(number, partitions)
+        hash_value = PARTITIONERS[partitioner](key)
+        partition = hash_to_partition(hash_value, n_partitions)
         row: dict[str, object] = {
             "key": text,
             "hex": key.hex(),
             "partitioner": partitioner,
-            "hash": number,
-            "partitions": partitions,
+            "hash": hash_value,
+            "partitions": n_partitions,
             "partition": partition,
         }
-        hashed = f"{partitioner} {number}, modulo {partitions}"
-        yield KEY_PLACEMENT, row, f"key {safe(text)}: partition {partition}   {hashed}\n"
+        hash_text = f"{partitioner} {hash_value}, modulo {n_partitions}"
+        yield (
+            KEY_PLACEMENT_ROW,
+            row,
+            f"key {escape_terminal(text)}: partition {partition}   {hash_text}\n",
+        )

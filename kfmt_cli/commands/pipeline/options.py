@@ -7,29 +7,37 @@ from typing import Any
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.lake_options import lake
-from kfmt_cli.cli.options import COMMON, Size, private_key, stored_path, with_options
-from kfmt_cli.cli.payload_options import decoded
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.spark.jobs.registry import JOBS, ListedJob
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.lake_options import lake_options
+from kfmt_cli.cli.options import (
+    COMMON_OPTIONS,
+    ByteSizeType,
+    add_options,
+    parse_stored_path,
+    private_key_option,
+)
+from kfmt_cli.cli.payload_options import decode_options
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.spark.jobs.registry import JOB_SPECS, JobSpec
 
 # Options that jobs share with commands.
-SHARED: dict[str, tuple[Callable[..., Any], ...]] = {"export": (lake, decoded)}
+SHARED_OPTIONS_BY_JOB: dict[str, tuple[Callable[..., Any], ...]] = {
+    "export": (lake_options, decode_options)
+}
 
 
 # PATH… and the options of every job.
-_OPTIONS = (
-    COMMON["max-decompressed"],
-    COMMON["color"],
-    private_key,
+_JOB_OPTIONS = (
+    COMMON_OPTIONS["max-decompressed"],
+    COMMON_OPTIONS["color"],
+    private_key_option,
     click.option("--traceback", is_flag=True, help="Show Spark's full output when the job fails."),
     click.option(
         "--conf", multiple=True, metavar="NAME=VALUE", help="Spark setting; may be repeated."
     ),
     click.option(
         "--max-split-bytes",
-        type=Size(),
+        type=ByteSizeType(),
         default="128M",
         show_default=True,
         help="Segment bytes per task.",
@@ -58,41 +66,51 @@ _OPTIONS = (
         help="Spark master: local cores, a cluster such as spark://host, or a Spark Connect "
         "server, sc://host.",
     ),
-    click.option("--to", required=True, metavar="DIR", type=stored_path, help="Output directory."),
-    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=stored_path),
+    click.option(
+        "--to", required=True, metavar="DIR", type=parse_stored_path, help="Output directory."
+    ),
+    click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=parse_stored_path),
 )
-_COMMON = frozenset(param.name for param in click.command(with_options(lambda: 0, _OPTIONS)).params)
+_COMMON_OPTION_NAMES = frozenset(
+    param.name for param in click.command(add_options(lambda: 0, _JOB_OPTIONS)).params
+)
 
 
-def _command(job: ListedJob) -> click.Command:
+def _create_command(job: JobSpec) -> click.Command:
     """The command of a job, with its own options before the common ones."""
 
-    def call(**options: Any) -> int:
-        from kfmt_cli.cli.screen import Screen
-        from kfmt_cli.commands.pipeline.pipelining import PipelineCall
+    def run_job_command(**options: Any) -> int:
+        from kfmt_cli.cli.command_output import CommandOutput
+        from kfmt_cli.commands.pipeline.job_command import PipelineCommand
 
-        own = {name: value for name, value in options.items() if name not in _COMMON}
-        return PipelineCall(job, Screen(options.pop("color")), Fields(options), own).run()
+        job_options = {
+            name: value for name, value in options.items() if name not in _COMMON_OPTION_NAMES
+        }
+        return PipelineCommand(
+            job, CommandOutput(options.pop("color")), FieldDict(options), job_options
+        ).run()
 
-    function = with_options(call, _OPTIONS)
-    for decorate in SHARED.get(job.name, ()):
-        function = decorate(function)
-    return command(job.name, help=job.help)(with_options(function, job.options))
+    callback = add_options(run_job_command, _JOB_OPTIONS)
+    for decorate in SHARED_OPTIONS_BY_JOB.get(job.name, ()):
+        callback = decorate(callback)
+    return grouped_command(job.name, help=job.description)(add_options(callback, job.options))
 
 
-class Jobs(click.Group):
+class JobCommandGroup(click.Group):
     """The jobs of the registry as commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return [job.name for job in JOBS]
+        return [job.name for job in JOB_SPECS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        return next((_command(job) for job in JOBS if job.name == cmd_name), None)
+        return next((_create_command(job) for job in JOB_SPECS if job.name == cmd_name), None)
 
 
-@click.group(name="pipeline", cls=Jobs, short_help="Decode, check and export with Spark.")
+@click.group(
+    name="pipeline", cls=JobCommandGroup, short_help="Decode, check and export with Spark."
+)
 def pipeline() -> None:
     """Decode, check and export thousands of segments with Spark.
 

@@ -8,64 +8,73 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kfmt_cli.commands.run import Run
+from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.layout.field import BYTE
+from kfmt_cli.core.layout.field import BYTE_UNIT
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.messages import plain_value, read_message
+from kfmt_cli.core.layout.messages import read_message, to_json_value
 from kfmt_cli.core.layout.tagged import UNKNOWN_TAGS
-from kfmt_cli.core.layout.tree import Node, tree
-from kfmt_cli.core.layout.versions import at_version
-from kfmt_cli.core.layout.wire import Int16, Int32
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.opening import bytes_at
+from kfmt_cli.core.layout.tree import FieldNode, read_field_tree
+from kfmt_cli.core.layout.versions import layout_at_version
+from kfmt_cli.core.layout.wire_types import Int16, Int32
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.file_access import read_bytes_at
 from kfmt_cli.errors import ExitCode, UsageError
-from kfmt_cli.formats.api_keys import BY_KEY, BY_NAME, Api
-from kfmt_cli.formats.kafka_messages import message
-from kfmt_cli.render.hexdump import Hexdump
-from kfmt_cli.render.sinks.sink import Head
-from kfmt_cli.rows.column import Column, ColumnKind, RowType, number
-from kfmt_cli.rows.section import Rows, section_of
-from kfmt_cli.rows.types.anatomy import part_lines
+from kfmt_cli.formats.api_keys import API_BY_KEY, API_BY_NAME, ApiSpec
+from kfmt_cli.formats.kafka_messages import message_layout
+from kfmt_cli.render.hexdump import HexDumper
+from kfmt_cli.render.sinks.sink import FileHeading
+from kfmt_cli.rows.column import Column, ColumnKind, RowType, number_column
+from kfmt_cli.rows.columnar_rows import NestedRows, build_columnar_rows
+from kfmt_cli.rows.types.anatomy import section_lines
 
-MOST_BYTES = 256 << 20
-LEAST_HEADER = 8  # bytes of a request header without a client id
-SIZE = 4  # bytes of the size field before each request and response
-MOST_REQUEST = 100 << 20  # default socket.request.max.bytes of a broker
+MAX_INPUT_BYTES = 256 << 20
+MIN_HEADER_BYTES = 8  # bytes of a request header without a client id
+SIZE_FIELD_BYTES = 4  # bytes of the size field before each request and response
+MAX_REQUEST_BYTES = 100 << 20  # default socket.request.max.bytes of a broker
 
 
-_PLACE = (
+_MESSAGE_COLUMNS = (
     Column(
         "position",
         doc="First byte of the message, including the size field if there is one.",
-        unit=BYTE,
+        unit=BYTE_UNIT,
     ),
-    number("size", "Bytes after the size field; null without one.", null=True),
-    number("header_version", "Version of the header.", null=True),
+    number_column("size", "Bytes after the size field; null without one.", can_be_null=True),
+    number_column("header_version", "Version of the header.", can_be_null=True),
 )
-_REST = (
+_TRAILING_COLUMNS = (
     Column(
-        "tagged_fields", ColumnKind.JSON, "The tagged fields by tag, as base64.", given="has_tagged"
+        "tagged_fields",
+        ColumnKind.JSON,
+        "The tagged fields by tag, as base64.",
+        presence_column="has_tagged",
     ),
-    Column("fault", ColumnKind.TEXT, "Why decoding stopped.", given="has_fault"),
+    Column("fault", ColumnKind.TEXT, "Why decoding stopped.", presence_column="has_fault"),
 )
-REQUEST = RowType(
+REQUEST_HEADER_ROW = RowType(
     "request_header",
     "The header of a request.",
     (
-        *_PLACE,
-        number("request_api_key", "API key of the request.", null=True),
-        Column("api_name", ColumnKind.TEXT, "Its name; null if unknown.", given="named"),
-        number("request_api_version", "Version of the request.", null=True),
-        number("correlation_id", "Number assigned by the client.", null=True),
-        Column("client_id", ColumnKind.TEXT, "Name the client sent.", given="has_client_id"),
-        *_REST,
+        *_MESSAGE_COLUMNS,
+        number_column("request_api_key", "API key of the request.", can_be_null=True),
+        Column("api_name", ColumnKind.TEXT, "Its name; null if unknown.", presence_column="named"),
+        number_column("request_api_version", "Version of the request.", can_be_null=True),
+        number_column("correlation_id", "Number assigned by the client.", can_be_null=True),
+        Column(
+            "client_id", ColumnKind.TEXT, "Name the client sent.", presence_column="has_client_id"
+        ),
+        *_TRAILING_COLUMNS,
     ),
 )
-RESPONSE = RowType(
+RESPONSE_HEADER_ROW = RowType(
     "response_header",
     "The header of a response.",
-    (*_PLACE, number("correlation_id", "Correlation id of the request.", null=True), *_REST),
+    (
+        *_MESSAGE_COLUMNS,
+        number_column("correlation_id", "Correlation id of the request.", can_be_null=True),
+        *_TRAILING_COLUMNS,
+    ),
 )
 
 
@@ -73,31 +82,31 @@ RESPONSE = RowType(
 class ProtocolHeader:
     """Position, version and layout of one header."""
 
-    at: int
+    message_position: int
     """Position of the message, including its size field."""
-    size: int | None
+    declared_size: int | None
     version: int
-    start: int
+    header_start: int
     """First byte of the header."""
-    end: int
+    message_end: int
     """End of the message, exclusive."""
     layout: Layout
-    api: Api | None = None
+    api: ApiSpec | None = None
 
 
-def read_argument(text: str) -> tuple[str, bytes]:
+def read_bytes_argument(text: str) -> tuple[str, bytes]:
     """The name and the bytes of a file or of hex digits; raises InputError, UsageError."""
     if text == "-" or (text and Path(text).exists()):
-        name = name_text(text)
-        data = bytes_at(text, 0, MOST_BYTES, name)
-        return name, _of_hex(data.decode("ascii", "replace")) or data
-    digits = _of_hex(text)
+        name = format_display_name(text)
+        data = read_bytes_at(text, 0, MAX_INPUT_BYTES, name)
+        return name, _parse_hex(data.decode("ascii", "replace")) or data
+    digits = _parse_hex(text)
     if digits is None:
         raise UsageError(f"{text!r}: neither a file nor hex digits")
     return "argument", digits
 
 
-def _of_hex(text: str) -> bytes | None:
+def _parse_hex(text: str) -> bytes | None:
     """The bytes of hex digits; None for other text."""
     digits = re.sub(r"(0x|[\s:])", "", text)
     if not digits or len(digits) % 2 or re.search(r"[^0-9a-fA-F]", digits):
@@ -105,145 +114,164 @@ def _of_hex(text: str) -> bytes | None:
     return bytes.fromhex(digits)
 
 
-def requests(data: bytes, framed: bool | None) -> Iterator[ProtocolHeader]:
-    """The headers of requests. framed: each has a size field; None to detect it."""
-    if framed is None:
-        framed = _is_framed(data) or not _is_request(data)
-    for at, size, start, end in _frames(data, framed):
+def iter_request_headers(data: bytes, has_size_fields: bool | None) -> Iterator[ProtocolHeader]:
+    """The headers of requests. has_size_fields: each has a size field; None to detect it."""
+    if has_size_fields is None:
+        has_size_fields = _has_size_fields(data) or not _begins_with_request(data)
+    for position, size, start, end in _iter_messages(data, has_size_fields):
         api, version = None, 1
         if end - start >= 2 * Int16.size:
-            api = BY_KEY.get(Int16.read(data, start, end)[0])
-            of_request = Int16.read(data, start + Int16.size, end)[0]
-            version = 1 if api is None else api.request_header(of_request)
-        layout = at_version(message("RequestHeaderData"), max(version, 1))
+            api = API_BY_KEY.get(Int16.read(data, start, end)[0])
+            request_version = Int16.read(data, start + Int16.size, end)[0]
+            version = 1 if api is None else api.request_header_version(request_version)
+        layout = layout_at_version(message_layout("RequestHeaderData"), max(version, 1))
         if version == 0:
-            layout = layout.before("client_id")
-        yield ProtocolHeader(at, size, version, start, end, layout, api)
+            layout = layout.layout_before("client_id")
+        yield ProtocolHeader(position, size, version, start, end, layout, api)
 
 
-def responses(data: bytes, framed: bool | None, version: int) -> Iterator[ProtocolHeader]:
+def iter_response_headers(
+    data: bytes, has_size_fields: bool | None, version: int
+) -> Iterator[ProtocolHeader]:
     """The headers of responses, all of the same version."""
-    if framed is None:
-        framed = _is_framed(data)
-    for at, size, start, end in _frames(data, framed):
+    if has_size_fields is None:
+        has_size_fields = _has_size_fields(data)
+    for position, size, start, end in _iter_messages(data, has_size_fields):
         yield ProtocolHeader(
-            at, size, version, start, end, at_version(message("ResponseHeaderData"), version)
+            position,
+            size,
+            version,
+            start,
+            end,
+            layout_at_version(message_layout("ResponseHeaderData"), version),
         )
 
 
-def _is_request(data: bytes) -> bool:
+def _begins_with_request(data: bytes) -> bool:
     """Whether the bytes may begin with a known request."""
-    if len(data) < LEAST_HEADER:
+    if len(data) < MIN_HEADER_BYTES:
         return False
-    api = BY_KEY.get(Int16.read(data, 0, len(data))[0])
+    api = API_BY_KEY.get(Int16.read(data, 0, len(data))[0])
     version = Int16.read(data, Int16.size, len(data))[0]
-    return api is not None and api.first <= version <= api.last
+    return api is not None and api.first_version <= version <= api.last_version
 
 
-def _is_framed(data: bytes) -> bool:
+def _has_size_fields(data: bytes) -> bool:
     """Whether the bytes are a sequence of messages with size fields."""
-    at = 0
-    while at + SIZE <= len(data):
-        size, _ = Int32.read(data, at, len(data))
-        if not SIZE <= size <= MOST_REQUEST:
+    position = 0
+    while position + SIZE_FIELD_BYTES <= len(data):
+        size, _ = Int32.read(data, position, len(data))
+        if not SIZE_FIELD_BYTES <= size <= MAX_REQUEST_BYTES:
             return False
-        at += SIZE + size
-    return at == len(data)
+        position += SIZE_FIELD_BYTES + size
+    return position == len(data)
 
 
-def _frames(data: bytes, framed: bool) -> Iterator[tuple[int, int | None, int, int]]:
+def _iter_messages(
+    data: bytes, has_size_fields: bool
+) -> Iterator[tuple[int, int | None, int, int]]:
     """Each message: its position, declared size, first byte and end of the bytes present."""
-    if not framed:
+    if not has_size_fields:
         yield 0, None, 0, len(data)
         return
-    at = 0
-    while at < len(data):
-        if len(data) - at < SIZE:
-            yield at, 0, at, len(data)  # `cells` reports it
+    position = 0
+    while position < len(data):
+        if len(data) - position < SIZE_FIELD_BYTES:
+            yield position, 0, position, len(data)  # `cells` reports it
             return
-        size, start = Int32.read(data, at, len(data))
+        size, start = Int32.read(data, position, len(data))
         end = min(start + max(size, 0), len(data))
-        yield at, size, start, end
+        yield position, size, start, end
         if size < 0:
             return
-        at = end
+        position = end
 
 
-def values_of(header: ProtocolHeader, data: bytes) -> dict[str, Any]:
+def header_values(header: ProtocolHeader, data: bytes) -> dict[str, Any]:
     """The members of a header's row, by name."""
-    own = data[header.start : header.end]
-    reading = read_message(header.layout, own, 0, len(own))
-    values: dict[str, object] = {**reading.values}
+    message_bytes = data[header.header_start : header.message_end]
+    decoded = read_message(header.layout, message_bytes, 0, len(message_bytes))
+    values: dict[str, object] = {**decoded.values}
     tags = values.pop(UNKNOWN_TAGS, None)
-    flexible = header.layout.tagged is not None and reading.fault is None
-    fault = reading.fault
-    if header.size == 0 and header.start == header.at:
-        left = header.end - header.start
-        fault = f"{left} trailing bytes are too few for a size field"
-        return {"position": header.at, "fault": fault}
-    if header.size is not None and header.end - header.start < header.size and fault is None:
-        there = header.end - header.start
-        fault = f"the message needs {header.size} bytes, but only {there} are available"
+    is_flexible = header.layout.tagged is not None and decoded.error is None
+    error_text = decoded.error
+    if header.declared_size == 0 and header.header_start == header.message_position:
+        n_trailing = header.message_end - header.header_start
+        error_text = f"{n_trailing} trailing bytes are too few for a size field"
+        return {"position": header.message_position, "fault": error_text}
+    if (
+        header.declared_size is not None
+        and header.message_end - header.header_start < header.declared_size
+        and error_text is None
+    ):
+        n_available = header.message_end - header.header_start
+        error_text = (
+            f"the message needs {header.declared_size} bytes, but only {n_available} are available"
+        )
     return values | {
-        "position": header.at,
-        "size": header.size,
+        "position": header.message_position,
+        "size": header.declared_size,
         "header_version": header.version,
         "api_name": None if header.api is None else header.api.name,
-        "tagged_fields": json_text(plain_value(tags or {})) if flexible else None,  # type: ignore[arg-type]
-        "fault": fault,
+        "tagged_fields": json_text(to_json_value(tags or {})) if is_flexible else None,  # type: ignore[arg-type]
+        "fault": error_text,
     }
 
 
-def show(
-    run: Run, name: str, data: bytes, headers: list[ProtocolHeader], row_type: RowType
+def show_headers(
+    run: CommandRun, name: str, data: bytes, headers: list[ProtocolHeader], row_type: RowType
 ) -> None:
     """Show headers: a single one byte by byte, several with one line each."""
-    values = [values_of(header, data) for header in headers]
+    values = [header_values(header, data) for header in headers]
     if any(its["fault"] is not None for its in values):
-        run.host.reached(ExitCode.FINDINGS)
+        run.host.raise_exit_code(ExitCode.FINDINGS)
     if run.sink.for_people and len(headers) == 1:
-        what = row_type.name.replace("_", " ")
-        _draw(run, f"{name}: {what}", data, headers[0], values[0])
+        header_name = row_type.name.replace("_", " ")
+        _draw_header(run, f"{name}: {header_name}", data, headers[0], values[0])
     else:
         rows = [tuple(its.get(column.name) for column in row_type.columns) for its in values]
-        writer = run.sink.rows(Head(name, len(data)), row_type)
+        writer = run.sink.begin_rows(FileHeading(name, len(data)), row_type)
         run.sink.flush()
-        for piece in writer.text(Rows(section_of(row_type, rows)), 0, len(rows)):
-            run.host.write(piece)
+        for chunk in writer.render(NestedRows(build_columnar_rows(row_type, rows)), 0, len(rows)):
+            run.host.write(chunk)
 
 
-def _draw(
-    run: Run, name: str, data: bytes, header: ProtocolHeader, values: Mapping[str, Any]
+def _draw_header(
+    run: CommandRun, name: str, data: bytes, header: ProtocolHeader, values: Mapping[str, Any]
 ) -> None:
     """Show a header byte by byte."""
-    dump = Hexdump(run.sink.out.theme, run.sink.out.width, whole=False)
-    run.sink.put(dump.title(f"{name} of version {header.version}"))
-    nodes: list[Node] = []
-    if header.size is not None:
-        size = Node("size", "int32", header.at, header.start, header.size)
-        size.meaning = "bytes after this field"
-        nodes.append(size)
-    node = tree(header.layout, data, header.start, header.end)
-    for child in node.children:
+    hex_dumper = HexDumper(run.sink.out.theme, run.sink.out.width, shows_all_bytes=False)
+    run.sink.write_line(hex_dumper.format_title(f"{name} of version {header.version}"))
+    nodes: list[FieldNode] = []
+    if header.declared_size is not None:
+        size_node = FieldNode(
+            "size", "int32", header.message_position, header.header_start, header.declared_size
+        )
+        size_node.meaning = "bytes after this field"
+        nodes.append(size_node)
+    header_node = read_field_tree(header.layout, data, header.header_start, header.message_end)
+    for child in header_node.children:
         if child.name == "request_api_key":
             child.meaning = str(values.get("api_name") or "unknown")
-    nodes.append(node)
-    if node.is_whole and node.end < header.end:
-        body = Node("body", "bytes", node.end, header.end, meaning="not decoded")
-        nodes.append(body)
-    for each in nodes:
-        for line in part_lines(each):
-            for text in dump.text(line, data, 0):
-                run.sink.put(text)
-    if values["fault"] is not None and node.is_whole:
-        run.sink.put(f" ✗ {values['fault']}\n")
+    nodes.append(header_node)
+    if header_node.is_complete and header_node.end < header.message_end:
+        body_node = FieldNode(
+            "body", "bytes", header_node.end, header.message_end, meaning="not decoded"
+        )
+        nodes.append(body_node)
+    for node_to_draw in nodes:
+        for line in section_lines(node_to_draw):
+            for text in hex_dumper.field_lines(line, data, 0):
+                run.sink.write_line(text)
+    if values["fault"] is not None and header_node.is_complete:
+        run.sink.write_line(f" ✗ {values['fault']}\n")
 
 
-def api_of(text: str | None) -> Api | None:
+def find_api(text: str | None) -> ApiSpec | None:
     """The request with a name or number; raises UsageError."""
     if text is None:
         return None
-    found = BY_KEY.get(int(text)) if text.isdigit() else BY_NAME.get(text.lower())
-    if found is None:
+    api = API_BY_KEY.get(int(text)) if text.isdigit() else API_BY_NAME.get(text.lower())
+    if api is None:
         raise UsageError(f"{text!r}: not a Kafka request, by number or by name")
-    return found
+    return api

@@ -5,34 +5,34 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import CommonOptions, common_options
 from kfmt_cli.errors import UsageError
 
 
-def _if_given(ctx: click.Context, param: click.Parameter, value: bool) -> bool | None:
+def _none_if_default(ctx: click.Context, param: click.Parameter, value: bool) -> bool | None:
     """None if neither was given: click 8.2 turns a default of None into False."""
-    given = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
-    return value if given else None
+    is_explicit = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+    return value if is_explicit else None
 
 
-_framed = click.option(
+_size_prefix_option = click.option(
     "--size-prefixed/--no-size",
     "framed",
     default=None,
-    callback=_if_given,
+    callback=_none_if_default,
     help="Whether each message has a size prefix. [default: detected]",
 )
 
 
-@command(name="request-header", short_help="Decode request headers.")
+@grouped_command(name="request-header", short_help="Decode request headers.")
 @click.argument("source", metavar="HEX|FILE")
-@_framed
-@common("wide", "format", "color")
+@_size_prefix_option
+@common_options("wide", "format", "color")
 def request_header(
     source: str,
     framed: bool | None,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Decode request headers as sent to a broker.
 
@@ -45,26 +45,31 @@ def request_header(
       kfmt request-header 0000001b00120003000000070006636c69656e7400056b666d7404302e3100
       kfmt request-header 0003000900000001000361646d00 --no-size --json
     """
-    from kfmt_cli.commands.protocol_headers.command import REQUEST, read_argument, requests, show
+    from kfmt_cli.commands.protocol_headers.command import (
+        REQUEST_HEADER_ROW,
+        iter_request_headers,
+        read_bytes_argument,
+        show_headers,
+    )
 
-    run = common.run()
-    with run.complaining():
-        name, data = read_argument(source)
-        show(run, name, data, list(requests(data, framed)), REQUEST)
+    run = common.start_run()
+    with run.catch_unreadable():
+        name, data = read_bytes_argument(source)
+        show_headers(run, name, data, list(iter_request_headers(data, framed)), REQUEST_HEADER_ROW)
 
 
-@command(name="response-header", short_help="Decode response headers.")
+@grouped_command(name="response-header", short_help="Decode response headers.")
 @click.argument("source", metavar="HEX|FILE")
 @click.option("--api", help="API of the request, by name or number.")
 @click.option("--api-version", type=click.IntRange(min=0), help="API version.")
-@_framed
-@common("wide", "format", "color")
+@_size_prefix_option
+@common_options("wide", "format", "color")
 def response_header(
     source: str,
     api: str | None,
     api_version: int | None,
     framed: bool | None,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Decode response headers as sent by a broker.
 
@@ -77,20 +82,32 @@ def response_header(
       kfmt response-header 0000000700 --api Metadata --api-version 12
     """
     from kfmt_cli.commands.protocol_headers.command import (
-        RESPONSE,
-        api_of,
-        read_argument,
-        responses,
-        show,
+        RESPONSE_HEADER_ROW,
+        find_api,
+        iter_response_headers,
+        read_bytes_argument,
+        show_headers,
     )
 
     if (api is None) != (api_version is None):
         raise UsageError("--api and --api-version must be given together")
-    asked = api_of(api)
-    if asked is not None and api_version is not None and api_version > asked.last:
-        raise UsageError(f"{asked.name} has versions up to {asked.last}, not {api_version}")
-    version = 0 if asked is None or api_version is None else asked.response_header(api_version)
-    run = common.run()
-    with run.complaining():
-        name, data = read_argument(source)
-        show(run, name, data, list(responses(data, framed, version)), RESPONSE)
+    api_spec = find_api(api)
+    if api_spec is not None and api_version is not None and api_version > api_spec.last_version:
+        raise UsageError(
+            f"{api_spec.name} has versions up to {api_spec.last_version}, not {api_version}"
+        )
+    header_version = (
+        0
+        if api_spec is None or api_version is None
+        else api_spec.response_header_version(api_version)
+    )
+    run = common.start_run()
+    with run.catch_unreadable():
+        name, data = read_bytes_argument(source)
+        show_headers(
+            run,
+            name,
+            data,
+            list(iter_response_headers(data, framed, header_version)),
+            RESPONSE_HEADER_ROW,
+        )

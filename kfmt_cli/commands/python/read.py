@@ -16,32 +16,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfmt_cli.checks.log.verifier import Verifier, open_checked
-from kfmt_cli.commands.verify_crc.command import Verify
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.credentials import without_credentials
+from kfmt_cli.checks.log.checker import LogChecker, open_checked_log
+from kfmt_cli.commands.verify_crc.command import VerifyCrcCommand
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.credentials import strip_credentials
 from kfmt_cli.core.parallel import available_cores, map_ordered
-from kfmt_cli.core.urls import is_local, local, name_text, plain
-from kfmt_cli.disk.given import file_given, located
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.names import partition_of
-from kfmt_cli.disk.opening import is_folder, is_there
-from kfmt_cli.disk.partition_path import with_place
-from kfmt_cli.disk.targets import GivenPath, target_of, without_doubles
-from kfmt_cli.disk.tree import distinct, topic_of
-from kfmt_cli.disk.trees import TREES
-from kfmt_cli.errors import Caught, InputError, UsageError, unknown_name
-from kfmt_cli.findings.finding import Finding, in_order
-from kfmt_cli.log.decompress import is_heavy
-from kfmt_cli.log.reading import RowsReading
-from kfmt_cli.log.selection.select import Selection
-from kfmt_cli.rows.section import Object, Rows, Section, columns_of, objects
-from kfmt_cli.rows.table_types import BATCHES, RECORDS, chosen
-from kfmt_cli.rows.types.batch import BATCH
-from kfmt_cli.rows.types.record import DECODED_RECORD, RECORD
-from kfmt_cli.topics import decoder_for
-from kfmt_cli.topics.payloads import NOTHING_SAID, Payloads
+from kfmt_cli.core.urls import format_display_name, is_local, normalize_path, strip_file_scheme
+from kfmt_cli.disk.directory_listing import distinct_files, file_topic
+from kfmt_cli.disk.file_access import is_directory, path_exists
+from kfmt_cli.disk.file_names import file_topic_partition
+from kfmt_cli.disk.input_paths import InputPath, drop_duplicate_segments, resolve_path
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.disk.mounts import MOUNTS
+from kfmt_cli.disk.partition_path import with_location
+from kfmt_cli.disk.path_resolution import input_file_at, resolve_display_path
+from kfmt_cli.errors import InputError, InputErrorHandler, UsageError, unknown_name_error
+from kfmt_cli.findings.finding import Finding, sort_findings
+from kfmt_cli.log.decompression import must_decode_separately
+from kfmt_cli.log.rows_reader import LogRowsReader
+from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.rows.columnar_rows import (
+    ColumnarRows,
+    JsonObject,
+    NestedRows,
+    iter_objects,
+    numpy_columns,
+)
+from kfmt_cli.rows.table_types import BATCHES_TABLE, RECORDS_TABLE, select_columns
+from kfmt_cli.rows.types.batch import BATCH_ROW
+from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
+from kfmt_cli.topics import find_decoder
+from kfmt_cli.topics.payloads import NO_DECLARATIONS, PayloadDeclarations
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,46 +58,48 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 Columns = dict[str, np.ndarray[Any, Any]]
 
 
-def path_names(path: Path | Sequence[Path]) -> tuple[str, ...]:
+def resolve_paths(path: Path | Sequence[Path]) -> tuple[str, ...]:
     """One path or several, as text; what is there may have changed since the last call. Raises
     InputError, also for a path where there is nothing."""
-    names = [plain(without_credentials(os.fsdecode(each))) for each in each_of(path)]
+    names = [
+        normalize_path(strip_credentials(os.fsdecode(one_path))) for one_path in as_sequence(path)
+    ]
     for name in names:
-        TREES.forget(name)
-    return tuple(there(located(name)) for name in names)
+        MOUNTS.forget(name)
+    return tuple(require_path(resolve_display_path(name)) for name in names)
 
 
-def each_of(path: Path | Sequence[Path]) -> Sequence[Path]:
+def as_sequence(path: Path | Sequence[Path]) -> Sequence[Path]:
     """One path or several, as several."""
     return [path] if isinstance(path, str | bytes | os.PathLike) else path
 
 
-def texts(given: str | Iterable[str]) -> tuple[str, ...]:
+def as_tuple(text_or_texts: str | Iterable[str]) -> tuple[str, ...]:
     """One text or several, as several."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (text_or_texts,) if isinstance(text_or_texts, str) else tuple(text_or_texts)
 
 
-def there(name: str) -> str:
+def require_path(name: str) -> str:
     """A path, if there is something; raises InputError."""
-    if is_local(name) and not is_there(local(name)):
-        words = f"{name_text(name)}: No such file or directory"
-        raise InputError(words, file=name_text(name), is_gone=True)
+    if is_local(name) and not path_exists(strip_file_scheme(name)):
+        message = f"{format_display_name(name)}: No such file or directory"
+        raise InputError(message, file=format_display_name(name), is_missing=True)
     return name
 
 
 @dataclass(slots=True, repr=False)
-class LogRows:
+class LogRowReader:
     """The batches or records of some logs, read on demand.
 
     Iterating yields Arrow record batches if pyarrow is installed, otherwise columns.
     """
 
     _paths: tuple[str, ...]
-    _reading: RowsReading
+    _reading: LogRowsReader
     _columns: tuple[str, ...]
     _topic: str | None
     _jobs: int
-    _payloads: Payloads = NOTHING_SAID
+    _payloads: PayloadDeclarations = NO_DECLARATIONS
     findings: list[Finding] = field(default_factory=list)
     """Findings so far, of the last pass; damage never raises."""
     unread: list[str] = field(default_factory=list)
@@ -107,40 +115,44 @@ class LogRows:
             return self.columns()
         return self.arrow()
 
-    def within(self, bounds: Selection) -> LogRows:
+    def within(self, bounds: Selection) -> LogRowReader:
         """The same rows, but only those within other bounds, too."""
-        reading = replace(self._reading, wanted=self._reading.wanted.within(bounds))
-        return LogRows(self._paths, reading, self._columns, self._topic, self._jobs, self._payloads)
+        reading = replace(self._reading, selection=self._reading.selection.intersect(bounds))
+        return LogRowReader(
+            self._paths, reading, self._columns, self._topic, self._jobs, self._payloads
+        )
 
     @property
     def _table(self) -> str:
-        return (RECORDS if self._reading.records else BATCHES).name
+        return (RECORDS_TABLE if self._reading.with_records else BATCHES_TABLE).name
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema; needs pyarrow."""
-        from kfmt_cli.arrow.columns.schema import schema_of
+        from kfmt_cli.arrow.columns.schema import arrow_schema
 
-        return schema_of(chosen(self._table, self._columns))
+        return arrow_schema(select_columns(self._table, self._columns))
 
     def arrow(self) -> Iterator[pa.RecordBatch]:
         """Arrow record batches; needs pyarrow."""
-        from kfmt_cli.arrow.columns.sections import part_of, record_batch, slices
-        from kfmt_cli.arrow.columns.tables import shared_by_file
-        from kfmt_cli.arrow.topic_ids import TopicIds
+        from kfmt_cli.arrow.columns.arrow_batches import arrow_batch, arrow_rows, split_rows
+        from kfmt_cli.arrow.columns.tables import shared_file_columns
+        from kfmt_cli.arrow.topic_ids import TopicIdCache
 
-        columns, ids = chosen(self._table, self._columns), TopicIds()
+        columns, topic_ids = select_columns(self._table, self._columns), TopicIdCache()
 
-        def id_in(folder: str) -> str | None:
-            with self._noting():
-                return ids[folder]
-            return ids.setdefault(folder, None)
+        def topic_id_in(directory: str) -> str | None:
+            with self._catch_unread():
+                return topic_ids[directory]
+            return topic_ids.setdefault(directory, None)
 
-        for file, rows in self._rows():
-            id_of = partial(id_in, file.path.rpartition("/")[0] or ".")
-            shared = shared_by_file(file.path, file.kind.name, partition_of(file.path), id_of)
-            for part in slices(part_of(rows)):
-                yield record_batch(part, columns, shared)
+        for file, rows in self._iter_rows():
+            find_topic_id = partial(topic_id_in, file.path.rpartition("/")[0] or ".")
+            shared_columns = shared_file_columns(
+                file.path, file.kind.name, file_topic_partition(file.path), find_topic_id
+            )
+            for batch_rows in split_rows(arrow_rows(rows)):
+                yield arrow_batch(batch_rows, columns, shared_columns)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows as an Arrow stream for pandas, Polars and DuckDB; needs pyarrow."""
@@ -152,108 +164,114 @@ class LogRows:
     def columns(self) -> Iterator[Columns]:
         """NumPy columns by name, masked for missing values; raises UsageError for a column that
         only Arrow has."""
-        types = (RECORD, DECODED_RECORD) if self._reading.records else (BATCH,)
-        known = {leaf.name: None for type_ in types for leaf in type_.leaves}
+        types = (RECORD_ROW, DECODED_RECORD_ROW) if self._reading.with_records else (BATCH_ROW,)
+        column_names = {leaf.name: None for type_ in types for leaf in type_.leaves}
         for name in self._columns:
-            if name not in known:
-                raise unknown_name("NumPy column", name, known)
-        for _, rows in self._rows():
-            yield columns_of(_counted(rows), self._columns)
+            if name not in column_names:
+                raise unknown_name_error("NumPy column", name, column_names)
+        for _, rows in self._iter_rows():
+            yield numpy_columns(_innermost_rows(rows), self._columns)
 
-    def objects(self) -> Iterator[Object]:
+    def objects(self) -> Iterator[JsonObject]:
         """Plain objects, as in `kfmt dump --format json`, with raw bytes; whole ones, whichever
         columns were chosen."""
-        for file, rows in self._rows():
-            section = _counted(rows)
+        for file, rows in self._iter_rows():
+            section = _innermost_rows(rows)
             members = {
                 "type": section.type.name,
-                **with_place({"file": file.name}, section.type.placed),
+                **with_location({"file": file.name}, section.type.location_source),
             }
-            for row in objects(section, "bytes"):
+            for row in iter_objects(section, "bytes"):
                 yield {**members, **row}
 
-    def _rows(self) -> Iterator[tuple[Input, Rows]]:
+    def _iter_rows(self) -> Iterator[tuple[InputFile, NestedRows]]:
         """The rows of each log; raises InputError if none of them could be read."""
         self.findings.clear()
         self.unread.clear()
         n_read = 0
-        for file in _logs(self._paths, self._note):
-            with self._noting():
-                yield from ((file, rows) for rows in self._rows_of(file))
+        for file in _iter_logs(self._paths, self._add_unread):
+            with self._catch_unread():
+                yield from ((file, rows) for rows in self._iter_log_rows(file))
                 n_read += 1
         if self.unread and not n_read:
             raise InputError(self.unread[0])
 
-    def _noting(self) -> Caught:
-        return Caught(lambda error: self._note(str(error)))
+    def _catch_unread(self) -> InputErrorHandler:
+        return InputErrorHandler(lambda error: self._add_unread(str(error)))
 
-    def _note(self, words: str) -> None:
+    def _add_unread(self, message: str) -> None:
         """Add a message, once."""
-        if words not in self.unread:
-            self.unread.append(words)
+        if message not in self.unread:
+            self.unread.append(message)
 
-    def _rows_of(self, file: Input) -> Iterator[Rows]:
-        topic = self._topic or topic_of(file)
+    def _iter_log_rows(self, file: InputFile) -> Iterator[NestedRows]:
+        topic = self._topic or file_topic(file)
         decoder = None
-        if self._reading.records:
-            decoder = decoder_for(topic) or self._payloads.decoder
+        if self._reading.with_records:
+            decoder = find_decoder(topic) or self._payloads.decoder
         reading = replace(self._reading, decoder=decoder)
-        with open_checked(file, read_ahead=False) as log:
-            workers = self._jobs if log.is_large and reading.records else 0
-            blocks = reading.ahead(log.blocks)
-            for parts in map_ordered(reading.decoded, blocks, workers, is_heavy):
-                for part in parts:
-                    self.findings += in_order(part.findings)
+        with open_checked_log(file, read_ahead=False) as log:
+            workers = self._jobs if log.is_large and reading.with_records else 0
+            blocks = reading.iter_prepared(log.blocks)
+            for decoded_parts in map_ordered(
+                reading.read_rows, blocks, workers, must_decode_separately
+            ):
+                for part in decoded_parts:
+                    self.findings += sort_findings(part.findings)
                     if len(part.rows):
                         yield part.rows
 
 
-def _counted(rows: Rows) -> Section:
+def _innermost_rows(rows: NestedRows) -> ColumnarRows:
     """The inner rows, or the outer ones if there are none."""
     return rows.outer if rows.inner is None else rows.inner
 
 
-def _logs(paths: tuple[str, ...], note: Callable[[str], None]) -> Iterator[Input]:
+def _iter_logs(paths: tuple[str, ...], on_unlisted: Callable[[str], None]) -> Iterator[InputFile]:
     """The distinct logs under some paths; KRaft snapshots only if their own path is given. Raises
-    InputError for an unusable path. note: receives messages about what cannot be listed."""
-    seen: set[str] = set()
-    for target in without_doubles(map(_target, paths)):
-        for words in target.unlisted:
-            note(words)
-        yield from distinct(target.in_use(lambda _: None).inputs(frozenset({LOG})), seen)
+    InputError for an unusable path. on_unlisted: receives messages about what cannot be listed."""
+    visited: set[str] = set()
+    for target in drop_duplicate_segments(map(_resolve_target, paths)):
+        for message in target.listing_errors:
+            on_unlisted(message)
+        yield from distinct_files(
+            target.exclude_marked(lambda _: None).iter_files(frozenset({LOG_KIND})), visited
+        )
 
 
-def _target(path: str) -> GivenPath:
+def _resolve_target(path: str) -> InputPath:
     try:
-        return target_of(path)
+        return resolve_path(path)
     except UsageError as error:
         raise InputError(str(error), file=path) from error
 
 
 def log_rows(
     path: Path | Sequence[Path],
-    records: bool,
+    reads_records: bool,
     columns: Iterable[str] | None,
-    wanted: Selection,
+    selection: Selection,
     topic: str | None = None,
     jobs: int | None = None,
     max_decompressed: int | None = None,
-    payloads: Callable[[tuple[str, ...]], Payloads] = lambda _: NOTHING_SAID,
-) -> LogRows:
+    load_payloads: Callable[[tuple[str, ...]], PayloadDeclarations] = lambda _: NO_DECLARATIONS,
+) -> LogRowReader:
     """The rows of logs; raises UsageError for an unknown column, InputError for a missing path.
-    payloads: the formats of keys and values for some paths."""
-    table = RECORDS if records else BATCHES
-    names = texts(columns or ())
+    load_payloads: the formats of keys and values for some paths."""
+    table = RECORDS_TABLE if reads_records else BATCHES_TABLE
+    names = as_tuple(columns or ())
     for name in names:
-        if name not in table.by_name:
-            raise unknown_name("column", name, table.by_name)
-    reading = RowsReading(records, wanted, Limit.of_option(max_decompressed))
+        if name not in table.leaf_by_name:
+            raise unknown_name_error("column", name, table.leaf_by_name)
+    reading = LogRowsReader(
+        reads_records, selection, DecompressionLimit.from_option(max_decompressed)
+    )
     cores = available_cores() if jobs is None else jobs
-    paths = path_names(path)
-    return LogRows(paths, reading, names, topic, cores, payloads(paths))
+    paths = resolve_paths(path)
+    return LogRowReader(paths, reading, names, topic, cores, load_payloads(paths))
 
 
-def bounds_of(
+def parse_bounds(
     first_offset: int | None,
     last_offset: int | None,
     first_time: int | datetime | None,
@@ -261,14 +279,14 @@ def bounds_of(
 ) -> Selection:
     """The bounds of rows; raises UsageError for those that are no numbers."""
     return Selection(
-        integer("first_offset", first_offset),
-        integer("last_offset", last_offset),
-        integer("first_time", milliseconds(first_time, up=True)),
-        integer("last_time", milliseconds(last_time)),
+        parse_integer("first_offset", first_offset),
+        parse_integer("last_offset", last_offset),
+        parse_integer("first_time", datetime_to_ms(first_time, rounds_up=True)),
+        parse_integer("last_time", datetime_to_ms(last_time)),
     )
 
 
-def integer(name: str, value: object) -> int | None:
+def parse_integer(name: str, value: object) -> int | None:
     """An argument as an int, such as of NumPy's types; raises UsageError for other values."""
     if value is None:
         return None
@@ -277,13 +295,14 @@ def integer(name: str, value: object) -> int | None:
     return int(value)
 
 
-def milliseconds(time: int | datetime | None, *, up: bool = False) -> int | None:
-    """A time as Kafka stores it; a datetime without a zone is in UTC. up: round up, not down."""
+def datetime_to_ms(time: int | datetime | None, *, rounds_up: bool = False) -> int | None:
+    """A time as Kafka stores it; a datetime without a zone is in UTC. rounds_up: round up, not
+    down."""
     if not isinstance(time, datetime):
         return time
     aware = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
-    since, one = aware - EPOCH, timedelta(milliseconds=1)
-    return -(-since // one) if up else since // one
+    since_epoch, one_ms = aware - EPOCH, timedelta(milliseconds=1)
+    return -(-since_epoch // one_ms) if rounds_up else since_epoch // one_ms
 
 
 def read_batches(
@@ -295,15 +314,15 @@ def read_batches(
     first_time: int | datetime | None = None,
     last_time: int | datetime | None = None,
     max_decompressed: int | None = None,
-) -> LogRows:
+) -> LogRowReader:
     """The batches of logs: files, partition directories, log directories.
 
     columns: of the table `batches` (docs/spark-tables.md). first_offset to last_time: inclusive
     bounds; times are in milliseconds, or a datetime. Raises UsageError for an unknown column, and
     InputError for a missing path.
     """
-    wanted = bounds_of(first_offset, last_offset, first_time, last_time)
-    return log_rows(path, False, columns, wanted, max_decompressed=max_decompressed)
+    selection = parse_bounds(first_offset, last_offset, first_time, last_time)
+    return log_rows(path, False, columns, selection, max_decompressed=max_decompressed)
 
 
 def read_records(
@@ -322,7 +341,7 @@ def read_records(
     schemas: Path | None = None,
     jobs: int | None = None,
     max_decompressed: int | None = None,
-) -> LogRows:
+) -> LogRowReader:
     """The records of logs: files, partition directories, log directories.
 
     columns: of the table `records` (docs/spark-tables.md). first_offset to last_time: inclusive
@@ -331,17 +350,19 @@ def read_records(
     ones are in `decoded_key` and `decoded_value`. jobs: number of threads, by default all cores.
     Raises UsageError for an unknown column or format, and InputError for a missing path.
     """
-    wanted = bounds_of(first_offset, last_offset, first_time, last_time)
+    selection = parse_bounds(first_offset, last_offset, first_time, last_time)
 
-    def payloads(paths: tuple[str, ...]) -> Payloads:
+    def load_payloads(paths: tuple[str, ...]) -> PayloadDeclarations:
         if key_format is None and value_format is None:
-            return NOTHING_SAID
-        from kfmt_cli.commands.payload_formats import payloads_of
+            return NO_DECLARATIONS
+        from kfmt_cli.commands.payload_formats import payload_declarations
 
-        folder = None if schemas is None else FilePath(os.fsdecode(schemas))
-        return payloads_of((key_format, key_schema), (value_format, value_schema), folder, paths)
+        schema_directory = None if schemas is None else FilePath(os.fsdecode(schemas))
+        return payload_declarations(
+            (key_format, key_schema), (value_format, value_schema), schema_directory, paths
+        )
 
-    return log_rows(path, True, columns, wanted, topic, jobs, max_decompressed, payloads)
+    return log_rows(path, True, columns, selection, topic, jobs, max_decompressed, load_payloads)
 
 
 def verify(
@@ -356,69 +377,71 @@ def verify(
     deep: also decode every record.
     """
     cores = available_cores() if jobs is None else jobs
-    verifier = Verifier(deep, Limit.of_option(max_decompressed), cores)
-    task = Verify(verifier, cores, most_findings=1 << 60)
-    found: list[Finding] = []
-    for step in (task.plan(path_names(path)), task.events()):
-        for event in step:
+    verifier = LogChecker(deep, DecompressionLimit.from_option(max_decompressed), cores)
+    task = VerifyCrcCommand(verifier, cores, max_findings=1 << 60)
+    findings: list[Finding] = []
+    for events in (task.find_files(resolve_paths(path)), task.process()):
+        for event in events:
             if isinstance(event, InputError):
                 raise event
             if isinstance(event, Finding):
-                found.append(event)
-    return found
+                findings.append(event)
+    return findings
 
 
 @dataclass(slots=True)
-class FileRows:
+class FileContentReader:
     """The contents of a file of any kind."""
 
     kind: str
     """The name of its kind, as in JSON."""
     findings: list[Finding]
     """Its findings; for a log, those in the batches read so far."""
-    _sections: Callable[[], Iterable[Section]]
+    _load_sections: Callable[[], Iterable[ColumnarRows]]
 
-    def objects(self) -> Iterator[Object]:
+    def objects(self) -> Iterator[JsonObject]:
         """Plain objects, as in `kfmt dump --format json`, with raw bytes."""
-        for section in self._sections():
-            for row in objects(section, "bytes"):
+        for section in self._load_sections():
+            for row in iter_objects(section, "bytes"):
                 yield {"type": section.type.name, **row}
 
     def columns(self) -> Iterator[Columns]:
         """NumPy columns by name, masked for missing values."""
-        return (columns_of(section) for section in self._sections())
+        return (numpy_columns(section) for section in self._load_sections())
 
     def arrow(self) -> Iterator[pa.RecordBatch]:
         """Arrow record batches; needs pyarrow."""
-        from kfmt_cli.arrow.columns.sections import ArrowPart, record_batch
+        from kfmt_cli.arrow.columns.arrow_batches import ArrowRows, arrow_batch
 
-        for section in self._sections():
-            yield record_batch(ArrowPart(section), section.type.leaves)
+        for section in self._load_sections():
+            yield arrow_batch(ArrowRows(section), section.type.leaves)
 
 
-def read_file(path: Path) -> FileRows:
+def read_file(path: Path) -> FileContentReader:
     """Read a file of any kind that kfmt knows; a log as batches, whose findings come as they are
     read. Raises InputError."""
-    names = path_names(path)
+    names = resolve_paths(path)
     if len(names) != 1:
         raise UsageError(f"{len(names)} paths; read_file reads one file")
     (name,) = names
-    if is_folder(name):
-        raise InputError(f"{name_text(name)}: is a directory", file=name_text(name))
-    file = file_given(name)
+    if is_directory(name):
+        raise InputError(
+            f"{format_display_name(name)}: is a directory", file=format_display_name(name)
+        )
+    file = input_file_at(name)
     if file.kind.read is not None:
-        contents = file.contents()
-        return FileRows(file.kind.name, contents.findings, lambda: contents.sections)
+        contents = file.read_contents()
+        return FileContentReader(file.kind.name, contents.findings, lambda: contents.sections)
     findings: list[Finding] = []
 
-    def sections() -> Iterator[Section]:
+    def sections() -> Iterator[ColumnarRows]:
         findings.clear()
-        with open_checked(file, read_ahead=False) as log:
+        with open_checked_log(file, read_ahead=False) as log:
             for block in log.blocks:
                 findings.extend(block.findings)
-                for part in RowsReading().parts(block):
+                for part in LogRowsReader().iter_rows(block):
                     yield part.rows.outer
 
-    with open_checked(file, read_ahead=False):
+    with open_checked_log(file, read_ahead=False):
         pass  # raises InputError at once if the file is not a log
-    return FileRows(file.kind.name, findings, sections)
+    return FileContentReader(file.kind.name, findings, sections)

@@ -7,202 +7,256 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.commands.log_settings import interval_of
-from kfmt_cli.commands.run import Progress, Run, told
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.disk.kinds.kind import SWAP, Input
-from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.names import offset_of_name
-from kfmt_cli.disk.opening import is_on_disk
-from kfmt_cli.disk.targets import targets
-from kfmt_cli.disk.tree import listing, size_of
-from kfmt_cli.errors import Caught, InputError, UsageError
+from kfmt_cli.commands.command_run import CommandRun, Progress, iter_result_events
+from kfmt_cli.commands.settings_resolver import read_index_interval
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import file_size, list_directory
+from kfmt_cli.disk.file_access import is_plain_disk_path
+from kfmt_cli.disk.file_names import parse_offset_name
+from kfmt_cli.disk.input_paths import resolve_paths
+from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND
+from kfmt_cli.disk.kinds.kind import SWAP_SUFFIX, InputFile
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.errors import InputError, InputErrorHandler, UsageError
 from kfmt_cli.findings.finding import has_errors
-from kfmt_cli.render.style import safe
-from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.writing.in_use import check_unused
-from kfmt_cli.writing.output import Staging, need_apart, replace_file, set_aside, staged
-from kfmt_cli.writing.rebuild import How, Rebuilt, rebuild
-from kfmt_cli.writing.unfinished import take_away
+from kfmt_cli.render.style import escape_terminal
+from kfmt_cli.rows.file_result import FileResult, FileResultType
+from kfmt_cli.writers.broker_lock import require_unlocked
+from kfmt_cli.writers.leftovers import remove_output_leftovers
+from kfmt_cli.writers.output import (
+    Staging,
+    rename_to_backup,
+    replace_file,
+    require_outside_inputs,
+    stage_output,
+)
+from kfmt_cli.writers.rebuilt_log import RebuildOptions, RebuiltLog, rebuild_files
 
-INDEXES = (OFFSET_INDEX.suffix, TIME_INDEX.suffix)
-NOT_IN_PLACE = (
+INDEX_SUFFIXES = (OFFSET_INDEX_KIND.suffix, TIME_INDEX_KIND.suffix)
+NOT_IN_PLACE_MESSAGE = (
     "--in-place: files at a URL or in an archive cannot be changed, nor compressed or tiered ones"
 )
-REBUILT = ResultType(("bytes", "batches", "entries"), {"entries": 9, "batches": 9, "bytes": 14})
+REBUILD_RESULT = FileResultType(
+    ("bytes", "batches", "entries"), {"entries": 9, "batches": 9, "bytes": 14}
+)
 
 
-_AS_STARTED = "damaged: these are the files that a start after a crash would leave"
-_AS_THEY_ARE = (
+_AS_STARTED_HINT = "damaged: these are the files that a start after a crash would leave"
+_ALL_SEGMENTS_HINT = (
     "damaged: these are the indexes of all segments up to their damage; --as-started writes what a "
     "start after a crash would leave"
 )
 
 
 @dataclass(slots=True)
-class Rebuild:
+class RebuildIndexCommand:
     """One call of `rebuild-index`."""
 
-    run: Run
-    interval: int | None
+    run: CommandRun
+    index_interval_bytes: int | None
     """index.interval.bytes; None for each topic's own."""
     force: bool
     all_files: bool
-    expired_before: int | None = None
+    expired_before_ms: int | None = None
     """Expire producers that wrote nothing after this time in milliseconds."""
-    as_started: bool = False
+    reproduces_start: bool = False
     """Write what a start after a crash leaves."""
-    _whole: set[Path] = field(default_factory=set)
+    _full_directories: set[Path] = field(default_factory=set)
     _is_damaged: bool = False
 
-    def rebuild(self, paths: tuple[str, ...], to: str | None) -> None:
-        """Rebuild under the directory `to`; next to the logs if None."""
-        partitions = list(self._partitions(paths, to))
-        logs = [log for _, group in partitions for log in group]
-        self.run.sink.results(REBUILT)
-        total = sum(map(size_of, logs))
-        with self.run.host.progress(total) as progress:
-            is_beside = to is not None and self._is_beside(to, partitions)
-            if to is not None and not is_beside:
-                need_apart(to, [*paths, *(str(Path(log.path).parent) for log in logs)])
-            if to is None or is_beside:
-                for _, group in partitions:
-                    self._in_place(group, progress)
-            elif partitions:
-                with staged(to, self.force) as staging:
-                    self.run.left_over(staging.left_over)
-                    for folder, group in partitions:
-                        for done in self._rebuilt(group, progress):
-                            self._below(staging, folder, done)
+    def rebuild(self, paths: tuple[str, ...], output_directory: str | None) -> None:
+        """Rebuild under the directory `output_directory`; next to the logs if None."""
+        logs_by_directory = list(self._group_partitions(paths, output_directory))
+        logs = [log for _, group in logs_by_directory for log in group]
+        self.run.sink.begin_results(REBUILD_RESULT)
+        total_bytes = sum(map(file_size, logs))
+        with self.run.host.progress(total_bytes) as progress:
+            is_next_to_logs = output_directory is not None and self._contains_logs(
+                output_directory, logs_by_directory
+            )
+            if output_directory is not None and not is_next_to_logs:
+                require_outside_inputs(
+                    output_directory, [*paths, *(str(Path(log.path).parent) for log in logs)]
+                )
+            if output_directory is None or is_next_to_logs:
+                for _, group in logs_by_directory:
+                    self._replace_files(group, progress)
+            elif logs_by_directory:
+                with stage_output(output_directory, self.force) as staging:
+                    self.run.report_leftovers(staging.removed_leftovers)
+                    for subdirectory, group in logs_by_directory:
+                        for rebuilt in self._iter_rebuilt(group, progress):
+                            self._write_to_staging(staging, subdirectory, rebuilt)
                     if staging.is_empty:
-                        staging.refuse()
-        self.run.end()
+                        staging.reject()
+        self.run.finish()
         if self._is_damaged:
-            self.run.sink.remark(_AS_STARTED if self.as_started else _AS_THEY_ARE)
+            self.run.sink.write_hint(
+                _AS_STARTED_HINT if self.reproduces_start else _ALL_SEGMENTS_HINT
+            )
 
-    def _is_beside(self, to: str, partitions: list[tuple[str, list[Input]]]) -> bool:
+    def _contains_logs(
+        self, output_directory: str, logs_by_directory: list[tuple[str, list[InputFile]]]
+    ) -> bool:
         """Whether DST contains the logs; then sets all_files. Raises UsageError unless files may be
         replaced."""
-        below = (Path(os.path.realpath(Path(to, folder))) for folder, _ in partitions)
-        folders = {Path(os.path.realpath(Path(group[0].path).parent)) for _, group in partitions}
-        is_any = any(path in folders for path in below)
-        if is_any and not self.force:
-            raise UsageError(f"{to}: has the logs; use --in-place")
-        self.all_files |= is_any
-        return is_any
+        output_paths = (
+            Path(os.path.realpath(Path(output_directory, folder)))
+            for folder, _ in logs_by_directory
+        )
+        log_directories = {
+            Path(os.path.realpath(Path(group[0].path).parent)) for _, group in logs_by_directory
+        }
+        contains_any = any(path in log_directories for path in output_paths)
+        if contains_any and not self.force:
+            raise UsageError(f"{output_directory}: has the logs; use --in-place")
+        self.all_files |= contains_any
+        return contains_any
 
-    def _partitions(
-        self, paths: tuple[str, ...], to: str | None
-    ) -> Iterator[tuple[str, list[Input]]]:
+    def _group_partitions(
+        self, paths: tuple[str, ...], output_directory: str | None
+    ) -> Iterator[tuple[str, list[InputFile]]]:
         """The folder under DST of each partition, and its logs; raises UsageError if two have the
         same one."""
-        found: dict[tuple[str, str], list[Input]] = {}
-        given = list(targets(paths, self.run.complain))
-        n_folders = sum(target.file is None for target in given)
-        for target in given:
-            with self.run.complaining():
-                for log in target.inputs(frozenset({LOG})):
-                    if log.kind is not LOG:
+        logs_by_key: dict[tuple[str, str], list[InputFile]] = {}
+        input_paths = list(resolve_paths(paths, self.run.report_unreadable))
+        n_directories = sum(target.file is None for target in input_paths)
+        for target in input_paths:
+            with self.run.catch_unreadable():
+                for log in target.iter_files(frozenset({LOG_KIND})):
+                    if log.kind is not LOG_KIND:
                         raise InputError(f"{log.name}: not a .log file")
-                    below = ""
+                    subdirectory = ""
                     if target.file is None:
-                        self._whole.add(Path(log.path).parent)
-                        below = str(Path(log.path).parent.relative_to(target.path))
-                        if n_folders > 1:
-                            below = str(Path(Path(target.path).name) / below)
-                    key = str(Path(log.path).parent), below
-                    found.setdefault(key, []).append(log)
-        taken: dict[str, str] = {}
-        for (folder, below), logs in found.items():
-            if to is None and not is_on_disk(folder):
-                raise UsageError(f"{name_text(folder)}: {NOT_IN_PLACE}")
-            if taken.setdefault(below, folder) != folder and to is not None:
-                words = f"is written to {below}, and so is {name_text(taken[below])}"
-                raise UsageError(f"{name_text(folder)}: {words}; rebuild them one by one")
-            yield below, sorted(logs, key=lambda log: log.base)
+                        self._full_directories.add(Path(log.path).parent)
+                        subdirectory = str(Path(log.path).parent.relative_to(target.path))
+                        if n_directories > 1:
+                            subdirectory = str(Path(Path(target.path).name) / subdirectory)
+                    key = str(Path(log.path).parent), subdirectory
+                    logs_by_key.setdefault(key, []).append(log)
+        source_by_subdirectory: dict[str, str] = {}
+        for (source_directory, subdirectory), logs in logs_by_key.items():
+            if output_directory is None and not is_plain_disk_path(source_directory):
+                raise UsageError(f"{format_display_name(source_directory)}: {NOT_IN_PLACE_MESSAGE}")
+            if (
+                source_by_subdirectory.setdefault(subdirectory, source_directory)
+                != source_directory
+                and output_directory is not None
+            ):
+                reason = (
+                    f"is written to {subdirectory}, and so is "
+                    f"{format_display_name(source_by_subdirectory[subdirectory])}"
+                )
+                raise UsageError(
+                    f"{format_display_name(source_directory)}: {reason}; rebuild them one by one"
+                )
+            yield subdirectory, sorted(logs, key=lambda log: log.base_or_zero)
 
-    def _rebuilt(self, logs: list[Input], progress: Progress) -> Iterator[Rebuilt]:
-        left = list(logs)
-        with Caught(lambda error: self._stopped(error, left)):
-            interval = self.interval
-            if interval is None:
-                interval = interval_of(Path(logs[0].path).parent)
-            how = How(interval, self.expired_before, is_damage_cut=True, as_started=self.as_started)
-            for done in rebuild(logs, how, progress.advance, swaps=self._swaps(logs)):
-                numbers = {"bytes": done.size, "batches": done.batches, "entries": done.entries}
-                result = Result(REBUILT, done.log.name, done.log.kind.name, numbers)
-                result.take(done.findings)
-                self._is_damaged |= not done.is_kept
-                del left[0]
-                yield done
-                self.run.all(told(result))
+    def _iter_rebuilt(self, logs: list[InputFile], progress: Progress) -> Iterator[RebuiltLog]:
+        remaining = list(logs)
+        with InputErrorHandler(lambda error: self._report_stop(error, remaining)):
+            index_interval_bytes = self.index_interval_bytes
+            if index_interval_bytes is None:
+                index_interval_bytes = read_index_interval(Path(logs[0].path).parent)
+            rebuild_options = RebuildOptions(
+                index_interval_bytes,
+                self.expired_before_ms,
+                predicts_start=True,
+                as_started=self.reproduces_start,
+            )
+            for rebuilt in rebuild_files(
+                logs, rebuild_options, progress.on_progress, swap_files=self._swapped_in_files(logs)
+            ):
+                counts = {
+                    "bytes": rebuilt.size,
+                    "batches": rebuilt.batches,
+                    "entries": rebuilt.entries,
+                }
+                result = FileResult(REBUILD_RESULT, rebuilt.log.name, rebuilt.log.kind.name, counts)
+                result.add_findings(rebuilt.findings)
+                self._is_damaged |= not rebuilt.is_fully_retained
+                del remaining[0]
+                yield rebuilt
+                self.run.handle_all(iter_result_events(result))
 
-    def _stopped(self, error: InputError, left: list[Input]) -> None:
+    def _report_stop(self, error: InputError, remaining: list[InputFile]) -> None:
         """Report a log that cannot be read: the producers of later ones depend on it."""
-        self.run.complain(str(error))
-        if len(left) > 1:
-            words = f"neither this segment nor the {len(left) - 1} after it were rebuilt"
-            self.run.sink.note(f"{safe(left[0].name)}: {words}\n")
+        self.run.report_unreadable(str(error))
+        if len(remaining) > 1:
+            message = f"neither this segment nor the {len(remaining) - 1} after it were rebuilt"
+            self.run.sink.note(f"{escape_terminal(remaining[0].name)}: {message}\n")
 
-    def _swaps(self, logs: list[Input]) -> list[Input]:
+    def _swapped_in_files(self, logs: list[InputFile]) -> list[InputFile]:
         """Completed .swap files of a partition whose directory was given, and the logs that a
         broker would rename; raises InputError."""
         path = Path(logs[0].path).parent
-        if path not in self._whole:
+        if path not in self._full_directories:
             return []
-        folder = listing(str(path), prefix="")
-        swaps = [folder.input(name) for name in folder.readable if name.endswith(SWAP)]
-        others = [folder.input(name) for name in folder.readable if name.endswith(LOG.suffix)]
-        renamed = [
-            log
-            for log in others
-            if log.base_offset is None and offset_of_name(log.name) is not None
+        directory_listing = list_directory(str(path), prefix="")
+        swaps = [
+            directory_listing.input_file(name)
+            for name in directory_listing.regular_files
+            if name.endswith(SWAP_SUFFIX)
         ]
-        return swaps + renamed
+        log_files = [
+            directory_listing.input_file(name)
+            for name in directory_listing.regular_files
+            if name.endswith(LOG_KIND.suffix)
+        ]
+        renamed_logs = [
+            log
+            for log in log_files
+            if log.base_offset is None and parse_offset_name(log.name) is not None
+        ]
+        return swaps + renamed_logs
 
     @staticmethod
-    def _below(staging: Staging, folder: str, done: Rebuilt) -> None:
-        for name, data in done.files.items():
+    def _write_to_staging(staging: Staging, subdirectory: str, rebuilt: RebuiltLog) -> None:
+        for name, data in rebuilt.files.items():
             if data is not None:
-                staging.put(str(Path(folder) / name), data)
+                staging.write_file(str(Path(subdirectory) / name), data)
 
-    def _in_place(self, group: list[Input], progress: Progress) -> None:
+    def _replace_files(self, logs: list[InputFile], progress: Progress) -> None:
         """Replace the files of one partition; raises UsageError if a broker uses it."""
-        folder = Path(group[0].path).parent
+        directory = Path(logs[0].path).parent
         if not self.force:
-            check_unused(folder)
-        self.run.left_over(take_away(folder))
-        sizes = {file.path: size_of(file) for file in group}
-        for done in self._rebuilt(group, progress):
-            if size_of(done.log) != sizes[done.log.path] and not self.force:
+            require_unlocked(directory)
+        self.run.report_leftovers(remove_output_leftovers(directory))
+        size_by_path = {file.path: file_size(file) for file in logs}
+        for rebuilt in self._iter_rebuilt(logs, progress):
+            if file_size(rebuilt.log) != size_by_path[rebuilt.log.path] and not self.force:
                 raise UsageError(
-                    f"{done.log.name}: the log grew while it was being read, so a broker is "
+                    f"{rebuilt.log.name}: the log grew while it was being read, so a broker is "
                     "probably writing to it; use --force to replace its indexes anyway"
                 )
-            if not self.force and has_errors(done.findings):
-                words = (
+            if not self.force and has_errors(rebuilt.findings):
+                message = (
                     "the log is damaged; a rebuilt index would end at the damage, while the "
                     "existing one may reach beyond it. Not replaced; use --force to replace it "
                     "anyway"
                 )
-                self.run.complain(f"{done.log.name}: {words}")
+                self.run.report_unreadable(f"{rebuilt.log.name}: {message}")
                 continue
-            self._beside(done)
+            self._replace_changed(rebuilt)
 
-    def _beside(self, done: Rebuilt) -> None:
+    def _replace_changed(self, rebuilt: RebuiltLog) -> None:
         """Replace files that differ, leaving correct ones untouched."""
-        for name, data in done.files.items():
-            path = Path(done.log.path).with_name(name)
+        for name, data in rebuilt.files.items():
+            path = Path(rebuilt.log.path).with_name(name)
             if data == (path.read_bytes() if path.exists() else None):
                 continue
-            if not self.all_files and not name.endswith(INDEXES):
-                what = "is missing" if not path.exists() else "does not match the log"
-                words = f"{what}; use --all-files to write it as well"
-                self.run.sink.note(f"{safe(str(path))}: {words}\n")
+            if not self.all_files and not name.endswith(INDEX_SUFFIXES):
+                reason = "is missing" if not path.exists() else "does not match the log"
+                message = f"{reason}; use --all-files to write it as well"
+                self.run.sink.note(f"{escape_terminal(str(path))}: {message}\n")
                 continue
-            kept = set_aside(path) if data is None else replace_file(path, data, keeps_old=True)
-            if kept is not None:
+            backup = (
+                rename_to_backup(path)
+                if data is None
+                else replace_file(path, data, keep_backup=True)
+            )
+            if backup is not None:
                 self.run.sink.note(
-                    f"{safe(str(path))}: previous version kept as {safe(kept.name)}\n"
+                    f"{escape_terminal(str(path))}: previous version kept as "
+                    f"{escape_terminal(backup.name)}\n"
                 )

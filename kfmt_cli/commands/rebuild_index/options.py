@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.broker.defaults import PRODUCER_ID_EXPIRATION_MS
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, Size, common, private_key, stored_path
+from kfmt_cli.broker.defaults import DEFAULT_PRODUCER_ID_EXPIRATION_MS
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import (
+    ByteSizeType,
+    CommonOptions,
+    common_options,
+    parse_stored_path,
+    private_key_option,
+)
 
 
-@command(name="rebuild-index", short_help="Rebuild indexes as broker recovery does.")
-@private_key
-@click.argument("paths", nargs=-1, required=True, metavar="LOG... DST", type=stored_path)
+@grouped_command(name="rebuild-index", short_help="Rebuild indexes as broker recovery does.")
+@private_key_option
+@click.argument("paths", nargs=-1, required=True, metavar="LOG... DST", type=parse_stored_path)
 @click.option(
     "--in-place",
     is_flag=True,
@@ -19,7 +25,7 @@ from kfmt_cli.cli.options import Common, Size, common, private_key, stored_path
 )
 @click.option(
     "--index-interval-bytes",
-    type=Size(),
+    type=ByteSizeType(),
     help="The topic's index.interval.bytes. [default: from the metadata log next to the partition, "
     "else 4096]",
 )
@@ -27,7 +33,8 @@ from kfmt_cli.cli.options import Common, Size, common, private_key, stored_path
     "--producer-id-expiration-ms",
     type=click.IntRange(min=0),
     help="The broker's producer.id.expiration.ms: producers idle for longer are omitted from "
-    f"snapshots. [default: {PRODUCER_ID_EXPIRATION_MS} for DST; no expiration with --in-place]",
+    f"snapshots. [default: {DEFAULT_PRODUCER_ID_EXPIRATION_MS} for DST; no expiration with "
+    "--in-place]",
 )
 @click.option(
     "--all-files",
@@ -46,7 +53,7 @@ from kfmt_cli.cli.options import Common, Size, common, private_key, stored_path
     help="Replace existing files in DST. With --in-place: proceed even if a broker holds the log "
     "directory, or a log is growing or damaged.",
 )
-@common("format", "color", "strict")
+@common_options("format", "color", "strict")
 def rebuild_index(
     paths: tuple[str, ...],
     in_place: bool,
@@ -55,7 +62,7 @@ def rebuild_index(
     all_files: bool,
     as_started: bool,
     force: bool,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Write the .index, .timeindex, .txnindex and .snapshot files that broker recovery would write.
 
@@ -70,21 +77,23 @@ def rebuild_index(
       kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/orders-0 DST
       kfmt rebuild-index sample_segments/kafka-3.9.1-broker1/txn-0 DST --index-interval-bytes 1024
     """
-    from kfmt_cli.commands.rebuild_index.command import REBUILT, Rebuild
+    from kfmt_cli.commands.rebuild_index.command import REBUILD_RESULT, RebuildIndexCommand
     from kfmt_cli.errors import UsageError
 
     if not in_place and len(paths) < 2:
         raise UsageError("give LOG... and a DST directory, or use --in-place")
-    logs, to = (paths, None) if in_place else (paths[:-1], paths[-1])
+    logs, output_directory = (paths, None) if in_place else (paths[:-1], paths[-1])
     if in_place and as_started:
         raise UsageError("--as-started needs DST: with --in-place, the logs would have to change")
-    run = common.run(REBUILT, writes=True)
+    run = common.start_run(REBUILD_RESULT, writes_files=True)
     if producer_id_expiration_ms is None and not in_place:
-        producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
-    expired_before = None
+        producer_id_expiration_ms = DEFAULT_PRODUCER_ID_EXPIRATION_MS
+    expired_before_ms = None
     if producer_id_expiration_ms is not None:
         from kfmt_cli.core.times import now_ms
 
-        expired_before = now_ms() - producer_id_expiration_ms
-    task = Rebuild(run, index_interval_bytes, force, all_files, expired_before, as_started)
-    task.rebuild(logs, to)
+        expired_before_ms = now_ms() - producer_id_expiration_ms
+    command = RebuildIndexCommand(
+        run, index_interval_bytes, force, all_files, expired_before_ms, as_started
+    )
+    command.rebuild(logs, output_directory)

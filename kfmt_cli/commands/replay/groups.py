@@ -4,39 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kfmt_cli.broker.cluster.placement import GROUPS
-from kfmt_cli.broker.state import replay_of
-from kfmt_cli.commands.run import Run
-from kfmt_cli.commands.state.internal_topics import taken
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.broker.cluster.coordinators import GROUPS_TOPIC
+from kfmt_cli.broker.state import create_replay
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.state.internal_topics import iter_replay_findings
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.findings.finding import Findings
-from kfmt_cli.rows.types.state_types import COMMITTED_OFFSET
+from kfmt_cli.findings.finding import FindingCollector
+from kfmt_cli.rows.types.state_rows import COMMITTED_OFFSET_ROW
 
 
-def committed_offsets(run: Run, partitions: Iterable[Partition], limit: Limit) -> list[Fields]:
+def committed_offsets(
+    run: CommandRun, partitions: Iterable[Partition], limit: DecompressionLimit
+) -> list[FieldDict]:
     """The rows of the offsets in the partitions of __consumer_offsets, each of the latest commit,
     with the `place` of its partition in the state file; complains about unreadable ones."""
-    found: dict[tuple[str, str, int], Fields] = {}
+    row_by_key: dict[tuple[str, str, int], FieldDict] = {}
     for partition in partitions:
-        if partition.place[0] != GROUPS:
+        if partition.topic_partition[0] != GROUPS_TOPIC:
             continue
-        with run.complaining():
-            for row in _rows(run, partition, limit):
+        with run.catch_unreadable():
+            for row in _iter_committed_offsets(run, partition, limit):
                 key = row.group, row.topic, row.partition
-                if key not in found or found[key].commit_timestamp < row.commit_timestamp:
-                    found[key] = row
-    return [found[key] for key in sorted(found)]
+                if key not in row_by_key or row_by_key[key].commit_timestamp < row.commit_timestamp:
+                    row_by_key[key] = row
+    return [row_by_key[key] for key in sorted(row_by_key)]
 
 
-def _rows(run: Run, partition: Partition, limit: Limit) -> Iterator[Fields]:
-    replay = replay_of(GROUPS)
+def _iter_committed_offsets(
+    run: CommandRun, partition: Partition, limit: DecompressionLimit
+) -> Iterator[FieldDict]:
+    replay = create_replay(GROUPS_TOPIC)
     for file in partition.logs:
-        findings = Findings(run.most_findings)
-        run.tell(taken(replay, file, limit), findings)
-        run.left_out(file.name, findings)
-    for row in replay.state()[COMMITTED_OFFSET].values():
-        of = Fields(zip(COMMITTED_OFFSET.names, row, strict=True))
-        of.place = f"{of.topic}-{of.partition}"
-        yield of
+        findings = FindingCollector(run.max_findings)
+        run.report_findings(iter_replay_findings(replay, file, limit), findings)
+        run.report_suppressed(file.name, findings)
+    for row in replay.sorted_rows()[COMMITTED_OFFSET_ROW].values():
+        fields = FieldDict(zip(COMMITTED_OFFSET_ROW.member_names, row, strict=True))
+        fields.place = f"{fields.topic}-{fields.partition}"
+        yield fields

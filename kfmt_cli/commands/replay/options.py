@@ -7,19 +7,23 @@ from typing import Any
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, paths, topic_name
-from kfmt_cli.cli.selection_options import bounds
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument, validate_topic_name
+from kfmt_cli.cli.selection_options import bounds_options
 from kfmt_cli.errors import UsageError
 
 
-@command(name="replay", short_help="Send records from disks to a live cluster.")
-@paths
+@grouped_command(name="replay", short_help="Send records from disks to a live cluster.")
+@paths_argument
 @click.option("--bootstrap-server", metavar="HOST:PORT", help="Brokers, comma-separated.")
 @click.option("--topic", "topics", multiple=True, help="Only this topic; may be repeated.")
-@bounds
+@bounds_options
 @click.option(
-    "--as", "as_topic", metavar="TOPIC", callback=topic_name, help="Send to this topic instead."
+    "--as",
+    "as_topic",
+    metavar="TOPIC",
+    callback=validate_topic_name,
+    help="Send to this topic instead.",
 )
 @click.option(
     "--by-key",
@@ -48,13 +52,13 @@ from kfmt_cli.errors import UsageError
     metavar="FILE",
     help="Java properties file with librdkafka's settings, for security and compression.",
 )
-@common("format", "color", "strict", "max-findings", "max-decompressed")
+@common_options("format", "color", "strict", "max-findings", "max-decompressed")
 def replay(
     paths: tuple[str, ...],
     bootstrap_server: str | None,
     dry_run: bool,
-    common: Common,
-    **others: Any,
+    common: CommonOptions,
+    **replay_options: Any,
 ) -> None:
     """Send the records of partitions on disks to a live cluster.
 
@@ -76,11 +80,11 @@ def replay(
     """
     from importlib.util import find_spec
 
-    from kfmt_cli.commands.replay.to_cluster import ReplayOptions, ReplayToCluster
+    from kfmt_cli.commands.replay.command import ReplayCommand, ReplayOptions
 
     if bootstrap_server is None and not dry_run:
         raise UsageError("give --bootstrap-server HOST:PORT, or --dry-run")
     if not dry_run and find_spec("confluent_kafka") is None:
         raise UsageError("confluent-kafka is not installed: pip install 'kfmt-cli[replay]'")
-    options = ReplayOptions(bootstrap_server or "", dry_run=dry_run, **others)
-    ReplayToCluster(common.run(), options, common.limit).paths(paths)
+    options = ReplayOptions(bootstrap_server or "", dry_run=dry_run, **replay_options)
+    ReplayCommand(common.start_run(), options, common.decompression_limit).paths(paths)

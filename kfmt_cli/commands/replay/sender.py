@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from confluent_kafka import KafkaException
 
-from kfmt_cli.commands.replay.cluster import Digest, LiveCluster, TopicLimits, digest
-from kfmt_cli.commands.replay.sources import Chunk
+from kfmt_cli.commands.replay.cluster import ClusterClient, Digest, TargetTopicLimits, record_digest
+from kfmt_cli.commands.replay.sources import RecordChunk
 from kfmt_cli.errors import OutputError
-from kfmt_cli.render.style import grouped
+from kfmt_cli.render.style import format_grouped
 
-A_STEP = 2000  # records between two looks at what has been acknowledged
-POLL = 0.05  # seconds to wait for room in the producer's queue
+RECORDS_PER_POLL = 2000  # records between two looks at what has been acknowledged
+POLL_SECONDS = 0.05  # seconds to wait for room in the producer's queue
 Acknowledged = dict[Any, Any]
 """The last acknowledged message of a partition under None, and failed ones under their errors: its
 own `__setitem__` is the delivery callback, as calls of Python functions would cost a third of the
@@ -24,168 +24,198 @@ rate."""
 
 
 @dataclass(slots=True)
-class Points:
+class GroupOffsetPoints:
     """The offsets of a partition at which groups stand, and the records there in the cluster."""
 
-    wanted: list[int]
+    pending_offsets: list[int]
     """In order; those still to come."""
-    found: dict[int, int]
+    target_offsets: dict[int, int]
     """For each offset, the target offset of the first record at or after it."""
 
-    def rows(self, chunk: Chunk) -> dict[int, list[int]]:
+    def take_rows(self, chunk: RecordChunk) -> dict[int, list[int]]:
         """The offsets whose first record is in a chunk, by its row; they are then no longer
         wanted."""
         rows: dict[int, list[int]] = {}
-        while self.wanted and self.wanted[0] <= chunk.offsets[-1]:
-            offset = self.wanted.pop(0)
+        while self.pending_offsets and self.pending_offsets[0] <= chunk.offsets[-1]:
+            offset = self.pending_offsets.pop(0)
             rows.setdefault(int(np.searchsorted(chunk.offsets, offset)), []).append(offset)
         return rows
 
-    def set(self, offsets: Sequence[int], target: int) -> None:
+    def resolve(self, offsets: Sequence[int], target_offset: int) -> None:
         """Keep the target offset of some."""
-        self.found.update(dict.fromkeys(offsets, target))
+        self.target_offsets.update(dict.fromkeys(offsets, target_offset))
 
 
 @dataclass(slots=True)
-class Sender:
+class ReplaySender:
     """Sends to one topic. rate: records per second, None for no limit."""
 
-    cluster: LiveCluster
+    cluster: ClusterClient
     topic: str
-    limits: TopicLimits
+    limits: TargetTopicLimits
     producer: Any
     rate: int | None = None
-    _arrived: dict[Digest, list[int]] = field(default_factory=dict)
-    _may_have_arrived: int = 0
+    _arrived_offsets: dict[Digest, list[int]] = field(default_factory=dict)
+    _n_possibly_arrived: int = 0
     _acknowledged: dict[int, Acknowledged] = field(default_factory=dict)
-    _last: dict[int, int] = field(default_factory=dict)
+    _last_offsets: dict[int, int] = field(default_factory=dict)
     _n_sent: int = 0
-    _since: float = 0.0
+    _rate_start: float = 0.0
 
-    def expect(self, number: int, begin: int, end: int, most: int) -> None:
-        """Do not send what a partition has between two offsets already. most: how many of the next
-        records can be there. Raises OutputError."""
-        times, cluster = self.limits.keeps_timestamps, self.cluster
-        for made, offset in cluster.arrived(self.topic, number, (begin, end), times=times):
-            self._arrived.setdefault(made, []).append(offset)
-        self._may_have_arrived = most
+    def read_arrived(self, partition: int, begin: int, end: int, max_records: int) -> None:
+        """Do not send what a partition has between two offsets already. max_records: how many of
+        the next records can be there. Raises OutputError."""
+        has_timestamps, cluster = self.limits.keeps_timestamps, self.cluster
+        for record_hash, offset in cluster.iter_digests(
+            self.topic, partition, (begin, end), has_timestamps=has_timestamps
+        ):
+            self._arrived_offsets.setdefault(record_hash, []).append(offset)
+        self._n_possibly_arrived = max_records
 
-    def send(self, chunk: Chunk, points: Points) -> int:
+    def send_chunk(self, chunk: RecordChunk, points: GroupOffsetPoints) -> int:
         """Send records in order; returns how many had arrived before and are not sent again.
         Raises OutputError."""
-        rows = points.rows(chunk)
+        offsets_by_row = points.take_rows(chunk)
         n_arrived = 0
-        if self._arrived and self._may_have_arrived > 0:
-            self._may_have_arrived -= len(chunk)
-            kept = self._not_arrived(chunk, rows, points)
-            n_arrived = len(chunk) - len(kept)
+        if self._arrived_offsets and self._n_possibly_arrived > 0:
+            self._n_possibly_arrived -= len(chunk)
+            rows_to_send = self._rows_not_arrived(chunk, offsets_by_row, points)
+            n_arrived = len(chunk) - len(rows_to_send)
             if n_arrived:
-                places = {row: i for i, row in enumerate(kept)}
-                rows = {places[row]: offsets for row, offsets in rows.items() if row in places}
-                chunk = chunk.part(kept)
-        step = A_STEP if self.rate is None else max(min(A_STEP, self.rate // 10), 1)
+                new_row_by_row = {row: i for i, row in enumerate(rows_to_send)}
+                offsets_by_row = {
+                    new_row_by_row[row]: offsets
+                    for row, offsets in offsets_by_row.items()
+                    if row in new_row_by_row
+                }
+                chunk = chunk.select(rows_to_send)
+        step = (
+            RECORDS_PER_POLL
+            if self.rate is None
+            else max(min(RECORDS_PER_POLL, self.rate // 10), 1)
+        )
         for first in range(0, len(chunk), step):
-            part = chunk.between(first, first + step)
-            here = {row - first: rows[row] for row in rows if first <= row < first + step}
-            self._produce(part, self._callbacks(part, here, points))
+            chunk_part = chunk.select_range(first, first + step)
+            part_offsets = {
+                row - first: offsets_by_row[row]
+                for row in offsets_by_row
+                if first <= row < first + step
+            }
+            self._produce(chunk_part, self._create_callbacks(chunk_part, part_offsets, points))
             self._poll(0)
-            self._keep_rate(len(part))
+            self._keep_rate(len(chunk_part))
         return n_arrived
 
-    def _not_arrived(self, chunk: Chunk, rows: dict[int, list[int]], points: Points) -> list[int]:
+    def _rows_not_arrived(
+        self, chunk: RecordChunk, offsets_by_row: dict[int, list[int]], points: GroupOffsetPoints
+    ) -> list[int]:
         """The rows of a chunk that are not in the cluster."""
-        kept = []
-        for row, (partition, at, key, value, headers) in enumerate(
+        rows_to_send = []
+        for row, (partition, timestamp, key, value, headers) in enumerate(
             zip(
                 *(chunk.partitions, chunk.timestamps, chunk.keys, chunk.values, chunk.headers),
                 strict=True,
             )
         ):
-            made = digest(partition, at if self.limits.keeps_timestamps else 0, key, value, headers)
-            targets = self._arrived.get(made)
-            if not targets:
-                kept.append(row)
+            record_hash = record_digest(
+                partition, timestamp if self.limits.keeps_timestamps else 0, key, value, headers
+            )
+            target_offsets = self._arrived_offsets.get(record_hash)
+            if not target_offsets:
+                rows_to_send.append(row)
                 continue
-            target = targets.pop(0)
-            points.set(rows.get(row, ()), target)
-            self._last[partition] = max(target, self._last.get(partition, -1))
-            if not targets:
-                del self._arrived[made]
-        return kept
+            target_offset = target_offsets.pop(0)
+            points.resolve(offsets_by_row.get(row, ()), target_offset)
+            self._last_offsets[partition] = max(
+                target_offset, self._last_offsets.get(partition, -1)
+            )
+            if not target_offsets:
+                del self._arrived_offsets[record_hash]
+        return rows_to_send
 
-    def _callbacks(
-        self, chunk: Chunk, rows: dict[int, list[int]], points: Points
+    def _create_callbacks(
+        self, chunk: RecordChunk, offsets_by_row: dict[int, list[int]], points: GroupOffsetPoints
     ) -> list[Callable[[Any, Any], None]]:
         """What is called with the outcome of each record."""
-        of = {}
-        for number in set(chunk.partitions):
-            of[number] = self._acknowledged.setdefault(number, {None: None}).__setitem__
-        callbacks: list[Callable[[Any, Any], None]] = [of[number] for number in chunk.partitions]
-        for row, offsets in rows.items():
-            plain = callbacks[row]
+        callback_by_partition = {}
+        for partition in set(chunk.partitions):
+            callback_by_partition[partition] = self._acknowledged.setdefault(
+                partition, {None: None}
+            ).__setitem__
+        callbacks: list[Callable[[Any, Any], None]] = [
+            callback_by_partition[number] for number in chunk.partitions
+        ]
+        for row, offsets in offsets_by_row.items():
+            store_outcome = callbacks[row]
 
-            def point(error: Any, message: Any, plain: Any = plain, offsets: Any = offsets) -> None:
-                plain(error, message)
+            def store_outcome_and_offset(
+                error: Any, message: Any, store_outcome: Any = store_outcome, offsets: Any = offsets
+            ) -> None:
+                store_outcome(error, message)
                 if error is None:
-                    points.set(offsets, message.offset())
+                    points.resolve(offsets, message.offset())
 
-            callbacks[row] = point
+            callbacks[row] = store_outcome_and_offset
         return callbacks
 
-    def _produce(self, chunk: Chunk, callbacks: list[Callable[[Any, Any], None]]) -> None:
+    def _produce(self, chunk: RecordChunk, callbacks: list[Callable[[Any, Any], None]]) -> None:
         produce, topic = self.producer.produce, self.topic
         columns = (chunk.values, chunk.keys, chunk.partitions, callbacks, chunk.timestamps)
         row = 0
         try:
-            for row, (value, key, partition, callback, at, headers) in enumerate(  # noqa: B007
+            for row, (value, key, partition, callback, timestamp, headers) in enumerate(  # noqa: B007
                 zip(*columns, chunk.headers, strict=True)
             ):
                 while True:
                     try:
-                        produce(topic, value, key, partition, callback, None, at, headers)
+                        produce(topic, value, key, partition, callback, None, timestamp, headers)
                         break
                     except BufferError:
-                        self._poll(POLL)
+                        self._poll(POLL_SECONDS)
         except KafkaException as error:
-            place = f"{topic}-{chunk.partitions[row]}: source offset {chunk.offsets[row]}"
+            location = f"{topic}-{chunk.partitions[row]}: source offset {chunk.offsets[row]}"
             size = sum(len(part) for part in (chunk.keys[row], chunk.values[row]) if part)
-            words = f"a record of {grouped(size)} bytes: {self.cluster.reason(error)}"
-            raise OutputError(f"{self.cluster.address}: {place}: {words}") from None
+            error_text = (
+                f"a record of {format_grouped(size)} bytes: {self.cluster.format_error(error)}"
+            )
+            raise OutputError(f"{self.cluster.address}: {location}: {error_text}") from None
 
     def _keep_rate(self, n_records: int) -> None:
         if self.rate is None:
             return
-        self._since = self._since or time.monotonic()
+        self._rate_start = self._rate_start or time.monotonic()
         self._n_sent += n_records
-        while (ahead := self._since + self._n_sent / self.rate - time.monotonic()) > 0:
+        while (ahead := self._rate_start + self._n_sent / self.rate - time.monotonic()) > 0:
             self._poll(ahead)  # until something is acknowledged
 
     def _poll(self, seconds: float) -> None:
         """Wait for acknowledgements; raises OutputError for a record that was refused."""
-        with self.cluster.asking(self.topic):
+        with self.cluster.raise_output_errors(self.topic):
             self.producer.poll(seconds)
-        for number, outcomes in self._acknowledged.items():
+        for partition, outcomes in self._acknowledged.items():
             if len(outcomes) > 1:
-                failed, message = next(item for item in outcomes.items() if item[0] is not None)
+                error, message = next(item for item in outcomes.items() if item[0] is not None)
                 size = sum(len(part) for part in (message.key(), message.value()) if part)
-                words = f"a record of {grouped(size)} bytes was not accepted"
-                reason = self.cluster.reason(KafkaException(failed))
-                place = f"{self.cluster.address}: {self.topic}-{number}"
-                raise OutputError(f"{place}: {words}: {reason}")
+                error_text = f"a record of {format_grouped(size)} bytes was not accepted"
+                reason = self.cluster.format_error(KafkaException(error))
+                location = f"{self.cluster.address}: {self.topic}-{partition}"
+                raise OutputError(f"{location}: {error_text}: {reason}")
 
-    def settle(self) -> dict[int, int]:
+    def await_acknowledgements(self) -> dict[int, int]:
         """Wait until all is acknowledged; returns the last target offset in each partition so
         far. Raises OutputError."""
         while len(self.producer):
-            with self.cluster.asking(self.topic):
-                self.producer.flush(POLL)
+            with self.cluster.raise_output_errors(self.topic):
+                self.producer.flush(POLL_SECONDS)
             self._poll(0)
-        for number, outcomes in self._acknowledged.items():
+        for partition, outcomes in self._acknowledged.items():
             if outcomes[None] is not None:
-                self._last[number] = max(outcomes[None].offset(), self._last.get(number, -1))
-        return self._last
+                self._last_offsets[partition] = max(
+                    outcomes[None].offset(), self._last_offsets.get(partition, -1)
+                )
+        return self._last_offsets
 
-    def abandon(self) -> None:
+    def discard_unsent(self) -> None:
         """Forget what has not been sent."""
         self.producer.purge()
         self.producer.poll(0)

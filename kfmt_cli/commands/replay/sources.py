@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from kfmt_cli.broker.partitioners import partitions_of_keys
-from kfmt_cli.broker.transactions.committed import committed_of
-from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.each_partition import blocks_of
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.broker.partitioners import partition_keys
+from kfmt_cli.broker.transactions.committed import find_committed
+from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.commands.each_partition import read_log_blocks
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.errors import InputError, NotFoundError, UsageError
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import NO_TIMESTAMP, Block
-from kfmt_cli.log.records import Records
-from kfmt_cli.log.selection.select import Selection
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.log.selection.selection import Selection
 
 # Topics whose records mean something only to the cluster that wrote them.
-OF_THE_CLUSTER = {
+INTERNAL_TOPICS = {
     *("__cluster_metadata", "__consumer_offsets", "__transaction_state"),
     *("__share_group_state", "__remote_log_metadata"),
 }
@@ -35,17 +35,17 @@ class ReplaySource:
 
     partition: Partition
     topic: str
-    number: int
-    target: str
+    partition_index: int
+    target_topic: str
     """The topic in the cluster."""
 
     @property
     def name(self) -> str:
         """Topic and partition, as in the state file."""
-        return f"{self.topic}-{self.number}"
+        return f"{self.topic}-{self.partition_index}"
 
 
-def sources_of(
+def find_sources(
     partitions: Sequence[Partition], topics: Sequence[str], as_topic: str | None
 ) -> list[ReplaySource]:
     """The partitions to replay, by topic and number, each once.
@@ -54,33 +54,33 @@ def sources_of(
     cluster. Raises UsageError for a partition that is there twice or has no name, NotFoundError
     if there are none.
     """
-    found: dict[tuple[str, int], ReplaySource] = {}
+    source_by_key: dict[tuple[str, int], ReplaySource] = {}
     for partition in partitions:
-        topic, number = partition.place
+        topic, partition_index = partition.topic_partition
         if topic is None and as_topic is None:
-            words = "is not in a partition's directory; name its topic with --as"
-            raise UsageError(f"{partition.name}: {words}")
-        topic, number = topic or as_topic or "", number or 0
-        if topic in OF_THE_CLUSTER or (topics and topic not in topics):
+            message = "is not in a partition's directory; name its topic with --as"
+            raise UsageError(f"{partition.name}: {message}")
+        topic, partition_index = topic or as_topic or "", partition_index or 0
+        if topic in INTERNAL_TOPICS or (topics and topic not in topics):
             continue
-        source = ReplaySource(partition, topic, number, as_topic or topic)
-        other = found.setdefault((topic, number), source)
+        source = ReplaySource(partition, topic, partition_index, as_topic or topic)
+        other = source_by_key.setdefault((topic, partition_index), source)
         if other is not source:
             names = f"{other.partition.name} and {partition.name}"
             raise UsageError(f"{names} are copies of {source.name}; give only one of them")
-    given = sorted({topic for topic, _ in found})
-    if missing := [topic for topic in topics if topic not in given]:
+    topic_names = sorted({topic for topic, _ in source_by_key})
+    if missing := [topic for topic in topics if topic not in topic_names]:
         raise NotFoundError(f"no partition of topic {' or '.join(missing)} under these paths")
-    if not found:
+    if not source_by_key:
         raise NotFoundError("only internal topics found under these paths")
-    if as_topic is not None and len(given) > 1:
-        words = f"{len(given)} topics were given: {', '.join(given)}"
-        raise UsageError(f"--as needs a single topic, but {words}; choose one with --topic")
-    return [found[place] for place in sorted(found)]
+    if as_topic is not None and len(topic_names) > 1:
+        message = f"{len(topic_names)} topics were given: {', '.join(topic_names)}"
+        raise UsageError(f"--as needs a single topic, but {message}; choose one with --topic")
+    return [source_by_key[topic_partition] for topic_partition in sorted(source_by_key)]
 
 
 @dataclass(slots=True)
-class Chunk:
+class RecordChunk:
     """Some records of a partition in order, column by column."""
 
     offsets: IntArray
@@ -101,9 +101,9 @@ class Chunk:
         """The bytes of keys and values."""
         return int(self.sizes.sum())
 
-    def part(self, rows: Sequence[int]) -> Chunk:
+    def select(self, rows: Sequence[int]) -> RecordChunk:
         """Some of the records."""
-        return Chunk(
+        return RecordChunk(
             self.offsets[list(rows)],
             [self.timestamps[row] for row in rows],
             [self.keys[row] for row in rows],
@@ -113,10 +113,10 @@ class Chunk:
             self.sizes[list(rows)],
         )
 
-    def between(self, first: int, end: int) -> Chunk:
+    def select_range(self, first: int, end: int) -> RecordChunk:
         """The records of some rows that follow each other."""
         rows = slice(first, end)
-        return Chunk(
+        return RecordChunk(
             self.offsets[rows],
             self.timestamps[rows],
             self.keys[rows],
@@ -128,112 +128,124 @@ class Chunk:
 
 
 @dataclass(slots=True)
-class SourceReader:
+class ReplaySourceReader:
     """Reads the records of one partition that are to be sent.
 
-    not_committed, timestamps_changed: counts of records, see the rows. by_key: the number of
-    partitions among which keys decide, None to keep the partition.
+    not_committed, timestamps_changed: counts of records, see the rows. n_key_partitions: the number
+    of partitions among which keys decide, None to keep the partition.
     """
 
     source: ReplaySource
-    wanted: Selection
-    limit: Limit
-    by_key: int | None
-    tell: Callable[[Finding], None]
+    selection: Selection
+    limit: DecompressionLimit
+    n_key_partitions: int | None
+    on_finding: Callable[[Finding], None]
     not_committed: int = 0
     timestamps_changed: int = 0
 
-    def chunks(self, next_offset: int) -> Iterator[Chunk]:
+    def iter_chunks(self, next_offset: int) -> Iterator[RecordChunk]:
         """The committed records from an offset on; raises InputError."""
         partition = self.source.partition
-        committed = committed_of((block for _, block in blocks_of(partition.logs)), ends_open=True)
-        wanted = self.wanted.beginning(next_offset)
-        for file in wanted.logs(partition.logs):
-            with open_checked(file, read_ahead=True) as log:
+        committed = find_committed(
+            (block for _, block in read_log_blocks(partition.logs)), abort_open=True
+        )
+        remaining_selection = self.selection.starting_at(next_offset)
+        for file in remaining_selection.select_logs(partition.logs):
+            with open_checked_log(file, read_ahead=True) as log:
                 for block in log.blocks:
                     for finding in block.findings:
-                        self.tell(finding)
+                        self.on_finding(finding)
                     batches = block.batches
-                    sound = (batches.crc_valid == 1) & (batches.control == 0)
-                    given = committed.of_batches(batches)
-                    aborted = self._in_bounds(block, sound & ~given)
-                    self.not_committed += int(batches.counted_records[aborted].sum())
-                    kept = batches.select(sound & given)
-                    plain = replace(block, batches=kept, findings=[], decompressed=None)
-                    yield from self._of_block(plain, wanted)
+                    is_valid = (batches.crc_valid == 1) & (batches.control == 0)
+                    is_committed = committed.delivered_mask(batches)
+                    is_aborted = self._in_bounds(block, is_valid & ~is_committed)
+                    self.not_committed += int(batches.record_counts[is_aborted].sum())
+                    committed_batches = batches.select_rows(is_valid & is_committed)
+                    committed_block = replace(
+                        block, batches=committed_batches, findings=[], decompressed=None
+                    )
+                    yield from self._iter_block_chunks(committed_block, remaining_selection)
 
-    def _in_bounds(self, block: Block, rows: IntArray) -> IntArray:
+    def _in_bounds(self, block: Block, mask: IntArray) -> IntArray:
         batches = block.batches
-        first, last = self.wanted.first_offset, self.wanted.last_offset
+        first, last = self.selection.first_offset, self.selection.last_offset
         if first is not None:
-            rows = rows & (batches.last_offset >= first)
-        return rows if last is None else rows & (batches.base_offset <= last)
+            mask = mask & (batches.last_offset >= first)
+        return mask if last is None else mask & (batches.base_offset <= last)
 
-    def _of_block(self, block: Block, wanted: Selection) -> Iterator[Chunk]:
-        for run, records in wanted.near(block, self.limit):
+    def _iter_block_chunks(self, block: Block, selection: Selection) -> Iterator[RecordChunk]:
+        for run, records in selection.iter_candidate_runs(block, self.limit):
             for finding in (*run.findings, *records.findings):
-                self.tell(finding)
-            rows = np.flatnonzero(wanted.of_records(run, records))
+                self.on_finding(finding)
+            rows = np.flatnonzero(selection.record_mask(run, records))
             if len(rows):
-                yield self._chunk(records, rows)
+                yield self._create_chunk(records, rows)
 
-    def _chunk(self, records: Records, chosen: IntArray) -> Chunk:
+    def _create_chunk(self, records: RecordColumns, selected_rows: IntArray) -> RecordChunk:
         rows, data = records.rows, records.data
-        times = np.where(rows.has_timestamp[chosen] == 1, rows.timestamp[chosen], NO_TIMESTAMP)
+        timestamps = np.where(
+            rows.has_timestamp[selected_rows] == 1, rows.timestamp[selected_rows], NO_TIMESTAMP
+        )
         # librdkafka takes 0 for "now".
-        self.timestamps_changed += int((times == 0).sum())
-        times = np.where(times == 0, 1, times)
-        offsets = rows.offset[chosen]
-        starts, sizes = rows.key[chosen], rows.key_size[chosen]
-        return Chunk(
+        self.timestamps_changed += int((timestamps == 0).sum())
+        timestamps = np.where(timestamps == 0, 1, timestamps)
+        offsets = rows.offset[selected_rows]
+        starts, sizes = rows.key[selected_rows], rows.key_size[selected_rows]
+        return RecordChunk(
             offsets,
-            times.tolist(),
-            _parts(data, starts, sizes),
-            _parts(data, rows.value[chosen], rows.value_size[chosen]),
-            self._headers(records, chosen),
-            self._partitions(data, starts, sizes),
-            sizes.clip(0) + rows.value_size[chosen].clip(0),
+            timestamps.tolist(),
+            _slice_values(data, starts, sizes),
+            _slice_values(data, rows.value[selected_rows], rows.value_size[selected_rows]),
+            self._headers(records, selected_rows),
+            self._target_partitions(data, starts, sizes),
+            sizes.clip(0) + rows.value_size[selected_rows].clip(0),
         )
 
-    def _partitions(self, data: bytes, starts: IntArray, sizes: IntArray) -> list[int]:
+    def _target_partitions(
+        self, data: bytes, key_starts: IntArray, key_sizes: IntArray
+    ) -> list[int]:
         """Where records go: a record without a key keeps its partition if the target has it."""
-        n, own = self.by_key, self.source.number
-        if n is None:
-            return [own] * len(starts)
-        found = np.full(len(starts), own % n)
-        keyed = np.flatnonzero(sizes >= 0)
-        found[keyed] = partitions_of_keys(data, starts[keyed], sizes[keyed], n)
-        partitions: list[int] = found.tolist()
+        n_partitions, own_partition = self.n_key_partitions, self.source.partition_index
+        if n_partitions is None:
+            return [own_partition] * len(key_starts)
+        partition_column = np.full(len(key_starts), own_partition % n_partitions)
+        rows_with_key = np.flatnonzero(key_sizes >= 0)
+        partition_column[rows_with_key] = partition_keys(
+            data, key_starts[rows_with_key], key_sizes[rows_with_key], n_partitions
+        )
+        partitions: list[int] = partition_column.tolist()
         return partitions
 
-    def _headers(self, records: Records, chosen: IntArray) -> list[list[Header] | None]:
+    def _headers(
+        self, records: RecordColumns, selected_rows: IntArray
+    ) -> list[list[Header] | None]:
         """The headers of records; raises InputError for one that librdkafka cannot send."""
         rows, data = records.rows, records.data
-        if "headers" not in rows.names or not (rows.headers[chosen] > 0).any():
-            return [None] * len(chosen)
-        counts = rows.headers[chosen].clip(0)
-        firsts = np.where(counts > 0, rows.headers_first[chosen], 0)
-        used = records.headers[:, : int((firsts + counts).max())]
+        if "headers" not in rows.index_by_name or not (rows.headers[selected_rows] > 0).any():
+            return [None] * len(selected_rows)
+        counts = rows.headers[selected_rows].clip(0)
+        first_headers = np.where(counts > 0, rows.headers_first[selected_rows], 0)
+        header_rows = records.headers[:, : int((first_headers + counts).max())]
         names: dict[bytes, str | None] = {}
         pairs: list[Any] = []
-        for start, size, value, value_size in zip(*used.tolist(), strict=True):
+        for start, size, value_start, value_size in zip(*header_rows.tolist(), strict=True):
             name = data[start : start + size]
             if name not in names:
-                names[name] = _sendable(name)
-            content = None if value_size < 0 else data[value : value + value_size]
+                names[name] = _decode_header_name(name)
+            content = None if value_size < 0 else data[value_start : value_start + value_size]
             pairs.append((names[name], content))
-        places = zip(firsts.tolist(), counts.tolist(), strict=True)
-        found = [pairs[first : first + count] or None for first, count in places]
+        header_ranges = zip(first_headers.tolist(), counts.tolist(), strict=True)
+        headers_by_row = [pairs[first : first + count] or None for first, count in header_ranges]
         if None in names.values():
-            for row, headers in zip(chosen.tolist(), found, strict=True):
+            for row, headers in zip(selected_rows.tolist(), headers_by_row, strict=True):
                 if any(name is None for name, _ in headers or ()):
-                    place = f"{self.source.partition.name} offset {rows.offset[row]}"
-                    words = "a header's name has a zero byte or is not UTF-8"
-                    raise InputError(f"{place}: {words}; librdkafka cannot send it")
-        return found
+                    location = f"{self.source.partition.name} offset {rows.offset[row]}"
+                    message = "a header's name has a zero byte or is not UTF-8"
+                    raise InputError(f"{location}: {message}; librdkafka cannot send it")
+        return headers_by_row
 
 
-def _sendable(name: bytes) -> str | None:
+def _decode_header_name(name: bytes) -> str | None:
     """The name of a header as librdkafka takes it; None if it cannot."""
     try:
         text = name.decode()
@@ -242,6 +254,6 @@ def _sendable(name: bytes) -> str | None:
     return None if "\0" in text else text
 
 
-def _parts(data: bytes, starts: IntArray, sizes: IntArray) -> list[bytes | None]:
+def _slice_values(data: bytes, starts: IntArray, sizes: IntArray) -> list[bytes | None]:
     pairs = zip(starts.tolist(), sizes.tolist(), strict=True)
     return [data[start : start + size] if size >= 0 else None for start, size in pairs]

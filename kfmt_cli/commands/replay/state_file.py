@@ -16,13 +16,13 @@ from typing import Any
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.errors import InputError, UsageError
-from kfmt_cli.writing.output import replace_file
+from kfmt_cli.writers.output import replace_file
 
 VERSION = 1
 
 
 @dataclass(slots=True)
-class SourceState:
+class ReplaySourceState:
     """How far a partition on the disks has been acknowledged."""
 
     next_offset: int = 0
@@ -42,52 +42,54 @@ class ReplayState:
     """Empty if the cluster is not asked."""
     options: dict[str, Any]
     """The options that must be the same in every run."""
-    sources: dict[str, SourceState] = field(default_factory=dict)
+    sources: dict[str, ReplaySourceState] = field(default_factory=dict)
     targets: dict[str, dict[int, int]] = field(default_factory=dict)
     """By topic and partition: the offset after the last acknowledged record."""
 
-    def save(self) -> None:
+    def write_file(self) -> None:
         """Write the file atomically; raises OutputError."""
         if self.path is None:
             return
-        said = {"version": VERSION, **asdict(self)}
-        del said["path"]
-        replace_file(self.path, f"{json_text(said)}\n".encode())
+        content = {"version": VERSION, **asdict(self)}
+        del content["path"]
+        replace_file(self.path, f"{json_text(content)}\n".encode())
 
 
-def state_at(path: Path | None, cluster_id: str, options: dict[str, Any]) -> ReplayState:
+def load_state(path: Path | None, cluster_id: str, options: dict[str, Any]) -> ReplayState:
     """The state in a file, a new one if there is none; raises InputError for a malformed file,
     UsageError for one of another replay."""
     state = ReplayState(path, cluster_id, options)
     if path is None:
         return state
     try:
-        said = json.loads(path.read_bytes())
-        if said["version"] != VERSION:
-            raise UsageError(f"{path}: version {said['version']}; only {VERSION} is supported")
-        _need_same(path, said, state)
-        for name, source in said["sources"].items():
+        content = json.loads(path.read_bytes())
+        if content["version"] != VERSION:
+            raise UsageError(f"{path}: version {content['version']}; only {VERSION} is supported")
+        _require_same_replay(path, content, state)
+        for name, source in content["sources"].items():
             points = {int(offset): int(target) for offset, target in source["points"].items()}
             target = source["target_offset"]
-            state.sources[name] = SourceState(int(source["next_offset"]), target, points)
-        for topic, partitions in said["targets"].items():
-            state.targets[topic] = {int(number): int(end) for number, end in partitions.items()}
+            state.sources[name] = ReplaySourceState(int(source["next_offset"]), target, points)
+        for topic, partitions in content["targets"].items():
+            state.targets[topic] = {
+                int(partition): int(end_offset) for partition, end_offset in partitions.items()
+            }
     except FileNotFoundError:
         return state
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}", file=str(path)) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        words = "not a state file of kfmt replay"
-        raise InputError(f"{path}: {words}: {error}", file=str(path)) from error
+        message = "not a state file of kfmt replay"
+        raise InputError(f"{path}: {message}: {error}", file=str(path)) from error
     return state
 
 
-def _need_same(path: Path, said: Mapping[str, Any], state: ReplayState) -> None:
-    if state.cluster_id and said["cluster_id"] != state.cluster_id:
-        words = f"state of a replay into cluster {said['cluster_id']}, not {state.cluster_id}"
-        raise UsageError(f"{path}: {words}")
+def _require_same_replay(path: Path, content: Mapping[str, Any], state: ReplayState) -> None:
+    if state.cluster_id and content["cluster_id"] != state.cluster_id:
+        message = f"state of a replay into cluster {content['cluster_id']}, not {state.cluster_id}"
+        raise UsageError(f"{path}: {message}")
     for name, value in state.options.items():
-        if said["options"].get(name) != value:
+        if content["options"].get(name) != value:
             option = f"--{name.replace('_', '-')}"
-            words = f"state of a replay with {option} {said['options'].get(name)}, not {value}"
-            raise UsageError(f"{path}: {words}; give another --state file")
+            message = f"state of a replay with {option} {content['options'].get(name)}, not {value}"
+            raise UsageError(f"{path}: {message}; give another --state file")

@@ -5,182 +5,214 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kfmt_cli.broker.start.ranges import size_of_ranges, without
-from kfmt_cli.commands.check.advice import with_key
-from kfmt_cli.commands.replicas.command import ComparedPartition, DeadCluster
-from kfmt_cli.commands.replicas.orders import End, Order
+from kfmt_cli.broker.start.offset_intervals import count_offsets, subtract_intervals
+from kfmt_cli.commands.check.next_steps import add_private_key
+from kfmt_cli.commands.replicas.command import OfflineCluster, PartitionComparison
+from kfmt_cli.commands.replicas.start_orders import PartitionOutcome, StartOrder
 from kfmt_cli.render.start_lines import NextStep
-from kfmt_cli.render.style import count, shell_path
+from kfmt_cli.render.style import format_count, shell_quote_path
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class StartOrderCost:
     """What an order costs over all partitions, at worst."""
 
-    order: Order
-    lost: int
+    order: StartOrder
+    n_lost: int
     """Offsets lost."""
-    losing: int
+    n_losing_partitions: int
     """Partitions that lose some."""
-    offline: int
+    n_offline_partitions: int
     """Partitions that may stay offline."""
-    returning: int
+    n_returning: int
     """Offsets whose replaced records return."""
-    unsure: int
+    n_uncertain_partitions: int
     """Partitions whose end depends on timing."""
 
     @classmethod
-    def of(cls, order: Order, ends: Sequence[End]) -> Cost:
+    def from_outcomes(
+        cls, order: StartOrder, outcomes: Sequence[PartitionOutcome]
+    ) -> StartOrderCost:
         """The cost of an order with these ends."""
         return cls(
             order,
-            sum(end.n_lost for end in ends),
-            sum(bool(end.lost) for end in ends),
-            sum(end.is_offline for end in ends),
-            sum(size_of_ranges(end.returning) for end in ends),
-            sum(not end.is_certain for end in ends),
+            sum(outcome.n_lost for outcome in outcomes),
+            sum(bool(outcome.lost_offsets) for outcome in outcomes),
+            sum(outcome.is_offline for outcome in outcomes),
+            sum(count_offsets(outcome.returning_offsets) for outcome in outcomes),
+            sum(not outcome.is_certain for outcome in outcomes),
         )
 
     @property
     def is_free(self) -> bool:
         """Whether nothing is lost, stays offline or returns."""
-        return not (self.lost or self.offline or self.returning)
+        return not (self.n_lost or self.n_offline_partitions or self.n_returning)
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
         """Sort key: cheaper ones first."""
-        return self.lost, self.offline, self.returning, self.unsure
+        return self.n_lost, self.n_offline_partitions, self.n_returning, self.n_uncertain_partitions
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The cost."""
-        told = []
-        if self.lost:
-            offsets, are = count(self.lost, "offset"), "is" if self.lost == 1 else "are"
-            told.append(f"{offsets} of {count(self.losing, 'partition')} {are} lost")
-        if self.offline:
-            told.append(f"{count(self.offline, 'partition')} may stay offline")
-        if self.returning:
-            return_ = "returns" if self.returning == 1 else "return"
-            told.append(f"{count(self.returning, 'replaced record')} {return_}")
-        return "; ".join(told) or "nothing is lost"
+        sentences = []
+        if self.n_lost:
+            offsets, are = format_count(self.n_lost, "offset"), "is" if self.n_lost == 1 else "are"
+            sentences.append(
+                f"{offsets} of {format_count(self.n_losing_partitions, 'partition')} {are} lost"
+            )
+        if self.n_offline_partitions:
+            sentences.append(
+                f"{format_count(self.n_offline_partitions, 'partition')} may stay offline"
+            )
+        if self.n_returning:
+            verb = "returns" if self.n_returning == 1 else "return"
+            sentences.append(f"{format_count(self.n_returning, 'replaced record')} {verb}")
+        return "; ".join(sentences) or "nothing is lost"
 
 
-def costs_of(found: DeadCluster) -> list[Cost]:
+def compute_costs(cluster: OfflineCluster) -> list[StartOrderCost]:
     """The cost of each order."""
-    known = [partition.ends for partition in found.partitions if partition.ends]
-    return [Cost.of(order, [ends[i] for ends in known]) for i, order in enumerate(found.orders)]
+    outcomes_by_partition = [
+        partition.outcomes for partition in cluster.partitions if partition.outcomes
+    ]
+    return [
+        StartOrderCost.from_outcomes(order, [outcomes[i] for outcomes in outcomes_by_partition])
+        for i, order in enumerate(cluster.orders)
+    ]
 
 
-def best_of(costs: Sequence[Cost]) -> Cost:
+def find_best(costs: Sequence[StartOrderCost]) -> StartOrderCost:
     """The cheapest order; one that starts a single broker first, if there is one."""
-    alone = [cost for cost in costs if len(cost.order.stages[0].nodes) == 1]
-    return min(alone or costs, key=lambda cost: cost.rank)
+    single_starters = [cost for cost in costs if len(cost.order.stages[0].nodes) == 1]
+    return min(single_starters or costs, key=lambda cost: cost.rank)
 
 
-def answers(found: DeadCluster) -> Iterator[str]:
+def answer_lines(cluster: OfflineCluster) -> Iterator[str]:
     """The answer, the most important line first."""
-    yield from _costs(costs_of(found))
-    if unseen := found.unseen:
-        brokers, are = ("broker", "is") if len(unseen) == 1 else ("brokers", "are")
+    yield from _cost_lines(compute_costs(cluster))
+    if missing_brokers := cluster.missing_brokers:
+        brokers, are = ("broker", "is") if len(missing_brokers) == 1 else ("brokers", "are")
         yield (
-            f"No directory of {brokers} {_listed(unseen)} was given, which {are} registered: what "
+            f"No directory of {brokers} {_join_nodes(missing_brokers)} was given, which {are} "
+            "registered: what "
             "the replicas there hold is unknown, and not counted as lost."
         )
 
 
-def _costs(costs: Sequence[Cost]) -> Iterator[str]:
+def _cost_lines(costs: Sequence[StartOrderCost]) -> Iterator[str]:
     """What to start first, and what that costs."""
     if not costs:
         return
-    best = best_of(costs)
+    best = find_best(costs)
     if all(cost.is_free for cost in costs) and len(costs) > 1:
         yield "Start the brokers in any order, or together: nothing is lost."
         return
-    start = "Start " if not best.lost else "EVERY ORDER LOSES OFFSETS; the fewest with "
+    prefix = "Start " if not best.n_lost else "EVERY ORDER LOSES OFFSETS; the fewest with "
     if len(costs) == 1:
-        start = ""
-    yield f"{start}{_in_words(best.order)}: {best.words}."
-    worse = [cost for cost in costs if cost.lost > best.lost]
+        prefix = ""
+    yield f"{prefix}{_format_order(best.order)}: {best.description}."
+    worse = [cost for cost in costs if cost.n_lost > best.n_lost]
     if worse:
-        most = count(max(cost.lost for cost in worse), "offset")
-        yield f"DO NOT start {_firsts(worse)}: up to {most} would be lost."
+        max_lost_text = format_count(max(cost.n_lost for cost in worse), "offset")
+        yield f"DO NOT start {_format_first_brokers(worse)}: up to {max_lost_text} would be lost."
 
 
-def _in_words(order: Order) -> str:
+def _format_order(order: StartOrder) -> str:
     """An order in words, such as: broker 1 first, alone until it leads, then 2 and 3."""
-    first, *rest = order.stages
-    if len(first.nodes) > 1:
-        words = f"brokers {_listed(first.nodes)} together"
+    first_stage, *later_stages = order.stages
+    if len(first_stage.nodes) > 1:
+        text = f"brokers {_join_nodes(first_stage.nodes)} together"
     else:
-        words = f"broker {first.nodes[0]} first{', alone until it leads' if rest else ''}"
-    if first.elects:
-        words += ", with an unclean election"
-    if rest:
-        words += f", then {_listed([node for stage in rest for node in stage.nodes])}"
-    return words
+        text = (
+            f"broker {first_stage.nodes[0]} first{', alone until it leads' if later_stages else ''}"
+        )
+    if first_stage.ends_with_election:
+        text += ", with an unclean election"
+    if later_stages:
+        text += f", then {_join_nodes([node for stage in later_stages for node in stage.nodes])}"
+    return text
 
 
-def _firsts(costs: Iterable[Cost]) -> str:
+def _format_first_brokers(costs: Iterable[StartOrderCost]) -> str:
     """The brokers with which some orders begin, such as: broker 2 or 3 first, or all together."""
-    alone: dict[int, None] = {}
-    others: list[str] = []
+    single_brokers: dict[int, None] = {}
+    other_texts: list[str] = []
     for cost in costs:
-        first = cost.order.stages[0]
-        if len(first.nodes) == 1 and not first.elects:
-            alone[first.nodes[0]] = None
-        elif len(cost.order.stages) == 1 and not first.elects:
-            others.append("all together")
+        first_stage = cost.order.stages[0]
+        if len(first_stage.nodes) == 1 and not first_stage.ends_with_election:
+            single_brokers[first_stage.nodes[0]] = None
+        elif len(cost.order.stages) == 1 and not first_stage.ends_with_election:
+            other_texts.append("all together")
         else:
-            others.append(f"as {cost.order.text}")
-    words = [f"broker {_listed(list(alone), 'or')} first"] if alone else []
-    return ", or ".join(words + others)
+            other_texts.append(f"as {cost.order.text}")
+    texts = [f"broker {_join_nodes(list(single_brokers), 'or')} first"] if single_brokers else []
+    return ", or ".join(texts + other_texts)
 
 
-def _listed(nodes: Sequence[int], last: str = "and") -> str:
+def _join_nodes(nodes: Sequence[int], conjunction: str = "and") -> str:
     names = [str(node) for node in nodes]
-    return f" {last} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f" {conjunction} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def steps_of(found: DeadCluster, paths: Iterable[str]) -> Iterator[NextStep]:
+def next_steps(cluster: OfflineCluster, paths: Iterable[str]) -> Iterator[NextStep]:
     """The commands that keep what every order loses or sets aside."""
     steps: list[NextStep] = []
-    costs = costs_of(found)
-    if costs and (best := best_of(costs)).lost:
-        steps.append(_to_merge(found, best, " ".join(shell_path(p) for p in paths)))
-    for partition in found.partitions:
-        steps += _branches_to_keep(partition)
-    return with_key(steps)
+    costs = compute_costs(cluster)
+    if costs and (best := find_best(costs)).n_lost:
+        steps.append(_merge_step(cluster, best, " ".join(shell_quote_path(p) for p in paths)))
+    for partition in cluster.partitions:
+        steps += _salvage_steps(partition)
+    return add_private_key(steps)
 
 
-def _to_merge(found: DeadCluster, best: Cost, names: str) -> NextStep:
+def _merge_step(cluster: OfflineCluster, best: StartOrderCost, path_arguments: str) -> NextStep:
     """The command that keeps what even the best order loses. Where replicas have diverged, it
     takes the branch of the broker that leads, which the others then follow."""
-    ends = (end for each in found.partitions for end in each.ends if end.order is best.order)
-    leaders = sorted({end.leader for end in ends if end.lost and end.leader is not None})
+    outcomes = (
+        outcome
+        for each in cluster.partitions
+        for outcome in each.outcomes
+        if outcome.order is best.order
+    )
+    leaders = sorted(
+        {
+            outcome.leader
+            for outcome in outcomes
+            if outcome.lost_offsets and outcome.leader is not None
+        }
+    )
     leaders = leaders or [best.order.stages[0].nodes[0]]
-    parted = any(len(partition.found.branches) > 1 for partition in found.partitions)
-    branch = f" --branch {leaders[0]}" if parted else ""
-    its = f"broker {leaders[0]}'s directories with these, and start it first"
+    has_diverged = any(
+        len(partition.replica_branches.branches) > 1 for partition in cluster.partitions
+    )
+    branch = f" --branch {leaders[0]}" if has_diverged else ""
+    replacement_text = f"broker {leaders[0]}'s directories with these, and start it first"
     if len(leaders) > 1:
-        its = f"the directories of brokers {_listed(leaders)} with these, and start them first"
+        replacement_text = (
+            f"the directories of brokers {_join_nodes(leaders)} with these, and start them first"
+        )
     return NextStep(
-        names,
-        f"kfmt merge {names} --to DST{branch}",
-        f"merges the best log of each partition, with the {count(best.lost, 'offset')} that even "
-        f"the best order loses; replace {its}",
+        path_arguments,
+        f"kfmt merge {path_arguments} --to DST{branch}",
+        "merges the best log of each partition, with the "
+        f"{format_count(best.n_lost, 'offset')} that even "
+        f"the best order loses; replace {replacement_text}",
     )
 
 
-def _branches_to_keep(partition: ComparedPartition) -> Iterator[NextStep]:
+def _salvage_steps(partition: PartitionComparison) -> Iterator[NextStep]:
     """The commands that keep what only an older branch has."""
-    for branch in partition.found.branches[1:]:
-        replica = branch.copies[0]
-        own = size_of_ranges(without(replica.undamaged, [(-1, (branch.parted_at or 0) - 1)]))
-        if replica.file is not None and own:
-            command = f"kfmt salvage {shell_path(replica.file)} DST"
-            records = count(own, "offset")
-            words = f"keeps the {records} that only {replica.owner} has"
-            if branch.parted_at:
-                words += f", from offset {branch.parted_at} onward"
-            yield NextStep(replica.file, command, words)
+    for branch in partition.replica_branches.branches[1:]:
+        replica = branch.replicas[0]
+        n_own_offsets = count_offsets(
+            subtract_intervals(replica.undamaged_offsets, [(-1, (branch.diverged_at or 0) - 1)])
+        )
+        if replica.file is not None and n_own_offsets:
+            command = f"kfmt salvage {shell_quote_path(replica.file)} DST"
+            records = format_count(n_own_offsets, "offset")
+            description = f"keeps the {records} that only {replica.owner} has"
+            if branch.diverged_at:
+                description += f", from offset {branch.diverged_at} onward"
+            yield NextStep(replica.file, command, description)

@@ -8,131 +8,160 @@ from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 
-from kfmt_cli.broker.start.ranges import Ranges, common, merged, without
-from kfmt_cli.checks.comparison import Comparison
+from kfmt_cli.broker.start.offset_intervals import (
+    OffsetIntervals,
+    intersect_intervals,
+    merge_intervals,
+    subtract_intervals,
+)
+from kfmt_cli.checks.replica_comparison import ReplicaComparison
 from kfmt_cli.commands.replicas.nodes import DiskReplica
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.partitions import Partition
 
-_REST = 1 << 63
+_MAX_OFFSET = 1 << 63
 
 
 @dataclass(slots=True)
-class Branch:
+class ReplicaBranch:
     """Replicas that agree wherever more than one has a record, the longest first."""
 
-    copies: list[DiskReplica]
-    parted_at: int | None = None
+    replicas: list[DiskReplica]
+    diverged_at: int | None = None
     """The first offset at which it differs from the newest branch; None for that itself."""
 
     @property
     def end(self) -> int:
         """The greatest log end offset of its replicas."""
-        return max(copy.log_end or 0 for copy in self.copies)
+        return max(copy.log_end or 0 for copy in self.replicas)
 
     @property
-    def owners(self) -> str:
+    def owner_names(self) -> str:
         """The brokers, or directories, of its replicas."""
-        return ",".join(copy.owner.removeprefix("broker ") for copy in self.copies)
+        return ",".join(copy.owner.removeprefix("broker ") for copy in self.replicas)
 
     @property
     def latest_epoch(self) -> int | None:
         """The latest leader epoch of its replicas."""
-        epochs = [copy.latest_epoch for copy in self.copies if copy.latest_epoch is not None]
+        epochs = [copy.latest_epoch for copy in self.replicas if copy.latest_epoch is not None]
         return max(epochs, default=None)
 
 
 @dataclass
-class Compared:
+class ReplicaBranches:
     """The branches of a partition, the newest first."""
 
-    branches: list[Branch] = field(default_factory=list)
+    branches: list[ReplicaBranch] = field(default_factory=list)
 
     @cached_property
-    def whole(self) -> Ranges:
+    def newest_branch_offsets(self) -> OffsetIntervals:
         """The offsets that the replicas of the newest branch have together, undamaged."""
         if not self.branches:
             return []
-        found = [range_ for copy in self.branches[0].copies for range_ in copy.undamaged]
+        intervals = [
+            range_ for copy in self.branches[0].replicas for range_ in copy.undamaged_offsets
+        ]
         for branch in self.branches[1:]:
-            before = [(branch.parted_at or 0, _REST)]
-            for copy in branch.copies:
-                found += without(copy.undamaged, before)
-        return merged(found)
+            after_divergence = [(branch.diverged_at or 0, _MAX_OFFSET)]
+            for replica in branch.replicas:
+                intervals += subtract_intervals(replica.undamaged_offsets, after_divergence)
+        return merge_intervals(intervals)
 
     @property
     def diverged_at(self) -> int | None:
         """The first offset at which replicas hold different records."""
-        return min((b.parted_at for b in self.branches if b.parted_at is not None), default=None)
+        return min(
+            (b.diverged_at for b in self.branches if b.diverged_at is not None), default=None
+        )
 
-    def parted_at(self, copy: DiskReplica) -> int | None:
+    def divergence_offset(self, replica: DiskReplica) -> int | None:
         """The first offset at which a replica differs from the newest branch."""
-        return next((b.parted_at for b in self.branches if copy in b.copies), None)
+        return next((b.diverged_at for b in self.branches if replica in b.replicas), None)
 
-    def lost_with(self, leader: DiskReplica | None) -> Ranges:
+    def offsets_lost_with(self, leader: DiskReplica | None) -> OffsetIntervals:
         """The offsets of the newest branch that a leader does not have after its start: neither in
         its log, nor below it in tiered storage."""
         if leader is None:
-            return self.whole
-        kept, parted = leader.kept, self.parted_at(leader)
-        if parted is not None:
-            kept = without(kept, [(parted, _REST)])
-        below = [(-1, (leader.start_after or 0) - 1)]
-        newest = (copy for branch in self.branches[:1] for copy in branch.copies)
-        tiered = [range_ for copy in newest if copy.is_tiered for range_ in copy.undamaged]
-        return without(without(self.whole, kept), common(merged(tiered), below))
+            return self.newest_branch_offsets
+        leader_offsets, diverged_at = leader.offsets_after_start, self.divergence_offset(leader)
+        if diverged_at is not None:
+            leader_offsets = subtract_intervals(leader_offsets, [(diverged_at, _MAX_OFFSET)])
+        below_log_start = [(-1, (leader.log_start_after or 0) - 1)]
+        newest_replicas = (copy for branch in self.branches[:1] for copy in branch.replicas)
+        tiered_offsets = [
+            range_
+            for copy in newest_replicas
+            if copy.is_tiered
+            for range_ in copy.undamaged_offsets
+        ]
+        return subtract_intervals(
+            subtract_intervals(self.newest_branch_offsets, leader_offsets),
+            intersect_intervals(merge_intervals(tiered_offsets), below_log_start),
+        )
 
-    def returning_with(self, leader: DiskReplica | None) -> Ranges:
+    def offsets_returning_with(self, leader: DiskReplica | None) -> OffsetIntervals:
         """The offsets whose records a leader's log has, and that the newest branch replaced."""
         if leader is None:
             return []
-        parted = self.parted_at(leader)
-        return [] if parted is None else without(leader.kept, [(-1, parted - 1)])
+        diverged_at = self.divergence_offset(leader)
+        return (
+            []
+            if diverged_at is None
+            else subtract_intervals(leader.offsets_after_start, [(-1, diverged_at - 1)])
+        )
 
 
-def compared(copies: Sequence[DiskReplica], limit: Limit) -> Compared:
+def find_branches(replicas: Sequence[DiskReplica], limit: DecompressionLimit) -> ReplicaBranches:
     """Compare the replicas of a partition; raises InputError."""
-    found = Compared()
-    known = [copy for copy in copies if copy.log_end is not None and not copy.is_set_aside]
-    empty = [copy for copy in copies if copy.log_end is None and not copy.is_set_aside]
-    for copy in sorted(known, key=_age, reverse=True):
-        for branch in found.branches:
-            if _parted(branch.copies[0], copy, limit) is None:
-                branch.copies.append(copy)
+    result = ReplicaBranches()
+    readable = [copy for copy in replicas if copy.log_end is not None and not copy.is_set_aside]
+    empty = [copy for copy in replicas if copy.log_end is None and not copy.is_set_aside]
+    for replica in sorted(readable, key=_newness, reverse=True):
+        for branch in result.branches:
+            if _find_divergence(branch.replicas[0], replica, limit) is None:
+                branch.replicas.append(replica)
                 break
         else:
-            at = _parted(found.branches[0].copies[0], copy, limit) if found.branches else None
-            found.branches.append(Branch([copy], at))
-    if found.branches:
-        found.branches[0].copies += empty
-    return found
+            diverged_at = (
+                _find_divergence(result.branches[0].replicas[0], replica, limit)
+                if result.branches
+                else None
+            )
+            result.branches.append(ReplicaBranch([replica], diverged_at))
+    if result.branches:
+        result.branches[0].replicas += empty
+    return result
 
 
-def _age(copy: DiskReplica) -> tuple[int, int]:
+def _newness(replica: DiskReplica) -> tuple[int, int]:
     """Newer logs have the greater one."""
-    last = copy.undamaged[-1][1] if copy.undamaged else -1
-    return (-1 if copy.latest_epoch is None else copy.latest_epoch), last
+    last = replica.undamaged_offsets[-1][1] if replica.undamaged_offsets else -1
+    return (-1 if replica.latest_epoch is None else replica.latest_epoch), last
 
 
-def _parted(one: DiskReplica, other: DiskReplica, limit: Limit) -> int | None:
+def _find_divergence(
+    left: DiskReplica, right: DiskReplica, limit: DecompressionLimit
+) -> int | None:
     """The first offset at which two replicas have different records; None if they agree."""
-    pairs = zip(one.segments, other.segments, strict=False)
-    same = list(takewhile(lambda pair: pair[0] == pair[1], pairs))
-    if len(same) == min(len(one.segments), len(other.segments)) and not (
-        one.damaged or other.damaged
+    segment_pairs = zip(left.segments, right.segments, strict=False)
+    same_segments = list(takewhile(lambda pair: pair[0] == pair[1], segment_pairs))
+    if len(same_segments) == min(len(left.segments), len(right.segments)) and not (
+        left.damaged_offsets or right.damaged_offsets
     ):
         return None
-    if same and not (one.damaged or other.damaged):
-        same.pop()  # batches of two logs may overlap
-    first = same[-1][0][2] if same else 0
-    found = Comparison.of(_from(one, first), _from(other, first), limit)
-    found.read()
-    return None if found.parted is None else found.parted.first
+    if same_segments and not (left.damaged_offsets or right.damaged_offsets):
+        same_segments.pop()  # batches of two logs may overlap
+    first_offset = same_segments[-1][0][2] if same_segments else 0
+    comparison = ReplicaComparison.from_partitions(
+        _logs_from(left, first_offset), _logs_from(right, first_offset), limit
+    )
+    comparison.read()
+    return None if comparison.divergence is None else comparison.divergence.first_offset
 
 
-def _from(copy: DiskReplica, first: int) -> Partition:
-    """The logs of a replica that could be read, with offsets from `first` on."""
-    assert copy.folder is not None
-    wanted = {base for base, _, end, _ in copy.segments if end > first}
-    logs = [log for log in copy.folder.logs if log.base in wanted]
-    return Partition(copy.file or "", Path(copy.folder.path), logs)
+def _logs_from(replica: DiskReplica, first_offset: int) -> Partition:
+    """The logs of a replica that could be read, with offsets from `first_offset` on."""
+    assert replica.listing is not None
+    base_offsets = {base for base, _, end, _ in replica.segments if end > first_offset}
+    logs = [log for log in replica.listing.logs if log.base_or_zero in base_offsets]
+    return Partition(replica.file or "", Path(replica.listing.path), logs)

@@ -6,24 +6,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionInMetadata
-from kfmt_cli.broker.start.own_files import HIGH_WATERMARKS
-from kfmt_cli.commands.check.command import CheckPaths
-from kfmt_cli.commands.check.directories import CheckedPartitions
-from kfmt_cli.commands.replicas.branches import Compared, compared
-from kfmt_cli.commands.replicas.evidence import evidence_of
-from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica, Place, copies_of, nodes_of
-from kfmt_cli.commands.replicas.orders import (
-    Elections,
-    End,
-    Order,
-    order_of,
-    usual_orders,
+from kfmt_cli.broker.cluster.cluster_image import ClusterImage, PartitionRegistration
+from kfmt_cli.broker.start.log_directory_files import REPLICATION_CHECKPOINT
+from kfmt_cli.commands.check.check_results import CheckResults
+from kfmt_cli.commands.check.command import CheckCommand
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.replicas.branches import ReplicaBranches, find_branches
+from kfmt_cli.commands.replicas.evidence import find_evidence
+from kfmt_cli.commands.replicas.nodes import (
+    ClusterNode,
+    DiskReplica,
+    TopicAndPartition,
+    read_nodes,
+    read_replicas,
 )
-from kfmt_cli.commands.run import Run
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.errors import Caught, InputError, UsageError
-from kfmt_cli.render.style import safe
+from kfmt_cli.commands.replicas.start_orders import (
+    OutcomePredictor,
+    PartitionOutcome,
+    StartOrder,
+    default_orders,
+    parse_order,
+)
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.errors import InputError, InputErrorHandler, UsageError
+from kfmt_cli.render.style import escape_terminal
 
 _STRAY = (
     "the newest metadata log does not contain the partition: brokers rename its directories to "
@@ -32,33 +38,33 @@ _STRAY = (
 
 
 @dataclass(slots=True)
-class ComparedPartition:
+class PartitionComparison:
     """A partition of the cluster."""
 
-    place: Place
-    copies: list[DiskReplica]
-    found: Compared
-    metadata: PartitionInMetadata | None = None
-    ends: list[End] = field(default_factory=list)
+    topic_partition: TopicAndPartition
+    replicas: list[DiskReplica]
+    replica_branches: ReplicaBranches
+    metadata: PartitionRegistration | None = None
+    outcomes: list[PartitionOutcome] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         """The name of its directories."""
-        return "{}-{}".format(*self.place)
+        return "{}-{}".format(*self.topic_partition)
 
     @property
     def verdict(self) -> str:
         """How its replicas relate, the worst first."""
-        copies = self.copies
+        copies = self.replicas
         if any(copy.is_set_aside and not copy.is_tiered for copy in copies):
             return "foreign"
-        if len(self.found.branches) > 1:
+        if len(self.replica_branches.branches) > 1:
             return "diverged"
-        if any(copy.damaged for copy in copies):
+        if any(copy.damaged_offsets for copy in copies):
             return "damaged"
         if any(not copy.log_end for copy in copies):
-            return "empty" if self.found.whole else "identical"
+            return "empty" if self.replica_branches.newest_branch_offsets else "identical"
         last = max((copy.log_end or 0 for copy in copies), default=0)
         # Tiered storage has closed segments only: it ends before the brokers' logs.
         owned = [copy for copy in copies if not copy.is_tiered] or copies
@@ -68,150 +74,169 @@ class ComparedPartition:
     def needs_decision(self) -> bool:
         """Whether it matters which broker starts first."""
         return self.verdict != "identical" or any(
-            end.lost or end.is_offline or end.returning for end in self.ends
+            end.lost_offsets or end.is_offline or end.returning_offsets for end in self.outcomes
         )
 
     @property
-    def rank(self) -> tuple[int, int, Place]:
+    def rank(self) -> tuple[int, int, TopicAndPartition]:
         """Sort key: worse ones first."""
-        worst = max((end.n_lost for end in self.ends), default=0)
-        return -worst, -len(self.found.branches), self.place
+        worst = max((end.n_lost for end in self.outcomes), default=0)
+        return -worst, -len(self.replica_branches.branches), self.topic_partition
 
 
 @dataclass(slots=True)
-class DeadCluster:
-    """What the disks of a cluster say. image_from: the node whose metadata log decides."""
+class OfflineCluster:
+    """What the disks of a cluster say. metadata_node: the node whose metadata log decides."""
 
     nodes: list[ClusterNode]
-    partitions: list[ComparedPartition]
-    elections: Elections | None
-    image_from: ClusterNode | None
-    orders: list[Order]
+    partitions: list[PartitionComparison]
+    predictor: OutcomePredictor | None
+    metadata_node: ClusterNode | None
+    orders: list[StartOrder]
     evidence: list[str]
 
     @property
     def image(self) -> ClusterImage | None:
         """The cluster that the metadata describes."""
-        return None if self.image_from is None else self.image_from.image
+        return None if self.metadata_node is None else self.metadata_node.image
 
     @property
-    def unseen(self) -> list[int]:
+    def missing_brokers(self) -> list[int]:
         """The registered brokers without a directory that the cluster admits."""
-        seen = {node.node_id for node in self.nodes if node.why_not is None}
-        return sorted(set(self.image.brokers) - seen) if self.image is not None else []
+        present = {node.node_id for node in self.nodes if node.rejection_reason is None}
+        return sorted(set(self.image.brokers) - present) if self.image is not None else []
 
     @property
-    def newest_key(self) -> tuple[int, int]:
+    def newest_metadata_key(self) -> tuple[int, int]:
         """Epoch and end of the newest metadata log of the cluster."""
-        own = (
-            n for n in self.nodes if self.image_from and n.cluster_id == self.image_from.cluster_id
+        same_cluster_nodes = (
+            n
+            for n in self.nodes
+            if self.metadata_node and n.cluster_id == self.metadata_node.cluster_id
         )
-        return max(map(_newest, own), default=(-1, 0))
+        return max(map(_image_key, same_cluster_nodes), default=(-1, 0))
 
 
 @dataclass(slots=True)
-class CompareDisks:
+class ReplicasCommand:
     """One call of `replicas`."""
 
-    run: Run
+    run: CommandRun
     jobs: int = 1
-    limit: Limit = field(default_factory=Limit)
+    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
 
-    def look(self, paths: tuple[str, ...], orders: Sequence[str]) -> DeadCluster:
+    def compare_paths(self, paths: tuple[str, ...], orders: Sequence[str]) -> OfflineCluster:
         """Compare the replicas under some paths; raises UsageError, InputError."""
-        task = CheckPaths(self.run, self.jobs, self.limit, prints=True)
-        return self.compare(task.look(paths, together=False), orders)
+        task = CheckCommand(self.run, self.jobs, self.limit, with_fingerprints=True)
+        return self.compare_results(task.check_paths(paths, is_one_broker=False), orders)
 
-    def compare(self, checked: CheckedPartitions, orders: Sequence[str] = ()) -> DeadCluster:
+    def compare_results(
+        self, check_results: CheckResults, orders: Sequence[str] = ()
+    ) -> OfflineCluster:
         """Compare the replicas that `check` found; raises UsageError, InputError."""
-        unread: list[InputError] = []
-        nodes = nodes_of(checked, unread)
+        read_errors: list[InputError] = []
+        nodes = read_nodes(check_results, read_errors)
         if not nodes:
             raise InputError("no broker or controller directory found; name the log directories")
-        deciding, evidence = deciding_metadata(nodes)
-        image = None if deciding is None else deciding.image
-        evidence += judge_nodes(nodes, deciding)
-        copies = copies_of(nodes, checked.reports, unread)
-        elections, chosen = None, list[Order]()
+        metadata_node, evidence = find_deciding_node(nodes)
+        image = None if metadata_node is None else metadata_node.image
+        evidence += classify_nodes(nodes, metadata_node)
+        replicas_by_partition = read_replicas(nodes, check_results.result_by_name, read_errors)
+        predictor, start_orders = None, list[StartOrder]()
         if image is not None:
-            elections = Elections(image, [node for node in nodes if _is_broker(node, image)])
-            ids = {node.node_id for node in nodes if node.node_id is not None}
-            chosen = [order_of(text, ids) for text in orders or usual_orders(elections.brokers)]
+            predictor = OutcomePredictor(image, [node for node in nodes if _is_broker(node, image)])
+            node_ids = {node.node_id for node in nodes if node.node_id is not None}
+            start_orders = [
+                parse_order(text, node_ids) for text in orders or default_orders(predictor.brokers)
+            ]
         elif orders:
             raise UsageError("--order needs the metadata log: name the controllers' directories")
-        found = [
-            self._partition(place, copies.get(place, []), nodes, elections, chosen, unread)
-            for place in sorted({*copies, *(() if image is None else image.partitions)})
+        partitions = [
+            self._compare_partition(
+                topic_partition,
+                replicas_by_partition.get(topic_partition, []),
+                nodes,
+                predictor,
+                start_orders,
+                read_errors,
+            )
+            for topic_partition in sorted(
+                {*replicas_by_partition, *(() if image is None else image.partitions)}
+            )
         ]
-        for error in unread:
-            self.run.complain(str(error))
-        found.sort(key=lambda each: each.rank)
-        return DeadCluster(nodes, found, elections, deciding, chosen, evidence)
+        for error in read_errors:
+            self.run.report_unreadable(str(error))
+        partitions.sort(key=lambda each: each.rank)
+        return OfflineCluster(nodes, partitions, predictor, metadata_node, start_orders, evidence)
 
-    def _partition(
+    def _compare_partition(
         self,
-        place: Place,
-        copies: list[DiskReplica],
+        topic_partition: TopicAndPartition,
+        replicas: list[DiskReplica],
         nodes: list[ClusterNode],
-        elections: Elections | None,
-        orders: list[Order],
-        unread: list[InputError],
-    ) -> ComparedPartition:
-        metadata = None if elections is None else elections.image.partitions.get(place)
-        copies = _admitted(place, copies, nodes, metadata)
-        for copy in _of_other_topics(copies) if metadata is None else ():
-            copy.is_set_aside = True
-            words = f"of another topic with this name, topic id {copy.topic_id}"
-            self.run.sink.note(f"not used: {safe(copy.owner)}: {words}\n")
-        found = Compared()
-        with Caught(unread.append):
-            found = compared(copies, self.limit)
-        partition = ComparedPartition(place, copies, found, metadata)
-        if elections is not None and metadata is not None:
-            partition.ends = list(elections.ends(metadata, copies, found, orders))
-            partition.evidence = evidence_of(metadata, copies, found, elections)
-        elif elections is not None and _is_known(place, nodes):
-            partition.ends = [End(order) for order in orders]
+        predictor: OutcomePredictor | None,
+        orders: list[StartOrder],
+        read_errors: list[InputError],
+    ) -> PartitionComparison:
+        metadata = None if predictor is None else predictor.image.partitions.get(topic_partition)
+        replicas = _mark_set_aside(topic_partition, replicas, nodes, metadata)
+        for replica in _replicas_of_other_topics(replicas) if metadata is None else ():
+            replica.is_set_aside = True
+            message = f"of another topic with this name, topic id {replica.topic_id}"
+            self.run.sink.note(f"not used: {escape_terminal(replica.owner)}: {message}\n")
+        branches = ReplicaBranches()
+        with InputErrorHandler(read_errors.append):
+            branches = find_branches(replicas, self.limit)
+        partition = PartitionComparison(topic_partition, replicas, branches, metadata)
+        if predictor is not None and metadata is not None:
+            partition.outcomes = list(predictor.iter_outcomes(metadata, replicas, branches, orders))
+            partition.evidence = find_evidence(metadata, replicas, branches, predictor)
+        elif predictor is not None and _is_in_newest_metadata(topic_partition, nodes):
+            partition.outcomes = [PartitionOutcome(order) for order in orders]
             partition.evidence = [_STRAY]
         return partition
 
 
-def _is_known(place: Place, nodes: Sequence[ClusterNode]) -> bool:
+def _is_in_newest_metadata(
+    topic_partition: TopicAndPartition, nodes: Sequence[ClusterNode]
+) -> bool:
     """Whether the newest metadata log of all knows a partition."""
     images = (node.image for node in nodes if node.image is not None)
-    newest = max(images, key=attrgetter("key"), default=None)
-    return newest is not None and place in newest.partitions
+    newest = max(images, key=attrgetter("recency_key"), default=None)
+    return newest is not None and topic_partition in newest.partitions
 
 
-def deciding_metadata(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None, list[str]]:
+def find_deciding_node(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None, list[str]]:
     """The node whose metadata log decides, and sentences about the others.
 
     A controller's decides; of several, the newest. Without one, the newest copy of a broker.
     """
-    having = [node for node in nodes if node.image is not None]
-    if not having:
+    nodes_with_image = [node for node in nodes if node.image is not None]
+    if not nodes_with_image:
         return None, ["no metadata log: also name the controllers' directories"]
-    controllers = [node for node in having if is_controller(node, nodes)]
-    best = max(controllers or having, key=_newest)
-    words: list[str] = []
+    controllers = [node for node in nodes_with_image if is_controller(node, nodes)]
+    deciding = max(controllers or nodes_with_image, key=_image_key)
+    sentences: list[str] = []
     if not controllers:
-        words.append(
+        sentences.append(
             f"no controller's directory was given: the newest copy of the metadata log is in "
-            f"{best.shown}, but a controller may have a newer one"
+            f"{deciding.display_path}, but a controller may have a newer one"
         )
-    same = [node for node in having if node.cluster_id == best.cluster_id]
-    newest = max(same, key=_newest)
-    if _newest(newest) > _newest(best):
-        words.append(
-            f"the controller {best.shown} is older than its brokers: its metadata log ends at "
-            f"{_newest(best)[1]}, the one in {newest.shown} at {_newest(newest)[1]}; it is an old "
+    same_cluster = [node for node in nodes_with_image if node.cluster_id == deciding.cluster_id]
+    newest = max(same_cluster, key=_image_key)
+    if _image_key(newest) > _image_key(deciding):
+        sentences.append(
+            f"the controller {deciding.display_path} is older than its brokers: its metadata "
+            "log ends at "
+            f"{_image_key(deciding)[1]}, the one in {newest.display_path} at "
+            f"{_image_key(newest)[1]}; it is an old "
             "copy or was reformatted: do not start it"
         )
-    return best, words
+    return deciding, sentences
 
 
-def _newest(node: ClusterNode) -> tuple[int, int]:
-    return (-1, 0) if node.image is None else node.image.key
+def _image_key(node: ClusterNode) -> tuple[int, int]:
+    return (-1, 0) if node.image is None else node.image.recency_key
 
 
 def is_controller(node: ClusterNode, nodes: Sequence[ClusterNode]) -> bool:
@@ -224,89 +249,116 @@ def is_controller(node: ClusterNode, nodes: Sequence[ClusterNode]) -> bool:
 
 def _is_broker(node: ClusterNode, image: ClusterImage) -> bool:
     """Whether a node is a broker that starts and that the cluster admits."""
-    if node.why_absent is not None or node.node_id is None:
+    if node.absence_reason is not None or node.node_id is None:
         return False
     is_registered = node.node_id in image.brokers
     return is_registered or node.node_id not in image.voters
 
 
-def judge_nodes(nodes: Sequence[ClusterNode], deciding: ClusterNode | None) -> list[str]:
+def classify_nodes(nodes: Sequence[ClusterNode], deciding: ClusterNode | None) -> list[str]:
     """Set why the cluster does not admit a node; returns sentences about them."""
     if deciding is None or deciding.image is None:
         return []
     image = deciding.image
-    owners = {id_: its.node for its in image.brokers.values() for id_ in its.directories}
-    by_id: dict[int, ClusterNode] = {}
+    owner_by_directory_id = {
+        id_: registration.node
+        for registration in image.brokers.values()
+        for id_ in registration.directory_ids
+    }
+    node_by_id: dict[int, ClusterNode] = {}
     for node in nodes:
-        other_owner = {owners[id_] for id_ in node.directory_ids if id_ in owners}
+        registered_owners = {
+            owner_by_directory_id[id_] for id_ in node.directory_ids if id_ in owner_by_directory_id
+        }
         if node.cluster_id not in (None, deciding.cluster_id):
-            node.why_not = f"its cluster id is {node.cluster_id}, not {deciding.cluster_id}"
-        elif node.node_id is not None and other_owner - {node.node_id}:
-            owner = next(iter(other_owner - {node.node_id}))
-            node.why_not = f"its directory id is registered to broker {owner}"
+            node.rejection_reason = (
+                f"its cluster id is {node.cluster_id}, not {deciding.cluster_id}"
+            )
+        elif node.node_id is not None and registered_owners - {node.node_id}:
+            owner = next(iter(registered_owners - {node.node_id}))
+            node.rejection_reason = f"its directory id is registered to broker {owner}"
         elif node.node_id is not None:
-            first = by_id.setdefault(node.node_id, node)
+            first = node_by_id.setdefault(node.node_id, node)
             if first is not node:
                 registered = image.brokers.get(node.node_id)
-                known = set() if registered is None else set(registered.directories)
-                is_second = bool(known & node.directory_ids) > bool(known & first.directory_ids)
-                wrong = first if is_second else node
-                right = node if wrong is first else first
-                wrong.why_not = f"{right.shown} has the same node id, {node.node_id}"
-                by_id[node.node_id] = right
+                registered_directories = (
+                    set() if registered is None else set(registered.directory_ids)
+                )
+                is_second = bool(registered_directories & node.directory_ids) > bool(
+                    registered_directories & first.directory_ids
+                )
+                rejected = first if is_second else node
+                admitted = node if rejected is first else first
+                rejected.rejection_reason = (
+                    f"{admitted.display_path} has the same node id, {node.node_id}"
+                )
+                node_by_id[node.node_id] = admitted
     return [
-        f"{node.shown} is not admitted: {node.why_not}"
-        if node.why_not
-        else f"{node.shown} does not start: {node.why_no_start}; kfmt check has the steps"
+        f"{node.display_path} is not admitted: {node.rejection_reason}"
+        if node.rejection_reason
+        else (
+            f"{node.display_path} does not start: {node.start_failure_reason}; kfmt check has "
+            "the steps"
+        )
         for node in nodes
-        if node.why_absent
+        if node.absence_reason
     ]
 
 
-def _admitted(
-    place: Place,
-    copies: list[DiskReplica],
+def _mark_set_aside(
+    topic_partition: TopicAndPartition,
+    replicas: list[DiskReplica],
     nodes: list[ClusterNode],
-    metadata: PartitionInMetadata | None,
+    metadata: PartitionRegistration | None,
 ) -> list[DiskReplica]:
     """The replicas of a partition, with those that are missing and those that are set aside."""
-    for copy in copies:
-        other_id = (
+    for replica in replicas:
+        has_other_topic_id = (
             metadata is not None
-            and copy.topic_id is not None
-            and copy.topic_id != metadata.topic_id
+            and replica.topic_id is not None
+            and replica.topic_id != metadata.topic_id
         )
-        is_foreign = nodes[copy.node].why_not is not None
-        copy.is_set_aside = other_id or is_foreign
+        is_foreign = nodes[replica.node_index].rejection_reason is not None
+        replica.is_set_aside = has_other_topic_id or is_foreign
     if metadata is None:
-        return copies
-    there = {copy.broker_id for copy in copies if nodes[copy.node].why_not is None}
+        return replicas
+    present_brokers = {
+        copy.broker_id for copy in replicas if nodes[copy.node_index].rejection_reason is None
+    }
     missing = [
         DiskReplica(
             node.index,
             node.node_id,
             node.directories[0],
-            high_watermark=max(d.offset(HIGH_WATERMARKS, place) for d in node.directories) or None,
+            high_watermark=max(
+                directory.checkpoint_offset(REPLICATION_CHECKPOINT, topic_partition)
+                for directory in node.directories
+            )
+            or None,
         )
         for node in nodes
-        if node.node_id in metadata.state.replicas
-        and node.node_id not in there
-        and node.why_not is None
+        if node.node_id in metadata.leadership.replicas
+        and node.node_id not in present_brokers
+        and node.rejection_reason is None
     ]
-    return sorted([*copies, *missing], key=lambda copy: (copy.broker_id is None, copy.broker_id))
+    return sorted([*replicas, *missing], key=lambda copy: (copy.broker_id is None, copy.broker_id))
 
 
-def _of_other_topics(copies: Sequence[DiskReplica]) -> Iterator[DiskReplica]:
+def _replicas_of_other_topics(replicas: Sequence[DiskReplica]) -> Iterator[DiskReplica]:
     """The replicas whose topic id is not that of most; of equally many, that which a broker has, or
     the longest."""
-    of_topics: dict[str, list[DiskReplica]] = {}
-    for copy in copies:
-        if copy.topic_id is not None and not copy.is_set_aside:
-            of_topics.setdefault(copy.topic_id, []).append(copy)
+    replicas_by_topic_id: dict[str, list[DiskReplica]] = {}
+    for replica in replicas:
+        if replica.topic_id is not None and not replica.is_set_aside:
+            replicas_by_topic_id.setdefault(replica.topic_id, []).append(replica)
 
-    def worth(its: list[DiskReplica]) -> tuple[int, bool, int]:
-        is_owned = any(not copy.is_tiered for copy in its)
-        return len(its), is_owned, max(copy.log_end or 0 for copy in its)
+    def sort_key(topic_replicas: list[DiskReplica]) -> tuple[int, bool, int]:
+        is_owned = any(not replica.is_tiered for replica in topic_replicas)
+        return (
+            len(topic_replicas),
+            is_owned,
+            max(replica.log_end or 0 for replica in topic_replicas),
+        )
 
-    for its in sorted(of_topics.values(), key=worth)[:-1]:
-        yield from its
+    for topic_replicas in sorted(replicas_by_topic_id.values(), key=sort_key)[:-1]:
+        yield from topic_replicas

@@ -4,110 +4,131 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kfmt_cli.broker.cluster.cluster_image import PartitionInMetadata
-from kfmt_cli.broker.cluster.election import NO_LEADER, Leadership
-from kfmt_cli.commands.replicas.branches import Compared
-from kfmt_cli.commands.replicas.nodes import DiskReplica, of_brokers
-from kfmt_cli.commands.replicas.orders import Elections
+from kfmt_cli.broker.cluster.cluster_image import PartitionRegistration
+from kfmt_cli.broker.cluster.election import NO_LEADER, PartitionLeadership
+from kfmt_cli.commands.replicas.branches import ReplicaBranches
+from kfmt_cli.commands.replicas.nodes import DiskReplica, replica_by_broker
+from kfmt_cli.commands.replicas.start_orders import OutcomePredictor
 
 
-def evidence_of(
-    metadata: PartitionInMetadata,
-    copies: Sequence[DiskReplica],
-    found: Compared,
-    elections: Elections,
+def find_evidence(
+    metadata: PartitionRegistration,
+    replicas: Sequence[DiskReplica],
+    branches: ReplicaBranches,
+    predictor: OutcomePredictor,
 ) -> list[str]:
     """Sentences about a partition."""
-    words = [
-        *_short_leaders(metadata.state, copies, found),
-        *_below_watermarks(metadata.state, copies),
-        *_missing_directories(copies),
-        *_lost_epochs(metadata, copies),
-        *_other_topics(metadata, copies),
+    sentences = [
+        *_truncated_leaders(metadata.leadership, replicas, branches),
+        *_below_watermarks(metadata.leadership, replicas),
+        *_missing_directories(replicas),
+        *_lost_epochs(metadata, replicas),
+        *_other_topics(metadata, replicas),
     ]
-    words += [
+    sentences += [
         f"the metadata assigns broker {node}'s replica to a log directory that the broker does not "
         "have: its disk was replaced, or a directory was not given"
-        for node in sorted(elections.homeless(metadata))
+        for node in sorted(predictor.without_directory(metadata))
     ]
-    return list(dict.fromkeys(words))
+    return list(dict.fromkeys(sentences))
 
 
-def _short_leaders(
-    state: Leadership, copies: Sequence[DiskReplica], found: Compared
+def _truncated_leaders(
+    state: PartitionLeadership, replicas: Sequence[DiskReplica], branches: ReplicaBranches
 ) -> Iterator[str]:
     """The last leader, or the only one that may lead, ends below another replica of its branch."""
-    names = {state.leader: "was the last leader"} if state.leader != NO_LEADER else {}
+    role_by_broker = {state.leader: "was the last leader"} if state.leader != NO_LEADER else {}
     if len(state.isr) == 1:
-        names.setdefault(state.isr[0], "was the last in the ISR")
+        role_by_broker.setdefault(state.isr[0], "was the last in the ISR")
     for node in state.last_known:
-        names.setdefault(node, "was the last known leader")
-    for copy in copies:
-        if copy.broker_id not in names or copy.is_set_aside or not copy.is_end_known:
+        role_by_broker.setdefault(node, "was the last known leader")
+    for replica in replicas:
+        if (
+            replica.broker_id not in role_by_broker
+            or replica.is_set_aside
+            or not replica.is_end_known
+        ):
             continue
-        mine = copy.log_end or 0
-        parted = found.parted_at(copy)
-        others = [
+        own_end = replica.log_end or 0
+        diverged_at = branches.divergence_offset(replica)
+        same_branch = [
             other
-            for other in copies
-            if other is not copy and not other.is_set_aside and found.parted_at(other) == parted
+            for other in replicas
+            if other is not replica
+            and not other.is_set_aside
+            and branches.divergence_offset(other) == diverged_at
         ]
-        longest = max(others, key=lambda other: other.log_end or 0, default=None)
-        if longest is not None and (longest.log_end or 0) > mine:
+        longest = max(same_branch, key=lambda other: other.log_end or 0, default=None)
+        if longest is not None and (longest.log_end or 0) > own_end:
             yield (
-                f"{copy.owner} {names[copy.broker_id]}, but its log ends at {mine} and "
+                f"{replica.owner} {role_by_broker[replica.broker_id]}, but its log ends at "
+                f"{own_end} and "
                 f"{longest.owner}'s at {longest.log_end}: its last records are lost, or its disk "
                 "is new or an old copy"
             )
 
 
-def _below_watermarks(state: Leadership, copies: Sequence[DiskReplica]) -> Iterator[str]:
+def _below_watermarks(state: PartitionLeadership, replicas: Sequence[DiskReplica]) -> Iterator[str]:
     """A replica in the ISR ends below a high watermark, or a replica below its own."""
-    for copy in copies:
-        if copy.is_set_aside or not copy.is_end_known:
+    for replica in replicas:
+        if replica.is_set_aside or not replica.is_end_known:
             continue
-        others = (other.high_watermark or 0 for other in copies if other is not copy)
-        highest = max(others, default=0)
-        mine, own = copy.log_end or 0, copy.high_watermark or 0
-        if mine < own and copy.folder is not None:
+        other_watermarks = (other.high_watermark or 0 for other in replicas if other is not replica)
+        highest = max(other_watermarks, default=0)
+        own_end, own_watermark = replica.log_end or 0, replica.high_watermark or 0
+        if own_end < own_watermark and replica.listing is not None:
             yield (
-                f"the log of {copy.owner} ends at {mine}, below its own high watermark, {own}: it "
+                f"the log of {replica.owner} ends at {own_end}, below its own high watermark, "
+                f"{own_watermark}: it "
                 "has lost offsets"
             )
-        elif copy.broker_id in state.isr and mine < highest:
+        elif replica.broker_id in state.isr and own_end < highest:
             yield (
-                f"{copy.owner} is in the ISR, but its log ends at {mine}, below the high "
+                f"{replica.owner} is in the ISR, but its log ends at {own_end}, below the high "
                 f"watermark of another replica, {highest}"
             )
 
 
-def _missing_directories(copies: Sequence[DiskReplica]) -> Iterator[str]:
-    for copy in copies:
-        if copy.folder is None:
-            yield f"{copy.owner} has no directory for the partition"
+def _missing_directories(replicas: Sequence[DiskReplica]) -> Iterator[str]:
+    for replica in replicas:
+        if replica.listing is None:
+            yield f"{replica.owner} has no directory for the partition"
 
 
-def _lost_epochs(metadata: PartitionInMetadata, copies: Sequence[DiskReplica]) -> Iterator[str]:
+def _lost_epochs(metadata: PartitionRegistration, replicas: Sequence[DiskReplica]) -> Iterator[str]:
     """Another replica has batches of the last leader's epoch, which its own log lacks."""
-    leader, epoch = metadata.state.leader, metadata.leader_epoch
-    own = of_brokers(copies).get(leader)
-    if own is None or own.is_set_aside or (own.latest_epoch or 0) >= epoch:
+    leader, epoch = metadata.leadership.leader, metadata.leader_epoch
+    leader_replica = replica_by_broker(replicas).get(leader)
+    if (
+        leader_replica is None
+        or leader_replica.is_set_aside
+        or (leader_replica.latest_epoch or 0) >= epoch
+    ):
         return
-    for copy in copies:
-        if copy is not own and copy.latest_epoch == epoch and not copy.is_set_aside:
+    for replica in replicas:
+        if (
+            replica is not leader_replica
+            and replica.latest_epoch == epoch
+            and not replica.is_set_aside
+        ):
             yield (
-                f"{copy.owner} has batches of leader epoch {epoch}, but that epoch's leader, "
+                f"{replica.owner} has batches of leader epoch {epoch}, but that epoch's leader, "
                 f"broker {leader}, has none"
             )
 
 
-def _other_topics(metadata: PartitionInMetadata, copies: Sequence[DiskReplica]) -> Iterator[str]:
-    for copy in copies:
-        if copy.topic_id not in (None, metadata.topic_id):
-            becomes = "the broker renames the directory to -stray"
-            if copy.is_tiered:
-                becomes = "it is the tiered storage of another topic of this name, and is not used"
+def _other_topics(
+    metadata: PartitionRegistration, replicas: Sequence[DiskReplica]
+) -> Iterator[str]:
+    for replica in replicas:
+        if replica.topic_id not in (None, metadata.topic_id):
+            consequence = "the broker renames the directory to -stray"
+            if replica.is_tiered:
+                consequence = (
+                    "it is the tiered storage of another topic of this name, and is not used"
+                )
             yield (
-                f"the replica of {copy.owner} has topic id {copy.topic_id}, but the metadata has "
-                f"{metadata.topic_id}: {becomes}"
+                f"the replica of {replica.owner} has topic id {replica.topic_id}, but the "
+                "metadata has "
+                f"{metadata.topic_id}: {consequence}"
             )

@@ -9,43 +9,48 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.broker.cluster.cluster_image import ClusterImage, read_cluster
-from kfmt_cli.broker.start.brokers import Broker, Replica
+from kfmt_cli.broker.start.brokers import BrokerDirectories, PartitionReplica
 from kfmt_cli.broker.start.directory import LogDirectory
-from kfmt_cli.broker.start.identity import read_topic_id
-from kfmt_cli.broker.start.outcome import CLEAN, CRASH, OFFLINE, Start
-from kfmt_cli.broker.start.own_files import (
-    HIGH_WATERMARKS,
-    LOG_STARTS,
-    METADATA_LOG,
-    RECOVERY_POINTS,
+from kfmt_cli.broker.start.log_directory_files import (
+    LOG_START_CHECKPOINT,
+    METADATA_LOG_NAME,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_CHECKPOINT,
 )
-from kfmt_cli.broker.start.ranges import Ranges, merged, ranges_of, without
-from kfmt_cli.broker.start.stored import StartFailed
-from kfmt_cli.commands.check.checked_directory import CheckedDirectory
-from kfmt_cli.commands.check.directories import CheckedPartitions
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.core.uuids import uuid_text
-from kfmt_cli.disk.given import is_tiered
-from kfmt_cli.disk.kinds import PARTITION_METADATA
-from kfmt_cli.disk.kinds.kind import read_whole
-from kfmt_cli.disk.names import parsed_place, suffix_of
-from kfmt_cli.disk.tree import Folder, classify
-from kfmt_cli.errors import Caught, InputError
+from kfmt_cli.broker.start.meta_properties import read_topic_id
+from kfmt_cli.broker.start.offset_intervals import (
+    OffsetIntervals,
+    merge_intervals,
+    read_log_offsets,
+    subtract_intervals,
+)
+from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, OFFLINE, PredictedStart
+from kfmt_cli.broker.start.stored_batches import StartError
+from kfmt_cli.commands.check.check_results import CheckResults
+from kfmt_cli.commands.check.directory_result import DirectoryCheckResult
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.core.uuids import format_uuid
+from kfmt_cli.disk.directory_listing import DirectoryListing, classify_file
+from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_mark
+from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
+from kfmt_cli.disk.kinds.kind import read_small_file
+from kfmt_cli.disk.path_resolution import is_tiered
+from kfmt_cli.errors import InputError, InputErrorHandler
 from kfmt_cli.topics import CLUSTER_METADATA
 
-Place = tuple[str, int]
+TopicAndPartition = tuple[str, int]
 NO_EPOCH = -1
 _MARKER_BYTES = 1 << 12
 
 
 @dataclass(slots=True, eq=False)
 class DiskReplica:
-    """A replica of a partition. node: the index of its node."""
+    """A replica of a partition. node_index: the index of its node."""
 
-    node: int
+    node_index: int
     broker_id: int | None
     directory: LogDirectory
-    folder: Folder | None = None
+    listing: DirectoryListing | None = None
     """Its directory; None if it is missing."""
     file: str | None = None
     topic_id: str | None = None
@@ -53,19 +58,19 @@ class DiskReplica:
     log_end: int | None = None
     is_end_known: bool = True
     """Whether its last log could be read."""
-    start_after: int | None = 0
+    log_start_after: int | None = 0
     """Log start offset after the next start."""
-    end_after: int | None = 0
+    log_end_after: int | None = 0
     """Log end offset after the next start; None if the replica goes offline or is unread."""
     is_predicted: bool = True
     """Whether the next start is known; not if a file of its directory could not be read."""
     epochs: list[tuple[int, int]] = field(default_factory=list)
     high_watermark: int | None = None
     recovery_point: int | None = None
-    damaged: Ranges = field(default_factory=list)
+    damaged_offsets: OffsetIntervals = field(default_factory=list)
     segments: list[tuple[int, int, int, int]] = field(default_factory=list)
     """Base offset, first offset, end offset and fingerprint of each log."""
-    partly_read: int = 0
+    n_partly_read: int = 0
     """Logs with bytes that the disk cannot give; none of them is in `segments`."""
     is_tiered: bool = False
     """It is in tiered storage, which has closed segments only."""
@@ -83,27 +88,27 @@ class DiskReplica:
         return self.epochs[-1][0] if self.epochs else None
 
     @property
-    def undamaged(self) -> Ranges:
+    def undamaged_offsets(self) -> OffsetIntervals:
         """The offsets in undamaged batches."""
-        held = merged((first, end - 1) for _, first, end, _ in self.segments)
-        return without(held, self.damaged)
+        segment_offsets = merge_intervals((first, end - 1) for _, first, end, _ in self.segments)
+        return subtract_intervals(segment_offsets, self.damaged_offsets)
 
     @property
-    def kept(self) -> Ranges:
+    def offsets_after_start(self) -> OffsetIntervals:
         """Those that remain after the next start."""
-        if self.end_after is None or self.is_set_aside:
+        if self.log_end_after is None or self.is_set_aside:
             return []
-        low, high = self.start_after or 0, self.end_after - 1
-        return without(self.undamaged, [(-1, low - 1), (high + 1, 1 << 63)])
+        low, high = self.log_start_after or 0, self.log_end_after - 1
+        return subtract_intervals(self.undamaged_offsets, [(-1, low - 1), (high + 1, 1 << 63)])
 
 
-def of_brokers(copies: Iterable[DiskReplica]) -> dict[int | None, DiskReplica]:
+def replica_by_broker(replicas: Iterable[DiskReplica]) -> dict[int | None, DiskReplica]:
     """The replica of each broker; of several, the one that is not set aside."""
-    found: dict[int | None, DiskReplica] = {}
-    for copy in copies:
-        if copy.broker_id not in found or not copy.is_set_aside:
-            found[copy.broker_id] = copy
-    return found
+    by_broker: dict[int | None, DiskReplica] = {}
+    for replica in replicas:
+        if replica.broker_id not in by_broker or not replica.is_set_aside:
+            by_broker[replica.broker_id] = replica
+    return by_broker
 
 
 @dataclass(slots=True)
@@ -111,20 +116,20 @@ class ClusterNode:
     """A node of the cluster: its log directories."""
 
     index: int
-    broker: Broker
+    broker: BrokerDirectories
     image: ClusterImage | None = None
     """What its metadata log says."""
-    why_not: str | None = None
+    rejection_reason: str | None = None
     """Why the cluster does not admit it."""
-    why_no_start: str | None = None
+    start_failure_reason: str | None = None
     """Why it does not start. Its replicas are as good as any, but it cannot lead."""
 
     @property
-    def why_absent(self) -> str | None:
+    def absence_reason(self) -> str | None:
         """Why it takes no part in elections."""
-        if self.why_not is None and self.why_no_start is not None:
-            return f"it does not start: {self.why_no_start}"
-        return self.why_not
+        if self.rejection_reason is None and self.start_failure_reason is not None:
+            return f"it does not start: {self.start_failure_reason}"
+        return self.rejection_reason
 
     @property
     def directories(self) -> list[LogDirectory]:
@@ -139,135 +144,172 @@ class ClusterNode:
     @property
     def cluster_id(self) -> str | None:
         """The cluster id in meta.properties."""
-        found = (d.identity.cluster_id for d in self.directories)
-        return next((id_ for id_ in found if id_), None)
+        cluster_ids = (directory.meta_properties.cluster_id for directory in self.directories)
+        return next((id_ for id_ in cluster_ids if id_), None)
 
     @property
     def directory_ids(self) -> set[str]:
         """The ids of its log directories."""
-        found = (d.identity.directory_id for d in self.directories)
-        return {id_ for id_ in found if id_}
+        ids = (directory.meta_properties.directory_id for directory in self.directories)
+        return {id_ for id_ in ids if id_}
 
     @property
-    def shown(self) -> str:
+    def display_path(self) -> str:
         """Its first directory, as displayed."""
-        return name_text(self.directories[0].path)
+        return format_display_name(self.directories[0].path)
 
-    def clean_epoch(self) -> int | None:
+    def clean_shutdown_epoch(self) -> int | None:
         """The broker epoch in `.kafka_cleanshutdown`, NO_EPOCH if it has none; None without the
         file in each directory."""
-        markers = [directory.marker for directory in self.directories]
+        markers = [directory.clean_shutdown_path for directory in self.directories]
         if None in markers:
             return None
         marker = markers[0] or ""
         with suppress(InputError, ValueError, AttributeError, TypeError):
-            data = read_whole(classify(marker, name_text(marker)), _MARKER_BYTES)
+            data = read_small_file(
+                classify_file(marker, format_display_name(marker)), _MARKER_BYTES
+            )
             return int(json.loads(data).get("brokerEpoch", NO_EPOCH))
         return NO_EPOCH  # empty before 3.7
 
 
-def nodes_of(checked: CheckedPartitions, unread: list[InputError]) -> list[ClusterNode]:
+def read_nodes(check_results: CheckResults, read_errors: list[InputError]) -> list[ClusterNode]:
     """The nodes whose directories were checked; errors of unreadable files are added to
-    `unread`."""
-    found: list[ClusterNode] = []
-    for broker in checked.brokers:
-        node = ClusterNode(len(found), broker)
-        node.image = _image(node, unread)
-        found.append(node)
-    for next_start in checked.nexts:
-        for node in found:
-            is_its = any(next_start.file == name_text(d.path) for d in node.directories)
-            if is_its and not next_start.starts and node.why_no_start is None:
-                node.why_no_start = next_start.reason
-    return found
+    `read_errors`."""
+    nodes: list[ClusterNode] = []
+    for broker in check_results.brokers:
+        node = ClusterNode(len(nodes), broker)
+        node.image = _read_image(node, read_errors)
+        nodes.append(node)
+    for next_start in check_results.next_starts:
+        for node in nodes:
+            is_own = any(next_start.file == format_display_name(d.path) for d in node.directories)
+            if is_own and not next_start.starts and node.start_failure_reason is None:
+                node.start_failure_reason = next_start.reason
+    return nodes
 
 
-def _image(node: ClusterNode, unread: list[InputError]) -> ClusterImage | None:
+def _read_image(node: ClusterNode, read_errors: list[InputError]) -> ClusterImage | None:
     for directory in node.directories:
         for replica in directory.replicas:
-            if replica.name == METADATA_LOG:
-                start = _next_start(replica, directory)
-                end = start.log_end_offset if start is not None else None
-                return read_cluster(replica.folder, unread, end)
+            if replica.name == METADATA_LOG_NAME:
+                predicted_start = _next_start(replica, directory)
+                end = predicted_start.log_end_offset if predicted_start is not None else None
+                return read_cluster(replica.directory, read_errors, end)
     return None
 
 
-def _next_start(replica: Replica, directory: LogDirectory) -> Start | None:
-    return replica.starts.get(CRASH if directory.marker is None else CLEAN)
+def _next_start(replica: PartitionReplica, directory: LogDirectory) -> PredictedStart | None:
+    return replica.start_by_kind.get(
+        AFTER_CRASH if directory.clean_shutdown_path is None else AFTER_CLEAN_SHUTDOWN
+    )
 
 
-def copies_of(
-    nodes: Iterable[ClusterNode], reports: Mapping[str, CheckedDirectory], unread: list[InputError]
-) -> dict[Place, list[DiskReplica]]:
+def read_replicas(
+    nodes: Iterable[ClusterNode],
+    reports: Mapping[str, DirectoryCheckResult],
+    read_errors: list[InputError],
+) -> dict[TopicAndPartition, list[DiskReplica]]:
     """The replicas of each partition on the disks of some nodes."""
-    found: dict[Place, list[DiskReplica]] = {}
+    replicas_by_partition: dict[TopicAndPartition, list[DiskReplica]] = {}
     for node in nodes:
         for directory in node.directories:
             for replica in directory.replicas:
-                place = parsed_place(replica.name)
-                if place is None or suffix_of(replica.name) or place[0] == CLUSTER_METADATA:
+                topic_partition = parse_broker_topic_partition(replica.name)
+                if (
+                    topic_partition is None
+                    or valid_directory_mark(replica.name)
+                    or topic_partition[0] == CLUSTER_METADATA
+                ):
                     continue
-                report = reports[replica.folder.name]
-                copy = _copy(node, directory, replica, report, place, unread)
-                found.setdefault(place, []).append(copy)
-    return found
+                report = reports[replica.directory.name]
+                disk_replica = _read_replica(
+                    node, directory, replica, report, topic_partition, read_errors
+                )
+                replicas_by_partition.setdefault(topic_partition, []).append(disk_replica)
+    return replicas_by_partition
 
 
-def _copy(
+def _read_replica(
     node: ClusterNode,
     directory: LogDirectory,
-    replica: Replica,
-    report: CheckedDirectory,
-    place: Place,
-    unread: list[InputError],
+    replica: PartitionReplica,
+    report: DirectoryCheckResult,
+    topic_partition: TopicAndPartition,
+    read_errors: list[InputError],
 ) -> DiskReplica:
-    copy = DiskReplica(node.index, node.node_id, directory, replica.folder, report.shown)
-    copy.topic_id = _topic_id(replica.folder, unread)
-    copy.is_tiered = is_tiered(replica.folder.path)
-    copy.partly_read = report.partly_read
-    for log in report.prints:
-        first, end = report.extents.get(log.base, (log.base, log.base))
-        copy.segments.append((log.base, first, end, log.fingerprint))
+    disk_replica = DiskReplica(
+        node.index, node.node_id, directory, replica.directory, report.display_path
+    )
+    disk_replica.topic_id = _read_topic_id(replica.directory, read_errors)
+    disk_replica.is_tiered = is_tiered(replica.directory.path)
+    disk_replica.n_partly_read = report.n_partly_read
+    for log in report.fingerprints:
+        first, end = report.offset_intervals.get(
+            log.base_offset, (log.base_offset, log.base_offset)
+        )
+        disk_replica.segments.append((log.base_offset, first, end, log.fingerprint))
         for epoch, offset in log.epochs:
-            if not copy.epochs or copy.epochs[-1][0] != epoch:
-                copy.epochs.append((epoch, offset))
-    ends = [end for _, end in report.extents.values()]
-    for last in replica.folder.logs[-1:]:
-        copy.is_end_known = any(log.base == last.base for log in report.prints)
-    checkpoint = directory.offset(LOG_STARTS, place)
-    if ends:
-        copy.log_start = max(checkpoint, min(report.extents))
-        copy.log_end = max(ends)
-    copy.high_watermark = directory.offsets.get(HIGH_WATERMARKS, {}).get(place)
-    copy.recovery_point = directory.offsets.get(RECOVERY_POINTS, {}).get(place)
-    copy.damaged = _damaged(replica.folder, report, unread)
-    start = _next_start(replica, directory)
-    copy.is_predicted = start is not None
-    if start is None or start.becomes == OFFLINE or not start.starts:
-        copy.start_after = copy.end_after = None
+            if not disk_replica.epochs or disk_replica.epochs[-1][0] != epoch:
+                disk_replica.epochs.append((epoch, offset))
+    end_offsets = [end for _, end in report.offset_intervals.values()]
+    for last_log in replica.directory.logs[-1:]:
+        disk_replica.is_end_known = any(
+            log.base_offset == last_log.base_or_zero for log in report.fingerprints
+        )
+    checkpoint = directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition)
+    if end_offsets:
+        disk_replica.log_start = max(checkpoint, min(report.offset_intervals))
+        disk_replica.log_end = max(end_offsets)
+    disk_replica.high_watermark = directory.offsets_by_checkpoint.get(
+        REPLICATION_CHECKPOINT, {}
+    ).get(topic_partition)
+    disk_replica.recovery_point = directory.offsets_by_checkpoint.get(
+        RECOVERY_POINT_CHECKPOINT, {}
+    ).get(topic_partition)
+    disk_replica.damaged_offsets = _find_damaged_offsets(replica.directory, report, read_errors)
+    predicted_start = _next_start(replica, directory)
+    disk_replica.is_predicted = predicted_start is not None
+    if predicted_start is None or predicted_start.becomes == OFFLINE or not predicted_start.starts:
+        disk_replica.log_start_after = disk_replica.log_end_after = None
     else:
-        copy.start_after, copy.end_after = start.log_start_offset, start.log_end_offset
-    return copy
+        disk_replica.log_start_after, disk_replica.log_end_after = (
+            predicted_start.log_start_offset,
+            predicted_start.log_end_offset,
+        )
+    return disk_replica
 
 
-def _topic_id(folder: Folder, unread: list[InputError]) -> str | None:
-    for name in PARTITION_METADATA.names.intersection(folder.readable):
-        with Caught(unread.append), suppress(StartFailed):
-            return uuid_text(read_topic_id(folder.input(name)))
+def _read_topic_id(
+    directory_listing: DirectoryListing, read_errors: list[InputError]
+) -> str | None:
+    for name in PARTITION_METADATA_KIND.names.intersection(directory_listing.regular_files):
+        with InputErrorHandler(read_errors.append), suppress(StartError):
+            return format_uuid(read_topic_id(directory_listing.input_file(name)))
     return None
 
 
-def _damaged(folder: Folder, report: CheckedDirectory, unread: list[InputError]) -> Ranges:
+def _find_damaged_offsets(
+    directory_listing: DirectoryListing, report: DirectoryCheckResult, read_errors: list[InputError]
+) -> OffsetIntervals:
     """The offsets in damaged batches of a partition's logs, and those of unreadable logs."""
-    named = [log.base for log in folder.logs]
-    was_read = {log.base for log in report.prints}
-    ends = [*(base - 1 for base in named[1:]), *named[-1:]]
-    found = [pair for pair in zip(named, ends, strict=True) if pair[0] not in was_read]
-    bases = sorted(report.extents)
-    following = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
-    wrong = {Path(finding.file).name for finding in report.errors_in_logs}
-    for file in map(folder.input, sorted(wrong.intersection(folder.files))):
-        with Caught(unread.append):
-            in_log = ranges_of(file, file.base)
-            found += without(in_log.held(following.get(file.base)), in_log.undamaged())
-    return merged(found)
+    base_offsets = [log.base_or_zero for log in directory_listing.logs]
+    read_bases = {log.base_offset for log in report.fingerprints}
+    last_offsets = [*(base - 1 for base in base_offsets[1:]), *base_offsets[-1:]]
+    intervals = [
+        pair for pair in zip(base_offsets, last_offsets, strict=True) if pair[0] not in read_bases
+    ]
+    bases = sorted(report.offset_intervals)
+    next_base_by_base = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
+    files_with_errors = {Path(finding.file).name for finding in report.log_errors}
+    for file in map(
+        directory_listing.input_file,
+        sorted(files_with_errors.intersection(directory_listing.files)),
+    ):
+        with InputErrorHandler(read_errors.append):
+            log_offsets = read_log_offsets(file, file.base_or_zero)
+            intervals += subtract_intervals(
+                log_offsets.contained_offsets(next_base_by_base.get(file.base_or_zero)),
+                log_offsets.undamaged_offsets(),
+            )
+    return merge_intervals(intervals)

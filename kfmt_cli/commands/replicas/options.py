@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, paths
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument
 
 
-@command(short_help="Show which broker of a dead cluster to start first, and the cost.")
-@paths
+@grouped_command(short_help="Show which broker of a dead cluster to start first, and the cost.")
+@paths_argument
 @click.option(
     "--order",
     "orders",
@@ -19,8 +19,8 @@ from kfmt_cli.cli.options import Common, common, paths
     "together; 2!,1 with an unclean election after 2. May be repeated. [default: each broker "
     "first, and all together]",
 )
-@common("all", "wide", "format", "color", "jobs", "max-decompressed")
-def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: Common) -> None:
+@common_options("all", "wide", "format", "color", "jobs", "max-decompressed")
+def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: CommonOptions) -> None:
     """Compare the replicas on the disks of a cluster's brokers, and predict the outcome of each
     order of starting the brokers. Name the log directories of all brokers and controllers, or
     copies.
@@ -35,9 +35,11 @@ def replicas(paths: tuple[str, ...], orders: tuple[str, ...], common: Common) ->
       kfmt replicas sample_segments/kafka-3.9.1-broker1 sample_segments/kafka-3.9.1-broker2
       kfmt replicas sample_segments/kafka-3.9.1-broker1 --all --json
     """
-    from kfmt_cli.commands.replicas.command import CompareDisks
-    from kfmt_cli.commands.replicas.show import show
+    from kfmt_cli.commands.replicas.command import ReplicasCommand
+    from kfmt_cli.commands.replicas.row_output import show_cluster
 
-    run = common.run()
-    found = CompareDisks(run, common.jobs, common.limit).look(paths, orders)
-    show(run, found, paths)
+    run = common.start_run()
+    cluster = ReplicasCommand(run, common.jobs, common.decompression_limit).compare_paths(
+        paths, orders
+    )
+    show_cluster(run, cluster, paths)

@@ -9,53 +9,55 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.grouped_options import grouped_command
 from kfmt_cli.cli.options import (
-    Common,
-    common,
-    config,
-    force,
-    kafka_version,
-    now,
-    optional_paths,
-    stored_path,
+    CommonOptions,
+    common_options,
+    config_option,
+    force_option,
+    kafka_version_option,
+    now_option,
+    optional_paths_argument,
+    parse_stored_path,
 )
 from kfmt_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.broker.version import PredictedFor
+    from kfmt_cli.broker.version import PredictedVersion
 
 
-@command(short_help="Write one HTML page about a disk.")
-@optional_paths
-@click.option("--to", required=True, metavar="FILE", type=stored_path, help="HTML file to write.")
+@grouped_command(short_help="Write one HTML page about a disk.")
+@optional_paths_argument
 @click.option(
-    "--data", metavar="FILE", type=stored_path, help="Also write the page's data as JSON."
+    "--to", required=True, metavar="FILE", type=parse_stored_path, help="HTML file to write."
+)
+@click.option(
+    "--data", metavar="FILE", type=parse_stored_path, help="Also write the page's data as JSON."
 )
 @click.option(
     "--from",
     "of_jobs",
     multiple=True,
     metavar="DIR",
-    type=stored_path,
+    type=parse_stored_path,
     help="Instead of PATH: use the output of kfmt pipeline in DIR (or DIR/_kfmt). May be repeated "
     "for several jobs.",
 )
-@kafka_version
-@now
-@config
-@force
-@common("color", "jobs", "max-decompressed")
+@kafka_version_option
+@now_option
+@config_option
+@force_option
+@common_options("color", "jobs", "max-decompressed")
 def report(
     paths: tuple[str, ...],
     to: str,
     data: str | None,
     of_jobs: tuple[str, ...],
-    kafka: PredictedFor | None,
+    kafka: PredictedVersion | None,
     now: int,
     config: Path | None,
     force: bool,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Write one HTML page about a disk: its contents, damage, losses and consumer lag.
 
@@ -68,19 +70,21 @@ def report(
       kfmt report sample_segments/kafka-3.9.1-broker1 --to DST/report.html
       kfmt report damaged_segments --to DST/incident.html --data DST/incident.json
     """
-    from kfmt_cli.commands.log_settings import SettingsOf
+    from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 
     if bool(paths) == bool(of_jobs):
         raise UsageError("give PATH, or --from with the output of kfmt pipeline")
     try:
         from kfmt_cli.commands.report.command import write_page
-        from kfmt_cli.commands.report.report_data import Gathering
-        from kfmt_cli.commands.report.report_of_jobs import gather_jobs
+        from kfmt_cli.commands.report.job_report import gather_jobs
+        from kfmt_cli.commands.report.report_data import PageCollector
     except ImportError as error:
         raise UsageError(f"{error.name} is not installed: pip install 'kfmt-cli[report]'") from None
     if find_spec("vl_convert") is None:
         raise UsageError("vl_convert is not installed: pip install 'kfmt-cli[report]'")
-    run = common.run(writes=True)
-    gathering = Gathering(run.host, SettingsOf(config), now, common.jobs, common.limit, kafka)
+    run = common.start_run(writes_files=True)
+    gathering = PageCollector(
+        run.host, TopicSettingsResolver(config), now, common.jobs, common.decompression_limit, kafka
+    )
     gather = partial(gather_jobs, of_jobs) if of_jobs else partial(gathering.gather, paths)
     write_page(run, gather, to, data, [*paths, *of_jobs], force=force)

@@ -7,277 +7,347 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from kfmt_cli.broker.retention_rules import (
-    FILE_TIME,
-    TIME_INDEX,
-    ActiveFacts,
-    HeldBack,
-    Roll,
-    SegmentFate,
+    FROM_FILE_TIME,
+    FROM_TIME_INDEX,
+    ActiveSegmentFacts,
+    DeletionBounds,
+    SegmentRetention,
+    SegmentRoll,
     SegmentTimes,
-    retained,
-    rolled,
+    check_retention,
+    predict_roll,
 )
 from kfmt_cli.broker.start.directory import LogDirectory
-from kfmt_cli.broker.start.own_files import HIGH_WATERMARKS, LOG_STARTS
-from kfmt_cli.broker.start.stored import CorruptError, LogBytes, StartFailed, batches
+from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT, REPLICATION_CHECKPOINT
+from kfmt_cli.broker.start.stored_batches import (
+    CorruptError,
+    LogBytes,
+    StartError,
+    iter_stored_batches,
+)
 from kfmt_cli.broker.topic_settings import TopicSettings
-from kfmt_cli.commands.each_partition import each_partition
-from kfmt_cli.commands.log_settings import SettingsOf, with_sources
-from kfmt_cli.commands.retention.lines import Freed, fate_line, freed_lines, heading, roll_line
-from kfmt_cli.commands.retention.remote_end import UNKNOWN, remote_end
-from kfmt_cli.commands.run import Run
-from kfmt_cli.core.layout.fields import Fields
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.each_partition import for_each_partition
+from kfmt_cli.commands.retention.lines import (
+    FreedBytes,
+    format_heading,
+    format_roll,
+    format_segment_retention,
+    freed_lines,
+)
+from kfmt_cli.commands.retention.remote_end import UNKNOWN_REASON, find_remote_end
+from kfmt_cli.commands.settings_resolver import TopicSettingsResolver, settings_with_sources
+from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.source import FileSource, Source
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX
-from kfmt_cli.disk.kinds.fixed import TIME_INDEX as TIMES
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.names import mark_of
-from kfmt_cli.disk.opening import descriptor, opened_elsewhere
+from kfmt_cli.disk.directory_listing import (
+    file_modified_ms,
+    file_size,
+    is_segment_log,
+    list_directory,
+)
+from kfmt_cli.disk.file_access import open_descriptor, open_remote
+from kfmt_cli.disk.file_names import directory_mark
+from kfmt_cli.disk.input_paths import InputPath
+from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.targets import GivenPath
-from kfmt_cli.disk.tree import is_segment, listing, modified_ms, size_of
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from kfmt_cli.log.open_log import open_log
-from kfmt_cli.render.style import grouped
-from kfmt_cli.rows.documents import FREED, RETENTION, ROLL, row_of
+from kfmt_cli.log.log_opening import open_log
+from kfmt_cli.render.style import format_grouped
+from kfmt_cli.rows.documents import FREED_ROW, RETENTION_ROW, ROLL_ROW, build_row
 from kfmt_cli.topics import CLUSTER_METADATA
 
-_ENTRY = TIME_INDEX_ENTRY.dtype.itemsize
-_OFFSETS = OFFSET_INDEX_ENTRY.dtype.itemsize
+_TIME_ENTRY_BYTES = TIME_INDEX_ENTRY.dtype.itemsize
+_OFFSET_ENTRY_BYTES = OFFSET_INDEX_ENTRY.dtype.itemsize
 
 
 @dataclass(slots=True)
-class Retention:
+class RetentionCommand:
     """One call of `retention`."""
 
-    run: Run
-    settings: SettingsOf
-    now: int
+    run: CommandRun
+    settings_resolver: TopicSettingsResolver
+    now_ms: int
     """Current time in milliseconds."""
-    tells_skipped: bool = True
+    notes_skipped: bool = True
     """Note the partitions that retention.ms does not apply to."""
-    _freed: Freed = field(default_factory=list)
-    _odd: int = 0
+    _freed_bytes: FreedBytes = field(default_factory=list)
+    _late_bytes: int = 0
 
-    def paths(self, paths: Sequence[GivenPath | str]) -> None:
+    def show_paths(self, paths: Sequence[InputPath | str]) -> None:
         """Show when retention deletes the segments under some paths."""
-        each_partition(self.run, paths, self._partition)
+        for_each_partition(self.run, paths, self._show_partition)
         sink = self.run.sink
-        later = [(at, size) for at, size in self._freed if at > self.now]
-        row = Fields(
-            bytes_now=sum(size for at, size in self._freed if at <= self.now),
-            bytes_later=sum(size for _, size in later),
-            bytes_odd=self._odd,
+        freed_later = [(at, size) for at, size in self._freed_bytes if at > self.now_ms]
+        row = FieldDict(
+            bytes_now=sum(size for at, size in self._freed_bytes if at <= self.now_ms),
+            bytes_later=sum(size for _, size in freed_later),
+            bytes_odd=self._late_bytes,
         )
-        sink.document(FREED, row, freed_lines(row, later, sink.out.width))
+        sink.write_document(FREED_ROW, row, freed_lines(row, freed_later, sink.out.width))
 
-    def _partition(self, partition: Partition) -> None:
+    def _show_partition(self, partition: Partition) -> None:
         sink = self.run.sink
-        for log in partition.logs if partition.given else ():
-            if log.kind is not LOG:
+        for log in partition.logs if partition.is_explicit else ():
+            if log.kind is not LOG_KIND:
                 with open_log(log, read_ahead=False):
                     pass  # raises InputError if it is not a log
-        found = fates_of(_whole(partition), self.settings, self.now, self.run.complain)
-        if found is None and not self.tells_skipped:
+        forecast = predict_retention(
+            _with_all_segments(partition),
+            self.settings_resolver,
+            self.now_ms,
+            self.run.report_unreadable,
+        )
+        if forecast is None and not self.notes_skipped:
             return
-        if found is None:
-            words = (
+        if forecast is None:
+            reason = (
                 "retention.ms does not apply to the metadata log, which is trimmed after a snapshot"
             )
-            if _is_elsewhere(partition):
-                words = (
+            if _is_tiered_or_marked(partition):
+                reason = (
                     "retention.ms does not apply to tiered storage or to marked directories "
                     "(-delete, -stray, -future)"
                 )
-            sink.note(f"{partition.name}: {words}\n")
+            sink.note(f"{partition.name}: {reason}\n")
             return
-        shown = {log.base for log in partition.logs}
-        verdicts = [fate for fate in found.segments if fate.segment.base_offset in shown]
-        found, roll = replace(found, segments=verdicts), found.roll
-        self._freed += found.freed(self.now)
-        self._odd += found.odd
-        told = _told(found.settings, self.settings.sources(partition))
-        width = max(len(grouped(verdict.segment.size)) for verdict in verdicts)
-        for i, fate in enumerate(verdicts):
-            lines = [heading(partition.name, told, sink.out.theme)] if i == 0 else []
-            lines.append(fate_line(fate, width, sink.out.theme))
-            sink.document(RETENTION, _row(fate, told), lines)
-        if verdicts[-1].active:
-            sink.document(ROLL, row_of(ROLL, roll, {"file": roll.name}), [roll_line(roll)])
+        shown_bases = {log.base_or_zero for log in partition.logs}
+        shown_segments = [
+            fate for fate in forecast.segment_retentions if fate.segment.base_offset in shown_bases
+        ]
+        forecast, roll = replace(forecast, segment_retentions=shown_segments), forecast.next_roll
+        self._freed_bytes += forecast.freed_bytes(self.now_ms)
+        self._late_bytes += forecast.late_bytes
+        deciding_settings = _deciding_settings(
+            forecast.settings, self.settings_resolver.setting_sources(partition)
+        )
+        size_width = max(len(format_grouped(verdict.segment.size)) for verdict in shown_segments)
+        for i, segment_retention in enumerate(shown_segments):
+            lines = (
+                [format_heading(partition.name, deciding_settings, sink.out.theme)]
+                if i == 0
+                else []
+            )
+            lines.append(format_segment_retention(segment_retention, size_width, sink.out.theme))
+            sink.write_document(
+                RETENTION_ROW, _retention_row(segment_retention, deciding_settings), lines
+            )
+        if shown_segments[-1].active:
+            sink.write_document(
+                ROLL_ROW, build_row(ROLL_ROW, roll, {"file": roll.name}), [format_roll(roll)]
+            )
 
 
 @dataclass(frozen=True, slots=True)
-class Fates:
+class RetentionForecast:
     """The predicted retention and next roll of a partition."""
 
-    segments: list[SegmentFate]
-    roll: Roll
+    segment_retentions: list[SegmentRetention]
+    next_roll: SegmentRoll
     settings: TopicSettings
 
-    def freed(self, now: int) -> Freed:
+    def freed_bytes(self, now_ms: int) -> FreedBytes:
         """Pairs of time and bytes freed, without odd times; segments already due count as freed
         now."""
         return [
-            (now if fate.deletable else max(fate.at or now, now), fate.segment.size)
-            for fate in self.segments
-            if (fate.at is not None or fate.deletable) and not fate.odd
+            (
+                now_ms if fate.deletable else max(fate.deletable_at or now_ms, now_ms),
+                fate.segment.size,
+            )
+            for fate in self.segment_retentions
+            if (fate.deletable_at is not None or fate.deletable) and not fate.odd
         ]
 
     @property
-    def odd(self) -> int:
+    def late_bytes(self) -> int:
         """The bytes of segments kept until an odd time."""
-        return sum(fate.segment.size for fate in self.segments if fate.odd)
+        return sum(fate.segment.size for fate in self.segment_retentions if fate.odd)
 
 
-def fates_of(
-    partition: Partition, settings_of: SettingsOf, now: int, complain: Callable[[str], None]
-) -> Fates | None:
+def predict_retention(
+    partition: Partition,
+    settings_resolver: TopicSettingsResolver,
+    now_ms: int,
+    on_error: Callable[[str], None],
+) -> RetentionForecast | None:
     """Predict a retention check of a partition; None if retention does not apply: the metadata
-    log, tiered storage, marked directories. now: in milliseconds. complain: receives errors about
-    unreadable files next to the partition. Raises InputError."""
-    directory, place, settings = settings_of.around(partition, complain)
-    if place[0] == CLUSTER_METADATA or _is_elsewhere(partition):
+    log, tiered storage, marked directories. now_ms: in milliseconds. on_error: receives errors
+    about unreadable files next to the partition. Raises InputError."""
+    directory, topic_partition, settings = settings_resolver.resolve_partition(partition, on_error)
+    if topic_partition[0] == CLUSTER_METADATA or _is_tiered_or_marked(partition):
         return None
-    marks = directory.offsets.get(HIGH_WATERMARKS, {})
-    copied = remote_end(partition) if settings.remote else None
-    bounds = HeldBack(marks.get(place), copied, directory.offset(LOG_STARTS, place))
-    facts, active = facts_of(partition, directory)
-    fates = retained(facts, settings, bounds, now)
-    if settings.remote and copied is None:
-        fates = [replace(f, why=f"{f.why}; {UNKNOWN}") if f.deletable else f for f in fates]
-    is_expired = len(fates) > 0 and all(fate.deletable for fate in fates)
-    return Fates(fates, rolled(active, settings, now, is_expired), settings)
+    high_watermarks = directory.offsets_by_checkpoint.get(REPLICATION_CHECKPOINT, {})
+    remote_end_offset = find_remote_end(partition) if settings.remote else None
+    bounds = DeletionBounds(
+        high_watermarks.get(topic_partition),
+        remote_end_offset,
+        directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition),
+    )
+    segment_times, active_facts = read_segment_times(partition, directory)
+    segment_retentions = check_retention(segment_times, settings, bounds, now_ms)
+    if settings.remote and remote_end_offset is None:
+        segment_retentions = [
+            replace(f, why=f"{f.why}; {UNKNOWN_REASON}") if f.deletable else f
+            for f in segment_retentions
+        ]
+    is_all_expired = len(segment_retentions) > 0 and all(
+        fate.deletable for fate in segment_retentions
+    )
+    return RetentionForecast(
+        segment_retentions, predict_roll(active_facts, settings, now_ms, is_all_expired), settings
+    )
 
 
-def _whole(partition: Partition) -> Partition:
+def _with_all_segments(partition: Partition) -> Partition:
     """The partition with all of its segments, if only some of them were given; raises
     InputError."""
-    if not partition.given or not all(map(is_segment, partition.logs)):
+    if not partition.is_explicit or not all(map(is_segment_log, partition.logs)):
         return partition
-    given = {log.base: log for log in partition.logs}
-    others = listing(str(partition.folder)).logs
-    logs = {log.base: given.get(log.base, log) for log in [*others, *partition.logs]}
-    return replace(partition, logs=[logs[base] for base in sorted(logs)])
+    log_by_base = {log.base_or_zero: log for log in partition.logs}
+    all_logs = list_directory(str(partition.directory)).logs
+    merged_by_base = {
+        log.base_or_zero: log_by_base.get(log.base_or_zero, log)
+        for log in [*all_logs, *partition.logs]
+    }
+    return replace(partition, logs=[merged_by_base[base] for base in sorted(merged_by_base)])
 
 
-def _is_elsewhere(partition: Partition) -> bool:
+def _is_tiered_or_marked(partition: Partition) -> bool:
     """Whether it is in tiered storage or in a directory that a broker has marked."""
-    return partition.is_stored or mark_of(partition.folder.name) != ""
+    return partition.is_tiered or directory_mark(partition.directory.name) != ""
 
 
-def _told(settings: TopicSettings, sources: Mapping[str, str]) -> dict[str, dict[str, object]]:
+def _deciding_settings(
+    settings: TopicSettings, sources: Mapping[str, str]
+) -> dict[str, dict[str, object]]:
     """The settings that apply, each with its source."""
-    names = ("cleanup.policy", settings.time_limit, settings.size_limit)
-    return with_sources(settings, sources, names)
+    setting_names = ("cleanup.policy", settings.time_limit_name, settings.size_limit_name)
+    return settings_with_sources(settings, sources, setting_names)
 
 
-def _row(fate: SegmentFate, settings: Mapping[str, object]) -> dict[str, object]:
-    known = {
-        "file": fate.segment.name,
-        "base_offset": fate.segment.base_offset,
-        "bytes": fate.segment.size,
-        "largest_timestamp": fate.segment.largest,
-        "timestamp_source": fate.segment.source,
-        "deletable_at": fate.at,
+def _retention_row(
+    segment_retention: SegmentRetention, settings: Mapping[str, object]
+) -> dict[str, object]:
+    row_values = {
+        "file": segment_retention.segment.name,
+        "base_offset": segment_retention.segment.base_offset,
+        "bytes": segment_retention.segment.size,
+        "largest_timestamp": segment_retention.segment.largest_timestamp,
+        "timestamp_source": segment_retention.segment.timestamp_source,
+        "deletable_at": segment_retention.deletable_at,
         "settings": settings,
     }
-    return row_of(RETENTION, fate, known)
+    return build_row(RETENTION_ROW, segment_retention, row_values)
 
 
-def facts_of(
+def read_segment_times(
     partition: Partition, directory: LogDirectory
-) -> tuple[list[SegmentTimes], ActiveFacts]:
+) -> tuple[list[SegmentTimes], ActiveSegmentFacts]:
     """The sizes and times by which retention judges the segments of a partition, and more about the
     active one; raises InputError."""
-    active, end = active_of(partition.logs[-1])
-    ends = [*(log.base for log in partition.logs[1:]), end]
-    facts = [_facts(log, at) for log, at in zip(partition.logs, ends, strict=True)]
-    last, time = facts[-1], active.last_time
-    if (last.largest, last.source) == (0, TIME_INDEX) and directory.marker is None and time:
+    active_facts, end_offset = read_active_segment(partition.logs[-1])
+    end_offsets = [*(log.base_or_zero for log in partition.logs[1:]), end_offset]
+    segment_times = [
+        _read_segment_times(log, at) for log, at in zip(partition.logs, end_offsets, strict=True)
+    ]
+    last_segment, max_timestamp = segment_times[-1], active_facts.last_time
+    if (
+        (last_segment.largest_timestamp, last_segment.timestamp_source) == (0, FROM_TIME_INDEX)
+        and directory.clean_shutdown_path is None
+        and max_timestamp
+    ):
         # A preallocated entry: a broker that is running, or recovers, uses the real one.
-        facts[-1] = replace(last, largest=time)
-    return facts, active
+        segment_times[-1] = replace(last_segment, largest_timestamp=max_timestamp)
+    return segment_times, active_facts
 
 
-def _facts(file: Input, end: int) -> SegmentTimes:
-    base, size = file.base, size_of(file)
-    largest, why = _last_time(file)
-    if largest is not None and largest >= 0:
-        return SegmentTimes(file.name, base, size, largest, TIME_INDEX, end)
-    return SegmentTimes(file.name, base, size, modified_ms(file), FILE_TIME, end, why)
+def _read_segment_times(file: InputFile, end_offset: int) -> SegmentTimes:
+    base_offset, size = file.base_or_zero, file_size(file)
+    max_timestamp, reason = _read_last_timestamp(file)
+    if max_timestamp is not None and max_timestamp >= 0:
+        return SegmentTimes(
+            file.name, base_offset, size, max_timestamp, FROM_TIME_INDEX, end_offset
+        )
+    return SegmentTimes(
+        file.name, base_offset, size, file_modified_ms(file), FROM_FILE_TIME, end_offset, reason
+    )
 
 
-def _last_time(file: Input) -> tuple[int | None, str]:
+def _read_last_timestamp(file: InputFile) -> tuple[int | None, str]:
     """Timestamp of the last entry of a segment's time index, or None and the reason."""
-    with _opened(file, TIMES.suffix) as index:
+    with _open_beside_log(file, TIME_INDEX_KIND.suffix) as index:
         if index is None:
             return None, "it has no time index"
-        n_entries = (index.size or 0) // _ENTRY
+        n_entries = (index.size or 0) // _TIME_ENTRY_BYTES
         if not n_entries:
             return None, "its time index is empty"
-        data = index.block((n_entries - 1) * _ENTRY, 8, 8)
-    time = int.from_bytes(data, "big", signed=True)
-    return time, "" if time >= 0 else "its time index has no timestamp"
+        timestamp_bytes = index.read_block((n_entries - 1) * _TIME_ENTRY_BYTES, 8, 8)
+    timestamp = int.from_bytes(timestamp_bytes, "big", signed=True)
+    return timestamp, "" if timestamp >= 0 else "its time index has no timestamp"
 
 
 @contextmanager
-def _opened(log: Input, suffix: str) -> Iterator[Source | None]:
+def _open_beside_log(log: InputFile, suffix: str) -> Iterator[Source | None]:
     """A file next to a log; None if it is missing. Raises InputError. Kept cheap: there may be
     28,000 files."""
     path = f"{log.path.removesuffix('.log')}{suffix}"
     name = f"{log.name.removesuffix('.log')}{suffix}"
     source: Source | None = None
     try:
-        source = opened_elsewhere(path) or FileSource(descriptor(path), name)
+        source = open_remote(path) or FileSource(open_descriptor(path), name)
     except FileNotFoundError:
         pass
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror}", file=name) from error
     except InputError as error:
-        if not error.is_gone:
+        if not error.is_missing:
             raise
     with nullcontext() if source is None else closing(source):
         yield source
 
 
-def active_of(file: Input) -> tuple[ActiveFacts, int]:
+def read_active_segment(file: InputFile) -> tuple[ActiveSegmentFacts, int]:
     """Facts about the active segment, and its end offset: from its first batch and the batches
     after the last entry of its offset index. Raises InputError."""
-    base = file.base
-    entries, position = _last_entry(file, OFFSET_INDEX.suffix, _OFFSETS)
-    times, _ = _last_entry(file, TIMES.suffix, _ENTRY)
-    first_time = last_time = None
-    last = base - 1
-    with closing(LogBytes(file.path, file.name)) as log, suppress(CorruptError, StartFailed):
-        first = next(batches(log, 0, log.size), None)
-        if first is not None:
-            first_time = last_time = first.max_timestamp
-        for batch in batches(log, position, log.size):
-            last = max(last, batch.last_offset)
-            last_time = max(last_time or batch.max_timestamp, batch.max_timestamp)
-    known, _ = _last_time(file)
-    if known and last_time is not None:
-        last_time = max(last_time, known)
-    times_seen = first_time, last_time
-    return ActiveFacts(file.name, base, log.size, *times_seen, last, entries, times), last + 1
+    base_offset = file.base_or_zero
+    n_offset_entries, position = _read_last_entry(
+        file, OFFSET_INDEX_KIND.suffix, _OFFSET_ENTRY_BYTES
+    )
+    n_time_entries, _ = _read_last_entry(file, TIME_INDEX_KIND.suffix, _TIME_ENTRY_BYTES)
+    first_timestamp = max_timestamp = None
+    last_offset = base_offset - 1
+    with closing(LogBytes(file.path, file.name)) as log, suppress(CorruptError, StartError):
+        first_batch = next(iter_stored_batches(log, 0, log.size), None)
+        if first_batch is not None:
+            first_timestamp = max_timestamp = first_batch.max_timestamp
+        for batch in iter_stored_batches(log, position, log.size):
+            last_offset = max(last_offset, batch.last_offset)
+            max_timestamp = max(max_timestamp or batch.max_timestamp, batch.max_timestamp)
+    indexed_timestamp, _ = _read_last_timestamp(file)
+    if indexed_timestamp and max_timestamp is not None:
+        max_timestamp = max(max_timestamp, indexed_timestamp)
+    timestamps = first_timestamp, max_timestamp
+    return ActiveSegmentFacts(
+        file.name, base_offset, log.size, *timestamps, last_offset, n_offset_entries, n_time_entries
+    ), last_offset + 1
 
 
-def _last_entry(log: Input, suffix: str, width: int) -> tuple[int, int]:
+def _read_last_entry(log: InputFile, suffix: str, entry_bytes: int) -> tuple[int, int]:
     """Number of entries of an index without trailing zeros, and the last entry's last number;
     raises InputError."""
-    with _opened(log, suffix) as index:
+    with _open_beside_log(log, suffix) as index:
         if index is None:
             return 0, 0
 
-        def entry(i: int) -> bytes:
-            return index.block(i * width, width, width)
+        def read_entry(i: int) -> bytes:
+            return index.read_block(i * entry_bytes, entry_bytes, entry_bytes)
 
-        low, high = 0, (index.size or 0) // width
-        if high and any(entry(high - 1)):
+        low, high = 0, (index.size or 0) // entry_bytes
+        if high and any(read_entry(high - 1)):
             low = high
         while low < high:
             middle = (low + high) // 2
-            low, high = (middle + 1, high) if any(entry(middle)) else (low, middle)
-        return low, int.from_bytes(entry(low - 1)[-4:], "big") if low else 0
+            low, high = (middle + 1, high) if any(read_entry(middle)) else (low, middle)
+        return low, int.from_bytes(read_entry(low - 1)[-4:], "big") if low else 0

@@ -5,49 +5,65 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kfmt_cli.broker.retention_rules import Roll, SegmentFate
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.times import YEAR_10000, time_text, until_words
-from kfmt_cli.render.plot import steps
-from kfmt_cli.render.style import Theme, grouped, safe
+from kfmt_cli.broker.retention_rules import SegmentRetention, SegmentRoll
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.times import YEAR_10000_MS, format_interval_end, format_time
+from kfmt_cli.render.plot import retention_plot
+from kfmt_cli.render.style import Theme, escape_terminal, format_grouped
 
-Freed = list[tuple[int, int]]
+FreedBytes = list[tuple[int, int]]
 """Pairs of a time in milliseconds and a number of bytes."""
 
 
-def heading(partition: str, settings: Mapping[str, Mapping[str, object]], theme: Theme) -> str:
+def format_heading(
+    partition: str, settings: Mapping[str, Mapping[str, object]], theme: Theme
+) -> str:
     """A partition and the settings that decide, each with its source."""
-    words = [f"{name}={told['value']} ({told['source']})" for name, told in settings.items()]
-    return f"{theme.paint('bold', safe(partition))}   {safe(' '.join(words))}\n"
+    setting_texts = [
+        f"{name}={told['value']} ({told['source']})" for name, told in settings.items()
+    ]
+    return (
+        f"{theme.paint('bold', escape_terminal(partition))}   "
+        f"{escape_terminal(' '.join(setting_texts))}\n"
+    )
 
 
-def fate_line(fate: SegmentFate, width: int, theme: Theme) -> str:
+def format_segment_retention(segment_retention: SegmentRetention, width: int, theme: Theme) -> str:
     """A segment's fate. width: columns for its size."""
-    if fate.deletable:
+    if segment_retention.deletable:
         verdict = theme.paint("warn", "deletable now")
-    elif fate.at is not None:
-        verdict = f"kept until {until_words(fate.at)}{', unusually late' if fate.odd else ''}"
+    elif segment_retention.deletable_at is not None:
+        verdict = (
+            "kept until "
+            f"{format_interval_end(segment_retention.deletable_at)}{', unusually late' if segment_retention.odd else ''}"
+        )
     else:
         verdict = theme.paint("good", "kept")
-    marks = " active" if fate.active else ""
-    name = fate.segment.name.rpartition("/")[2]
-    words = f"{verdict}: {fate.why}"
-    return f" {safe(name)}{marks}  {grouped(fate.segment.size):>{width}} bytes  {words}\n"
+    active_label = " active" if segment_retention.active else ""
+    name = segment_retention.segment.name.rpartition("/")[2]
+    verdict_and_reason = f"{verdict}: {segment_retention.why}"
+    return (
+        f" {escape_terminal(name)}{active_label}  "
+        f"{format_grouped(segment_retention.segment.size):>{width}} bytes  {verdict_and_reason}\n"
+    )
 
 
-def roll_line(roll: Roll) -> str:
+def format_roll(roll: SegmentRoll) -> str:
     """When the broker rolls the active segment."""
-    when = ""
-    if roll.at_time is not None and roll.at_time < YEAR_10000:
-        when = f", or at a record newer than {time_text(roll.at_time)[:19]}"
-    return f"   rolls {roll.words} (or at {grouped(roll.at_bytes)} bytes{when})\n"
+    time_condition = ""
+    if roll.at_time is not None and roll.at_time < YEAR_10000_MS:
+        time_condition = f", or at a record newer than {format_time(roll.at_time)[:19]}"
+    return f"   rolls {roll.text} (or at {format_grouped(roll.at_bytes)} bytes{time_condition})\n"
 
 
-def freed_lines(row: Fields, later: Freed, width: int | None) -> Iterator[str]:
+def freed_lines(row: FieldDict, freed_later: FreedBytes, width: int | None) -> Iterator[str]:
     """The bytes deletable now, over time, and only at odd times. row: has the members of
     `FREED`."""
-    yield f"{grouped(row.bytes_now)} bytes deletable now, {grouped(row.bytes_later)} later\n"
-    yield from steps(later, width)
+    yield (
+        f"{format_grouped(row.bytes_now)} bytes deletable now, "
+        f"{format_grouped(row.bytes_later)} later\n"
+    )
+    yield from retention_plot(freed_later, width)
     if row.bytes_odd:
-        said = "kept much longer because of timestamps in the future"
-        yield f"   {grouped(row.bytes_odd)} bytes {said}\n"
+        reason = "kept much longer because of timestamps in the future"
+        yield f"   {format_grouped(row.bytes_odd)} bytes {reason}\n"

@@ -6,26 +6,33 @@ from pathlib import Path
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, Size, common, config, now, paths
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import (
+    ByteSizeType,
+    CommonOptions,
+    common_options,
+    config_option,
+    now_option,
+    paths_argument,
+)
 
 
-@command(short_help="Show why segments are kept, and until when.")
-@paths
+@grouped_command(short_help="Show why segments are kept, and until when.")
+@paths_argument
 @click.option("--retention-ms", type=click.IntRange(min=-1), help="retention.ms; -1 for no limit.")
 @click.option("--retention-bytes", type=int, help="retention.bytes; -1 for no limit.")
 @click.option("--segment-ms", type=click.IntRange(min=1), help="segment.ms.")
-@click.option("--segment-bytes", type=Size(), help="segment.bytes.")
-@click.option("--segment-index-bytes", type=Size(), help="segment.index.bytes.")
+@click.option("--segment-bytes", type=ByteSizeType(), help="segment.bytes.")
+@click.option("--segment-index-bytes", type=ByteSizeType(), help="segment.index.bytes.")
 @click.option("--cleanup-policy", help="cleanup.policy: delete, compact or compact,delete.")
-@now
-@config
-@common("wide", "format", "color")
+@now_option
+@config_option
+@common_options("wide", "format", "color")
 def retention(
     paths: tuple[str, ...],
     now: int,
     config: Path | None,
-    common: Common,
+    common: CommonOptions,
     **settings: object,
 ) -> None:
     """Show why each segment is still on disk, when it will be deleted, and when the active segment
@@ -41,7 +48,9 @@ def retention(
       kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0 --retention-ms 604800000
       kfmt retention sample_segments/kafka-3.9.1-broker1/orders-0 --retention-bytes 100000 --json
     """
-    from kfmt_cli.commands.log_settings import SettingsOf
-    from kfmt_cli.commands.retention.command import Retention
+    from kfmt_cli.commands.retention.command import RetentionCommand
+    from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 
-    Retention(common.run(), SettingsOf.given(config, settings), now).paths(paths)
+    RetentionCommand(
+        common.start_run(), TopicSettingsResolver.from_options(config, settings), now
+    ).show_paths(paths)

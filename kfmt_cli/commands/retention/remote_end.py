@@ -8,40 +8,42 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from kfmt_cli.broker.state import replay_of
-from kfmt_cli.broker.state.remote import Remote
-from kfmt_cli.commands.state.internal_topics import taken
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.disk.names import place_of
+from kfmt_cli.broker.state import create_replay
+from kfmt_cli.broker.state.remote import RemoteLogReplay
+from kfmt_cli.commands.state.internal_topics import iter_replay_findings
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.disk.directory_listing import list_directory
+from kfmt_cli.disk.file_names import parse_topic_partition
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.tree import listing
-from kfmt_cli.rows.types.state_types import REMOTE_SEGMENT
+from kfmt_cli.rows.types.state_rows import REMOTE_SEGMENT_ROW
 
-NOT_COPIED = "COPY_SEGMENT_STARTED"
-UNKNOWN = "if remote storage has it, which is not known without __remote_log_metadata"
+NOT_COPIED_STATE = "COPY_SEGMENT_STARTED"
+UNKNOWN_REASON = "if remote storage has it, which is not known without __remote_log_metadata"
 
 
-def remote_end(partition: Partition) -> int | None:
+def find_remote_end(partition: Partition) -> int | None:
     """The offset after the last one copied; None if no segment is known to be. Raises
     InputError."""
-    return _ends_in(partition.log_directory).get(partition.place)
+    return _read_remote_ends(partition.log_directory).get(partition.topic_partition)
 
 
 @lru_cache(maxsize=8)
-def _ends_in(log_directory: Path) -> dict[tuple[str | None, int | None], int]:
+def _read_remote_ends(log_directory: Path) -> dict[tuple[str | None, int | None], int]:
     """The ends of partitions, from the partitions of __remote_log_metadata in a log directory;
     raises InputError."""
-    ends: dict[tuple[str | None, int | None], int] = {}
-    for name in listing(str(log_directory)).partitions:
-        if place_of(name)[0] != Remote.topic:
+    end_by_topic_partition: dict[tuple[str | None, int | None], int] = {}
+    for name in list_directory(str(log_directory)).partition_names:
+        if parse_topic_partition(name)[0] != RemoteLogReplay.topic:
             continue
-        replay = replay_of(Remote.topic)
-        for file in listing(f"{log_directory}/{name}").logs:
-            for _finding in taken(replay, file):
+        replay = create_replay(RemoteLogReplay.topic)
+        for file in list_directory(f"{log_directory}/{name}").logs:
+            for _finding in iter_replay_findings(replay, file):
                 pass
-        for type_, row in replay.rows():
-            segment = Fields(row)
-            if type_ is REMOTE_SEGMENT and segment.state != NOT_COPIED:
-                place = segment.topic, segment.partition
-                ends[place] = max(segment.end_offset + 1, ends.get(place, 0))
-    return ends
+        for type_, row in replay.iter_rows():
+            segment = FieldDict(row)
+            if type_ is REMOTE_SEGMENT_ROW and segment.state != NOT_COPIED_STATE:
+                topic_partition = segment.topic, segment.partition
+                end_by_topic_partition[topic_partition] = max(
+                    segment.end_offset + 1, end_by_topic_partition.get(topic_partition, 0)
+                )
+    return end_by_topic_partition

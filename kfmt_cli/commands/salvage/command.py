@@ -9,474 +9,593 @@ from itertools import starmap
 from pathlib import Path, PurePath
 
 from kfmt_cli.broker.start.checkpoints import (
-    LEADER_EPOCHS,
+    LEADER_EPOCH_CHECKPOINT,
     CheckpointError,
     NumberError,
-    epochs_of,
-    offsets_of,
+    read_checkpoint_offsets,
+    read_valid_epochs,
 )
-from kfmt_cli.broker.start.own_files import LOG_STARTS
-from kfmt_cli.broker.start.ranges import Ranges, as_lists, merged
-from kfmt_cli.checks.log.verifier import Verifier
-from kfmt_cli.commands.run import Progress, Run, told
-from kfmt_cli.commands.salvage.salvaged_partition import (
-    Extents,
+from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
+from kfmt_cli.broker.start.offset_intervals import (
+    OffsetIntervals,
+    intervals_to_lists,
+    merge_intervals,
+)
+from kfmt_cli.checks.log.checker import LogChecker
+from kfmt_cli.commands.command_run import CommandRun, Progress, iter_result_events
+from kfmt_cli.commands.salvage.partition_logs import (
+    OffsetRangeByPath,
     SalvagedPartition,
-    base_of,
-    is_orderly,
-    is_swap,
+    base_offset_in_name,
+    is_in_order,
+    is_swap_file,
 )
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.kinds import META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE
-from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX
-from kfmt_cli.disk.kinds.kind import SWAP, Input
-from kfmt_cli.disk.kinds.logs import DELETED_LOG, KRAFT_SNAPSHOT, LOG
-from kfmt_cli.disk.names import mark_of, place_of
-from kfmt_cli.disk.targets import target_of
-from kfmt_cli.disk.tree import Folder, classify, is_segment, listing, size_of
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import (
+    DirectoryListing,
+    classify_file,
+    file_size,
+    is_segment_log,
+    list_directory,
+)
+from kfmt_cli.disk.file_names import directory_mark, parse_topic_partition
+from kfmt_cli.disk.input_paths import resolve_path
+from kfmt_cli.disk.kinds import META_PROPERTIES_KIND, PARTITION_METADATA_KIND, QUORUM_STATE_KIND
+from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT_KIND
+from kfmt_cli.disk.kinds.fixed_size_rows import (
+    OFFSET_INDEX_KIND,
+    PRODUCER_SNAPSHOT_KIND,
+    TIME_INDEX_KIND,
+)
+from kfmt_cli.disk.kinds.kind import SWAP_SUFFIX, InputFile
+from kfmt_cli.disk.kinds.logs import DELETED_LOG_SUFFIX, KRAFT_SNAPSHOT_KIND, LOG_KIND
 from kfmt_cli.errors import ExitCode, InputError, UsageError
-from kfmt_cli.findings.finding import Finding, Findings, is_error
-from kfmt_cli.render.style import count, grouped, range_words, safe
-from kfmt_cli.rows.documents import HOLE, MISSING_OFFSETS, REARRANGED
-from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.writing.derived import write_missing
-from kfmt_cli.writing.output import Staging, carry, copy_times, need_new, need_room, staged
-from kfmt_cli.writing.rebuild import How, rebuild
-from kfmt_cli.writing.salvage.holes import NO_END, Gaps, Hole, Salvaged
-from kfmt_cli.writing.salvage.lost import LostParts
-from kfmt_cli.writing.salvage.rearrange import (
-    ASIDE,
-    Rearranged,
-    rearranged,
-    told_of,
-    write_arranged,
+from kfmt_cli.findings.finding import Finding, FindingCollector, is_error
+from kfmt_cli.render.style import escape_terminal, format_count, format_grouped, format_range
+from kfmt_cli.rows.documents import HOLE_ROW, MISSING_OFFSETS_ROW, REARRANGED_ROW
+from kfmt_cli.rows.file_result import FileResult, FileResultType
+from kfmt_cli.writers.derived_files import write_missing_files
+from kfmt_cli.writers.output import (
+    Staging,
+    copy_file,
+    copy_times,
+    require_free_space,
+    require_new,
+    stage_output,
 )
-from kfmt_cli.writing.salvage.salvager import Salvager, Scanned, extent_of
+from kfmt_cli.writers.rebuilt_log import RebuildOptions, rebuild_files
+from kfmt_cli.writers.salvage.arrangement_writer import (
+    CONFLICT_DIRECTORY,
+    RearrangementPlan,
+    iter_log_results,
+    plan_rearrangement,
+    write_rearranged,
+)
+from kfmt_cli.writers.salvage.holes import NO_END, LogHole, OffsetGaps, SalvageCounts
+from kfmt_cli.writers.salvage.salvager import Salvager, ScannedLog, find_offset_range
+from kfmt_cli.writers.salvage.unreadable_parts import UnreadableParts
 
-COUNTED = ("batches", "batches_after", "bytes", "bytes_after", "holes", "reencoded")
-SALVAGED = ResultType(
-    COUNTED, {"batches": 9, "batches_after": 13, "holes": 7, "bytes": 14, "bytes_after": 14}
+COUNTED_ATTRIBUTES = ("batches", "batches_after", "bytes", "bytes_after", "holes", "reencoded")
+SALVAGE_RESULT = FileResultType(
+    COUNTED_ATTRIBUTES,
+    {"batches": 9, "batches_after": 13, "holes": 7, "bytes": 14, "bytes_after": 14},
 )
-INDEX_SUFFIXES = (OFFSET_INDEX.suffix, TIME_INDEX.suffix)
-MOST_LOST = 10  # ranges of lost bytes in a message
-SPARE = 1 << 20  # for indexes and folders
+INDEX_SUFFIXES = (OFFSET_INDEX_KIND.suffix, TIME_INDEX_KIND.suffix)
+MAX_LOST_RANGES = 10  # ranges of lost bytes in a message
+SPARE_BYTES = 1 << 20  # for indexes and folders
 # Files next to the logs that a broker reads and cannot rebuild. The other checkpoints state how far
 # logs were flushed, replicated and compacted, which is no longer true of the output.
-KEPT_KINDS = (META_PROPERTIES, PARTITION_METADATA, QUORUM_STATE)
-KEPT_CHECKPOINTS = (LEADER_EPOCHS, LOG_STARTS)
-DELETED_FOLDER = "deleted"  # for a deleted partition whose topic exists again
+COPIED_KINDS = (META_PROPERTIES_KIND, PARTITION_METADATA_KIND, QUORUM_STATE_KIND)
+COPIED_CHECKPOINTS = (LEADER_EPOCH_CHECKPOINT, LOG_START_CHECKPOINT)
+DELETED_DIRECTORY = "deleted"  # for a deleted partition whose topic exists again
 
 
 @dataclass(slots=True)
-class Salvage:
+class SalvageCommand:
     """One call of `salvage`."""
 
-    run: Run
-    limit: Limit
+    run: CommandRun
+    limit: DecompressionLimit
     jobs: int
-    interval: int
+    index_interval_bytes: int
     """index.interval.bytes."""
-    split: bool = False
+    recovers_records: bool = False
     """Recover readable records of damaged batches."""
-    takes_deleted: bool = False
+    includes_deleted: bool = False
     """Copy what a broker marked as deleted, too."""
     topic: str | None = None
     """The topic to which the partitions are to belong; None for their own."""
-    _carried: list[tuple[Input, PurePath]] = field(default_factory=list)
-    _n_others: int = 0
-    _n_deleted: int = 0
-    _n_missing: int = 0
+    _files_to_copy: list[tuple[InputFile, PurePath]] = field(default_factory=list)
+    _n_other_logs: int = 0
+    _n_deleted_logs: int = 0
+    _n_missing_offsets: int = 0
     _has_unread_logs: bool = False
-    _with_holes: set[str] = field(default_factory=set)
+    _partitions_with_holes: set[str] = field(default_factory=set)
     """Partitions with dropped data."""
-    _held: list[tuple[dict[str, object], str]] = field(default_factory=list)
-    _lost: LostParts = field(default_factory=LostParts)
+    _buffered_holes: list[tuple[dict[str, object], str]] = field(default_factory=list)
+    _unreadable_parts: UnreadableParts = field(default_factory=UnreadableParts)
     _staging: Staging = field(init=False)
     _progress: Progress = field(init=False)
 
     def salvage(self, source: str, destination: str) -> None:
         """Salvage SRC into DST; raises UsageError, InputError, OutputError."""
-        need_new(source, destination)
+        require_new(source, destination)
         run = self.run
-        partitions = self._partitions(source)
+        partitions = self._find_partitions(source)
         if self.topic is not None:
-            partitions = self._renamed(partitions, source, self.topic)
-        logs = [log for partition in partitions for log in (*partition.logs, *partition.more)]
+            partitions = self._rename_partitions(partitions, source, self.topic)
+        logs = [log for partition in partitions for log in (*partition.logs, *partition.other_logs)]
         if not logs:
-            unread = " that could be read" if run.summary.unread else ""
-            if self._n_deleted:
-                unread += "; use --deleted to include .deleted logs"
-            raise InputError(f"{name_text(source)}: no log segments{unread}")
-        sizes = sum(map(size_of, logs))
-        need_room(destination, sizes + SPARE)
-        run.sink.results(SALVAGED)
-        with run.host.progress(sizes) as self._progress, staged(destination) as self._staging:
-            run.left_over(self._staging.left_over)
-            for file, below in self._carried:
-                self._carry(file, str(below / PurePath(file.path).name))
+            hint = " that could be read" if run.summary.n_unread else ""
+            if self._n_deleted_logs:
+                hint += "; use --deleted to include .deleted logs"
+            raise InputError(f"{format_display_name(source)}: no log segments{hint}")
+        total_bytes = sum(map(file_size, logs))
+        require_free_space(destination, total_bytes + SPARE_BYTES)
+        run.sink.begin_results(SALVAGE_RESULT)
+        with (
+            run.host.progress(total_bytes) as self._progress,
+            stage_output(destination) as self._staging,
+        ):
+            run.report_leftovers(self._staging.removed_leftovers)
+            for file, directory in self._files_to_copy:
+                self._copy_if_undamaged(file, str(directory / PurePath(file.path).name))
             for partition in partitions:
-                self._partition(partition)
+                self._salvage_partition(partition)
             for log in logs:
-                self._tell_lost(log)
-            if self._is_lost:
-                self._staging.refuse()
-        run.end()
-        self._last_words(destination)
+                self._report_unreadable(log)
+            if self._has_no_batches:
+                self._staging.reject()
+        run.finish()
+        self._show_summary(destination)
 
     @property
-    def _is_lost(self) -> bool:
+    def _has_no_batches(self) -> bool:
         """Whether the logs contain bytes but no undamaged batch; empty logs do not count."""
         totals = self.run.summary.totals
         return not totals.batches_after and (totals.bytes > 0 or self._has_unread_logs)
 
-    def _partitions(self, source: str) -> list[SalvagedPartition]:
+    def _find_partitions(self, source: str) -> list[SalvagedPartition]:
         """The partitions of SRC; notes other files to copy in `_carried`."""
-        target = target_of(source)
-        for words in target.unlisted:
-            self.run.complain(words)
+        target = resolve_path(source)
+        for reason in target.listing_errors:
+            self.run.report_unreadable(reason)
         if target.file is not None:
-            if not is_segment(target.file):
-                words = "not named like a log segment (a 20-digit base offset)"
-                raise InputError(f"{target.file.name}: {words}")
+            if not is_segment_log(target.file):
+                reason = "not named like a log segment (a 20-digit base offset)"
+                raise InputError(f"{target.file.name}: {reason}")
             return [SalvagedPartition(PurePath(), [target.file])]
-        found = []
-        taken = {folder.below for folder in target.folders}
-        for folder in target.folders:
-            name = Path(folder.path).name
-            mark = mark_of(name)
-            below = PurePath(folder.below)
-            if mark == "delete" and self.takes_deleted and folder.path != source:
-                topic, number = place_of(name)
-                below = below.with_name(f"{topic}-{number}")
-                if str(below) in taken:  # the topic was created again
-                    below = below.parent / DELETED_FOLDER / below.name
-                taken.add(str(below))
-            elif mark and folder.path != source:
-                words = "marked by a broker as moved; name it as SRC to salvage it"
+        partitions = []
+        directories = {folder.relative_path for folder in target.directories}
+        for listing in target.directories:
+            name = Path(listing.path).name
+            mark = directory_mark(name)
+            directory = PurePath(listing.relative_path)
+            if mark == "delete" and self.includes_deleted and listing.path != source:
+                topic, partition = parse_topic_partition(name)
+                directory = directory.with_name(f"{topic}-{partition}")
+                if str(directory) in directories:  # the topic was created again
+                    directory = directory.parent / DELETED_DIRECTORY / directory.name
+                directories.add(str(directory))
+            elif mark and listing.path != source:
+                reason = "marked by a broker as moved; name it as SRC to salvage it"
                 if mark == "delete":
-                    words = "marked by a broker as deleted; use --deleted to bring it back"
-                self.run.sink.note(f"not copied: {safe(folder.name)}: {words}\n")
+                    reason = "marked by a broker as deleted; use --deleted to bring it back"
+                self.run.sink.note(f"not copied: {escape_terminal(listing.name)}: {reason}\n")
                 continue
-            found += self._in_folder(folder, below)
-        return found
+            partitions += self._find_logs(listing, directory)
+        return partitions
 
-    def _renamed(
+    def _rename_partitions(
         self, partitions: list[SalvagedPartition], source: str, topic: str
     ) -> list[SalvagedPartition]:
         """The same partitions in directories of another topic; raises UsageError unless all are
         of one topic. Of the files to copy, those that name the topic or its broker are dropped."""
-        places = {part.below: part.place for part in partitions}
-        topics = sorted({str(name) for name, _ in places.values()})
-        if len(topics) != 1 or topics == ["None"] or len({*places.values()}) < len(partitions):
-            words = "needs the partitions of one topic, in directories named TOPIC-PARTITION"
-            raise UsageError(f"--as: {words}; {name_text(source)} has {safe(', '.join(topics))}")
-        below = {old: PurePath(f"{topic}-{number}") for old, (_, number) in places.items()}
-        self._carried = [
-            (file, below[old])
-            for file, old in self._carried
-            if old in below and file.kind in (CHECKPOINT, PRODUCER_SNAPSHOT)
+        place_by_directory = {
+            part.output_directory: part.topic_and_partition for part in partitions
+        }
+        topics = sorted({str(name) for name, _ in place_by_directory.values()})
+        if (
+            len(topics) != 1
+            or topics == ["None"]
+            or len({*place_by_directory.values()}) < len(partitions)
+        ):
+            requirement = "needs the partitions of one topic, in directories named TOPIC-PARTITION"
+            raise UsageError(
+                f"--as: {requirement}; {format_display_name(source)} has "
+                f"{escape_terminal(', '.join(topics))}"
+            )
+        new_by_old_directory = {
+            old: PurePath(f"{topic}-{number}") for old, (_, number) in place_by_directory.items()
+        }
+        self._files_to_copy = [
+            (file, new_by_old_directory[old])
+            for file, old in self._files_to_copy
+            if old in new_by_old_directory
+            and file.kind in (CHECKPOINT_KIND, PRODUCER_SNAPSHOT_KIND)
         ]
-        return [replace(part, below=below[part.below]) for part in partitions]
+        return [
+            replace(part, output_directory=new_by_old_directory[part.output_directory])
+            for part in partitions
+        ]
 
-    def _in_folder(self, folder: Folder, below: PurePath) -> list[SalvagedPartition]:
-        files = [folder.input(file) for file in folder.files if file not in folder.special]
-        logs, more = folder.logs, []
+    def _find_logs(self, listing: DirectoryListing, directory: PurePath) -> list[SalvagedPartition]:
+        files = [
+            listing.input_file(file) for file in listing.files if file not in listing.special_files
+        ]
+        logs, other_logs = listing.logs, []
         for file in files:
             name = PurePath(file.path).name
-            kept = file.kind in KEPT_KINDS or (file.kind is CHECKPOINT and name in KEPT_CHECKPOINTS)
+            is_copied = file.kind in COPIED_KINDS or (
+                file.kind is CHECKPOINT_KIND and name in COPIED_CHECKPOINTS
+            )
             # Deleted records are below the log start offset.
-            kept &= not (self.takes_deleted and name == LOG_STARTS)
+            is_copied &= not (self.includes_deleted and name == LOG_START_CHECKPOINT)
             # A producer snapshot at the first log cannot be rebuilt from the logs.
-            first = logs[0].base_offset if logs else None
-            kept |= bool(first) and file.kind is PRODUCER_SNAPSHOT and file.base_offset == first
-            if kept or file.kind is KRAFT_SNAPSHOT:
-                self._carried.append((file, below))
-            elif file.kind is LOG and not is_segment(file):
-                if base_of(file) is None or not name.endswith(self._taken_names):
-                    self._n_others += 1
-                    self._n_deleted += name.endswith(DELETED_LOG)
+            first_base_offset = logs[0].base_offset if logs else None
+            is_copied |= (
+                bool(first_base_offset)
+                and file.kind is PRODUCER_SNAPSHOT_KIND
+                and file.base_offset == first_base_offset
+            )
+            if is_copied or file.kind is KRAFT_SNAPSHOT_KIND:
+                self._files_to_copy.append((file, directory))
+            elif file.kind is LOG_KIND and not is_segment_log(file):
+                if base_offset_in_name(file) is None or not name.endswith(self._accepted_suffixes):
+                    self._n_other_logs += 1
+                    self._n_deleted_logs += name.endswith(DELETED_LOG_SUFFIX)
                 else:
-                    more.append(file)
-        return [SalvagedPartition(below, logs, more)] if logs or more else []
+                    other_logs.append(file)
+        return [SalvagedPartition(directory, logs, other_logs)] if logs or other_logs else []
 
     @property
-    def _taken_names(self) -> tuple[str, ...]:
+    def _accepted_suffixes(self) -> tuple[str, ...]:
         """The ends of the names of the logs that are taken besides those in use."""
-        names = (LOG.suffix, f"{LOG.suffix}{SWAP}")
-        return (*names, DELETED_LOG) if self.takes_deleted else names
+        names = (LOG_KIND.suffix, f"{LOG_KIND.suffix}{SWAP_SUFFIX}")
+        return (*names, DELETED_LOG_SUFFIX) if self.includes_deleted else names
 
-    def _carry(self, file: Input, name: str) -> None:
+    def _copy_if_undamaged(self, file: InputFile, output_name: str) -> None:
         """Copy a file if it is undamaged; complains if it cannot be read."""
-        with self.run.complaining():
-            is_damaged, findings = self._examined(file)
+        with self.run.catch_unreadable():
+            is_damaged, findings = self._examine_file(file)
             if not is_damaged:
-                carry(self._staging, file, name)
+                copy_file(self._staging, file, output_name)
                 return
-            self.run.sink.note(f"not copied: {safe(file.name)}: damaged\n")
-            found = Findings(self.run.most_findings)
-            self.run.tell(findings, found)
-            self.run.left_out(file.name, found)
-            self.run.summary.damaged += 1
+            self.run.sink.note(f"not copied: {escape_terminal(file.name)}: damaged\n")
+            collector = FindingCollector(self.run.max_findings)
+            self.run.report_findings(findings, collector)
+            self.run.report_suppressed(file.name, collector)
+            self.run.summary.n_damaged += 1
             self.run.summary.totals.errors += max(1, sum(map(is_error, findings)))
-            self.run.host.reached(ExitCode.FINDINGS)
+            self.run.host.raise_exit_code(ExitCode.FINDINGS)
 
-    def _examined(self, file: Input) -> tuple[bool, list[Finding]]:
+    def _examine_file(self, file: InputFile) -> tuple[bool, list[Finding]]:
         """Whether a file has errors, or a broker does not start with it; its findings."""
         if file.kind.read is not None:
-            findings = list(file.contents().findings)
+            findings = list(file.read_contents().findings)
         else:
-            findings = list(Verifier(True, self.limit, 0).findings(file))
+            findings = list(LogChecker(True, self.limit, 0).iter_findings(file))
         try:
-            if file.path.endswith(LEADER_EPOCHS):
-                epochs_of(file)
-            elif file.path.endswith(LOG_STARTS):
-                offsets_of(file)
+            if file.path.endswith(LEADER_EPOCH_CHECKPOINT):
+                read_valid_epochs(file)
+            elif file.path.endswith(LOG_START_CHECKPOINT):
+                read_checkpoint_offsets(file)
         except (CheckpointError, NumberError):
             return True, findings
         return any(map(is_error, findings)), findings
 
-    def _partition(self, partition: SalvagedPartition) -> None:
+    def _salvage_partition(self, partition: SalvagedPartition) -> None:
         """Write the logs of a partition, then the files derived from them."""
-        extents: Extents = {}
-        logs = (*partition.logs, *partition.more)
+        range_by_path: OffsetRangeByPath = {}
+        logs = (*partition.logs, *partition.other_logs)
         for file in logs:
-            with self.run.complaining():
-                extents[file.path] = extent_of(file, self.limit, self._lost)
-        self._has_unread_logs |= len(extents) < len(logs)
-        for other in partition.more:
-            if other.path in extents and extents[other.path] is None:
-                self._leave_behind(other)
-        if is_orderly(partition, extents):
-            written = self._in_order(partition, extents)
+            with self.run.catch_unreadable():
+                range_by_path[file.path] = find_offset_range(
+                    file, self.limit, self._unreadable_parts
+                )
+        self._has_unread_logs |= len(range_by_path) < len(logs)
+        for other in partition.other_logs:
+            if other.path in range_by_path and range_by_path[other.path] is None:
+                self._skip_log(other)
+        if is_in_order(partition, range_by_path):
+            written_logs = self._write_in_order(partition, range_by_path)
         else:
-            written = self._rearranged(partition, extents)
-        if not written:
+            written_logs = self._write_rearranged(partition, range_by_path)
+        if not written_logs:
             return
-        gaps = Gaps(min(base_of(file) or 0 for file in logs) - 1)
-        write_missing(self._staging, partition.below, written, self.interval, gaps)
-        self._tell_gaps(partition, gaps.found)
-        self._open_transactions(str(partition.below))
+        offset_gaps = OffsetGaps(min(base_offset_in_name(file) or 0 for file in logs) - 1)
+        write_missing_files(
+            self._staging,
+            partition.output_directory,
+            written_logs,
+            self.index_interval_bytes,
+            offset_gaps,
+        )
+        self._report_gaps(partition, offset_gaps.intervals)
+        self._note_open_transactions(str(partition.output_directory))
 
-    def _tell_gaps(self, partition: SalvagedPartition, gaps: list[tuple[int, int]]) -> None:
+    def _report_gaps(self, partition: SalvagedPartition, gaps: list[tuple[int, int]]) -> None:
         """Report the offsets missing from the batches that were written."""
-        number = sum(last - first + 1 for first, last in gaps)
-        self._n_missing += number
-        if not number:
+        n_missing = sum(last - first + 1 for first, last in gaps)
+        self._n_missing_offsets += n_missing
+        if not n_missing:
             return
         row: dict[str, object] = {
-            "file": partition.name,
-            "offsets": number,
-            "ranges": as_lists(gaps),
+            "file": partition.display_path,
+            "offsets": n_missing,
+            "ranges": intervals_to_lists(gaps),
         }
-        ranges = _first_of(gaps, self.run.most_findings)
-        words = f"{safe(partition.name)}: {count(number, 'offset')} missing: {ranges}\n"
-        is_told = partition.name in self._with_holes or not self._is_compacted(partition)
-        self.run.sink.document(MISSING_OFFSETS, row, [words] if is_told else [])
+        ranges_text = _format_first_ranges(gaps, self.run.max_findings)
+        line = (
+            f"{escape_terminal(partition.display_path)}: "
+            f"{format_count(n_missing, 'offset')} missing: {ranges_text}\n"
+        )
+        is_shown = partition.display_path in self._partitions_with_holes or not self._is_compacted(
+            partition
+        )
+        self.run.sink.write_document(MISSING_OFFSETS_ROW, row, [line] if is_shown else [])
 
-    def _tell_lost(self, log: Input) -> None:
+    def _report_unreadable(self, log: InputFile) -> None:
         """Complain about the bytes of a log that cannot be read."""
-        lost = self._lost.of(log).ranges
-        if not lost:
+        unreadable_ranges = self._unreadable_parts.ranges_of_file(log).ranges
+        if not unreadable_ranges:
             return
-        error = lost[0].error
-        ranges = _first_of(merged((each.first, each.end - 1) for each in lost), MOST_LOST)
-        words = f"{log.name} bytes {ranges}: cannot be read: {error.why}"
-        self.run.complain(words if error.why else str(error))
+        error = unreadable_ranges[0].error
+        ranges_text = _format_first_ranges(
+            merge_intervals((each.start, each.end - 1) for each in unreadable_ranges),
+            MAX_LOST_RANGES,
+        )
+        message = f"{log.name} bytes {ranges_text}: cannot be read: {error.reason}"
+        self.run.report_unreadable(message if error.reason else str(error))
 
     def _is_compacted(self, partition: SalvagedPartition) -> bool:
-        with self.run.complaining():
+        with self.run.catch_unreadable():
             return partition.is_compacted
         return False
 
-    def _leave_behind(self, log: Input) -> None:
+    def _skip_log(self, log: InputFile) -> None:
         """Note or count a file without undamaged batches as not copied."""
-        if is_swap(log):
-            words = "leftover of an interrupted segment replacement, with no undamaged batches"
-            self.run.sink.note(f"not copied: {safe(log.name)}: {words}\n")
+        if is_swap_file(log):
+            reason = "leftover of an interrupted segment replacement, with no undamaged batches"
+            self.run.sink.note(f"not copied: {escape_terminal(log.name)}: {reason}\n")
         else:
-            self._n_others += 1
+            self._n_other_logs += 1
 
-    def _in_order(self, partition: SalvagedPartition, extents: Extents) -> list[Input]:
+    def _write_in_order(
+        self, partition: SalvagedPartition, range_by_path: OffsetRangeByPath
+    ) -> list[InputFile]:
         """Write the logs of a partition with every batch in its place; returns them."""
         logs = partition.logs
-        written: list[Input] = []
-        salvager = Salvager(self.limit, self.jobs, self.split, self._lost)
-        empty = {path for path, extent in extents.items() if extent is None}
+        written_logs: list[InputFile] = []
+        salvager = Salvager(self.limit, self.jobs, self.recovers_records, self._unreadable_parts)
+        empty_paths = {path for path, extent in range_by_path.items() if extent is None}
         for i, log in enumerate(logs):
-            if log.path not in extents:
+            if log.path not in range_by_path:
                 continue
-            later = (log.base for log in logs[i + 1 :] if log.path not in empty)
-            name = str(partition.below / PurePath(log.path).name)
-            done = self._log(salvager, log, name, next(later, NO_END))
-            if done is None:
+            later_bases = (log.base_or_zero for log in logs[i + 1 :] if log.path not in empty_paths)
+            output_name = str(partition.output_directory / PurePath(log.path).name)
+            salvaged_log = self._salvage_log(salvager, log, output_name, next(later_bases, NO_END))
+            if salvaged_log is None:
                 continue
             # An empty last segment sets the log end offset.
-            is_end = i + 1 == len(logs) and log.base > salvager.last_offset
-            if done.batches_after or is_end:
-                written.append(self._new_log(name))
+            sets_log_end = i + 1 == len(logs) and log.base_or_zero > salvager.last_offset
+            if salvaged_log.batches_after or sets_log_end:
+                written_logs.append(self._written_log(output_name))
             else:
-                (self._staging.folder / name).unlink()
-        return written
+                (self._staging.directory / output_name).unlink()
+        return written_logs
 
-    def _new_log(self, name: str) -> Input:
-        return classify(str(self._staging.folder / name), name)
+    def _written_log(self, name: str) -> InputFile:
+        return classify_file(str(self._staging.directory / name), name)
 
-    def _rearranged(self, partition: SalvagedPartition, extents: Extents) -> list[Input]:
+    def _write_rearranged(
+        self, partition: SalvagedPartition, range_by_path: OffsetRangeByPath
+    ) -> list[InputFile]:
         """Write the logs of a partition with batches out of place; returns them."""
-        salvager = Salvager(self.limit, self.jobs, self.split, self._lost)
-        scanned: list[Scanned] = []
-        results: list[Result] = []
-        for log in (*partition.logs, *partition.more):
-            if log.path not in extents:
+        salvager = Salvager(self.limit, self.jobs, self.recovers_records, self._unreadable_parts)
+        scanned_logs: list[ScannedLog] = []
+        results: list[FileResult] = []
+        for log in (*partition.logs, *partition.other_logs):
+            if log.path not in range_by_path:
                 continue
-            result = Result(SALVAGED, log.name, LOG.name)
-            base, advance = base_of(log) or 0, self._progress.advance
-            with self.run.complaining():
-                scanned.append(salvager.scan(log, base, is_swap(log), result.take, advance))
+            result = FileResult(SALVAGE_RESULT, log.name, LOG_KIND.name)
+            base_offset, on_progress = base_offset_in_name(log) or 0, self._progress.on_progress
+            with self.run.catch_unreadable():
+                scanned_logs.append(
+                    salvager.scan(
+                        log, base_offset, is_swap_file(log), result.add_findings, on_progress
+                    )
+                )
                 results.append(result)
-        made = rearranged(scanned)
-        named = (log.base for log in partition.logs if extents.get(log.path) is None)
-        last = max(named, default=0)
-        written, aside = write_arranged(self._staging, str(partition.below), made, last)
-        for name in aside:
-            self._index(self._new_log(name), PurePath(name).parent)
-        for one, result, (done, holes) in zip(scanned, results, told_of(made), strict=True):
+        plan = plan_rearrangement(scanned_logs)
+        empty_bases = (
+            log.base_or_zero for log in partition.logs if range_by_path.get(log.path) is None
+        )
+        last_empty_base = max(empty_bases, default=0)
+        log_names, conflicting_names = write_rearranged(
+            self._staging, str(partition.output_directory), plan, last_empty_base
+        )
+        for name in conflicting_names:
+            self._write_indexes(self._written_log(name), PurePath(name).parent)
+        for scanned_log, result, (salvaged_log, holes) in zip(
+            scanned_logs, results, iter_log_results(plan), strict=True
+        ):
             for hole in holes:
-                self._hole(one.log, hole)
-            self._tell_result(result, done)
-        self._tell_arranged(partition, made)
-        return list(map(self._new_log, written))
+                self._report_hole(scanned_log.log, hole)
+            self._show_result(result, salvaged_log)
+        self._report_arrangement(partition, plan)
+        return list(map(self._written_log, log_names))
 
-    def _index(self, log: Input, below: PurePath) -> None:
+    def _write_indexes(self, log: InputFile, directory: PurePath) -> None:
         """Write the indexes of a log that is set aside, if they can express its offsets."""
         with suppress(InputError):
-            for made in rebuild([log], How(self.interval), lambda _: None, from_nothing=True):
-                for file, data in made.files.items():
-                    if data is not None and file.endswith(INDEX_SUFFIXES):
-                        self._staging.put(str(below / file), data)
+            for rebuilt in rebuild_files(
+                [log],
+                RebuildOptions(self.index_interval_bytes),
+                lambda _: None,
+                no_earlier_producers=True,
+            ):
+                for name, data in rebuilt.files.items():
+                    if data is not None and name.endswith(INDEX_SUFFIXES):
+                        self._staging.write_file(str(directory / name), data)
 
-    def _tell_arranged(self, partition: SalvagedPartition, made: Rearranged) -> None:
+    def _report_arrangement(self, partition: SalvagedPartition, plan: RearrangementPlan) -> None:
         """Report the batches set aside and the duplicates dropped."""
-        found = made.arranged
-        aside = sum(part.batches for lane in found.aside for part in lane)
-        folder = partition.below / ASIDE
+        arrangement = plan.arrangement
+        n_conflicting = sum(part.n_batches for lane in arrangement.conflicting for part in lane)
+        conflict_directory = partition.output_directory / CONFLICT_DIRECTORY
         row: dict[str, object] = {
-            "file": partition.name,
-            "aside_batches": aside,
-            "aside": str(folder) if aside else None,
-            "copies": found.copies,
+            "file": partition.display_path,
+            "aside_batches": n_conflicting,
+            "aside": str(conflict_directory) if n_conflicting else None,
+            "copies": arrangement.n_copies,
         }
-        words = []
-        if aside:
-            batches = count(aside, "undamaged batch", "undamaged batches")
-            words.append(f"   written to {safe(str(folder))}: {batches} whose offsets\n")
-            words.append("   conflict with the rest\n")
-        if found.copies:
-            copies = count(found.copies, "duplicate batch", "duplicate batches")
-            words.append(f"   {copies} kept once\n")
-        self.run.sink.document(REARRANGED, row, words)
+        lines = []
+        if n_conflicting:
+            batches = format_count(n_conflicting, "undamaged batch", "undamaged batches")
+            lines.append(
+                f"   written to {escape_terminal(str(conflict_directory))}: {batches} whose "
+                "offsets\n"
+            )
+            lines.append("   conflict with the rest\n")
+        if arrangement.n_copies:
+            copies = format_count(arrangement.n_copies, "duplicate batch", "duplicate batches")
+            lines.append(f"   {copies} kept once\n")
+        self.run.sink.write_document(REARRANGED_ROW, row, lines)
 
-    def _open_transactions(self, name: str) -> None:
+    def _note_open_transactions(self, directory_name: str) -> None:
         """Note transactions open at the end: their markers may have been dropped."""
-        there = listing(str(self._staging.folder / name), prefix="")
-        snapshots = [file for file in there.files if file.endswith(PRODUCER_SNAPSHOT.suffix)]
+        directory_listing = list_directory(str(self._staging.directory / directory_name), prefix="")
+        snapshots = [
+            file for file in directory_listing.files if file.endswith(PRODUCER_SNAPSHOT_KIND.suffix)
+        ]
         if not snapshots:
             return
-        begun = there.input(snapshots[-1]).contents().table.current_txn_first_offset
-        begun = begun[begun >= 0]
-        if len(begun):
-            where = "" if name == "." else f"{safe(name)}: "
-            what = f"{where}{count(len(begun), 'open transaction')} at the end"
-            waits = f"read_committed consumers stop at offset {begun.min()}"
-            self.run.sink.note(f"{what}: {waits}; see kfmt txn\n")
+        open_first_offsets = (
+            directory_listing.input_file(snapshots[-1])
+            .read_contents()
+            .table.current_txn_first_offset
+        )
+        open_first_offsets = open_first_offsets[open_first_offsets >= 0]
+        if len(open_first_offsets):
+            prefix = "" if directory_name == "." else f"{escape_terminal(directory_name)}: "
+            open_text = (
+                f"{prefix}{format_count(len(open_first_offsets), 'open transaction')} at the end"
+            )
+            effect_text = f"read_committed consumers stop at offset {open_first_offsets.min()}"
+            self.run.sink.note(f"{open_text}: {effect_text}; see kfmt txn\n")
 
-    def _log(self, salvager: Salvager, log: Input, name: str, until: int) -> Salvaged | None:
+    def _salvage_log(
+        self, salvager: Salvager, log: InputFile, output_name: str, next_base_offset: int
+    ) -> SalvageCounts | None:
         """Salvage one log; None if it could not be read."""
-        result = Result(SALVAGED, log.name, LOG.name)
+        result = FileResult(SALVAGE_RESULT, log.name, LOG_KIND.name)
 
-        def tell(hole: Hole) -> None:
-            self._hole(log, hole)
+        def on_hole(hole: LogHole) -> None:
+            self._report_hole(log, hole)
 
-        with self.run.complaining():
-            with self._staging.file(name) as out:
-                advance = self._progress.advance
-                done = salvager.salvage(log, until, out.write, tell, result.take, advance)
+        with self.run.catch_unreadable():
+            with self._staging.create_file(output_name) as output_file:
+                on_progress = self._progress.on_progress
+                salvaged_log = salvager.salvage(
+                    log,
+                    next_base_offset,
+                    output_file.write,
+                    on_hole,
+                    result.add_findings,
+                    on_progress,
+                )
             # Retention of messages without timestamps uses the file time.
-            copy_times(log.path, self._staging.folder / name)
-            self._tell_result(result, done)
-            return done
-        (self._staging.folder / name).unlink()
+            copy_times(log.path, self._staging.directory / output_name)
+            self._show_result(result, salvaged_log)
+            return salvaged_log
+        (self._staging.directory / output_name).unlink()
         return None
 
-    def _tell_result(self, result: Result, done: Salvaged) -> None:
+    def _show_result(self, result: FileResult, salvaged_log: SalvageCounts) -> None:
         """Show a log's result, then the holes kept back for people."""
-        result.numbers = {counted: getattr(done, counted) for counted in COUNTED}
-        self.run.all(told(result))
-        for row, words in self._held:
-            self.run.sink.document(HOLE, row, [words])
-        if self._held and done.holes > len(self._held):
-            more = count(done.holes - len(self._held), "more hole")
-            self.run.sink.remark(f"and {more}; use --json to list all")
-        self._held.clear()
+        result.counts = {counted: getattr(salvaged_log, counted) for counted in COUNTED_ATTRIBUTES}
+        self.run.handle_all(iter_result_events(result))
+        for row, line in self._buffered_holes:
+            self.run.sink.write_document(HOLE_ROW, row, [line])
+        if self._buffered_holes and salvaged_log.holes > len(self._buffered_holes):
+            more_text = format_count(salvaged_log.holes - len(self._buffered_holes), "more hole")
+            self.run.sink.write_hint(f"and {more_text}; use --json to list all")
+        self._buffered_holes.clear()
 
-    def _hole(self, log: Input, hole: Hole) -> None:
+    def _report_hole(self, log: InputFile, hole: LogHole) -> None:
         """Report dropped bytes; for people, a limited number after the log's result."""
-        ends = f"bytes {hole.position}–{hole.position + hole.size - 1}"
+        byte_range_text = f"bytes {hole.position}–{hole.position + hole.size - 1}"
         if hole.first_offset is None:
-            offsets = "no offsets lost"
+            offsets_text = "no offsets lost"
         elif hole.last_offset is None:
-            offsets = f"any offsets from {hole.first_offset} onward lost"
+            offsets_text = f"any offsets from {hole.first_offset} onward lost"
         else:
-            offsets = f"offsets {hole.first_offset}–{hole.last_offset} lost"
+            offsets_text = f"offsets {hole.first_offset}–{hole.last_offset} lost"
         if hole.reencoded:
-            offsets += f" except for {count(hole.reencoded, 'record')}, recovered and re-encoded"
-        unread = self._lost.of(log).bytes_in(hole.position, hole.size)
-        reasons = [*hole.codes, *([f"{count(unread, 'byte')} cannot be read"] if unread else ())]
-        why = f" ({', '.join(reasons)})" if reasons else ""
+            offsets_text += (
+                f" except for {format_count(hole.reencoded, 'record')}, recovered and re-encoded"
+            )
+        n_unreadable = self._unreadable_parts.ranges_of_file(log).count_bytes_in(
+            hole.position, hole.size
+        )
+        reasons = [
+            *hole.codes,
+            *([f"{format_count(n_unreadable, 'byte')} cannot be read"] if n_unreadable else ()),
+        ]
+        reasons_text = f" ({', '.join(reasons)})" if reasons else ""
         row: dict[str, object] = {
-            **HOLE.members_of(hole),
+            **HOLE_ROW.members_from(hole),
             "file": log.name,
             "codes": list(hole.codes),
-            "unread_bytes": unread or None,
+            "unread_bytes": n_unreadable or None,
         }
-        words = f"{safe(log.name)}: dropped {ends}: {offsets}{why}\n"
-        self._with_holes.add(log.name.rpartition(os.sep)[0])
+        line = (
+            f"{escape_terminal(log.name)}: dropped {byte_range_text}: "
+            f"{offsets_text}{reasons_text}\n"
+        )
+        self._partitions_with_holes.add(log.name.rpartition(os.sep)[0])
         if not self.run.sink.for_people:
-            self.run.sink.document(HOLE, row, [words])
-        elif len(self._held) < self.run.most_findings:
-            self._held.append((row, words))
+            self.run.sink.write_document(HOLE_ROW, row, [line])
+        elif len(self._buffered_holes) < self.run.max_findings:
+            self._buffered_holes.append((row, line))
 
-    def _last_words(self, destination: str) -> None:
-        if self._n_others:
-            one, more = (
+    def _show_summary(self, destination: str) -> None:
+        if self._n_other_logs:
+            singular, plural = (
                 "log whose name is not a segment name",
                 "logs whose names are not segment names",
             )
-            hint = "; use --deleted to include .deleted logs" if self._n_deleted else ""
-            self.run.sink.note(f"not copied: {count(self._n_others, one, more)}{hint}\n")
-        if self._is_lost:
+            hint = "; use --deleted to include .deleted logs" if self._n_deleted_logs else ""
             self.run.sink.note(
-                f"kfmt: {safe(destination)} not written: no undamaged batches found\n"
+                f"not copied: {format_count(self._n_other_logs, singular, plural)}{hint}\n"
+            )
+        if self._has_no_batches:
+            self.run.sink.note(
+                f"kfmt: {escape_terminal(destination)} not written: no undamaged batches found\n"
             )
             return
         totals = self.run.summary.totals
-        of = count(totals.batches, "batch", "batches")
-        to = safe(name_text(destination))
+        total_text = format_count(totals.batches, "batch", "batches")
+        destination_text = escape_terminal(format_display_name(destination))
         # A batch that the end of the file cuts is none of those before.
-        after = min(totals.batches_after, totals.batches)
-        words = f"salvaged {grouped(after)} of {of} into {to}"
-        holes = f"; {count(totals.holes, 'hole')}" if totals.holes else "; no holes"
-        if self._n_missing:
-            missing = count(self._n_missing, "offset")
-            holes += f"; {missing} missing (lost, or already removed by compaction)"
+        n_salvaged = min(totals.batches_after, totals.batches)
+        summary = f"salvaged {format_grouped(n_salvaged)} of {total_text} into {destination_text}"
+        holes = f"; {format_count(totals.holes, 'hole')}" if totals.holes else "; no holes"
+        if self._n_missing_offsets:
+            missing_text = format_count(self._n_missing_offsets, "offset")
+            holes += f"; {missing_text} missing (lost, or already removed by compaction)"
         if totals.reencoded:
-            holes += f"; {count(totals.reencoded, 'record')} re-encoded and marked"
-        self.run.sink.remark(words + holes, "warn" if totals.holes else "good")
+            holes += f"; {format_count(totals.reencoded, 'record')} re-encoded and marked"
+        self.run.sink.write_hint(summary + holes, "warn" if totals.holes else "good")
 
 
-def _first_of(ranges: Ranges, most: int) -> str:
+def _format_first_ranges(ranges: OffsetIntervals, max_ranges: int) -> str:
     """The first ranges, and how many more there are."""
-    shown = ", ".join(starmap(range_words, ranges[:most]))
-    return f"{shown} and {count(len(ranges) - most, 'more range')}" if len(ranges) > most else shown
+    first_text = ", ".join(starmap(format_range, ranges[:max_ranges]))
+    return (
+        f"{first_text} and {format_count(len(ranges) - max_ranges, 'more range')}"
+        if len(ranges) > max_ranges
+        else first_text
+    )

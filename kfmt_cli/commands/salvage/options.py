@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
+from kfmt_cli.cli.grouped_options import grouped_command
 from kfmt_cli.cli.options import (
-    Common,
-    common,
-    index_interval,
-    input_path,
-    private_key,
-    stored_path,
-    topic_name,
+    CommonOptions,
+    common_options,
+    index_interval_option,
+    parse_input_path,
+    parse_stored_path,
+    private_key_option,
+    validate_topic_name,
 )
 
 
-@command(name="salvage", short_help="Copy every undamaged batch into new logs.")
-@private_key
-@click.argument("source", metavar="SRC", type=input_path)
-@click.argument("destination", metavar="DST", type=stored_path)
+@grouped_command(name="salvage", short_help="Copy every undamaged batch into new logs.")
+@private_key_option
+@click.argument("source", metavar="SRC", type=parse_input_path)
+@click.argument("destination", metavar="DST", type=parse_stored_path)
 @click.option(
     "--records",
     is_flag=True,
@@ -35,12 +35,12 @@ from kfmt_cli.cli.options import (
     "--as",
     "topic",
     metavar="TOPIC",
-    callback=topic_name,
+    callback=validate_topic_name,
     help="Write SRC, partitions of one topic, under another topic's name: TOPIC-PARTITION in DST, "
     "without partition.metadata and log start offsets.",
 )
-@index_interval("The topic's index.interval.bytes.")
-@common("all", "format", "color", "jobs", "max-decompressed")
+@index_interval_option("The topic's index.interval.bytes.")
+@common_options("all", "format", "color", "jobs", "max-decompressed")
 def salvage(
     source: str,
     destination: str,
@@ -48,7 +48,7 @@ def salvage(
     deleted: bool,
     topic: str | None,
     index_interval_bytes: int,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Copy every undamaged batch of damaged logs into new logs, byte for byte.
 
@@ -80,9 +80,9 @@ def salvage(
       kfmt salvage damaged_segments DST --records --json
       kfmt salvage sample_segments/kafka-3.9.1-broker1/orders-0 DST --as restored
     """
-    from kfmt_cli.commands.salvage.command import SALVAGED, Salvage
+    from kfmt_cli.commands.salvage.command import SALVAGE_RESULT, SalvageCommand
 
-    run = common.run(SALVAGED, writes=True)
-    limit = common.limit
-    task = Salvage(run, limit, common.jobs, index_interval_bytes, records, deleted, topic)
-    task.salvage(source, destination)
+    run = common.start_run(SALVAGE_RESULT, writes_files=True)
+    limit = common.decompression_limit
+    command = SalvageCommand(run, limit, common.jobs, index_interval_bytes, records, deleted, topic)
+    command.salvage(source, destination)

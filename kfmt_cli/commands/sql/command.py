@@ -15,127 +15,135 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from kfmt_cli.arrow.columns.schema import schema_of
-from kfmt_cli.arrow.result_rows import result_section, rows_of_result
-from kfmt_cli.commands.run import Run
+from kfmt_cli.arrow.columns.schema import arrow_schema
+from kfmt_cli.arrow.result_rows import result_row_type, result_rows
+from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.commands.sql.log_dataset import LogDataset
-from kfmt_cli.commands.sql.sql_tables import ReadSoFar, TableScan
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.given import private_key_bytes
+from kfmt_cli.commands.sql.sql_tables import ScanStatus, TableScan
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.path_resolution import read_private_key
 from kfmt_cli.errors import ExitCode, KfmtError, UsageError
-from kfmt_cli.render.sinks.sink import Head
-from kfmt_cli.render.style import count
-from kfmt_cli.rows.section import Rows
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.render.sinks.sink import FileHeading
+from kfmt_cli.render.style import format_count
+from kfmt_cli.rows.columnar_rows import NestedRows
 from kfmt_cli.rows.table_types import TABLES
-from kfmt_cli.sharing.request import Request
 
-AT_ONCE = 2048  # rows, the size of DuckDB's own vectors
-AHEAD = 4  # batches that may wait to be written
-_SETTINGS = {
+ROWS_PER_BATCH = 2048  # rows, the size of DuckDB's own vectors
+MAX_QUEUED_BATCHES = 4  # batches that may wait to be written
+_DUCKDB_SETTINGS = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",  # variables of kfmt are no tables
     "temp_directory": os.path.join(tempfile.gettempdir(), f"kfmt-sql-{os.getpid()}"),  # noqa: PTH118
 }
-_PLACE = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
-_OFFSET = re.compile(r'(?<!")\boffset\b(?!")', re.IGNORECASE)
+_ERROR_LOCATION = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
+_UNQUOTED_OFFSET = re.compile(r'(?<!")\boffset\b(?!")', re.IGNORECASE)
 
 
 @dataclass(slots=True)
-class SqlSession:
+class SqlCommand:
     """Questions about some paths, and their answers."""
 
-    run: Run
+    run: CommandRun
     paths: tuple[str, ...]
-    limit: Limit = field(default_factory=Limit)
+    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     connection: Any = field(init=False)
-    _so_far: ReadSoFar = field(init=False)
+    _scan_status: ScanStatus = field(init=False)
 
     def __post_init__(self) -> None:
-        self._so_far, key = ReadSoFar(), private_key_bytes()
-        self.connection = duckdb.connect(config=dict(_SETTINGS))
+        self._scan_status, private_key = ScanStatus(), read_private_key()
+        self.connection = duckdb.connect(config=dict(_DUCKDB_SETTINGS))
         self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
-        for name, rows in TABLES.items():
-            request = Request(name, self.paths, limit=self.limit, deep=True, private_key=key)
-            scan = TableScan(request, self._so_far)
-            self.connection.register(name, LogDataset(schema_of(rows.leaves), scan.parts))
+        for name, table_type in TABLES.items():
+            request = ReadRequest(
+                name, self.paths, decompression_limit=self.limit, deep=True, private_key=private_key
+            )
+            table_scan = TableScan(request, self._scan_status)
+            self.connection.register(
+                name, LogDataset(arrow_schema(table_type.leaves), table_scan.iter_batches)
+            )
 
-    def ask(self, text: str) -> None:
+    def run_statements(self, text: str) -> None:
         """Run statements and show their results; raises UsageError for a mistake in them."""
-        with _told_in_one_line(text):
+        with _convert_duckdb_errors(text):
             statements = self.connection.extract_statements(text)
         for statement in statements:
-            self._ask(statement.query)
+            self._run_statement(statement.query)
 
-    def _ask(self, query: str) -> None:
-        self._so_far.stopped.clear()
-        self._so_far.damaged.clear()
-        self._so_far.unread.clear()
-        batches = self._answer(query)
+    def _run_statement(self, query: str) -> None:
+        self._scan_status.is_stopped.clear()
+        self._scan_status.n_errors_by_path.clear()
+        self._scan_status.unread_messages.clear()
+        result_stream = self._iter_result(query)
         try:
-            self._show(batches)
+            self._write_result(result_stream)
         finally:
-            batches.close()
-            self._tell()
+            result_stream.close()
+            self._report_damage()
 
-    def _show(self, batches: Iterator[pa.Schema | pa.RecordBatch]) -> None:
-        schema = next(batches, None)
+    def _write_result(self, result_stream: Iterator[pa.Schema | pa.RecordBatch]) -> None:
+        schema = next(result_stream, None)
         if schema is None or schema.names == ["Success"]:
             return
-        rows = rows_of_result(schema)
-        writer = self.run.sink.rows(Head("", nouns=("row", "rows")), rows)
+        row_type = result_row_type(schema)
+        writer = self.run.sink.begin_rows(FileHeading("", row_nouns=("row", "rows")), row_type)
         self.run.sink.flush()
-        for batch in batches:
-            section = Rows(result_section(rows, batch))
-            for words in writer.text(section, 0, len(section)):
-                self.run.host.write(words)
-        self.run.sink.put(writer.end())
+        for batch in result_stream:
+            nested_rows = NestedRows(result_rows(row_type, batch))
+            for text in writer.render(nested_rows, 0, len(nested_rows)):
+                self.run.host.write(text)
+        self.run.sink.write_line(writer.closing_text())
         self.run.sink.flush()
 
-    def _answer(self, query: str) -> Generator[pa.Schema | pa.RecordBatch, None, None]:
+    def _iter_result(self, query: str) -> Generator[pa.Schema | pa.RecordBatch, None, None]:
         """The schema of the result, if it has one, and its rows.
 
         A thread waits for DuckDB, so that Ctrl+C reaches Python. Closing the iterator interrupts
         the query.
         """
-        made: Queue[Any] = Queue(AHEAD)
-        done, is_over = Event(), False
+        result_queue: Queue[Any] = Queue(MAX_QUEUED_BATCHES)
+        is_worker_done, has_ended = Event(), False
 
-        def work() -> None:
-            _run(self.connection, query, made)
-            done.set()
+        def run_query() -> None:
+            _queue_result(self.connection, query, result_queue)
+            is_worker_done.set()
 
-        worker = Thread(target=work, daemon=True)
-        with _told_in_one_line(query):
+        worker = Thread(target=run_query, daemon=True)
+        with _convert_duckdb_errors(query):
             try:
                 worker.start()  # here, because Ctrl+C may come when it has just begun
-                while not is_over:
-                    item = made.get()
-                    is_over = item is None or isinstance(item, BaseException)
+                while not has_ended:
+                    item = result_queue.get()
+                    has_ended = item is None or isinstance(item, BaseException)
                     if isinstance(item, BaseException):
                         raise item
                     if item is not None:
                         yield item
             finally:
-                self._so_far.stopped.set()
-                while not done.wait(0.05) and worker.ident is not None:
-                    if not is_over:
+                self._scan_status.is_stopped.set()
+                while not is_worker_done.wait(0.05) and worker.ident is not None:
+                    if not has_ended:
                         self.connection.interrupt()
                     with suppress(Empty):
-                        made.get_nowait()
+                        result_queue.get_nowait()
 
-    def _tell(self) -> None:
+    def _report_damage(self) -> None:
         """Report what could not be read, and damage."""
-        for words in self._so_far.unread:
-            self.run.complain(words)
-        if damaged := self._so_far.damaged:
-            self.run.host.reached(ExitCode.FINDINGS)
-            errors = count(sum(damaged.values()), "error")
-            words = f"{errors} in {count(len(damaged), 'file')}, {name_text(next(iter(damaged)))}"
-            more = ", …" if len(damaged) > 1 else ""
+        for message in self._scan_status.unread_messages:
+            self.run.report_unreadable(message)
+        if damaged := self._scan_status.n_errors_by_path:
+            self.run.host.raise_exit_code(ExitCode.FINDINGS)
+            errors = format_count(sum(damaged.values()), "error")
+            message = (
+                f"{errors} in {format_count(len(damaged), 'file')}, "
+                f"{format_display_name(next(iter(damaged)))}"
+            )
+            ellipsis = ", …" if len(damaged) > 1 else ""
             self.run.sink.note(
-                f"kfmt: {words}{more}: only readable rows are returned; see the table findings\n"
+                f"kfmt: {message}{ellipsis}: only readable rows are returned; see the table "
+                "findings\n"
             )
 
     def close(self) -> None:
@@ -143,47 +151,47 @@ class SqlSession:
         self.connection.close()
 
 
-def _run(connection: Any, query: str, made: Queue[Any]) -> None:
+def _queue_result(connection: Any, query: str, result_queue: Queue[Any]) -> None:
     """Put the schema and the batches of a result into a queue, then None; or an error."""
     try:
         relation = connection.sql(query)
         if relation is not None:
-            reader = relation.to_arrow_reader(AT_ONCE)
-            made.put(reader.schema)
+            reader = relation.to_arrow_reader(ROWS_PER_BATCH)
+            result_queue.put(reader.schema)
             n_rows = 0
             for batch in reader:
-                made.put(batch)
+                result_queue.put(batch)
                 n_rows += len(batch)
             if not n_rows:  # a heading has the columns of a result without rows
-                made.put(pa.RecordBatch.from_pylist([], schema=reader.schema))
-        made.put(None)
+                result_queue.put(pa.RecordBatch.from_pylist([], schema=reader.schema))
+        result_queue.put(None)
     except BaseException as error:
-        made.put(error)
+        result_queue.put(error)
 
 
 @contextmanager
-def _told_in_one_line(query: str) -> Iterator[None]:
+def _convert_duckdb_errors(query: str) -> Iterator[None]:
     """Turn DuckDB's errors into a line; raises UsageError for mistakes in a query."""
     try:
         yield
     except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
-        raise KfmtError(_one_line(str(error))) from None
+        raise KfmtError(_format_duckdb_error(str(error))) from None
     except (duckdb.Error, RuntimeError) as error:
-        words = _one_line(str(error))
-        if words.startswith("Parser Error") and _OFFSET.search(query):
-            words += "; the column offset needs double quotes, as it is a keyword"
-        raise UsageError(words) from None
+        message = _format_duckdb_error(str(error))
+        if message.startswith("Parser Error") and _UNQUOTED_OFFSET.search(query):
+            message += "; the column offset needs double quotes, as it is a keyword"
+        raise UsageError(message) from None
 
 
-def _one_line(words: str) -> str:
+def _format_duckdb_error(text: str) -> str:
     """DuckDB's message in a line, with the place that it marks below the query."""
-    found = _PLACE.search(words)
-    place = ""
-    if found is not None:
-        column = len(found[3]) - len(f"LINE {found[1]}: ") + 1
-        place = f" (line {found[1]}"
-        place += ")" if found[2].startswith("...") else f", column {column})"
-        words = words[: found.start()]
-    words = words.partition("\n\nPlease try installing")[0]
-    lines = [line.strip().rstrip("!.") for line in words.splitlines() if line.strip()]
-    return "; ".join(lines) + place
+    match = _ERROR_LOCATION.search(text)
+    location = ""
+    if match is not None:
+        column = len(match[3]) - len(f"LINE {match[1]}: ") + 1
+        location = f" (line {match[1]}"
+        location += ")" if match[2].startswith("...") else f", column {column})"
+        text = text[: match.start()]
+    text = text.partition("\n\nPlease try installing")[0]
+    lines = [line.strip().rstrip("!.") for line in text.splitlines() if line.strip()]
+    return "; ".join(lines) + location

@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 import pyarrow as pa
 from pyarrow import dataset as ds
 
-from kfmt_cli.arrow.condition import Condition
+from kfmt_cli.arrow.row_filter import RowFilter
 
-Parts = Callable[[Sequence[str], Condition], Iterator[pa.RecordBatch]]
+BatchReader = Callable[[Sequence[str], RowFilter], Iterator[pa.RecordBatch]]
 """Reads some columns of a table: Arrow batches with all rows that can pass a filter, and others."""
 
 
@@ -23,28 +23,28 @@ Parts = Callable[[Sequence[str], Condition], Iterator[pa.RecordBatch]]
 class LogScanner:
     """Some columns of the rows that pass a filter, as Arrow's Scanner gives them."""
 
-    _parts: Parts
+    _read_batches: BatchReader
     _schema: pa.Schema
     """All columns."""
-    _names: Sequence[str]
-    _condition: Any
+    _column_names: Sequence[str]
+    _expression: Any
     """An expression, or None."""
 
     @property
     def projected_schema(self) -> pa.Schema:
         """The columns of the result."""
-        return pa.schema([self._schema.field(name) for name in self._names])
+        return pa.schema([self._schema.field(name) for name in self._column_names])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, read on demand."""
-        condition = Condition(self._schema, self._condition)
-        words = condition.names | set(self._names)
-        needed = [name for name in self._schema.names if name in words]
-        for part in self._parts(needed or self._schema.names[:1], condition):
-            table = pa.Table.from_batches([part])
-            if self._condition is not None:
-                table = table.filter(self._condition)
-            yield from table.select(self._names).to_batches()
+        row_filter = RowFilter(self._schema, self._expression)
+        needed_names = row_filter.referenced_columns | set(self._column_names)
+        needed_columns = [name for name in self._schema.names if name in needed_names]
+        for batch in self._read_batches(needed_columns or self._schema.names[:1], row_filter):
+            table = pa.Table.from_batches([batch])
+            if self._expression is not None:
+                table = table.filter(self._expression)
+            yield from table.select(self._column_names).to_batches()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream."""
@@ -56,12 +56,12 @@ class LogScanner:
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows; reads no more than these need."""
-        found: list[pa.RecordBatch] = []
-        for part in self.to_batches():
-            found.append(part)
-            if sum(map(len, found)) >= num_rows:
+        batches: list[pa.RecordBatch] = []
+        for batch in self.to_batches():
+            batches.append(batch)
+            if sum(map(len, batches)) >= num_rows:
                 break
-        return pa.Table.from_batches(found, self.projected_schema).slice(0, num_rows)
+        return pa.Table.from_batches(batches, self.projected_schema).slice(0, num_rows)
 
     def count_rows(self) -> int:
         """The number of rows."""
@@ -71,10 +71,10 @@ class LogScanner:
 class LogDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
     """The rows of a scan; each scanner reads the logs again."""
 
-    def __init__(self, schema: pa.Schema, parts: Parts) -> None:
+    def __init__(self, schema: pa.Schema, read_batches: BatchReader) -> None:
         """schema: of all columns."""
         super().__init__(schema.empty_table())
-        self._parts = parts
+        self._read_batches = read_batches
 
     def scanner(
         self,
@@ -86,10 +86,10 @@ class LogDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no ty
 
         Arrow's other options, such as the size of a batch, have no effect.
         """
-        names = self.schema.names if columns is None else tuple(columns)
-        return LogScanner(self._parts, self.schema, names, filter)
+        column_names = self.schema.names if columns is None else tuple(columns)
+        return LogScanner(self._read_batches, self.schema, column_names, filter)
 
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+    def _raise_unsupported(self, *_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError("a dataset of logs has no fragments; use to_table, or a query")
 
-    get_fragments = filter = join = join_asof = replace_schema = sort_by = take = _refuse
+    get_fragments = filter = join = join_asof = replace_schema = sort_by = take = _raise_unsupported

@@ -9,33 +9,39 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, input_path, private_key
-from kfmt_cli.core.urls import local
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import CommonOptions, common_options, parse_input_path, private_key_option
+from kfmt_cli.core.urls import strip_file_scheme
 from kfmt_cli.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from kfmt_cli.commands.sql.command import SqlSession
+    from kfmt_cli.commands.sql.command import SqlCommand
 
 
 _URL = re.compile(r"[\w+.-]+://")
 
 
-def _query_or_path(text: str) -> str:
+def _parse_query_or_path(text: str) -> str:
     """A query if it has a space and is no path; otherwise a path."""
-    return text if is_query(text) else input_path(text)
+    return text if is_query(text) else parse_input_path(text)
 
 
 def is_query(text: str) -> bool:
     """Whether an argument is a query: it contains white space, and there is no such path."""
-    return len(text.split()) > 1 and not _URL.match(text) and not os.path.lexists(local(text))
+    return (
+        len(text.split()) > 1
+        and not _URL.match(text)
+        and not os.path.lexists(strip_file_scheme(text))
+    )
 
 
-@command(short_help="Query disks in SQL, with DuckDB.")
-@click.argument("words", nargs=-1, required=True, metavar="[QUERY] PATH...", type=_query_or_path)
-@private_key
-@common("format", "wide", "color", "max-decompressed")
-def sql(words: tuple[str, ...], common: Common) -> None:
+@grouped_command(short_help="Query disks in SQL, with DuckDB.")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="[QUERY] PATH...", type=_parse_query_or_path
+)
+@private_key_option
+@common_options("format", "wide", "color", "max-decompressed")
+def sql(words: tuple[str, ...], common: CommonOptions) -> None:
     """Answer questions in SQL about records, batches, indexes and damage.
 
     The tables are records, batches, segments, index_entries, snapshot_records and findings
@@ -55,30 +61,30 @@ def sql(words: tuple[str, ...], common: Common) -> None:
     for package in ("duckdb", "pyarrow"):
         if find_spec(package) is None:
             raise UsageError(f"kfmt sql needs {package}: pip install 'kfmt-cli[sql]'")
-    from kfmt_cli.commands.sql.sql_prompt import Prompt
+    from kfmt_cli.commands.sql.sql_prompt import SqlPrompt
 
     query, paths = (words[0], words[1:]) if is_query(words[0]) else (None, words)
     if not paths:
         raise UsageError("PATH is missing: kfmt sql QUERY PATH...")
-    with closing(_session(common, paths)) as session:
+    with closing(_open_session(common, paths)) as session:
         if query is None:
-            Prompt(session).run()
+            SqlPrompt(session).run()
         else:
-            session.ask(query)
+            session.run_statements(query)
 
 
-def _session(common: Common, paths: tuple[str, ...]) -> SqlSession:
+def _open_session(common: CommonOptions, paths: tuple[str, ...]) -> SqlCommand:
     """The session; complains about paths where there is nothing, raises InputError for no other."""
-    from kfmt_cli.commands.python.read import there
-    from kfmt_cli.commands.sql.command import SqlSession
-    from kfmt_cli.disk.given import listed_form
-    from kfmt_cli.disk.targets import refuse_pipe
+    from kfmt_cli.commands.python.read import require_path
+    from kfmt_cli.commands.sql.command import SqlCommand
+    from kfmt_cli.disk.input_paths import reject_stdin
+    from kfmt_cli.disk.path_resolution import listable_path
 
-    refuse_pipe(*paths)
-    run, found = common.run(), []
+    reject_stdin(*paths)
+    run, existing_paths = common.start_run(), []
     for path in paths:
-        with run.complaining():
-            found.append(there(listed_form(path)))
-    if not found:
+        with run.catch_unreadable():
+            existing_paths.append(require_path(listable_path(path)))
+    if not existing_paths:
         raise click.exceptions.Exit(ExitCode.UNREADABLE)
-    return SqlSession(run, tuple(found), common.limit)
+    return SqlCommand(run, tuple(existing_paths), common.decompression_limit)

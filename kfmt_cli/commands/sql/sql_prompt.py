@@ -12,151 +12,155 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from kfmt_cli.errors import NO_INPUT, InputError, KfmtError, OutputClosed
-from kfmt_cli.render.style import safe
+from kfmt_cli.errors import NO_INPUT_MESSAGE, InputError, KfmtError, OutputClosed
+from kfmt_cli.render.style import escape_terminal
 from kfmt_cli.rows.table_types import TABLES
 
 if TYPE_CHECKING:
-    from kfmt_cli.commands.sql.command import SqlSession
+    from kfmt_cli.commands.sql.command import SqlCommand
 
-FIRST, MORE = "sql> ", "  -> "
-PATIENCE = 0.1  # seconds until Python should have seen an interrupt
-HELP = "Statements end with ; – .tables, .schema NAME and .quit are commands, Ctrl+D leaves."
+FIRST_PROMPT, CONTINUATION_PROMPT = "sql> ", "  -> "
+SIGNAL_DELAY_SECONDS = 0.1  # seconds until Python should have seen an interrupt
+PROMPT_HELP = "Statements end with ; – .tables, .schema NAME and .quit are commands, Ctrl+D leaves."
 
 
 @dataclass(slots=True)
-class Prompt:
+class SqlPrompt:
     """Reads statements and commands until the end of the input."""
 
-    session: SqlSession
+    session: SqlCommand
     is_terminal: bool = field(default_factory=lambda: sys.stdin is not None and sys.stdin.isatty())
-    _text: str = ""
+    _statement: str = ""
     """The statement so far."""
 
     def run(self) -> None:
         """Answer each statement. A mistake ends a session without a terminal: raises UsageError,
         InputError."""
         if sys.stdin is None:
-            raise InputError(NO_INPUT)
+            raise InputError(NO_INPUT_MESSAGE)
         if self.is_terminal:
             with suppress(ImportError):
                 import readline  # noqa: F401 (input uses it)
-            self.session.run.sink.note(f"{HELP}\n")
-        with _prompt_interrupts() if self.is_terminal else nullcontext():
-            self._loop()
+            self.session.run.sink.note(f"{PROMPT_HELP}\n")
+        with _immediate_interrupts() if self.is_terminal else nullcontext():
+            self._read_statements()
 
-    def _loop(self) -> None:
+    def _read_statements(self) -> None:
         while True:
             try:
-                line = self._line()
-                if line is None or not self._take(line):
+                line = self._read_line()
+                if line is None or not self._handle_line(line):
                     return
             except KeyboardInterrupt:
                 if not self.is_terminal:
                     raise
-                self._text = ""
+                self._statement = ""
                 self.session.run.sink.note("\n")
 
-    def _line(self) -> str | None:
+    def _read_line(self) -> str | None:
         """The next line; None at the end of the input, after an unfinished statement."""
         try:
-            return input((MORE if self._text else FIRST) if self.is_terminal else "")
+            return input(
+                (CONTINUATION_PROMPT if self._statement else FIRST_PROMPT)
+                if self.is_terminal
+                else ""
+            )
         except EOFError:
             if self.is_terminal:
                 self.session.run.sink.note("\n")
-            elif self._text.strip():
-                self._ask()
+            elif self._statement.strip():
+                self._run_buffered()
             return None
 
-    def _take(self, line: str) -> bool:
+    def _handle_line(self, line: str) -> bool:
         """Take a line; whether to go on."""
-        if not self._text and line.strip().startswith("."):
-            return self._command(*line.strip().rstrip(";").split())
-        self._text += f"{line}\n"
-        if not self._text.strip():
-            self._text = ""
-        elif self._is_whole():
-            self._ask()
+        if not self._statement and line.strip().startswith("."):
+            return self._run_command(*line.strip().rstrip(";").split())
+        self._statement += f"{line}\n"
+        if not self._statement.strip():
+            self._statement = ""
+        elif self._is_complete():
+            self._run_buffered()
         return True
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         """Whether the statement ends here: with ; outside of text and comments."""
-        if not self._text.rstrip().endswith(";"):
+        if not self._statement.rstrip().endswith(";"):
             return False
         import duckdb
 
         try:
-            self.session.connection.extract_statements(self._text)
+            self.session.connection.extract_statements(self._statement)
         except duckdb.Error as error:
             return "unterminated" not in str(error)
         return True
 
-    def _ask(self) -> None:
-        text, self._text = self._text, ""
-        self._answer(text)
+    def _run_buffered(self) -> None:
+        statement, self._statement = self._statement, ""
+        self._run_statements(statement)
 
-    def _answer(self, text: str) -> None:
+    def _run_statements(self, statements: str) -> None:
         """Run statements; on a terminal, a mistake is a line and does not end the session."""
         try:
-            self.session.ask(text)
+            self.session.run_statements(statements)
         except OutputClosed:
             raise
         except KfmtError as error:
             if not self.is_terminal:
                 raise
-            self._note(str(error))
+            self._report_error(str(error))
 
-    def _note(self, words: str) -> None:
-        self.session.run.sink.note(f"kfmt: {safe(words)}\n")
+    def _report_error(self, message: str) -> None:
+        self.session.run.sink.note(f"kfmt: {escape_terminal(message)}\n")
 
-    def _command(self, name: str, *words: str) -> bool:
+    def _run_command(self, name: str, *arguments: str) -> bool:
         """Run a command; whether to go on."""
         if name in (".quit", ".exit"):
             return False
         if name == ".tables":
-            self._answer("show tables")
+            self._run_statements("show tables")
         elif name == ".schema":
-            for table in words or TABLES:
+            for table in arguments or TABLES:
                 quoted = table.replace('"', '""')
-                self._answer(f'describe "{quoted}"')
+                self._run_statements(f'describe "{quoted}"')
         else:
-            self._note(f"no such command: {name}; choose from .tables, .schema NAME, .quit")
+            self._report_error(f"no such command: {name}; choose from .tables, .schema NAME, .quit")
         return True
 
 
 @contextmanager
-def _prompt_interrupts() -> Iterator[None]:
+def _immediate_interrupts() -> Iterator[None]:
     """Make Ctrl+C end a wait for keys also if it comes just before it: readline would then see it
     with the next key only. A thread repeats a signal that Python has not seen."""
-    seen, main_thread = threading.Event(), threading.main_thread().ident or 0
-    wakes, woken = os.pipe()
-    os.set_blocking(woken, False)
+    is_handled, main_thread = threading.Event(), threading.main_thread().ident or 0
+    wakeup_reader, wakeup_writer = os.pipe()
+    os.set_blocking(wakeup_writer, False)
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        seen.set()
-        signal.default_int_handler(number, frame)
+    def handle_signal(signal_number: int, frame: FrameType | None) -> None:
+        is_handled.set()
+        signal.default_int_handler(signal_number, frame)
 
-    def watch() -> None:
-        while number := os.read(wakes, 1):
-            if number[0] == signal.SIGINT:
-                while not seen.wait(PATIENCE):
+    def repeat_unseen_signals() -> None:
+        while signal_bytes := os.read(wakeup_reader, 1):
+            if signal_bytes[0] == signal.SIGINT:
+                while not is_handled.wait(SIGNAL_DELAY_SECONDS):
                     signal.pthread_kill(main_thread, signal.SIGURG)  # does nothing else
-                seen.clear()
+                is_handled.clear()
 
-    before = {
-        signal.SIGINT: signal.signal(signal.SIGINT, interrupt),
+    previous_handlers = {
+        signal.SIGINT: signal.signal(signal.SIGINT, handle_signal),
         signal.SIGURG: signal.signal(signal.SIGURG, lambda *_: None),
     }
-    before_woken = signal.set_wakeup_fd(woken)
-    watcher = threading.Thread(target=watch, daemon=True)
+    previous_wakeup_fd = signal.set_wakeup_fd(wakeup_writer)
+    watcher = threading.Thread(target=repeat_unseen_signals, daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        signal.set_wakeup_fd(before_woken)
-        for number, handler in before.items():
+        signal.set_wakeup_fd(previous_wakeup_fd)
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
-        os.close(woken)
-        seen.set()
+        os.close(wakeup_writer)
+        is_handled.set()
         watcher.join()
-        os.close(wakes)
+        os.close(wakeup_reader)

@@ -11,143 +11,167 @@ from threading import Event
 
 import pyarrow as pa
 
-from kfmt_cli.arrow.columns.tables import MAKERS, PieceRead, rows_of
-from kfmt_cli.arrow.condition import Condition
-from kfmt_cli.arrow.inputs import at_hand, files_of, input_of
-from kfmt_cli.core.urls import absolute, name_text
-from kfmt_cli.disk.given import troubles
-from kfmt_cli.disk.kinds.logs import LOG
-from kfmt_cli.disk.names import identity
-from kfmt_cli.disk.opening import open_source
+from kfmt_cli.arrow.columns.tables import TABLE_READERS, SplitReadResult, read_table_rows
+from kfmt_cli.arrow.input_files import input_file, list_input_files, mount_split_files
+from kfmt_cli.arrow.row_filter import RowFilter
+from kfmt_cli.core.urls import absolute_path, format_display_name
+from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.disk.file_names import path_identity
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.disk.path_resolution import read_problems
 from kfmt_cli.errors import InputError
-from kfmt_cli.findings.damage import UNREAD
+from kfmt_cli.execution.file_split import MIB, FileSplit, group_splits, name_file_in_errors
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.findings.damage import UNREAD_CODES
 from kfmt_cli.findings.finding import is_error
-from kfmt_cli.log.selection.select import Asked, Selection
-from kfmt_cli.rows.table_types import FINDINGS, has_records
-from kfmt_cli.sharing.piece import MIB, Piece, pack, telling
-from kfmt_cli.sharing.pieces import Pieces
-from kfmt_cli.sharing.request import Request
+from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.rows.table_types import FINDINGS_TABLE, has_records
 
-SHARE = 8 * MIB  # bytes to read between two looks at whether to go on
+BYTES_PER_GROUP = 8 * MIB  # bytes to read between two looks at whether to go on
 
 
 @dataclass(slots=True)
-class ReadSoFar:
+class ScanStatus:
     """What the tables of a query met; they are read in threads of DuckDB."""
 
-    unread: dict[str, None] = field(default_factory=dict)
+    unread_messages: dict[str, None] = field(default_factory=dict)
     """Messages about inputs that could not be read, each once."""
-    damaged: dict[str, int] = field(default_factory=dict)
+    n_errors_by_path: dict[str, int] = field(default_factory=dict)
     """The errors found in each file."""
-    stopped: Event = field(default_factory=Event)
+    is_stopped: Event = field(default_factory=Event)
     """Set when nobody wants more rows."""
 
-    def take(self, piece: Piece, read: PieceRead) -> None:
+    def add_findings(self, split: FileSplit, read_result: SplitReadResult) -> None:
         """Remember the findings of a piece."""
-        errors = 0
-        for finding in read.findings:
-            if finding.code in UNREAD:
-                self.unread[name_text(finding.message)] = None
+        n_errors = 0
+        for finding in read_result.findings:
+            if finding.code in UNREAD_CODES:
+                self.unread_messages[format_display_name(finding.message)] = None
             else:
-                errors += is_error(finding)
-        if errors:
-            self.damaged[piece.path] = errors
+                n_errors += is_error(finding)
+        if n_errors:
+            self.n_errors_by_path[split.path] = n_errors
 
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
     """A table of some paths."""
 
-    request: Request
-    so_far: ReadSoFar
+    request: ReadRequest
+    status: ScanStatus
 
-    def parts(self, columns: Sequence[str], condition: Condition) -> Iterator[pa.RecordBatch]:
+    def iter_batches(
+        self, columns: Sequence[str], row_filter: RowFilter
+    ) -> Iterator[pa.RecordBatch]:
         """Arrow batches with these columns: all rows that can pass a filter, and others."""
         table = self.request.table
-        wanted = condition.selection(table)
-        asked = Asked(wanted) if has_records(table) else Asked()
-        is_deep = table == FINDINGS.name  # of all that a query of records can meet
-        request = replace(self.request, columns=tuple(columns), asked=asked, deep=is_deep)
-        files = self._files(condition, wanted)
-        for share in files.shared(pack(files, SHARE)):
-            rows = self._whole_files if table in MAKERS else self._logs
-            with at_hand(request, share):
-                for part in rows(request, share):
-                    if self.so_far.stopped.is_set():
+        selection = row_filter.selection(table)
+        selection_options = (
+            SelectionOptions(selection) if has_records(table) else SelectionOptions()
+        )
+        reads_records = table == FINDINGS_TABLE.name  # of all that a query of records can meet
+        request = replace(
+            self.request,
+            columns=tuple(columns),
+            selection_options=selection_options,
+            deep=reads_records,
+        )
+        files = self._select_files(row_filter, selection)
+        for file_group in files.regrouped(group_splits(files, BYTES_PER_GROUP)):
+            read_rows = self._read_whole_files if table in TABLE_READERS else self._read_logs
+            with mount_split_files(request, file_group):
+                for batch in read_rows(request, file_group):
+                    if self.status.is_stopped.is_set():
                         return
-                    yield part
-            if self.so_far.stopped.is_set():
+                    yield batch
+            if self.status.is_stopped.is_set():
                 return
 
-    def _files(self, condition: Condition, wanted: Selection) -> Pieces:
+    def _select_files(self, row_filter: RowFilter, selection: Selection) -> FileSplits:
         """The files that can have rows that pass."""
 
         @cache
-        def is_asked(topic: str | None, partition: int | None) -> bool:
-            name = None if topic is None else name_text(topic)
-            return condition.allows(topic=name, partition=partition)
+        def may_match(topic: str | None, partition: int | None) -> bool:
+            name = None if topic is None else format_display_name(topic)
+            return row_filter.may_match(topic=name, partition=partition)
 
-        def can_pass(piece: Piece) -> bool:
-            if not is_asked(*piece.place):
+        def can_pass(split: FileSplit) -> bool:
+            if not may_match(*split.topic_partition):
                 return False
-            return "file" not in condition.names or condition.allows(file=name_text(piece.path))
+            return "file" not in row_filter.referenced_columns or row_filter.may_match(
+                file=format_display_name(split.path)
+            )
 
-        return _near(Pieces(self._listed()).in_order().those(can_pass), wanted)
+        return _within_offsets(
+            FileSplits(self._iter_files()).sorted_unique().select_where(can_pass), selection
+        )
 
-    def _listed(self) -> Iterator[Piece]:
+    def _iter_files(self) -> Iterator[FileSplit]:
         """The files of all paths, each once, named after the first path that leads to it."""
-        seen: set[str] = set()
+        visited: set[str] = set()
         for path in self.request.paths:
-            for words in troubles(path):
-                self.so_far.unread[words] = None
+            for message in read_problems(path):
+                self.status.unread_messages[message] = None
             try:
-                files = files_of(replace(self.request, paths=(path,)))
+                files = list_input_files(replace(self.request, paths=(path,)))
             except InputError as error:
-                self.so_far.unread[name_text(str(error))] = None
+                self.status.unread_messages[format_display_name(str(error))] = None
                 continue
-            top = absolute(path).rstrip(os.sep)
-            for piece in files:
-                real = identity(piece.path)
-                if real in seen:
+            root = absolute_path(path).rstrip(os.sep)
+            for split in files:
+                identity_path = path_identity(split.path)
+                if identity_path in visited:
                     continue
-                seen.add(real)
-                named = replace(piece, path=path.rstrip(os.sep) + piece.path.removeprefix(top))
-                if piece.trouble is None:
-                    yield named
+                visited.add(identity_path)
+                renamed_split = replace(
+                    split, path=path.rstrip(os.sep) + split.path.removeprefix(root)
+                )
+                if split.read_error is None:
+                    yield renamed_split
                 else:
-                    self.so_far.unread[f"{name_text(named.path)}: {piece.trouble}"] = None
+                    self.status.unread_messages[
+                        f"{format_display_name(renamed_split.path)}: {split.read_error}"
+                    ] = None
 
-    def _logs(self, request: Request, pieces: Pieces) -> Iterator[pa.RecordBatch]:
+    def _read_logs(self, request: ReadRequest, splits: FileSplits) -> Iterator[pa.RecordBatch]:
         """Records or batches."""
-        read = [PieceRead() for _ in pieces]
+        read_results = [SplitReadResult() for _ in splits]
         try:
-            yield from rows_of(request, pieces, read)
+            yield from read_table_rows(request, splits, read_results)
         finally:
-            for piece, its in zip(pieces, read, strict=True):
-                self.so_far.take(piece, its)
+            for split, read_result in zip(splits, read_results, strict=True):
+                self.status.add_findings(split, read_result)
 
-    def _whole_files(self, request: Request, pieces: Pieces) -> Iterator[pa.RecordBatch]:
+    def _read_whole_files(
+        self, request: ReadRequest, splits: FileSplits
+    ) -> Iterator[pa.RecordBatch]:
         """Rows of tables that read each file as a whole."""
-        for piece in pieces:
+        for split in splits:
             try:
-                open_source(piece.path).close()  # rows do not say that it could not be read
+                open_source(split.path).close()  # rows do not say that it could not be read
             except InputError as error:
-                self.so_far.unread[str(error)] = None
+                self.status.unread_messages[str(error)] = None
                 continue
-            read = PieceRead()
+            read_result = SplitReadResult()
             try:
-                with telling(piece):
-                    yield from MAKERS[request.table](request, piece, read.findings)
+                with name_file_in_errors(split):
+                    yield from TABLE_READERS[request.table](request, split, read_result.findings)
             finally:
-                self.so_far.take(piece, read)
+                self.status.add_findings(split, read_result)
 
 
-def _near(files: Pieces, wanted: Selection) -> Pieces:
+def _within_offsets(files: FileSplits, selection: Selection) -> FileSplits:
     """The files without logs whose offsets, by their names, are out of bounds."""
-    if wanted.first_offset is None and wanted.last_offset is None:
+    if selection.first_offset is None and selection.last_offset is None:
         return files
-    kept = set()
-    for kind, pieces in groupby(files, key=lambda piece: (piece.folder, piece.kind)):
-        logs = [input_of(piece) for piece in pieces]
-        kept |= {log.path for log in (wanted.logs(logs) if kind[1] is LOG else logs)}
-    return files.those(lambda piece: piece.path in kept)
+    selected_paths = set()
+    for directory_and_kind, kind_splits in groupby(
+        files, key=lambda piece: (piece.directory, piece.kind)
+    ):
+        logs = [input_file(piece) for piece in kind_splits]
+        selected_paths |= {
+            log.path
+            for log in (selection.select_logs(logs) if directory_and_kind[1] is LOG_KIND else logs)
+        }
+    return files.select_where(lambda piece: piece.path in selected_paths)

@@ -7,24 +7,24 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kfmt_cli.broker.offsets.seek import blocks_from
-from kfmt_cli.commands.run import Run
+from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.commands.command_run import CommandRun
 from kfmt_cli.core.codecs.compress import compress
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.disk.kinds.kind import Input
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.log.block import HEADER_SIZE
-from kfmt_cli.log.decompress import decompress_ahead
-from kfmt_cli.render.style import grouped
-from kfmt_cli.rows.documents import WHAT_IF
+from kfmt_cli.log.block import BATCH_HEADER_BYTES
+from kfmt_cli.log.decompression import decompress_ahead
+from kfmt_cli.render.style import format_grouped
+from kfmt_cli.rows.documents import WHAT_IF_ROW
 
-SAMPLE = 8 << 20  # bytes of records to try other codecs on, per partition
-LEAST_SAMPLE = 64 << 10
-LEAST_SHARE = 1 << 20  # of these, at least this many bytes per log
+SAMPLE_BYTES = 8 << 20  # bytes of records to try other codecs on, per partition
+MIN_SAMPLE_BYTES = 64 << 10
+MIN_LOG_SAMPLE_BYTES = 1 << 20  # of these, at least this many bytes per log
 
 
 @dataclass(frozen=True, slots=True)
-class Codec:
+class CodecTrial:
     """A codec to try."""
 
     name: str
@@ -32,95 +32,101 @@ class Codec:
     """None for the producer's default."""
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Its name on the command line, such as zstd:3."""
         return self.name if self.level is None else f"{self.name}:{self.level}"
 
 
 @dataclass(slots=True)
-class Trials:
+class CodecTrials:
     """Results of several codecs on the same sample."""
 
-    codecs: tuple[Codec, ...]
-    plain: int = 0
+    codecs: tuple[CodecTrial, ...]
+    record_bytes: int = 0
     """Bytes of records."""
-    before: int = 0
+    stored_bytes: int = 0
     """Bytes of the batches as they are stored."""
-    after: Counter[Codec] = field(default_factory=Counter)
+    bytes_by_codec: Counter[CodecTrial] = field(default_factory=Counter)
     """Bytes of the batches after recompression, by codec."""
-    seconds: dict[Codec, float] = field(default_factory=lambda: defaultdict(float))
+    seconds_by_codec: dict[CodecTrial, float] = field(default_factory=lambda: defaultdict(float))
     """Compression time in seconds, by codec."""
 
-    def take(self, file: Input, limit: Limit, most: int) -> None:
-        """Try the codecs on the first records of a log, about `most` bytes; raises InputError."""
-        until = self.plain + most
-        for block in blocks_from(file):
-            sound = (block.batches.crc_valid == 1) & (block.batches.is_v2 == 1)
-            block.batches = block.batches.select(sound & (block.batches.control == 0))
+    def add_sample(self, file: InputFile, limit: DecompressionLimit, max_bytes: int) -> None:
+        """Try the codecs on the first records of a log, about `max_bytes` bytes; raises
+        InputError."""
+        end_bytes = self.record_bytes + max_bytes
+        for block in read_blocks_from(file):
+            is_valid = (block.batches.crc_valid == 1) & (block.batches.is_v2 == 1)
+            block.batches = block.batches.select_rows(is_valid & (block.batches.control == 0))
             for part in decompress_ahead(block, limit):
                 data, starts, ends = part.decompressed or (
                     part.data,
-                    part.batches.start + HEADER_SIZE,
+                    part.batches.start + BATCH_HEADER_BYTES,
                     part.batches.end,
                 )
-                bounds = list(zip(starts.tolist(), ends.tolist(), strict=True))
-                records = [data[start:end] for start, end in bounds]
-                self.plain += sum(map(len, records))
-                self.before += int(part.batches.size.sum())
+                record_ranges = list(zip(starts.tolist(), ends.tolist(), strict=True))
+                records = [data[start:end] for start, end in record_ranges]
+                self.record_bytes += sum(map(len, records))
+                self.stored_bytes += int(part.batches.size.sum())
                 for codec in self.codecs:
                     self._compress(codec, records)
-            if self.plain >= until:
+            if self.record_bytes >= end_bytes:
                 break
 
-    def _compress(self, codec: Codec, records: list[bytes]) -> None:
-        began = time.perf_counter()
-        for plain in records:
-            self.after[codec] += HEADER_SIZE + len(compress(codec.name, plain, 2, codec.level))
-        self.seconds[codec] += time.perf_counter() - began
+    def _compress(self, codec: CodecTrial, records: list[bytes]) -> None:
+        start_time = time.perf_counter()
+        for uncompressed in records:
+            self.bytes_by_codec[codec] += BATCH_HEADER_BYTES + len(
+                compress(codec.name, uncompressed, 2, codec.level)
+            )
+        self.seconds_by_codec[codec] += time.perf_counter() - start_time
 
 
 def try_codecs(
-    run: Run,
-    codecs: tuple[Codec, ...],
+    run: CommandRun,
+    codecs: tuple[CodecTrial, ...],
     partitions: Sequence[Partition],
-    limit: Limit,
-    total: int | None = None,
+    limit: DecompressionLimit,
+    total_bytes: int | None = None,
 ) -> None:
-    """Show the result of each codec on a sample of each partition. total: bytes of all samples, of
-    fewer partitions if there are many; None for full samples of all."""
-    trials = Trials(tuple(dict.fromkeys(codecs)))
-    most, step = SAMPLE, 1
-    if total is not None and partitions:
-        most = min(max(total // len(partitions), LEAST_SAMPLE), SAMPLE)
-        step = -(-len(partitions) * most // total)
+    """Show the result of each codec on a sample of each partition. total_bytes: bytes of all
+    samples, of fewer partitions if there are many; None for full samples of all."""
+    trials = CodecTrials(tuple(dict.fromkeys(codecs)))
+    sample_bytes, step = SAMPLE_BYTES, 1
+    if total_bytes is not None and partitions:
+        sample_bytes = min(max(total_bytes // len(partitions), MIN_SAMPLE_BYTES), SAMPLE_BYTES)
+        step = -(-len(partitions) * sample_bytes // total_bytes)
     for partition in partitions[::step] if codecs else ():
-        share = max(most // max(len(partition.logs), 1), min(most, LEAST_SHARE))
-        until = trials.plain + most
-        with run.complaining():
+        log_bytes = max(
+            sample_bytes // max(len(partition.logs), 1), min(sample_bytes, MIN_LOG_SAMPLE_BYTES)
+        )
+        end_bytes = trials.record_bytes + sample_bytes
+        with run.catch_unreadable():
             for file in partition.logs:
-                trials.take(file, limit, share)
-                if trials.plain >= until:
+                trials.add_sample(file, limit, log_bytes)
+                if trials.record_bytes >= end_bytes:
                     break
     for codec in codecs:
-        _show(run, codec, trials)
+        _write_result(run, codec, trials)
 
 
-def _show(run: Run, codec: Codec, trials: Trials) -> None:
-    after, seconds = trials.after[codec], trials.seconds[codec]
-    saved = 1 - after / trials.before if trials.before else 0.0
+def _write_result(run: CommandRun, codec: CodecTrial, trials: CodecTrials) -> None:
+    compressed_bytes, seconds = trials.bytes_by_codec[codec], trials.seconds_by_codec[codec]
+    saved = 1 - compressed_bytes / trials.stored_bytes if trials.stored_bytes else 0.0
     row: dict[str, object] = {
-        "codec": codec.words,
-        "sample_bytes": trials.plain,
-        "stored_bytes": trials.before,
-        "would_be_bytes": after,
+        "codec": codec.text,
+        "sample_bytes": trials.record_bytes,
+        "stored_bytes": trials.stored_bytes,
+        "would_be_bytes": compressed_bytes,
         "saved": round(saved, 4),
         "seconds": round(seconds, 3),
     }
-    words = "smaller" if saved >= 0 else "larger"
+    comparison = "smaller" if saved >= 0 else "larger"
     line = (
-        f"{codec.words}: {grouped(after)} bytes instead of {grouped(trials.before)} for the "
-        f"sample, {abs(saved):.1%} {words}"
+        f"{codec.text}: {format_grouped(compressed_bytes)} bytes instead of "
+        f"{format_grouped(trials.stored_bytes)} for the "
+        f"sample, {abs(saved):.1%} {comparison}"
     )
     if seconds:
-        line += f"; compresses at {trials.plain / seconds / 1e6:.0f} MB/s"
-    run.sink.document(WHAT_IF, row, [f"{line}\n"])
+        line += f"; compresses at {trials.record_bytes / seconds / 1e6:.0f} MB/s"
+    run.sink.write_document(WHAT_IF_ROW, row, [f"{line}\n"])

@@ -8,40 +8,45 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from kfmt_cli.commands.each_partition import LogStarts
-from kfmt_cli.commands.log_settings import SettingsOf
-from kfmt_cli.commands.partition_selection import wanted_of
-from kfmt_cli.commands.run import Run
-from kfmt_cli.commands.stat.codec_trial import Codec, try_codecs
-from kfmt_cli.commands.stat.disk_usage import by_directory, show_usage
-from kfmt_cli.commands.stat.lines import columns, more_lines
-from kfmt_cli.commands.stat.log_shapes import CountedLogs, LogShapes, Shapes, with_strips
-from kfmt_cli.commands.stat.log_work import StatWork
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.each_partition import LogStartNotes
+from kfmt_cli.commands.partition_selection import resolve_selection
+from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
+from kfmt_cli.commands.stat.codec_trial import CodecTrial, try_codecs
+from kfmt_cli.commands.stat.disk_usage import partitions_by_directory, write_usage
+from kfmt_cli.commands.stat.lines import columns, detail_lines
+from kfmt_cli.commands.stat.log_processor import StatProcessor
+from kfmt_cli.commands.stat.shape_totals import (
+    LogNumbersCache,
+    LogShapeFactory,
+    ShapeTotals,
+    create_shapes,
+)
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.times import now_ms
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import partition_of
-from kfmt_cli.disk.opening import is_folder
-from kfmt_cli.disk.partition_path import place_members
-from kfmt_cli.disk.partitions import Partition, partitions_below
-from kfmt_cli.disk.targets import GivenPath
-from kfmt_cli.disk.tree import size_of
+from kfmt_cli.disk.directory_listing import file_size
+from kfmt_cli.disk.file_access import is_directory
+from kfmt_cli.disk.file_names import file_topic_partition
+from kfmt_cli.disk.input_paths import InputPath
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.partition_path import location_members
+from kfmt_cli.disk.partitions import Partition, find_partitions
 from kfmt_cli.errors import InputError
-from kfmt_cli.log.selection.select import Asked, Selection
-from kfmt_cli.log.summary.log_numbers import LogNumbers, no_shape
-from kfmt_cli.log.summary.statistics import Statistics
-from kfmt_cli.render.style import count, human
+from kfmt_cli.execution.item_processor import process_items
+from kfmt_cli.execution.processes import useful_processes
+from kfmt_cli.execution.sampling import choose_byte_ranges, sample_log, written_size
+from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.log.summary.log_summary import LogNumbers, without_shape
+from kfmt_cli.log.summary.statistics import LogStatistics
+from kfmt_cli.render.style import format_bytes, format_count
 from kfmt_cli.render.tables.line_table import LineTable
-from kfmt_cli.rows.column import Placed
-from kfmt_cli.rows.documents import STATISTICS, row_of
-from kfmt_cli.sharing.engine import outcomes
-from kfmt_cli.sharing.processes import worth
-from kfmt_cli.sharing.sampling import sampled, slices_of, written_size
+from kfmt_cli.rows.column import LocationSource
+from kfmt_cli.rows.documents import STATISTICS_ROW, build_row
 
-LEVELS = TOPIC, PARTITION, SEGMENT = "topic", "partition", "segment"
-NAME = "name"
-LEAST_NAME = 24  # columns; a longer name gets its own line if others need the space
-_OF_BATCHES = (
+STAT_LEVELS = BY_TOPIC, BY_PARTITION, BY_SEGMENT = "topic", "partition", "segment"
+SORT_BY_NAME = "name"
+MIN_NAME_WIDTH = 24  # columns; a longer name gets its own line if others need the space
+_BATCH_NUMBERS = (
     *("batches", "records", "producers", "transactional_batches", "control_batches"),
     "timestamp_skew_ms",
 )
@@ -59,224 +64,270 @@ class StatSubject:
 
 
 @dataclass(slots=True)
-class Stat:
+class StatCommand:
     """One call of `stat`."""
 
-    run: Run
-    levels: tuple[str, ...] = (PARTITION,)
+    run: CommandRun
+    levels: tuple[str, ...] = (BY_PARTITION,)
     """Levels of rows; people see the first."""
     deep: bool = False
     """Also read records."""
-    what_if: tuple[Codec, ...] = ()
+    what_if: tuple[CodecTrial, ...] = ()
     """Codecs to try."""
     histogram: bool = False
     """Also show people the distribution of batches."""
     jobs: int = 1
-    limit: Limit = field(default_factory=Limit)
-    asked: Asked = field(default_factory=Asked)
+    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    selection: SelectionOptions = field(default_factory=SelectionOptions)
     """The selection to count."""
-    sample: int | None = None
+    sample_bytes: int | None = None
     """Bytes to read as a sample; None to read everything."""
-    sort: str = NAME
+    sort: str = SORT_BY_NAME
     """Sort key of rows: name, or a number, largest first."""
-    plot: bool = False
+    shows_shapes: bool = False
     """Show log shapes: the distribution over time and more."""
-    strips: frozenset[str] | None = None
+    first_with_map: frozenset[str] | None = None
     """With plot: the files whose logs are the first to be shown as strips; None for no strips."""
-    counted: CountedLogs = field(default_factory=CountedLogs)
+    log_numbers: LogNumbersCache = field(default_factory=LogNumbersCache)
     """With plot: logs that need not be read."""
-    codec_sample: int | None = None
+    codec_sample_bytes: int | None = None
     """Bytes to try other codecs on, over all partitions; see `try_codecs`."""
-    settings: SettingsOf = field(default_factory=SettingsOf)
+    settings: TopicSettingsResolver = field(default_factory=TopicSettingsResolver)
     """Those by which retention frees bytes."""
     now: int = field(default_factory=now_ms)
     """Current time in milliseconds."""
-    _about_sample: str = ""
+    _sample_note: str = ""
 
-    def paths(self, paths: Sequence[GivenPath | str]) -> None:
+    def paths(self, paths: Sequence[InputPath | str]) -> None:
         """Show the statistics of everything under some paths."""
         run = self.run
-        takes_pipe = not self.what_if and not self.asked.needs_logs and self.sample is None
-        partitions = partitions_below(paths, run.complain, run.sink.note, takes_pipe=takes_pipe)
-        logs = list(self._logs(partitions))
+        accepts_pipe = (
+            not self.what_if and not self.selection.must_read_logs and self.sample_bytes is None
+        )
+        partitions = find_partitions(
+            paths, run.report_unreadable, run.sink.note, accepts_stdin=accepts_pipe
+        )
+        logs = list(self._iter_logs(partitions))
         files = [file for _, file, _ in logs]
-        sizes = list(map(size_of, files))
-        is_sample = self.sample is not None
-        every = self._sampled(files) if is_sample else self._all(logs, sizes)
-        rows: dict[StatSubject, Statistics] = {}
-        places: dict[str | None, set[str]] = {}
-        shapes = Shapes()
+        sizes = list(map(file_size, files))
+        is_sample = self.sample_bytes is not None
+        log_results = self._sample_logs(files) if is_sample else self._count_logs(logs, sizes)
+        rows: dict[StatSubject, LogStatistics] = {}
+        directories_by_topic: dict[str | None, set[str]] = {}
+        shapes = ShapeTotals()
         with self.run.host.progress(sum(sizes)) as progress:
-            for (partition, file, _), size, found in zip(logs, sizes, every, strict=True):
-                progress.advance(size)
-                if isinstance(found, InputError):
-                    self.run.complain(str(found))
+            for (partition, file, _), size, result in zip(logs, sizes, log_results, strict=True):
+                progress.on_progress(size)
+                if isinstance(result, InputError):
+                    self.run.report_unreadable(str(result))
                     continue
-                above = place_members(partition.name, Placed.PARTITION)["log_dir"] or os.curdir
-                for subject in dict.fromkeys(_subject(of, partition, file) for of in self.levels):
-                    rows.setdefault(subject, Statistics()).add(found.statistics)
-                    places.setdefault(subject.topic, set()).add(above)
-                if found.trouble:
-                    self.run.complain(found.trouble)
-                shapes.take(partition, file, found)
-        self._show(rows, places)
-        if self.plot:
-            shapes.show(self.run.sink)
-        if self._about_sample:
-            self.run.sink.remark(self._about_sample)
+                log_directory = (
+                    location_members(partition.name, LocationSource.PARTITION)["log_dir"]
+                    or os.curdir
+                )
+                for subject in dict.fromkeys(
+                    _subject(level, partition, file) for level in self.levels
+                ):
+                    rows.setdefault(subject, LogStatistics()).merge_later(result.statistics)
+                    directories_by_topic.setdefault(subject.topic, set()).add(log_directory)
+                if result.index_error:
+                    self.run.report_unreadable(result.index_error)
+                shapes.add_log(partition, file, result)
+        self._write_rows(rows, directories_by_topic)
+        if self.shows_shapes:
+            shapes.write(self.run.sink)
+        if self._sample_note:
+            self.run.sink.write_hint(self._sample_note)
         if damaged := sum(found.damaged for found in rows.values()):
-            words = count(damaged, "batch was", "batches were")
-            why = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
-            self.run.sink.note(f"{words} not decoded: {why}\n")
-        if not self.asked and self.sample is None:
+            count_text = format_count(damaged, "batch was", "batches were")
+            reason = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
+            self.run.sink.note(f"{count_text} not decoded: {reason}\n")
+        if not self.selection and self.sample_bytes is None:
             names = (path if isinstance(path, str) else path.path for path in paths)
-            of_directories = by_directory(partitions)
-            for path, real in _outermost(filter(_is_folder, names)):
-                below = of_directories.get(real, [])
-                show_usage(run, path, below, self.settings, self.now, is_told=len(rows) > 1)
-        try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample)
+            by_path = partitions_by_directory(partitions)
+            for path, real_path in _outermost(filter(_is_directory, names)):
+                partitions_below_path = by_path.get(real_path, [])
+                write_usage(
+                    run,
+                    path,
+                    partitions_below_path,
+                    self.settings,
+                    self.now,
+                    always_prints=len(rows) > 1,
+                )
+        try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample_bytes)
 
-    def _all(
-        self, logs: list[tuple[Partition, Input, Selection]], sizes: list[int]
+    def _count_logs(
+        self, logs: list[tuple[Partition, InputFile, Selection]], sizes: list[int]
     ) -> Iterator[LogNumbers | InputError]:
         """The statistics of each complete log, or why it cannot be read. sizes: in bytes."""
-        shapes = LogShapes()
-        if self.strips is not None:
-            shapes = with_strips([log for _, log, _ in logs], self.strips)
-        known = [self.counted.take(log, shapes) for _, log, _ in logs]
-        left = [
-            ((log, wanted), size)
-            for (_, log, wanted), size, found in zip(logs, sizes, known, strict=True)
+        shape_factory = LogShapeFactory()
+        if self.first_with_map is not None:
+            shape_factory = create_shapes([log for _, log, _ in logs], self.first_with_map)
+        cached_numbers = [self.log_numbers.pop(log, shape_factory) for _, log, _ in logs]
+        remaining = [
+            ((log, selection), size)
+            for (_, log, selection), size, found in zip(logs, sizes, cached_numbers, strict=True)
             if found is None
         ]
-        work = StatWork(self.deep, self.limit, shapes if self.plot else no_shape)
-        found_now = outcomes(work, left, worth(self.jobs, sum(sizes)))
-        counted = zip(left, found_now, strict=True)
-        for found in known:
-            if found is None:
-                (task, _), outcome = next(counted)
-                yield work.tried(task) if outcome is None else outcome
+        processor = StatProcessor(
+            self.deep, self.limit, shape_factory if self.shows_shapes else without_shape
+        )
+        outcomes_now = process_items(processor, remaining, useful_processes(self.jobs, sum(sizes)))
+        remaining_results = zip(remaining, outcomes_now, strict=True)
+        for numbers in cached_numbers:
+            if numbers is None:
+                (task, _), outcome = next(remaining_results)
+                yield processor.count_or_error(task) if outcome is None else outcome
             else:
-                yield found
-        assert next(counted, None) is None  # and the processes end
+                yield numbers
+        assert next(remaining_results, None) is None  # and the processes end
 
-    def _sampled(self, logs: list[Input]) -> Iterator[LogNumbers | InputError]:
+    def _sample_logs(self, logs: list[InputFile]) -> Iterator[LogNumbers | InputError]:
         """The statistics of each log from a sample, or why it cannot be read."""
         sizes = list(map(written_size, logs))
-        slices = slices_of(sizes, self.sample or 0)
-        of_logs = {i: list(its) for i, its in groupby(slices, key=lambda part: part.log)}
+        byte_ranges = choose_byte_ranges(sizes, self.sample_bytes or 0)
+        ranges_by_log = {
+            i: list(log_ranges)
+            for i, log_ranges in groupby(byte_ranges, key=lambda part: part.log_index)
+        }
         n_read = 0
         for i, (file, size) in enumerate(zip(logs, sizes, strict=True)):
             try:
-                found, n = sampled(file, size, of_logs.get(i, ()))
+                statistics, n_sampled_bytes = sample_log(file, size, ranges_by_log.get(i, ()))
             except InputError as error:
                 yield error
                 continue
-            n_read += n
-            yield LogNumbers(None, found)
-        read = f"sampled {human(n_read)} of {human(sum(sizes))}, bypassing the page cache"
-        self._about_sample = f"{read}; totals are extrapolated"
-
-    def _logs(self, partitions: list[Partition]) -> Iterator[tuple[Partition, Input, Selection]]:
-        """The logs of partitions that may contain selected records, each with its selection."""
-        starts = LogStarts(self.run)
-        for partition in partitions:
-            starts.of(partition)
-            with self.run.complaining():
-                wanted = wanted_of(self.asked, partition.logs, self.limit)
-                for file in wanted.logs(partition.logs):
-                    yield partition, file, wanted
-
-    def _show(
-        self, rows: dict[StatSubject, Statistics], places: dict[str | None, set[str]]
-    ) -> None:
-        """Show the rows; for people, with totals. places: the log directories of each topic."""
-        sink = self.run.sink
-        shown = [(subject, found.of_all()) for subject, found in rows.items()]
-        if self.sort != NAME:
-            shown.sort(key=lambda row: -getattr(row[1], self.sort))
-        lines = [(subject.file or str(subject.topic), found) for subject, found in shown]
-        total = sum(found.bytes for _, found in lines)
-        totals = list(_totals(list(rows.items()))) if len(shown) > 1 and sink.for_people else []
-        room = None if sink.look.wide else sink.out.width
-        shares = total if len(shown) > 1 else None
-        is_old = any(found.magics.keys() & {"0", "1"} for _, found in shown)
-        heads = list(columns(shares, is_sample=self.sample is not None, is_old=is_old))
-        table = LineTable(
-            self.levels[0], [*lines, *totals], heads, sink.out.theme, room, LEAST_NAME
+            n_read += n_sampled_bytes
+            yield LogNumbers(None, statistics)
+        sampled_text = (
+            f"sampled {format_bytes(n_read)} of {format_bytes(sum(sizes))}, "
+            "bypassing the page cache"
         )
-        for i, (subject, found) in enumerate(shown):
-            text = [] if i else [table.heading()]
-            text.append(table.line(lines[i][0], found))
-            text += more_lines(found) if self.deep or self.histogram else []
+        self._sample_note = f"{sampled_text}; totals are extrapolated"
+
+    def _iter_logs(
+        self, partitions: list[Partition]
+    ) -> Iterator[tuple[Partition, InputFile, Selection]]:
+        """The logs of partitions that may contain selected records, each with its selection."""
+        start_notes = LogStartNotes(self.run)
+        for partition in partitions:
+            start_notes.note_partition(partition)
+            with self.run.catch_unreadable():
+                selection = resolve_selection(self.selection, partition.logs, self.limit)
+                for file in selection.select_logs(partition.logs):
+                    yield partition, file, selection
+
+    def _write_rows(
+        self,
+        rows: dict[StatSubject, LogStatistics],
+        directories_by_topic: dict[str | None, set[str]],
+    ) -> None:
+        """Show the rows; for people, with totals. directories_by_topic: the log directories of each
+        topic."""
+        sink = self.run.sink
+        subject_statistics = [(subject, found.extrapolated()) for subject, found in rows.items()]
+        if self.sort != SORT_BY_NAME:
+            subject_statistics.sort(key=lambda row: -getattr(row[1], self.sort))
+        named_statistics = [
+            (subject.file or str(subject.topic), found) for subject, found in subject_statistics
+        ]
+        total = sum(found.bytes for _, found in named_statistics)
+        totals = (
+            list(_totals(list(rows.items())))
+            if len(subject_statistics) > 1 and sink.for_people
+            else []
+        )
+        width = None if sink.display_options.wide else sink.out.width
+        share_total = total if len(subject_statistics) > 1 else None
+        is_old = any(found.magics.keys() & {"0", "1"} for _, found in subject_statistics)
+        table_columns = list(
+            columns(share_total, is_sample=self.sample_bytes is not None, is_old=is_old)
+        )
+        table = LineTable(
+            self.levels[0],
+            [*named_statistics, *totals],
+            table_columns,
+            sink.out.theme,
+            width,
+            MIN_NAME_WIDTH,
+        )
+        for i, (subject, statistics) in enumerate(subject_statistics):
+            text = [] if i else [table.format_heading()]
+            text.append(table.format_line(named_statistics[i][0], statistics))
+            text += detail_lines(statistics) if self.deep or self.histogram else []
             row = asdict(subject)
             if not subject.file:
-                above = places[subject.topic]
-                common = _common(above)
-                row |= {"file": common, "log_dir": common if len(above) == 1 else None}
-            row |= {"codecs": dict(found.codecs), "magics": dict(found.magics)}
-            sink.document(STATISTICS, row_of(STATISTICS, found, row | _changed(found)), text)
-        for name, found in totals:
-            sink.put(table.line(name, found))
+                log_directories = directories_by_topic[subject.topic]
+                common = _common_path(log_directories)
+                row |= {"file": common, "log_dir": common if len(log_directories) == 1 else None}
+            row |= {"codecs": dict(statistics.codecs), "magics": dict(statistics.magics)}
+            sink.write_document(
+                STATISTICS_ROW,
+                build_row(STATISTICS_ROW, statistics, row | _adapted_numbers(statistics)),
+                text,
+            )
+        for name, statistics in totals:
+            sink.write_line(table.format_line(name, statistics))
 
 
-def _common(places: Iterable[str]) -> str:
+def _common_path(paths: Iterable[str]) -> str:
     """The path that directories have in common; empty if none, as of a relative and an absolute
     one."""
     try:
-        return os.path.commonpath(places)
+        return os.path.commonpath(paths)
     except ValueError:
         return ""
 
 
-def _subject(level: str, partition: Partition, file: Input) -> StatSubject:
+def _subject(level: str, partition: Partition, file: InputFile) -> StatSubject:
     """The subject of the row that a log is counted in."""
-    topic, _ = partition_of(file.path)
-    if level == TOPIC and topic is not None:
+    topic, _ = file_topic_partition(file.path)
+    if level == BY_TOPIC and topic is not None:
         return StatSubject("", topic)
-    name = file.name if level == SEGMENT else partition.name
-    return StatSubject(name, **place_members(partition.name, Placed.PARTITION))
+    name = file.name if level == BY_SEGMENT else partition.name
+    return StatSubject(name, **location_members(partition.name, LocationSource.PARTITION))
 
 
-def _totals(rows: list[tuple[StatSubject, Statistics]]) -> Iterator[tuple[str, Statistics]]:
+def _totals(rows: list[tuple[StatSubject, LogStatistics]]) -> Iterator[tuple[str, LogStatistics]]:
     """The totals of topics with several rows, and of everything."""
-    of_topics: dict[str | None, list[Statistics]] = {}
-    for subject, found in rows:
-        of_topics.setdefault(subject.topic, []).append(found)
-    for topic, parts in of_topics.items():
-        if topic is not None and 1 < len(parts) < len(rows):
-            yield f"topic {topic}", _sum(parts)
-    yield "all", _sum([found for _, found in rows])
+    statistics_by_topic: dict[str | None, list[LogStatistics]] = {}
+    for subject, statistics in rows:
+        statistics_by_topic.setdefault(subject.topic, []).append(statistics)
+    for topic, topic_statistics in statistics_by_topic.items():
+        if topic is not None and 1 < len(topic_statistics) < len(rows):
+            yield f"topic {topic}", _sum_statistics(topic_statistics)
+    yield "all", _sum_statistics([found for _, found in rows])
 
 
-def _sum(parts: list[Statistics]) -> Statistics:
+def _sum_statistics(all_statistics: list[LogStatistics]) -> LogStatistics:
     """The sum; if every part was sampled, each is extrapolated first, otherwise the sum is."""
-    by_part = all(part.is_known for part in parts)
-    total = Statistics()
-    for part in parts:
-        total.add(part.of_all() if by_part else part)
-    return total if by_part else total.of_all()
+    extrapolates_each = all(part.has_sampled_bytes for part in all_statistics)
+    total = LogStatistics()
+    for statistics in all_statistics:
+        total.merge_later(statistics.extrapolated() if extrapolates_each else statistics)
+    return total if extrapolates_each else total.extrapolated()
 
 
-def _is_folder(path: str) -> bool:
+def _is_directory(path: str) -> bool:
     try:
-        return is_folder(path)
+        return is_directory(path)
     except InputError:  # a corrupt archive; reading it reports it
         return False
 
 
 def _outermost(paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
     """The directories that are not in another one of them, each once, with their real paths."""
-    by_real: dict[Path, str] = {}
+    path_by_real_path: dict[Path, str] = {}
     for path in paths:
-        by_real.setdefault(Path(os.path.realpath(path)), path)
-    for real, path in by_real.items():
-        if by_real.keys().isdisjoint(real.parents):
-            yield path, real
+        path_by_real_path.setdefault(Path(os.path.realpath(path)), path)
+    for real_path, path in path_by_real_path.items():
+        if path_by_real_path.keys().isdisjoint(real_path.parents):
+            yield path, real_path
 
 
-def _changed(found: Statistics) -> dict[str, object]:
+def _adapted_numbers(statistics: LogStatistics) -> dict[str, object]:
     """The numbers that programs get in another form, or not at all."""
-    ratio = found.compression_ratio
-    row: dict[str, object] = {} if found.is_known else dict.fromkeys(_OF_BATCHES)
+    ratio = statistics.compression_ratio
+    row: dict[str, object] = {} if statistics.has_sampled_bytes else dict.fromkeys(_BATCH_NUMBERS)
     return {**row, "compression_ratio": None if ratio is None else round(ratio, 3)}

@@ -7,74 +7,90 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from kfmt_cli.commands.log_settings import SettingsOf
-from kfmt_cli.commands.retention.command import fates_of
-from kfmt_cli.commands.run import Run
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.retention.command import predict_retention
+from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 from kfmt_cli.commands.stat.usage_lines import usage_lines
-from kfmt_cli.core.urls import absolute, name_text
-from kfmt_cli.disk.given import is_in_other_form
+from kfmt_cli.core.urls import absolute_path, format_display_name
 from kfmt_cli.disk.partitions import Partition
-from kfmt_cli.disk.usage import BECOMES, LOGS, Usage, usage_below
-from kfmt_cli.rows.documents import DISK_USAGE
+from kfmt_cli.disk.path_resolution import is_stored_differently
+from kfmt_cli.disk.usage import FATE_BY_PURPOSE, LOGS_PURPOSE, DiskUsage, read_disk_usage
+from kfmt_cli.rows.documents import DISK_USAGE_ROW
 
 
-def by_directory(partitions: Iterable[Partition]) -> dict[Path, list[Partition]]:
+def partitions_by_directory(partitions: Iterable[Partition]) -> dict[Path, list[Partition]]:
     """The partitions at and below each directory, by its real path; also below those with a link on
     the way to them."""
-    found: dict[Path, list[Partition]] = {}
-    known: dict[Path, Path] = {}
+    partitions_by_path: dict[Path, list[Partition]] = {}
+    real_path_by_path: dict[Path, Path] = {}
     for partition in partitions:
-        ways = {partition.folder, *Path(absolute(partition.logs[0].path)).parents}
-        reals = {
-            known.get(path) or known.setdefault(path, Path(os.path.realpath(path))) for path in ways
+        paths = {partition.directory, *Path(absolute_path(partition.logs[0].path)).parents}
+        real_paths = {
+            real_path_by_path.get(path)
+            or real_path_by_path.setdefault(path, Path(os.path.realpath(path)))
+            for path in paths
         }
-        for path in reals.union(*(real.parents for real in reals)):
-            found.setdefault(path, []).append(partition)
-    return found
+        for path in real_paths.union(*(real_path.parents for real_path in real_paths)):
+            partitions_by_path.setdefault(path, []).append(partition)
+    return partitions_by_path
 
 
-def show_usage(
-    run: Run,
+def write_usage(
+    run: CommandRun,
     path: str,
-    below: Sequence[Partition],
-    settings_of: SettingsOf,
-    now: int,
+    partitions: Sequence[Partition],
+    settings_resolver: TopicSettingsResolver,
+    now_ms: int,
     *,
-    is_told: bool,
+    always_prints: bool,
 ) -> None:
-    """Show what fills the disk under a directory. below: the partitions there. now: in
-    milliseconds. is_told: also print lines if nothing is marked for deletion."""
+    """Show what fills the disk under a directory. partitions: the partitions there. now_ms: in
+    milliseconds. always_prints: also print lines if nothing is marked for deletion."""
     sink = run.sink
-    found = usage_below(path, run.complain)
-    for usage in found:
-        if usage.purpose == LOGS:
-            _ask_retention(run, usage, below, settings_of, now)
-    is_known = any(settings_of.knows(partition.log_directory) for partition in below)
+    usages = read_disk_usage(path, run.report_unreadable)
+    for usage in usages:
+        if usage.purpose == LOGS_PURPOSE:
+            _set_freed_bytes(run, usage, partitions, settings_resolver, now_ms)
+    is_known = any(
+        settings_resolver.has_metadata_log(partition.log_directory) for partition in partitions
+    )
     lines = []
-    if is_told or any(usage.purpose.startswith("marked") for usage in found):
-        lines = list(usage_lines(path, found, sink.out.theme, sink.out.width, is_known=is_known))
-    for i, usage in enumerate(found):
-        row = {"file": name_text(path), **asdict(usage), "becomes": BECOMES.get(usage.purpose)}
-        sink.document(DISK_USAGE, row, () if i else lines)
+    if always_prints or any(usage.purpose.startswith("marked") for usage in usages):
+        lines = list(
+            usage_lines(path, usages, sink.out.theme, sink.out.width, has_topic_settings=is_known)
+        )
+    for i, usage in enumerate(usages):
+        row = {
+            "file": format_display_name(path),
+            **asdict(usage),
+            "becomes": FATE_BY_PURPOSE.get(usage.purpose),
+        }
+        sink.write_document(DISK_USAGE_ROW, row, () if i else lines)
 
 
-def _ask_retention(
-    run: Run, usage: Usage, partitions: Sequence[Partition], settings_of: SettingsOf, now: int
+def _set_freed_bytes(
+    run: CommandRun,
+    usage: DiskUsage,
+    partitions: Sequence[Partition],
+    settings_resolver: TopicSettingsResolver,
+    now_ms: int,
 ) -> None:
     """Set the bytes of the logs that retention frees at its next check, and later."""
     usage.freed_now = usage.freed_later = usage.freed_odd = 0
     for partition in partitions:
-        if is_in_other_form(str(partition.folder)):
+        if is_stored_differently(str(partition.directory)):
             continue  # its files have other sizes
-        fates = None
-        with run.complaining():
-            fates = fates_of(partition, settings_of, now, run.complain)
-        if fates is None:
+        retention = None
+        with run.catch_unreadable():
+            retention = predict_retention(
+                partition, settings_resolver, now_ms, run.report_unreadable
+            )
+        if retention is None:
             continue
-        usage.freed_odd += fates.odd
-        for at, size in fates.freed(now):
-            if at <= now:
+        usage.freed_odd += retention.late_bytes
+        for deletion_ms, size in retention.freed_bytes(now_ms):
+            if deletion_ms <= now_ms:
                 usage.freed_now += size
             else:
                 usage.freed_later += size
-                usage.freed_by = max(at, usage.freed_by or at)
+                usage.freed_by = max(deletion_ms, usage.freed_by or deletion_ms)

@@ -4,75 +4,97 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.core.times import time_text
-from kfmt_cli.log.summary.statistics import Statistics
-from kfmt_cli.render.style import count, grouped, human
+from kfmt_cli.core.times import format_time
+from kfmt_cli.log.summary.statistics import LogStatistics
+from kfmt_cli.render.style import format_bytes, format_count, format_grouped
 from kfmt_cli.render.tables.line_table import LineColumn
 
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def _of_batch(number: int, of: Statistics, digits: str) -> str:
-    return format(number / of.batches, digits) if of.batches else "–"
+def _per_batch(total: int, statistics: LogStatistics, format_spec: str) -> str:
+    return format(total / statistics.batches, format_spec) if statistics.batches else "–"
 
 
-def _time(milliseconds: int | None) -> str:
-    return "–" if milliseconds is None else time_text(milliseconds)[:19]
+def _time_or_dash(milliseconds: int | None) -> str:
+    return "–" if milliseconds is None else format_time(milliseconds)[:19]
 
 
 def columns(
     total: int | None, *, is_sample: bool, is_old: bool
-) -> Iterator[LineColumn[Statistics]]:
+) -> Iterator[LineColumn[LogStatistics]]:
     """The columns of the table. total: bytes of all rows; None to omit shares. is_old: there are
     batches of magic 0 or 1."""
-    yield LineColumn("size", lambda of: human(of.bytes))
+    yield LineColumn("size", lambda of: format_bytes(of.bytes))
     if total:
-        yield LineColumn("share", lambda of: f"{of.bytes / total:.0%}", keep=1)
-    yield LineColumn("batches", lambda of: grouped(of.batches) if of.is_known else "–", keep=4)
-    yield LineColumn("records", lambda of: grouped(of.records) if of.is_known else "–")
-    if is_sample:
-        yield LineColumn("± (95%)", lambda of: _error(of.sample_error))
-    yield LineColumn("rec/batch", lambda of: _of_batch(of.records, of, ".1f"), keep=5)
+        yield LineColumn("share", lambda of: f"{of.bytes / total:.0%}", hide_rank=1)
     yield LineColumn(
-        "B/batch", lambda of: grouped(of.bytes // of.batches) if of.batches else "–", keep=6
+        "batches",
+        lambda of: format_grouped(of.batches) if of.has_sampled_bytes else "–",
+        hide_rank=4,
+    )
+    yield LineColumn(
+        "records", lambda of: format_grouped(of.records) if of.has_sampled_bytes else "–"
+    )
+    if is_sample:
+        yield LineColumn("± (95%)", lambda of: _error_text(of.sample_error))
+    yield LineColumn("rec/batch", lambda of: _per_batch(of.records, of, ".1f"), hide_rank=5)
+    yield LineColumn(
+        "B/batch",
+        lambda of: format_grouped(of.bytes // of.batches) if of.batches else "–",
+        hide_rank=6,
     )
     yield LineColumn(
         "codecs",
         lambda of: ", ".join(sorted(of.codecs, key=lambda name: -of.codecs[name])) or "–",
-        keep=2,
+        hide_rank=2,
     )
     if is_old:
         yield LineColumn("magic", lambda of: ", ".join(sorted(of.magics)) or "–")
     yield LineColumn(
-        "dense", lambda of: "–" if of.offset_density is None else f"{of.offset_density:.0%}", keep=7
+        "dense",
+        lambda of: "–" if of.offset_density is None else f"{of.offset_density:.0%}",
+        hide_rank=7,
     )
-    yield LineColumn("producers", lambda of: grouped(of.producers) if of.is_known else "–", keep=8)
-    yield LineColumn("from (UTC)", lambda of: _time(of.min_timestamp), keep=9)
-    yield LineColumn("to (UTC)", lambda of: _time(of.max_timestamp), keep=3)
+    yield LineColumn(
+        "producers",
+        lambda of: format_grouped(of.producers) if of.has_sampled_bytes else "–",
+        hide_rank=8,
+    )
+    yield LineColumn("from (UTC)", lambda of: _time_or_dash(of.min_timestamp), hide_rank=9)
+    yield LineColumn("to (UTC)", lambda of: _time_or_dash(of.max_timestamp), hide_rank=3)
 
 
-def _error(error: float | None) -> str:
+def _error_text(error: float | None) -> str:
     return "?" if error is None else f"{error:.1%}"
 
 
-def more_lines(of: Statistics) -> Iterator[str]:
+def detail_lines(statistics: LogStatistics) -> Iterator[str]:
     """The details that do not fit in a row's line."""
-    for words, pairs in (("records", of.records_histogram), ("bytes", of.bytes_histogram)):
+    for noun, pairs in (
+        ("records", statistics.records_histogram),
+        ("bytes", statistics.bytes_histogram),
+    ):
         if pairs:
-            most = max(n for _, n in pairs)
-            bars = "".join(_BARS[(len(_BARS) - 1) * n // most] for _, n in pairs)
-            least, largest = grouped(pairs[0][0]), grouped(pairs[-1][0])
-            ends = f"{least} to {largest}" if len(pairs) > 1 else largest
-            yield f"   {words} per batch  {bars}  bucket upper bounds {ends}\n"
-    if of.null_keys is not None:
-        parts = [
-            f"{grouped(of.null_keys)} null keys",
-            f"{grouped(of.empty_keys or 0)} empty keys",
-            count(of.tombstones or 0, "tombstone"),
+            max_count = max(n for _, n in pairs)
+            bars = "".join(_BARS[(len(_BARS) - 1) * n // max_count] for _, n in pairs)
+            min_bound_text, max_bound_text = (
+                format_grouped(pairs[0][0]),
+                format_grouped(pairs[-1][0]),
+            )
+            range_text = (
+                f"{min_bound_text} to {max_bound_text}" if len(pairs) > 1 else max_bound_text
+            )
+            yield f"   {noun} per batch  {bars}  bucket upper bounds {range_text}\n"
+    if statistics.null_keys is not None:
+        texts = [
+            f"{format_grouped(statistics.null_keys)} null keys",
+            f"{format_grouped(statistics.empty_keys or 0)} empty keys",
+            format_count(statistics.tombstones or 0, "tombstone"),
         ]
-        if of.compression_ratio is not None:
-            parts.append(f"compression ratio {of.compression_ratio:.2f}:1")
-        skew = of.timestamp_skew_ms
-        order = f"out of order by up to {grouped(skew)} ms" if skew else "in order"
-        parts.append(f"timestamps {order}")
-        yield f"   {', '.join(parts)}\n"
+        if statistics.compression_ratio is not None:
+            texts.append(f"compression ratio {statistics.compression_ratio:.2f}:1")
+        skew = statistics.timestamp_skew_ms
+        order = f"out of order by up to {format_grouped(skew)} ms" if skew else "in order"
+        texts.append(f"timestamps {order}")
+        yield f"   {', '.join(texts)}\n"

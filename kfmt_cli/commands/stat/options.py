@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, Size, common, paths
-from kfmt_cli.cli.selection_options import selection
-from kfmt_cli.errors import UsageError, unknown_name
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import ByteSizeType, CommonOptions, common_options, paths_argument
+from kfmt_cli.cli.selection_options import add_selection_options
+from kfmt_cli.errors import UsageError, unknown_name_error
 
 if TYPE_CHECKING:
-    from kfmt_cli.commands.stat.codec_trial import Codec
-    from kfmt_cli.log.selection.select import Asked
+    from kfmt_cli.commands.stat.codec_trial import CodecTrial
+    from kfmt_cli.log.selection.selection import SelectionOptions
 
 
-@command(short_help="Show log sizes, counts, codecs and timestamps.")
-@paths
+@grouped_command(short_help="Show log sizes, counts, codecs and timestamps.")
+@paths_argument
 @click.option(
     "--by",
     type=click.Choice(["topic", "partition", "segment"]),
@@ -51,13 +51,13 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--sample",
-    type=Size(),
+    type=ByteSizeType(),
     metavar="SIZE",
     help="Sample this many bytes in total, e.g. 64M, bypassing the broker's page cache, and "
     "extrapolate with error margins.",
 )
-@selection
-@common("wide", "format", "color", "jobs", "max-decompressed")
+@add_selection_options
+@common_options("wide", "format", "color", "jobs", "max-decompressed")
 def stat(
     paths: tuple[str, ...],
     by: str,
@@ -67,8 +67,8 @@ def stat(
     plot: bool,
     what_if: tuple[str, ...],
     sample: int | None,
-    asked: Asked,
-    common: Common,
+    asked: SelectionOptions,
+    common: CommonOptions,
 ) -> None:
     """Show log statistics: bytes, batches, records, codecs, timestamps and producers.
 
@@ -84,10 +84,10 @@ def stat(
       kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --plot
       kfmt stat sample_segments/kafka-3.9.1-broker1/orders-0 --deep --what-if zstd --what-if gzip:9
     """
-    from kfmt_cli.commands.stat.command import Stat
+    from kfmt_cli.commands.stat.command import StatCommand
 
-    codecs = tuple(map(_codec, what_if))
-    run = common.run()
+    codecs = tuple(map(_parse_codec, what_if))
+    run = common.start_run()
     if asked and (deep or codecs):
         raise UsageError(
             "--deep and --what-if need whole batches and cannot be combined with record filters"
@@ -97,23 +97,33 @@ def stat(
             "--sample reads batch headers only and cannot be combined with --plot, with record "
             "filters or with options that read records"
         )
-    task = Stat(
-        run, (by,), deep, codecs, histogram, common.jobs, common.limit, asked, sample, sort, plot
+    task = StatCommand(
+        run,
+        (by,),
+        deep,
+        codecs,
+        histogram,
+        common.jobs,
+        common.decompression_limit,
+        asked,
+        sample,
+        sort,
+        plot,
     )
     task.paths(paths)
 
 
-def _codec(text: str) -> Codec:
-    from kfmt_cli.commands.stat.codec_trial import Codec
-    from kfmt_cli.core.codecs.compress import COMPRESSORS, LEVELS
+def _parse_codec(text: str) -> CodecTrial:
+    from kfmt_cli.commands.stat.codec_trial import CodecTrial
+    from kfmt_cli.core.codecs.compress import COMPRESSION_LEVELS, COMPRESSORS
 
     name, colon, level = text.partition(":")
     if name not in COMPRESSORS:
-        raise unknown_name("codec", name, COMPRESSORS)
+        raise unknown_name_error("codec", name, COMPRESSORS)
     if not colon:
-        return Codec(name)
-    known = LEVELS.get(name)
-    if known is None or not level.lstrip("-").isdigit() or int(level) not in known:
-        levels = "none" if known is None else f"{known.start} to {known.stop - 1}"
+        return CodecTrial(name)
+    level_range = COMPRESSION_LEVELS.get(name)
+    if level_range is None or not level.lstrip("-").isdigit() or int(level) not in level_range:
+        levels = "none" if level_range is None else f"{level_range.start} to {level_range.stop - 1}"
         raise UsageError(f"--what-if {text}: {name} supports levels {levels}")
-    return Codec(name, int(level))
+    return CodecTrial(name, int(level))

@@ -4,58 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kfmt_cli.core.times import YEAR_10000, until_words
-from kfmt_cli.disk.usage import BECOMES, PURPOSES, Usage
-from kfmt_cli.render.style import Theme, grouped, human, safe, shell_path
+from kfmt_cli.core.times import YEAR_10000_MS, format_interval_end
+from kfmt_cli.disk.usage import FATE_BY_PURPOSE, USAGE_PURPOSES, DiskUsage
+from kfmt_cli.render.style import (
+    Theme,
+    escape_terminal,
+    format_bytes,
+    format_grouped,
+    shell_quote_path,
+)
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 
-_COLUMNS: tuple[LineColumn[Usage], ...] = (
-    LineColumn("files", lambda of: grouped(of.files)),
-    LineColumn("size", lambda of: human(of.bytes)),
-    LineColumn("on disk", lambda of: human(of.disk_bytes)),
-    LineColumn("", lambda of: PURPOSES[of.purpose], keep=1, right=False),
+_COLUMNS: tuple[LineColumn[DiskUsage], ...] = (
+    LineColumn("files", lambda of: format_grouped(of.files)),
+    LineColumn("size", lambda of: format_bytes(of.bytes)),
+    LineColumn("on disk", lambda of: format_bytes(of.disk_bytes)),
+    LineColumn("", lambda of: USAGE_PURPOSES[of.purpose], hide_rank=1, align_right=False),
 )
 
 
 def usage_lines(
-    path: str, found: Sequence[Usage], theme: Theme, width: int | None, *, is_known: bool
+    path: str,
+    usages: Sequence[DiskUsage],
+    theme: Theme,
+    width: int | None,
+    *,
+    has_topic_settings: bool,
 ) -> Iterator[str]:
     """The disk usage of a directory, and how much of it a broker frees.
 
-    is_known: topic settings come from a metadata log.
+    has_topic_settings: topic settings come from a metadata log.
     """
-    named = [(_name(usage), usage) for usage in found]
-    table = LineTable(f"under {safe(path)}", named, _COLUMNS, theme, width)
-    yield "\n" + table.heading()
-    yield from (table.line(name, usage) for name, usage in named)
-    for usage in found:
+    named_usages = [(_purpose_name(usage), usage) for usage in usages]
+    table = LineTable(f"under {escape_terminal(path)}", named_usages, _COLUMNS, theme, width)
+    yield "\n" + table.format_heading()
+    yield from (table.format_line(name, usage) for name, usage in named_usages)
+    for usage in usages:
         if usage.freed_now is not None:
-            yield f"{_by_retention(usage, is_known=is_known)}\n"
-    for usage in found:
-        if usage.purpose in BECOMES:
-            words = BECOMES[usage.purpose]
-            words = words[0].lower() + words[1:].removesuffix(".")
-            yield f"{_name(usage)}, {human(usage.disk_bytes)}: {words}\n"
-    words = "shows which segments are deleted, and when"
-    words += "" if is_known else "; pass other settings to it to compare"
-    yield f"kfmt retention {shell_path(path)} {words}\n"
+            yield f"{_retention_text(usage, has_topic_settings=has_topic_settings)}\n"
+    for usage in usages:
+        if usage.purpose in FATE_BY_PURPOSE:
+            text = FATE_BY_PURPOSE[usage.purpose]
+            text = text[0].lower() + text[1:].removesuffix(".")
+            yield f"{_purpose_name(usage)}, {format_bytes(usage.disk_bytes)}: {text}\n"
+    text = "shows which segments are deleted, and when"
+    text += "" if has_topic_settings else "; pass other settings to it to compare"
+    yield f"kfmt retention {shell_quote_path(path)} {text}\n"
 
 
-def _name(usage: Usage) -> str:
+def _purpose_name(usage: DiskUsage) -> str:
     return usage.purpose.replace("_", " ")
 
 
-def _by_retention(usage: Usage, *, is_known: bool) -> str:
+def _retention_text(usage: DiskUsage, *, has_topic_settings: bool) -> str:
     """How much of the logs retention frees now, later and never."""
-    now, later = usage.freed_now or 0, usage.freed_later or 0
-    parts = [f"{human(now)} deletable now" if now else "nothing deletable now"]
-    if later and usage.freed_by is not None:
-        by = "by " if usage.freed_by < YEAR_10000 else ""
-        parts.append(f"{human(later)} more {by}{until_words(usage.freed_by)}")
-    odd = usage.freed_odd or 0
-    if odd:
-        parts.append(f"{human(odd)} kept much longer because of timestamps in the future")
-    if left := usage.bytes - now - later - odd:
-        parts.append(f"{human(left)} kept")
-    source = "the topics' settings" if is_known else "Kafka's default settings"
-    return f"logs, under {source}: {', '.join(parts)}"
+    freed_now, freed_later = usage.freed_now or 0, usage.freed_later or 0
+    texts = [f"{format_bytes(freed_now)} deletable now" if freed_now else "nothing deletable now"]
+    if freed_later and usage.freed_by is not None:
+        preposition = "by " if usage.freed_by < YEAR_10000_MS else ""
+        texts.append(
+            f"{format_bytes(freed_later)} more {preposition}{format_interval_end(usage.freed_by)}"
+        )
+    freed_odd = usage.freed_odd or 0
+    if freed_odd:
+        texts.append(
+            f"{format_bytes(freed_odd)} kept much longer because of timestamps in the future"
+        )
+    if n_kept_bytes := usage.bytes - freed_now - freed_later - freed_odd:
+        texts.append(f"{format_bytes(n_kept_bytes)} kept")
+    source = "the topics' settings" if has_topic_settings else "Kafka's default settings"
+    return f"logs, under {source}: {', '.join(texts)}"

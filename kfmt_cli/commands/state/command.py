@@ -7,49 +7,53 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from kfmt_cli.broker.cluster.placement import GROUPS, PARTITIONS, partition_of_id
-from kfmt_cli.broker.offsets.log_end import log_end
-from kfmt_cli.broker.start.identity import read_topic_id
-from kfmt_cli.broker.start.metadata_files import end_of
-from kfmt_cli.broker.start.stored import StartFailed
-from kfmt_cli.broker.state import REPLAYS, is_replayed, replay_of
-from kfmt_cli.broker.state.replay import Replay, Row, State
-from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.commands.run import Run
-from kfmt_cli.commands.state.internal_topics import TopicPartition, partitions_of
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.broker.cluster.coordinators import (
+    DEFAULT_INTERNAL_PARTITIONS,
+    GROUPS_TOPIC,
+    coordinator_partition,
+)
+from kfmt_cli.broker.offsets.log_end import read_log_end_offset
+from kfmt_cli.broker.start.meta_properties import read_topic_id
+from kfmt_cli.broker.start.metadata_files import snapshot_end_offset
+from kfmt_cli.broker.start.stored_batches import StartError
+from kfmt_cli.broker.state import REPLAYS, can_replay, create_replay
+from kfmt_cli.broker.state.replay import ReplayedState, StateRow, TopicReplay
+from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.state.internal_topics import InternalTopicPartition, find_internal_partitions
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.core.uuids import uuid_text
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.names import place_of
-from kfmt_cli.disk.opening import is_folder
-from kfmt_cli.disk.tree import classify, listing
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.core.uuids import format_uuid
+from kfmt_cli.disk.directory_listing import classify_file, list_directory
+from kfmt_cli.disk.file_access import is_directory
+from kfmt_cli.disk.file_names import parse_topic_partition
+from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.damage import PAYLOAD_MALFORMED
-from kfmt_cli.findings.finding import Finding, Findings, is_error
-from kfmt_cli.log.stream import stream
-from kfmt_cli.render.style import count
+from kfmt_cli.findings.finding import Finding, FindingCollector, is_error
+from kfmt_cli.log.record_stream import iter_records_and_findings
+from kfmt_cli.render.style import format_count
 from kfmt_cli.rows.column import Column, ColumnKind
-from kfmt_cli.rows.types.state_types import (
-    COMMITTED_OFFSET,
-    MIRROR_SYNC,
-    SHARE_PARTITION,
+from kfmt_cli.rows.types.state_rows import (
+    COMMITTED_OFFSET_ROW,
+    MIRROR_SYNC_ROW,
+    SHARE_PARTITION_ROW,
     StateType,
-    with_change,
+    add_change_columns,
 )
 
 # Rows with the reading position in a partition: the column with the offset.
-READING = {
-    COMMITTED_OFFSET: "offset",
-    MIRROR_SYNC: "upstream_offset",
-    SHARE_PARTITION: "start_offset",
+READ_OFFSET_COLUMN = {
+    COMMITTED_OFFSET_ROW: "offset",
+    MIRROR_SYNC_ROW: "upstream_offset",
+    SHARE_PARTITION_ROW: "start_offset",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class StateSelection:
     """Which state to show; raises UsageError for contradictory options."""
 
     at_offset: int | None = None
@@ -66,212 +70,239 @@ class Wanted:
     """Show the values of connectors' settings that may be secrets."""
 
     @property
-    def is_about_one(self) -> bool:
+    def has_filter(self) -> bool:
         """Whether the rows are limited to one group or topic."""
         return self.group is not None or self.topic is not None
 
-    def not_here(self) -> Iterator[str]:
+    def not_found_messages(self) -> Iterator[str]:
         """Messages for a group or topic that was not found."""
         if self.group is not None:
-            place = f"{GROUPS}-{partition_of_id(self.group)}"
-            words = f"if {GROUPS} has {PARTITIONS} partitions, it is in {place}"
-            yield f"group {self.group!r} is not in these partitions; {words}"
+            partition_name = f"{GROUPS_TOPIC}-{coordinator_partition(self.group)}"
+            hint = (
+                f"if {GROUPS_TOPIC} has {DEFAULT_INTERNAL_PARTITIONS} partitions, it is in "
+                f"{partition_name}"
+            )
+            yield f"group {self.group!r} is not in these partitions; {hint}"
         if self.topic is not None:
             yield f"topic {self.topic!r} is not in these partitions"
 
     def __post_init__(self) -> None:
         """Raise UsageError for an unknown topic or contradictory offsets."""
-        if self.of_topic is not None and not is_replayed(self.of_topic):
-            words = f"{self.of_topic!r} is not an internal topic"
-            raise UsageError(f"{words}; choose from {', '.join(REPLAYS)}")
-        at, since = self.at_offset, self.since_offset
-        if at is not None and since is not None and since > at:
-            raise UsageError(f"--since-offset {since} is after --at-offset {at}")
+        if self.of_topic is not None and not can_replay(self.of_topic):
+            message = f"{self.of_topic!r} is not an internal topic"
+            raise UsageError(f"{message}; choose from {', '.join(REPLAYS)}")
+        at_offset, since_offset = self.at_offset, self.since_offset
+        if at_offset is not None and since_offset is not None and since_offset > at_offset:
+            raise UsageError(f"--since-offset {since_offset} is after --at-offset {at_offset}")
 
 
 @dataclass(slots=True)
-class ShowState:
+class StateCommand:
     """One call of `state`."""
 
-    run: Run
-    wanted: Wanted
-    limit: Limit
+    run: CommandRun
+    selection: StateSelection
+    limit: DecompressionLimit
     _n_rows: dict[str, int] = field(default_factory=dict)
     _n_records: int = 0
-    _n_damage: int = 0
-    _last: int = -1
-    _ends: dict[str, int | None] = field(default_factory=dict)
-    _names: dict[str, dict[str, str]] = field(default_factory=dict)
+    _n_errors: int = 0
+    _last_offset: int = -1
+    _end_offset_by_name: dict[str, int | None] = field(default_factory=dict)
+    _topic_names_by_directory: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the state of the topics under some paths; raises UsageError."""
-        wanted = self.wanted
-        partitions = partitions_of(paths, wanted.of_topic, self.run.complain)
-        if len(partitions) > 1 and (wanted.at_offset, wanted.since_offset) != (None, None):
-            words = "--at-offset and --since-offset apply to a single partition"
-            raise UsageError(f"{words}, but {len(partitions)} were given")
-        self.show(partitions)
+        selection = self.selection
+        partitions = find_internal_partitions(paths, selection.of_topic, self.run.report_unreadable)
+        if len(partitions) > 1 and (selection.at_offset, selection.since_offset) != (None, None):
+            message = "--at-offset and --since-offset apply to a single partition"
+            raise UsageError(f"{message}, but {len(partitions)} were given")
+        self.show_partitions(partitions)
 
-    def show(self, partitions: list[TopicPartition]) -> None:
+    def show_partitions(self, partitions: list[InternalTopicPartition]) -> None:
         """Show the state of some partitions."""
-        wanted = self.wanted
-        found: list[tuple[TopicPartition, State]] = []
+        selection = self.selection
+        partition_states: list[tuple[InternalTopicPartition, ReplayedState]] = []
         for topic_partition in partitions:
-            with self.run.complaining():
-                found.append((topic_partition, self._state_of(topic_partition)))
+            with self.run.catch_unreadable():
+                partition_states.append((topic_partition, self._state_of(topic_partition)))
         if self.run.sink.for_people:
-            self._tables(found)
+            self._write_tables(partition_states)
         else:
-            for partition, state in found:
+            for partition, state in partition_states:
                 for type_, rows in state.items():
-                    self._write(partition.name, type_, list(rows.values()))
-        has_rows = any(any(state.values()) for _, state in found)
-        if wanted.is_about_one and partitions and not has_rows:
-            self.run.host.reached(ExitCode.FINDINGS)
-            for words in wanted.not_here():
-                self.run.sink.note(f"{words}\n")
+                    self._write_rows(partition.name, type_, list(rows.values()))
+        has_rows = any(any(state.values()) for _, state in partition_states)
+        if selection.has_filter and partitions and not has_rows:
+            self.run.host.raise_exit_code(ExitCode.FINDINGS)
+            for message in selection.not_found_messages():
+                self.run.sink.note(f"{message}\n")
 
     # Computing the state.
 
-    def _state_of(self, partition: TopicPartition) -> State:
+    def _state_of(self, partition: InternalTopicPartition) -> ReplayedState:
         """The wanted rows; with --since-offset, only changed ones and their changes."""
-        now = self._state_at(partition, self.wanted.at_offset, tell=True)
-        if self.wanted.since_offset is not None:
-            last = self._last
-            if self.wanted.since_offset > last:
-                words = f"--since-offset {self.wanted.since_offset} is after the last record"
-                self.run.sink.note(f"{partition.name}: {words}, at {last}\n")
-            before = self._state_at(partition, self.wanted.since_offset, tell=False)
-            now = {
-                state_type: _changes(state_type, before[state_type], rows)
-                for state_type, rows in now.items()
+        current_state = self._state_at(partition, self.selection.at_offset, reports_findings=True)
+        if self.selection.since_offset is not None:
+            last_offset = self._last_offset
+            if self.selection.since_offset > last_offset:
+                message = f"--since-offset {self.selection.since_offset} is after the last record"
+                self.run.sink.note(f"{partition.name}: {message}, at {last_offset}\n")
+            earlier_state = self._state_at(
+                partition, self.selection.since_offset, reports_findings=False
+            )
+            current_state = {
+                state_type: _find_changes(state_type, earlier_state[state_type], rows)
+                for state_type, rows in current_state.items()
             }
-        return {type_: self._chosen(type_, rows) for type_, rows in now.items()}
+        return {type_: self._filter_rows(type_, rows) for type_, rows in current_state.items()}
 
-    def _state_at(self, partition: TopicPartition, at_offset: int | None, tell: bool) -> State:
+    def _state_at(
+        self, partition: InternalTopicPartition, at_offset: int | None, reports_findings: bool
+    ) -> ReplayedState:
         """The state of a partition after replaying the records up to an offset."""
-        replay = replay_of(partition.topic)
-        replay.shows_values = self.wanted.shows_values
-        findings = Findings(self.run.most_findings)
-        start = 0
+        replay = create_replay(partition.topic)
+        replay.shows_values = self.selection.shows_values
+        findings = FindingCollector(self.run.max_findings)
+        next_offset = 0
         for snapshot in partition.snapshots:
-            end = end_of(snapshot)
-            if end is not None and at_offset is not None and end > at_offset + 1:
+            snapshot_end = snapshot_end_offset(snapshot)
+            if snapshot_end is not None and at_offset is not None and snapshot_end > at_offset + 1:
                 continue
-            if self._take(replay, snapshot, None, 0, findings if tell else None):
-                start = end or 0
+            if self._replay_file(replay, snapshot, None, 0, findings if reports_findings else None):
+                next_offset = snapshot_end or 0
                 break
-            replay.begin()
-        begin = partition.logs[0].base if partition.logs else 0
-        if partition.snapshots and not start and begin:
-            words = "there is no undamaged snapshot at or before it, and the log begins at offset"
-            at = "the end" if at_offset is None else at_offset
-            error = f"{partition.name}: the state at {at}: {words} {begin}"
+            replay.reset()
+        log_start = partition.logs[0].base_or_zero if partition.logs else 0
+        if partition.snapshots and not next_offset and log_start:
+            reason_text = (
+                "there is no undamaged snapshot at or before it, and the log begins at offset"
+            )
+            offset_text = "the end" if at_offset is None else at_offset
+            error = f"{partition.name}: the state at {offset_text}: {reason_text} {log_start}"
             if at_offset is not None:
                 raise InputError(error)
-            self.run.complain(error)
-        for log, following in zip_longest(partition.logs, partition.logs[1:]):
-            if following is None or following.base > start:
-                self._take(replay, log, at_offset, start, findings if tell else None)
-        state = replay.state()
-        if tell:
-            for offset, why in replay.malformed:
-                said = f"offset {offset}: {why}"
-                of_record = Finding(partition.name, PAYLOAD_MALFORMED, None, said, offset=offset)
-                self._tell(of_record, findings)
-            if replay.unknown:
-                of = "of an unknown type or version"
-                words = count(replay.unknown, f"record {of} was", f"records {of} were")
-                self.run.sink.note(f"{partition.name}: {words} skipped\n")
-            self.run.left_out(partition.name, findings)
-        for type_ in READING:
+            self.run.report_unreadable(error)
+        for log, next_log in zip_longest(partition.logs, partition.logs[1:]):
+            if next_log is None or next_log.base_or_zero > next_offset:
+                self._replay_file(
+                    replay, log, at_offset, next_offset, findings if reports_findings else None
+                )
+        state = replay.sorted_rows()
+        if reports_findings:
+            for offset, reason in replay.malformed:
+                message = f"offset {offset}: {reason}"
+                finding = Finding(partition.name, PAYLOAD_MALFORMED, None, message, offset=offset)
+                self._report_finding(finding, findings)
+            if replay.n_unknown:
+                kind_text = "of an unknown type or version"
+                reason_text = format_count(
+                    replay.n_unknown, f"record {kind_text} was", f"records {kind_text} were"
+                )
+                self.run.sink.note(f"{partition.name}: {reason_text} skipped\n")
+            self.run.report_suppressed(partition.name, findings)
+        for type_ in READ_OFFSET_COLUMN:
             rows = state.get(type_, {}) if partition.log_directory is not None else {}
             for key, row in rows.items():
-                rows[key] = self._with_lag(type_, row, partition.log_directory or "")
+                rows[key] = self._add_lag(type_, row, partition.log_directory or "")
         return state
 
-    def _take(
+    def _replay_file(
         self,
-        replay: Replay,
-        file: Input,
+        replay: TopicReplay,
+        file: InputFile,
         at_offset: int | None,
-        start: int,
-        findings: Findings | None,
+        start_offset: int,
+        findings: FindingCollector | None,
     ) -> bool:
         """Replay a file from an offset onward; returns whether it was undamaged."""
-        whole = True
-        with open_checked(file, read_ahead=False) as log:
-            for record in stream(log, self.limit):
+        is_undamaged = True
+        with open_checked_log(file, read_ahead=False) as log:
+            for record in iter_records_and_findings(log, self.limit):
                 if isinstance(record, Finding):
-                    whole &= not is_error(record)
+                    is_undamaged &= not is_error(record)
                     if findings is not None:
-                        self._tell(record, findings)
+                        self._report_finding(record, findings)
                 elif at_offset is not None and record.offset > at_offset:
                     break
-                elif record.offset >= start:
+                elif record.offset >= start_offset:
                     self._n_records += findings is not None
-                    self._last = record.offset
-                    replay.take(record)
-        return whole
+                    self._last_offset = record.offset
+                    replay.apply_record(record)
+        return is_undamaged
 
-    def _tell(self, finding: Finding, findings: Findings) -> None:
+    def _report_finding(self, finding: Finding, findings: FindingCollector) -> None:
         """Report a finding and count damage, whose records are not included."""
-        self.run.tell([finding], findings)
-        self._n_damage += is_error(finding)
+        self.run.report_findings([finding], findings)
+        self._n_errors += is_error(finding)
 
-    def _with_lag(self, type_: StateType, row: Row, log_directory: str) -> Row:
+    def _add_lag(self, type_: StateType, row: StateRow, log_directory: str) -> StateRow:
         """A row with a reading position, completed with log end offset and lag."""
-        values = Fields(zip(type_.names, row, strict=True))
-        if type_ is SHARE_PARTITION:
-            values.topic = self._names_in(log_directory).get(str(values.topic_id))
-        name = f"{values.topic}-{values.partition}"
-        if name not in self._ends:
-            self._ends[name] = self._end_in(f"{log_directory}/{name}")
-        end, offset, read = self._ends[name], values[READING[type_]], _read_ahead(type_, values)
-        if end is not None and isinstance(offset, int):
-            values |= {"log_end_offset": end, "lag": None if read is None else end - offset - read}
+        values = FieldDict(zip(type_.member_names, row, strict=True))
+        if type_ is SHARE_PARTITION_ROW:
+            values.topic = self._topic_names_by_id(log_directory).get(str(values.topic_id))
+        partition_name = f"{values.topic}-{values.partition}"
+        if partition_name not in self._end_offset_by_name:
+            self._end_offset_by_name[partition_name] = self._find_log_end(
+                f"{log_directory}/{partition_name}"
+            )
+        end_offset, offset, n_read_ahead = (
+            self._end_offset_by_name[partition_name],
+            values[READ_OFFSET_COLUMN[type_]],
+            _n_read_ahead(type_, values),
+        )
+        if end_offset is not None and isinstance(offset, int):
+            values |= {
+                "log_end_offset": end_offset,
+                "lag": None if n_read_ahead is None else end_offset - offset - n_read_ahead,
+            }
         return tuple(values.values())
 
-    def _names_in(self, log_directory: str) -> dict[str, str]:
+    def _topic_names_by_id(self, log_directory: str) -> dict[str, str]:
         """The topics with a partition in a log directory, by their ids."""
-        if log_directory not in self._names:
-            found = self._names[log_directory] = {}
-            with self.run.complaining():
-                for name in listing(log_directory).partitions:
-                    topic_id = self._topic_id_at(f"{log_directory}/{name}/partition.metadata")
+        if log_directory not in self._topic_names_by_directory:
+            topic_by_id = self._topic_names_by_directory[log_directory] = {}
+            with self.run.catch_unreadable():
+                for name in list_directory(log_directory).partition_names:
+                    topic_id = self._read_topic_id(f"{log_directory}/{name}/partition.metadata")
                     if topic_id is not None:
-                        found[uuid_text(topic_id)] = place_of(name)[0] or ""
-        return self._names[log_directory]
+                        topic_by_id[format_uuid(topic_id)] = parse_topic_partition(name)[0] or ""
+        return self._topic_names_by_directory[log_directory]
 
-    def _topic_id_at(self, path: str) -> bytes | None:
+    def _read_topic_id(self, path: str) -> bytes | None:
         """The topic id in a partition.metadata; None if it has none or cannot be read."""
         try:
-            return read_topic_id(classify(path, name_text(path)))
-        except StartFailed:  # told by `check`
+            return read_topic_id(classify_file(path, format_display_name(path)))
+        except StartError:  # told by `check`
             return None
         except InputError as error:
-            if not error.is_gone:
-                self.run.complain(str(error))
+            if not error.is_missing:
+                self.run.report_unreadable(str(error))
             return None
 
-    def _end_in(self, path: str) -> int | None:
+    def _find_log_end(self, path: str) -> int | None:
         """The log end offset of a partition's directory; None if missing or unreadable."""
         try:
-            return log_end(listing(path)) if is_folder(path) else None
+            return read_log_end_offset(list_directory(path)) if is_directory(path) else None
         except InputError as error:
-            self.run.complain(str(error))
+            self.run.report_unreadable(str(error))
             return None
 
-    def _chosen(self, type_: StateType, rows: dict[Row, Row]) -> dict[Row, Row]:
+    def _filter_rows(
+        self, type_: StateType, rows: dict[StateRow, StateRow]
+    ) -> dict[StateRow, StateRow]:
         """The rows about the wanted group and topic."""
-        for column, wanted in (("group", self.wanted.group), ("topic", self.wanted.topic)):
-            if wanted is None:
+        for column, filter_value in (
+            ("group", self.selection.group),
+            ("topic", self.selection.topic),
+        ):
+            if filter_value is None:
                 continue
-            if column in type_.names:
-                at = type_.names.index(column)
-                rows = {key: row for key, row in rows.items() if row[at] == wanted}
+            if column in type_.member_names:
+                column_index = type_.member_names.index(column)
+                rows = {key: row for key, row in rows.items() if row[column_index] == filter_value}
             elif column == "topic" and type_.name == "config":
-                wanted_row = ("TOPIC", wanted)
+                wanted_row = ("TOPIC", filter_value)
                 rows = {key: row for key, row in rows.items() if row[:2] == wanted_row}
             else:
                 rows = {}
@@ -279,101 +310,113 @@ class ShowState:
 
     # Showing the state.
 
-    def _tables(self, found: list[tuple[TopicPartition, State]]) -> None:
+    def _write_tables(
+        self, partition_states: list[tuple[InternalTopicPartition, ReplayedState]]
+    ) -> None:
         """Show a table per kind of row, for all partitions of a topic together."""
-        for topic in dict.fromkeys(partition.topic for partition, _ in found):
-            states = [state for partition, state in found if partition.topic == topic]
-            names = [partition.name for partition, _ in found if partition.topic == topic]
+        for topic in dict.fromkeys(partition.topic for partition, _ in partition_states):
+            states = [state for partition, state in partition_states if partition.topic == topic]
+            names = [
+                partition.name for partition, _ in partition_states if partition.topic == topic
+            ]
             for type_ in states[0]:
-                nouns = (_noun_of(type_.name, 1), _noun_of(type_.name, 2))
-                for title, its in _tables_of(topic, names, [state[type_] for state in states]):
-                    self._write(f"{title}: {nouns[1]}", type_, its, nouns)
-        told = [count(n, _noun_of(name, 1), _noun_of(name, 2)) for name, n in self._n_rows.items()]
-        words = ", ".join(told) or ("no changes" if self._since else "nothing")
-        words += f", from {count(self._n_records, 'record')}"
-        if self._n_damage:
-            whose = "its" if self._n_damage == 1 else "their"
-            words += f"; {count(self._n_damage, 'finding')}, {whose} records not included"
-        if found:
-            self.run.sink.remark(f"\n{words}")
+                nouns = (_noun(type_.name, 1), _noun(type_.name, 2))
+                for title, rows in _divide_tables(topic, names, [state[type_] for state in states]):
+                    self._write_rows(f"{title}: {nouns[1]}", type_, rows, nouns)
+        counts = [
+            format_count(n, _noun(name, 1), _noun(name, 2)) for name, n in self._n_rows.items()
+        ]
+        summary = ", ".join(counts) or ("no changes" if self._shows_changes else "nothing")
+        summary += f", from {format_count(self._n_records, 'record')}"
+        if self._n_errors:
+            pronoun = "its" if self._n_errors == 1 else "their"
+            summary += (
+                f"; {format_count(self._n_errors, 'finding')}, {pronoun} records not included"
+            )
+        if partition_states:
+            self.run.sink.write_hint(f"\n{summary}")
 
     @property
-    def _since(self) -> bool:
-        return self.wanted.since_offset is not None
+    def _shows_changes(self) -> bool:
+        return self.selection.since_offset is not None
 
-    def _write(
+    def _write_rows(
         self,
         name: str,
         type_: StateType,
-        rows: list[Row],
+        rows: list[StateRow],
         nouns: tuple[str, str] = ("entry", "entries"),
     ) -> None:
         if not rows:
             return
         run = self.run
-        if type_.n_key:
+        if type_.n_key_columns:
             self._n_rows[type_.name] = self._n_rows.get(type_.name, 0) + len(rows)
-        row_type = with_change(type_) if self._since else type_
-        run.rows(name, row_type, [rows], nouns)
+        row_type = add_change_columns(type_) if self._shows_changes else type_
+        run.output_rows(name, row_type, [rows], nouns)
 
 
-def _read_ahead(type_: StateType, values: Fields) -> int | None:
+def _n_read_ahead(type_: StateType, values: FieldDict) -> int | None:
     """The number of offsets from the reading position on that are read; None if unknown.
 
     Of a share partition: `org.apache.kafka.coordinator.group.GroupCoordinatorService`,
     computeShareGroupLagAndBuildResponse.
     """
-    if type_ is not SHARE_PARTITION:
-        return int(type_ is MIRROR_SYNC)
+    if type_ is not SHARE_PARTITION_ROW:
+        return int(type_ is MIRROR_SYNC_ROW)
     start, complete = values.start_offset, values.delivery_complete_count
     if not isinstance(start, int) or not isinstance(complete, int):
         return None
     return complete if start >= 0 and complete >= 0 else None
 
 
-def _noun_of(name: str, n: int) -> str:
+def _noun(name: str, n: int) -> str:
     """The noun for a kind of row, for people; n: 1 for the singular."""
-    words = name.replace("_", " ")
-    if words.endswith(" ids"):
-        return words.removesuffix("s") if n == 1 else words
-    if words.endswith("status"):
-        return words if n == 1 else f"{words}es"
-    return words if n == 1 or words.endswith("s") else f"{words}s"
+    noun = name.replace("_", " ")
+    if noun.endswith(" ids"):
+        return noun.removesuffix("s") if n == 1 else noun
+    if noun.endswith("status"):
+        return noun if n == 1 else f"{noun}es"
+    return noun if n == 1 or noun.endswith("s") else f"{noun}s"
 
 
-def _changes(type_: StateType, before: dict[Row, Row], now: dict[Row, Row]) -> dict[Row, Row]:
+def _find_changes(
+    type_: StateType, earlier: dict[StateRow, StateRow], current: dict[StateRow, StateRow]
+) -> dict[StateRow, StateRow]:
     """The rows that differ, each with its kind of change and the old values."""
-    changed: dict[Row, Row] = {}
-    for key, row in now.items():
-        if key not in before:
+    changed: dict[StateRow, StateRow] = {}
+    for key, row in current.items():
+        if key not in earlier:
             changed[key] = (*row, "added", None)
-        elif before[key] != row:
-            columns = zip(type_.columns, before[key], row, strict=True)
+        elif earlier[key] != row:
+            columns = zip(type_.columns, earlier[key], row, strict=True)
             old = {
-                column.name: _value(column, was) for column, was, value in columns if was != value
+                column.name: _json_value(column, old_value)
+                for column, old_value, new_value in columns
+                if old_value != new_value
             }
             changed[key] = (*row, "changed", json_text(old))
-    for key, row in before.items():
-        if key not in now:
+    for key, row in earlier.items():
+        if key not in current:
             changed[key] = (*row, "removed", None)
     return changed
 
 
-def _value(column: Column, cell: str | int | None) -> object:
+def _json_value(column: Column, cell: str | int | None) -> object:
     """A cell of a row as a JSON value."""
     return json.loads(cell) if column.kind is ColumnKind.JSON and isinstance(cell, str) else cell
 
 
-def _tables_of(
-    topic: str, names: list[str], states: list[dict[Row, Row]]
-) -> Iterator[tuple[str, list[Row]]]:
+def _divide_tables(
+    topic: str, names: list[str], states: list[dict[StateRow, StateRow]]
+) -> Iterator[tuple[str, list[StateRow]]]:
     """Titles and rows: of all partitions together, or of each if their keys overlap."""
-    filled = [(name, state) for name, state in zip(names, states, strict=True) if state]
-    together: dict[Row, Row] = {}
-    for _, state in filled:
-        together |= state
-    if len(together) == sum(len(state) for _, state in filled):
-        rows = [row for _, state in filled for row in state.values()]
+    nonempty = [(name, state) for name, state in zip(names, states, strict=True) if state]
+    merged: dict[StateRow, StateRow] = {}
+    for _, state in nonempty:
+        merged |= state
+    if len(merged) == sum(len(state) for _, state in nonempty):
+        rows = [row for _, state in nonempty for row in state.values()]
         yield from [(topic, rows)] if rows else ()
     else:
-        yield from ((name, list(state.values())) for name, state in filled)
+        yield from ((name, list(state.values())) for name, state in nonempty)

@@ -6,99 +6,115 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kfmt_cli.broker.state import is_replayed
-from kfmt_cli.broker.state.replay import Replay
-from kfmt_cli.checks.log.verifier import open_checked
-from kfmt_cli.core.codecs.decompress import Limit
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.kinds.kind import Input
-from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT
-from kfmt_cli.disk.names import mark_of, partition_folder, place_of
-from kfmt_cli.disk.targets import GivenPath, targets
-from kfmt_cli.disk.tree import Folder, topic_of
+from kfmt_cli.broker.state import can_replay
+from kfmt_cli.broker.state.replay import TopicReplay
+from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import DirectoryListing, file_topic
+from kfmt_cli.disk.file_names import directory_mark, parse_topic_partition, partition_directory
+from kfmt_cli.disk.input_paths import InputPath, resolve_paths
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding
-from kfmt_cli.log.stream import stream
-from kfmt_cli.topics import known_topic
+from kfmt_cli.log.record_stream import iter_records_and_findings
+from kfmt_cli.topics import find_known_topic
 
 
 @dataclass(frozen=True, slots=True)
-class TopicPartition:
+class InternalTopicPartition:
     """The logs of a partition of an internal topic."""
 
     name: str
     """Its name in output."""
     topic: str
-    logs: list[Input]
-    snapshots: list[Input]
+    logs: list[InputFile]
+    snapshots: list[InputFile]
     """KRaft snapshots, newest first."""
     log_directory: str | None
     """Its log directory, with other partitions; None for a single file."""
 
 
-def partitions_of(
-    paths: Sequence[GivenPath | str], of_topic: str | None, complain: Callable[[str], None]
-) -> list[TopicPartition]:
+def find_internal_partitions(
+    paths: Sequence[InputPath | str], of_topic: str | None, report_error: Callable[[str], None]
+) -> list[InternalTopicPartition]:
     """The distinct partitions under the paths.
 
-    of_topic: the topic, if the directory is not named after it. complain: called with a message
+    of_topic: the topic, if the directory is not named after it. report_error: called with a message
     for each unreadable input and each path without such a partition.
     """
-    found: dict[str, TopicPartition] = {}
-    for target in targets(paths, complain):
+    partition_by_path: dict[str, InternalTopicPartition] = {}
+    for target in resolve_paths(paths, report_error):
         try:
-            here = dict(_in(target, of_topic))
+            partitions_at_path = dict(_iter_partitions(target, of_topic))
         except InputError as error:
-            complain(str(error))
+            report_error(str(error))
             continue
-        if not here and not target.unlisted:
-            words = "contains no internal topic partitions"
-            topic = known_topic(place_of(partition_folder(target.path).name)[0])
+        if not partitions_at_path and not target.listing_errors:
+            message = "contains no internal topic partitions"
+            topic = find_known_topic(
+                parse_topic_partition(partition_directory(target.path).name)[0]
+            )
             if topic is not None:
-                words = f"kfmt does not replay this topic ({topic.doc})"
-            complain(f"{name_text(target.path)}: {words}")
-        for real, partition in here.items():
-            found.setdefault(real, partition)
-    return list(found.values())
+                message = f"kfmt does not replay this topic ({topic.doc})"
+            report_error(f"{format_display_name(target.path)}: {message}")
+        for real_path, partition in partitions_at_path.items():
+            partition_by_path.setdefault(real_path, partition)
+    return list(partition_by_path.values())
 
 
-def _in(target: GivenPath, of_topic: str | None) -> Iterator[tuple[str, TopicPartition]]:
+def _iter_partitions(
+    target: InputPath, of_topic: str | None
+) -> Iterator[tuple[str, InternalTopicPartition]]:
     """The partitions at a path, each with its real path; raises InputError."""
     path = target.path
     if target.file is not None:
-        yield os.path.realpath(path), _of_file(target.file, of_topic)
-    for folder in target.folders:
-        named = partition_folder(folder.path)
-        given = folder.path == path
-        topic = place_of(named.name)[0] or (of_topic if given else None)
-        if topic is None or not is_replayed(topic) or (mark_of(named.name) and not given):
+        yield os.path.realpath(path), _partition_of_file(target.file, of_topic)
+    for directory in target.directories:
+        named_directory = partition_directory(directory.path)
+        is_user_path = directory.path == path
+        topic = parse_topic_partition(named_directory.name)[0] or (
+            of_topic if is_user_path else None
+        )
+        if (
+            topic is None
+            or not can_replay(topic)
+            or (directory_mark(named_directory.name) and not is_user_path)
+        ):
             continue
-        partition = _of_folder(folder, topic, str(named.parent))
+        partition = _partition_of_directory(directory, topic, str(named_directory.parent))
         if partition.logs or partition.snapshots:
-            yield os.path.realpath(named), partition
+            yield os.path.realpath(named_directory), partition
 
 
-def _of_file(file: Input, of_topic: str | None) -> TopicPartition:
-    topic = of_topic or topic_of(file)
-    if topic is None or not is_replayed(topic):
-        words = "not inside an internal topic's directory; name the topic with --of-topic"
-        raise InputError(f"{file.name}: {words}")
-    logs, snapshots = ([], [file]) if file.kind is KRAFT_SNAPSHOT else ([file], [])
-    return TopicPartition(file.name, topic, logs, snapshots, None)
+def _partition_of_file(file: InputFile, of_topic: str | None) -> InternalTopicPartition:
+    topic = of_topic or file_topic(file)
+    if topic is None or not can_replay(topic):
+        message = "not inside an internal topic's directory; name the topic with --of-topic"
+        raise InputError(f"{file.name}: {message}")
+    logs, snapshots = ([], [file]) if file.kind is KRAFT_SNAPSHOT_KIND else ([file], [])
+    return InternalTopicPartition(file.name, topic, logs, snapshots, None)
 
 
-def _of_folder(folder: Folder, topic: str, log_directory: str) -> TopicPartition:
-    from kfmt_cli.broker.start.metadata_files import end_of, snapshots_of
+def _partition_of_directory(
+    directory: DirectoryListing, topic: str, log_directory: str
+) -> InternalTopicPartition:
+    from kfmt_cli.broker.start.metadata_files import metadata_snapshots, snapshot_end_offset
 
-    snapshots = sorted(snapshots_of(folder), key=lambda file: end_of(file) or 0, reverse=True)
-    return TopicPartition(folder.name, topic, folder.logs, snapshots, log_directory)
+    snapshots = sorted(
+        metadata_snapshots(directory), key=lambda file: snapshot_end_offset(file) or 0, reverse=True
+    )
+    return InternalTopicPartition(directory.name, topic, directory.logs, snapshots, log_directory)
 
 
-def taken(replay: Replay, log: Input, limit: Limit | None = None) -> Iterator[Finding]:
+def iter_replay_findings(
+    replay: TopicReplay, log: InputFile, limit: DecompressionLimit | None = None
+) -> Iterator[Finding]:
     """The findings of a log whose records a replay takes; raises InputError."""
-    with open_checked(log, read_ahead=False) as opened:
-        for record in stream(opened, limit or Limit()):
+    with open_checked_log(log, read_ahead=False) as opened:
+        for record in iter_records_and_findings(opened, limit or DecompressionLimit()):
             if isinstance(record, Finding):
                 yield record
             else:
-                replay.take(record)
+                replay.apply_record(record)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from kfmt_cli.cli import completion
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, paths
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument
 
 
-@command(name="state", short_help="Show groups, offsets and metadata from internal topics.")
-@paths
+@grouped_command(name="state", short_help="Show groups, offsets and metadata from internal topics.")
+@paths_argument
 @click.option(
     "--at-offset",
     type=click.IntRange(min=0),
@@ -25,7 +25,7 @@ from kfmt_cli.cli.options import Common, common, paths
 @click.option("--topic", help="Only this topic.")
 @click.option(
     "--of-topic",
-    shell_complete=completion.topics,
+    shell_complete=completion.complete_topics,
     help="Name of the internal topic, if the directory is named differently.",
 )
 @click.option(
@@ -33,7 +33,7 @@ from kfmt_cli.cli.options import Common, common, paths
     is_flag=True,
     help="Show the values of all connector settings, which may be secrets.",
 )
-@common("wide", "format", "color", "strict", "max-findings", "max-decompressed")
+@common_options("wide", "format", "color", "strict", "max-findings", "max-decompressed")
 def state(
     paths: tuple[str, ...],
     at_offset: int | None,
@@ -42,7 +42,7 @@ def state(
     topic: str | None,
     of_topic: str | None,
     show_values: bool,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Show the current state held in internal topics: consumer groups and committed offsets,
     transactional ids, cluster metadata, share groups and remote segments, as well as the topics of
@@ -65,8 +65,8 @@ def state(
       kfmt state sample_segments/kafka-3.9.1-broker1/__transaction_state-0 --json
       kfmt state sample_segments/kafka-3.9.1-connect/connect-status-0
     """
-    from kfmt_cli.commands.state.command import ShowState, Wanted
+    from kfmt_cli.commands.state.command import StateCommand, StateSelection
 
-    run = common.run()
-    wanted = Wanted(at_offset, since_offset, group, topic, of_topic, show_values)
-    ShowState(run, wanted, common.limit).paths(paths)
+    run = common.start_run()
+    wanted = StateSelection(at_offset, since_offset, group, topic, of_topic, show_values)
+    StateCommand(run, wanted, common.decompression_limit).paths(paths)

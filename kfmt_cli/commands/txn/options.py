@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, paths
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import CommonOptions, common_options, paths_argument
 
 
-@command(name="txn", short_help="Show transactions, open ones first.")
-@paths
+@grouped_command(name="txn", short_help="Show transactions, open ones first.")
+@paths_argument
 @click.option("--open", "only_open", is_flag=True, help="Show only open transactions.")
-@common("wide", "format", "color", "strict", "max-findings")
+@common_options("wide", "format", "color", "strict", "max-findings")
 def txn(
     paths: tuple[str, ...],
     only_open: bool,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Show the transactions in partitions: producer, offsets, records, duration, outcome.
 
@@ -29,6 +29,6 @@ def txn(
       kfmt txn sample_segments/kafka-3.9.1-broker1/txn-0
       kfmt txn sample_segments/kafka-3.9.1-live --open
     """
-    from kfmt_cli.commands.txn.command import ShowTransactions
+    from kfmt_cli.commands.txn.command import TxnCommand
 
-    ShowTransactions(common.run(), only_open).paths(paths)
+    TxnCommand(common.start_run(), only_open).paths(paths)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from kfmt_cli.core.layout import varint
-from kfmt_cli.core.layout.wire import Varint
+from kfmt_cli.core.layout.wire_types import VarintWireType
 from kfmt_cli.render.style import Theme
 
 
-def varint_lines(value: int, data: bytes, encoding: Varint, theme: Theme) -> str:
+def varint_lines(value: int, data: bytes, encoding: VarintWireType, theme: Theme) -> str:
     """The steps from a number to its bytes, one per line."""
     bits = encoding.bits
-    raw = varint.zigzag(value, bits) if encoding.signed else value
-    groups = varint.groups(raw)
-    continued = [f"{theme.paint('flag', str(byte >> 7))}·{byte & 0x7F:07b}" for byte in data]
+    raw = varint.zigzag_encode(value, bits) if encoding.signed else value
+    groups = varint.varint_groups(raw)
+    bytes_with_flags = [f"{theme.paint('flag', str(byte >> 7))}·{byte & 0x7F:07b}" for byte in data]
     kind = f"{'zigzag' if encoding.signed else 'unsigned'}, {bits} bits"
     steps = [("value", f"{_binary(value, bits)}   {theme.paint('offset', str(value))}")]
     if encoding.signed:
-        how = f"({value} << 1) ^ ({value} >> {bits - 1})"
+        formula = f"({value} << 1) ^ ({value} >> {bits - 1})"
         steps.append(
-            ("zigzag", f"{_binary(raw, bits)}   {theme.paint('offset', str(raw))} = {how}")
+            ("zigzag", f"{_binary(raw, bits)}   {theme.paint('offset', str(raw))} = {formula}")
         )
     steps += [
         (
@@ -27,26 +27,29 @@ def varint_lines(value: int, data: bytes, encoding: Varint, theme: Theme) -> str
         ),
         (
             "reversed",
-            "  ".join(continued) + "   least significant first; continuation bit · 7 bits",
+            "  ".join(bytes_with_flags) + "   least significant first; continuation bit · 7 bits",
         ),
-        ("bytes", f"{theme.paint('good', data.hex(' ').upper())}   {_size(len(data), encoding)}"),
+        (
+            "bytes",
+            f"{theme.paint('good', data.hex(' ').upper())}   {_size_text(len(data), encoding)}",
+        ),
     ]
     article = "an" if encoding.name[0] == "u" else "a"
     lines = [theme.paint("bold", f" {value} as {article} {encoding.name} ({kind})")]
-    lines += [f"   {theme.paint('dim', f'{name:<12}')} {words}" for name, words in steps]
+    lines += [f"   {theme.paint('dim', f'{name:<12}')} {text}" for name, text in steps]
     return "\n".join(lines) + "\n"
 
 
 def _binary(value: int, bits: int) -> str:
     """Two's complement in nibbles, two per byte; leading bytes of equal bits are omitted."""
-    raw = value & varint.MASKS[bits]
+    raw = value & varint.VARINT_MASKS[bits]
     digits = f"{raw:0{bits}b}"
     return "  ".join(f"{digits[i : i + 4]} {digits[i + 4 : i + 8]}" for i in range(0, bits, 8))
 
 
-def _size(n: int, encoding: Varint) -> str:
+def _size_text(n: int, encoding: VarintWireType) -> str:
     fixed = encoding.bits // 8
     saved = fixed - n
     gain = f"{saved} saved" if saved > 0 else f"{-saved} more" if saved < 0 else "none saved"
-    named = f"{'an ' if encoding.signed else 'a u'}int{encoding.bits}"
-    return f"{n} byte{'s' if n > 1 else ''}; {named} takes {fixed}: {gain}"
+    type_name = f"{'an ' if encoding.signed else 'a u'}int{encoding.bits}"
+    return f"{n} byte{'s' if n > 1 else ''}; {type_name} takes {fixed}: {gain}"

@@ -6,21 +6,21 @@ import re
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import CommonOptions, common_options
 from kfmt_cli.commands.varint.lines import varint_lines
 from kfmt_cli.core.layout import varint
-from kfmt_cli.core.layout.varint import MASKS
-from kfmt_cli.core.layout.wire import Varint, ZigZag32, ZigZag64
+from kfmt_cli.core.layout.varint import VARINT_MASKS
+from kfmt_cli.core.layout.wire_types import VarintWireType, ZigZag32, ZigZag64
 from kfmt_cli.errors import UsageError
-from kfmt_cli.rows.documents import VARINT
+from kfmt_cli.rows.documents import VARINT_ROW
 
 ENCODINGS = {
     encoding.name: encoding
     for encoding in (
         *(ZigZag32, ZigZag64),
-        Varint("unsigned_varint", 32, signed=False),
-        Varint("unsigned_varlong", 64, signed=False),
+        VarintWireType("unsigned_varint", 32, signed=False),
+        VarintWireType("unsigned_varlong", 64, signed=False),
     )
 }
 ALIASES = {
@@ -30,7 +30,7 @@ ALIASES = {
 }
 
 
-class EncodingType(click.Choice[str]):
+class EncodingChoice(click.Choice[str]):
     """The name of an encoding, with - or _."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -42,28 +42,28 @@ class EncodingType(click.Choice[str]):
 _type_option = click.option(
     "--type",
     "type_",
-    type=EncodingType([*ENCODINGS]),
+    type=EncodingChoice([*ENCODINGS]),
     default="varint",
     show_default=True,
     help="varint: 32 bits, zigzag, as in records. varlong: 64 bits, zigzag. unsigned_…: without "
     "zigzag, as in the protocol's compact types.",
 )
 # A negative number is an argument, not an option.
-_NUMBERS = {"ignore_unknown_options": True}
+_NEGATIVE_ARGUMENTS = {"ignore_unknown_options": True}
 
 
-@command(
+@grouped_command(
     name="encode-varint",
-    context_settings=_NUMBERS,
+    context_settings=_NEGATIVE_ARGUMENTS,
     short_help="Encode numbers as varints, step by step.",
 )
 @click.argument("numbers", nargs=-1, required=True, metavar="N...")
 @_type_option
-@common("format", "color")
+@common_options("format", "color")
 def encode_varint(
     numbers: tuple[str, ...],
     type_: str,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Show step by step how numbers are encoded as varints.
 
@@ -75,18 +75,18 @@ def encode_varint(
       kfmt encode-varint --type unsigned_varlong 18446744073709551615
     """
     encoding = ENCODINGS[type_]
-    values = [_number(words, encoding) for words in numbers]
-    _show([(value, encoding.write(value)) for value in values], encoding, common)
+    values = [_parse_number(text, encoding) for text in numbers]
+    _write_varints([(value, encoding.write(value)) for value in values], encoding, common)
 
 
-@command(name="decode-varint", short_help="Decode varints, step by step.")
+@grouped_command(name="decode-varint", short_help="Decode varints, step by step.")
 @click.argument("hex_", nargs=-1, required=True, metavar="HEX...")
 @_type_option
-@common("format", "color")
+@common_options("format", "color")
 def decode_varint(
     hex_: tuple[str, ...],
     type_: str,
-    common: Common,
+    common: CommonOptions,
 ) -> None:
     """Decode the varints in some hex bytes, step by step.
 
@@ -98,73 +98,76 @@ def decode_varint(
       kfmt decode-varint AC 02 --type unsigned_varint
     """
     encoding = ENCODINGS[type_]
-    data = _bytes(hex_)
-    found = []
-    at = 0
-    while at < len(data):
-        value, after = _decode(data, at, encoding)
-        found.append((value, data[at:after]))
-        at = after
-    _show(found, encoding, common)
+    data = _parse_hex(hex_)
+    values_and_bytes = []
+    position = 0
+    while position < len(data):
+        value, next_position = _decode_varint(data, position, encoding)
+        values_and_bytes.append((value, data[position:next_position]))
+        position = next_position
+    _write_varints(values_and_bytes, encoding, common)
 
 
-def _number(words: str, encoding: Varint) -> int:
+def _parse_number(text: str, encoding: VarintWireType) -> int:
     try:
-        value = int(words, 0)
+        value = int(text, 0)
     except ValueError:
-        raise UsageError(f"{words!r}: not an integer") from None
+        raise UsageError(f"{text!r}: not an integer") from None
     lowest = -(1 << encoding.bits - 1) if encoding.signed else 0
-    highest = lowest + MASKS[encoding.bits]
+    highest = lowest + VARINT_MASKS[encoding.bits]
     if not lowest <= value <= highest:
-        unsigned = value & MASKS[encoding.bits]
+        unsigned = value & VARINT_MASKS[encoding.bits]
         is_negative = not encoding.signed and -unsigned < value < 0
         hint = f"; for its {encoding.bits} bits without zigzag, give {unsigned}"
         raise UsageError(
-            f"{words} is out of range: {encoding.name} takes "
+            f"{text} is out of range: {encoding.name} takes "
             f"{lowest} to {highest}{hint if is_negative else ''}"
         )
     return value
 
 
-def _bytes(words: tuple[str, ...]) -> bytes:
-    joined = "".join(re.sub(r"[\s:,]", "", word).lower().removeprefix("0x") for word in words)
+def _parse_hex(texts: tuple[str, ...]) -> bytes:
+    hex_digits = "".join(re.sub(r"[\s:,]", "", text).lower().removeprefix("0x") for text in texts)
     try:
-        data = bytes.fromhex(joined)
+        data = bytes.fromhex(hex_digits)
     except ValueError:
-        raise UsageError(f"{' '.join(words)!r} is not hexadecimal, two digits per byte") from None
+        raise UsageError(f"{' '.join(texts)!r} is not hexadecimal, two digits per byte") from None
     if not data:
         raise UsageError("no bytes given")
     return data
 
 
-def _decode(data: bytes, at: int, encoding: Varint) -> tuple[int, int]:
-    """The value at `at` and its end. Stricter than Kafka: raises UsageError for a long form."""
-    where = f"byte {at} of {data.hex()}"
+def _decode_varint(data: bytes, start: int, encoding: VarintWireType) -> tuple[int, int]:
+    """The value at `start` and its end. Stricter than Kafka: raises UsageError for a long form."""
+    location = f"byte {start} of {data.hex()}"
     try:
-        raw, after = varint.decode(data, at, len(data), encoding.bits)
+        raw, end = varint.decode_uvarint(data, start, len(data), encoding.bits)
     except varint.VarintError as error:
-        raise UsageError(f"{where}: {error}") from None
-    piece = data[at:after]
-    wide = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(piece))
-    if wide != raw:
-        raise UsageError(f"{where}: {piece.hex()} has more than {encoding.bits} bits")
-    if varint.encode(raw) != piece:
+        raise UsageError(f"{location}: {error}") from None
+    encoded = data[start:end]
+    full_value = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(encoded))
+    if full_value != raw:
+        raise UsageError(f"{location}: {encoded.hex()} has more than {encoding.bits} bits")
+    if varint.encode_uvarint(raw) != encoded:
         raise UsageError(
-            f"{where}: {piece.hex()} is longer than necessary; {varint.encode(raw).hex()} encodes "
+            f"{location}: {encoded.hex()} is longer than necessary; "
+            f"{varint.encode_uvarint(raw).hex()} encodes "
             "the same value (Kafka reads the long form but never writes it)"
         )
-    return varint.unzigzag(raw) if encoding.signed else raw, after
+    return varint.zigzag_decode(raw) if encoding.signed else raw, end
 
 
-def _show(found: list[tuple[int, bytes]], encoding: Varint, common: Common) -> None:
-    run = common.run()
-    for i, (value, data) in enumerate(found):
+def _write_varints(
+    values_and_bytes: list[tuple[int, bytes]], encoding: VarintWireType, common: CommonOptions
+) -> None:
+    run = common.start_run()
+    for i, (value, data) in enumerate(values_and_bytes):
         row = {
             "encoding": encoding.name,
             "value": value,
-            "zigzag": varint.zigzag(value, encoding.bits) if encoding.signed else None,
+            "zigzag": varint.zigzag_encode(value, encoding.bits) if encoding.signed else None,
             "hex": data.hex(),
             "size": len(data),
         }
         lines = ["\n" if i else "", varint_lines(value, data, encoding, run.host.theme)]
-        run.sink.document(VARINT, row, lines)
+        run.sink.write_document(VARINT_ROW, row, lines)

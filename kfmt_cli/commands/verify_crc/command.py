@@ -6,153 +6,173 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from kfmt_cli.checks.log.verifier import Checked, Returning, Verified, Verifier
-from kfmt_cli.checks.partition.folder import FolderChecks
-from kfmt_cli.commands.run import Event, Run, told
-from kfmt_cli.commands.verify_crc.log_work import LogWork
-from kfmt_cli.disk.kinds.kind import Input, Kind
-from kfmt_cli.disk.kinds.logs import LOG, LOGS
-from kfmt_cli.disk.names import identity
-from kfmt_cli.disk.targets import targets
-from kfmt_cli.disk.tree import Folder, classify, distinct, inputs_in, is_segment, no_log, size_of
+from kfmt_cli.checks.log.checker import CheckOutcome, LogChecker, LogCheckResult, ReturnCapture
+from kfmt_cli.checks.partition.directory import DirectoryChecks
+from kfmt_cli.commands.command_run import CommandRun, RunEvent, iter_result_events
+from kfmt_cli.commands.verify_crc.log_processor import LogCheckProcessor
+from kfmt_cli.disk.directory_listing import (
+    DirectoryListing,
+    classify_file,
+    distinct_files,
+    file_size,
+    find_input_files,
+    format_no_log,
+    is_segment_log,
+)
+from kfmt_cli.disk.file_names import path_identity
+from kfmt_cli.disk.input_paths import resolve_paths
+from kfmt_cli.disk.kinds.kind import InputFile, Kind
+from kfmt_cli.disk.kinds.logs import LOG_KIND, LOG_KINDS
 from kfmt_cli.errors import ExitCode, InputError
-from kfmt_cli.findings.finding import MOST_FINDINGS, Finding, Findings
-from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.sharing.engine import Outcome, outcomes
-from kfmt_cli.sharing.processes import worth
+from kfmt_cli.execution.item_processor import WorkOutcome, process_items
+from kfmt_cli.execution.processes import useful_processes
+from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCollector
+from kfmt_cli.rows.file_result import FileResult, FileResultType
 
-LOG_RESULT = ResultType(
+LOG_RESULT = FileResultType(
     ("bytes", "batches", "records"),
     {"batches": 9, "records": 11, "bytes": 14},
-    hint="--wide",
+    wide_option="--wide",
 )
 
 
 @dataclass(slots=True)
-class _Files:
+class _FileGroup:
     """Files that belong together."""
 
-    folder: Folder | None
+    directory: DirectoryListing | None
     """Their directory; None for a single file."""
-    files: list[Input]
+    files: list[InputFile]
 
 
 @dataclass(slots=True)
-class Verify:
+class VerifyCrcCommand:
     """One call of `verify-crc`."""
 
-    verifier: Verifier
+    verifier: LogChecker
     jobs: int = 1
     """Number of processes."""
-    most_findings: int = MOST_FINDINGS
-    passed_over: Counter[str] = field(default_factory=Counter)
+    max_findings: int = MAX_FINDINGS
+    skipped_by_kind: Counter[str] = field(default_factory=Counter)
     """Number of files in directories that are not checked, by kind."""
-    _groups: list[_Files] = field(default_factory=list)
+    _file_groups: list[_FileGroup] = field(default_factory=list)
     _sizes: list[int] = field(default_factory=list)
 
-    def plan(self, paths: tuple[str, ...]) -> Iterator[InputError]:
+    def find_files(self, paths: tuple[str, ...]) -> Iterator[InputError]:
         """Find the files; yields unreadable inputs."""
-        unread: list[str] = []
-        for target in targets(paths, unread.append, takes_pipe=True, copies=True):
+        error_messages: list[str] = []
+        for target in resolve_paths(
+            paths, error_messages.append, accepts_stdin=True, includes_duplicates=True
+        ):
             if target.file is not None:
-                self._groups.append(_Files(None, [target.file]))
+                self._file_groups.append(_FileGroup(None, [target.file]))
                 continue
             n_files = 0
-            for folder in target.folders:
-                files = list(inputs_in([folder], LOGS, self.passed_over))
+            for directory in target.directories:
+                files = list(find_input_files([directory], LOG_KINDS, self.skipped_by_kind))
                 n_files += len(files)
-                self._groups.append(_Files(folder, files))
-            if not target.unlisted and not n_files:
-                unread.append(no_log(target.path))
-        yield from map(InputError, unread)
-        seen: set[str] = set()
-        for group in sorted(self._groups, key=lambda group: group.folder is None):
-            group.files = list(distinct(group.files, seen))
-        self._sizes = [size_of(file) for file in self._files]
+                self._file_groups.append(_FileGroup(directory, files))
+            if not target.listing_errors and not n_files:
+                error_messages.append(format_no_log(target.path))
+        yield from map(InputError, error_messages)
+        visited: set[str] = set()
+        for group in sorted(self._file_groups, key=lambda group: group.directory is None):
+            group.files = list(distinct_files(group.files, visited))
+        self._sizes = [file_size(file) for file in self._files]
 
     @property
-    def _files(self) -> list[Input]:
-        return [file for group in self._groups for file in group.files]
+    def _files(self) -> list[InputFile]:
+        return [file for group in self._file_groups for file in group.files]
 
     @property
-    def total(self) -> int:
+    def total_bytes(self) -> int:
         """Bytes of all files."""
         return sum(self._sizes)
 
-    def events(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[Event]:
+    def process(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[RunEvent]:
         """Check all files; yields findings and results in order."""
-        sized = zip(self._files, self._sizes, strict=True)
-        jobs = worth(self.jobs, self.total)
-        found = outcomes(LogWork(self.verifier), sized, jobs, advance)
-        alone = (file for group in self._groups if group.folder is None for file in group.files)
-        given = {identity(file.path) for file in alone}
-        for group in self._groups:
-            yield from self._group(group, given, found, advance)
+        files_and_sizes = zip(self._files, self._sizes, strict=True)
+        jobs = useful_processes(self.jobs, self.total_bytes)
+        check_outcomes = process_items(
+            LogCheckProcessor(self.verifier), files_and_sizes, jobs, advance
+        )
+        separate_files = (
+            file for group in self._file_groups if group.directory is None for file in group.files
+        )
+        separate_identities = {path_identity(file.path) for file in separate_files}
+        for group in self._file_groups:
+            yield from self._check_group(group, separate_identities, check_outcomes, advance)
 
-    def _group(
+    def _check_group(
         self,
-        group: _Files,
-        given: Collection[str],
-        found: Iterator[Outcome[Checked[Verified]]],
+        group: _FileGroup,
+        separate_identities: Collection[str],
+        check_outcomes: Iterator[WorkOutcome[CheckOutcome[LogCheckResult]]],
         advance: Callable[[int], None],
-    ) -> Iterator[Event]:
-        """Yield the events of the files of a group, then findings across them. given: the real
-        paths of files that are no directory's."""
-        checks = FolderChecks()
+    ) -> Iterator[RunEvent]:
+        """Yield the events of the files of a group, then findings across them. separate_identities:
+        the real paths of files that are no directory's."""
+        checks = DirectoryChecks()
         for file in group.files:
-            outcome = next(found)
-            result = self._result(file.name, _kind_name(file))
+            outcome = next(check_outcomes)
+            result = self._create_result(file.name, _kind_name(file))
             if outcome is None:
-                check = Returning(self.verifier.findings(file, advance))
-                yield from _counted(result, check)
-                verified = check.value
+                finding_capture = ReturnCapture(self.verifier.iter_findings(file, advance))
+                yield from _count_findings(result, finding_capture)
+                check_result = finding_capture.value
             else:
-                verified, findings = (outcome, []) if isinstance(outcome, InputError) else outcome
-                yield from _counted(result, findings)
-            if isinstance(verified, InputError):
-                yield verified
-                result.is_partial, whole = True, None
+                check_result, findings = (
+                    (outcome, []) if isinstance(outcome, InputError) else outcome
+                )
+                yield from _count_findings(result, findings)
+            if isinstance(check_result, InputError):
+                yield check_result
+                result.is_partial, complete_result = True, None
             else:
-                result.numbers = {name: getattr(verified, name) for name in LOG_RESULT.numbers}
-                whole = verified
+                result.counts = {
+                    name: getattr(check_result, name) for name in LOG_RESULT.count_names
+                }
+                complete_result = check_result
             yield result
-            checks.take(file, whole)
-        if group.folder is not None and (across := checks.finish(group.folder, given)):
-            kind = "partition" if any(map(is_segment, group.files)) else "directory"
-            result = self._result(group.folder.name, kind)
-            result.of_directory = True
-            yield from _counted(result, across)
+            checks.add_log(file, complete_result)
+        if group.directory is not None and (
+            directory_findings := checks.finish(group.directory, separate_identities)
+        ):
+            kind = "partition" if any(map(is_segment_log, group.files)) else "directory"
+            result = self._create_result(group.directory.name, kind)
+            result.is_directory = True
+            yield from _count_findings(result, directory_findings)
             yield result
 
-    def _result(self, name: str, kind: str) -> Result:
-        return Result(LOG_RESULT, name, kind, findings=Findings(self.most_findings))
+    def _create_result(self, name: str, kind: str) -> FileResult:
+        return FileResult(LOG_RESULT, name, kind, findings=FindingCollector(self.max_findings))
 
 
-def _counted(result: Result, found: Iterable[Finding]) -> Iterator[Finding]:
+def _count_findings(result: FileResult, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Count all findings in the result and yield those to show."""
-    for finding in found:
-        result.count(finding.code)
-        if result.findings.admits(finding):
+    for finding in findings:
+        result.add(finding.code)
+        if result.findings.count_and_admit(finding):
             yield finding
 
 
-def _kind_name(file: Input) -> str:
+def _kind_name(file: InputFile) -> str:
     """The file's kind; a file of unknown kind counts as a log."""
-    return file.kind.name if file.kind in LOGS else LOG.name
+    return file.kind.name if file.kind in LOG_KINDS else LOG_KIND.name
 
 
-def verify_kind(run: Run, kind: Kind, paths: tuple[str, ...]) -> ExitCode:
+def check_as_kind(run: CommandRun, kind: Kind, paths: tuple[str, ...]) -> ExitCode:
     """Check the files given as files of one kind; returns the exit code."""
-    files = [replace(classify(path, path), kind=kind) for path in paths]
-    run.sink.results(LOG_RESULT)
-    with run.host.progress(sum(map(size_of, files))) as progress:
+    files = [replace(classify_file(path, path), kind=kind) for path in paths]
+    run.sink.begin_results(LOG_RESULT)
+    with run.host.progress(sum(map(file_size, files))) as progress:
         for file in files:
-            with run.complaining():
-                contents = file.contents()
-                progress.advance(contents.size)
+            with run.catch_unreadable():
+                contents = file.read_contents()
+                progress.on_progress(contents.size)
                 numbers = {"bytes": contents.size, "records": len(contents.table)}
-                kept = Findings(run.most_findings)
-                result = Result(LOG_RESULT, file.name, kind.name, numbers, findings=kept)
-                result.take(contents.findings)
-                run.all(told(result))
-    return run.end()
+                findings = FindingCollector(run.max_findings)
+                result = FileResult(LOG_RESULT, file.name, kind.name, numbers, findings=findings)
+                result.add_findings(contents.findings)
+                run.handle_all(iter_result_events(result))
+    return run.finish()

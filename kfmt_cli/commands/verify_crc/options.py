@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import click
 
-from kfmt_cli.cli.grouped_options import command
-from kfmt_cli.cli.options import Common, common, layout, paths
+from kfmt_cli.cli.grouped_options import grouped_command
+from kfmt_cli.cli.options import CommonOptions, common_options, layout_option, paths_argument
 
 
-@command(name="verify-crc", short_help="Check the structure and checksum of every batch.")
-@paths
+@grouped_command(name="verify-crc", short_help="Check the structure and checksum of every batch.")
+@paths_argument
 @click.option(
     "--deep",
     is_flag=True,
     help="Also decompress and decode every record, and compare counts, offsets and timestamps.",
 )
-@layout
-@common(
+@layout_option
+@common_options(
     "all", "notes", "wide", "format", "color", "strict", "max-findings", "jobs", "max-decompressed"
 )
 def verify_crc(
     paths: tuple[str, ...],
     deep: bool,
     layout: str | None,
-    common: Common,
+    common: CommonOptions,
 ) -> int:
     """Check the structure and checksum of every batch.
 
@@ -37,16 +37,16 @@ def verify_crc(
       kfmt verify-crc sample_segments/kafka-3.9.1-broker1/orders-0 --deep
       kfmt verify-crc damaged_segments --format json
     """
-    from kfmt_cli.checks.log.verifier import Verifier
-    from kfmt_cli.commands.verify_crc.command import LOG_RESULT, Verify
+    from kfmt_cli.checks.log.checker import LogChecker
+    from kfmt_cli.commands.verify_crc.command import LOG_RESULT, VerifyCrcCommand
 
-    run = common.run(LOG_RESULT, finds=True)
+    run = common.start_run(LOG_RESULT, shows_findings=True)
     if layout is not None:
-        from kfmt_cli.commands.verify_crc.command import verify_kind
-        from kfmt_cli.disk.kinds.notes import LAYOUTS
+        from kfmt_cli.commands.verify_crc.command import check_as_kind
+        from kfmt_cli.disk.kinds.notes_v0 import NOTES_LAYOUTS
 
-        return verify_kind(run, LAYOUTS[layout][0], paths)
-    verifier = Verifier(deep, common.limit, common.jobs)
-    task = Verify(verifier, common.jobs, common.max_findings)
-    task.passed_over = run.summary.passed_over
-    return run.whole(task, paths)
+        return check_as_kind(run, NOTES_LAYOUTS[layout][0], paths)
+    verifier = LogChecker(deep, common.decompression_limit, common.jobs)
+    task = VerifyCrcCommand(verifier, common.jobs, common.max_findings)
+    task.skipped_by_kind = run.summary.skipped_counts
+    return run.run_task(task, paths)

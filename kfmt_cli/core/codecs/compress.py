@@ -16,14 +16,18 @@ from typing import Any
 from kfmt_cli.core.codecs.decompress import LZ4_MAGIC, XERIAL_MAGIC, xxh32_short
 
 XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)  # version, compatible version
-XERIAL_BLOCK = 32 << 10
-LZ4_BLOCK = 64 << 10
+XERIAL_BLOCK_BYTES = 32 << 10
+LZ4_BLOCK_BYTES = 64 << 10
 LZ4_DESCRIPTOR = b"\x60\x40"  # version 1, independent blocks, no checksums; blocks of 64 KiB
 LZ4_END = bytes(4)
-LZ4_STORED = 0x80000000
-ZSTD_LEVEL = 3  # the default of Kafka's codec
-LZ4_HIGH = 3
-LEVELS = {"gzip": range(-1, 10), "lz4": range(1, 18), "zstd": range(-7, 23)}  # accepted levels
+LZ4_UNCOMPRESSED_FLAG = 0x80000000
+DEFAULT_ZSTD_LEVEL = 3  # the default of Kafka's codec
+MIN_LZ4_HC_LEVEL = 3
+COMPRESSION_LEVELS = {
+    "gzip": range(-1, 10),
+    "lz4": range(1, 18),
+    "zstd": range(-7, 23),
+}  # accepted levels
 
 _per_thread = threading.local()
 
@@ -45,8 +49,8 @@ def _gzip(data: bytes, magic: int, level: int | None) -> bytes:
     """One member, with the header that Java 16 and later write."""
     del magic
     stream = zlib.compressobj(-1 if level is None else level, wbits=31)
-    done = stream.compress(data) + stream.flush()
-    return done[:8] + b"\x00\xff" + done[10:]
+    compressed = stream.compress(data) + stream.flush()
+    return compressed[:8] + b"\x00\xff" + compressed[10:]
 
 
 def _snappy(data: bytes, magic: int, level: int | None) -> bytes:
@@ -54,33 +58,33 @@ def _snappy(data: bytes, magic: int, level: int | None) -> bytes:
     del magic, level
     import snappy
 
-    done = [XERIAL_HEADER]
-    for at in range(0, len(data), XERIAL_BLOCK):
-        block = snappy.compress(data[at : at + XERIAL_BLOCK])
-        done += struct.pack(">i", len(block)), block
-    return b"".join(done)
+    chunks = [XERIAL_HEADER]
+    for position in range(0, len(data), XERIAL_BLOCK_BYTES):
+        block = snappy.compress(data[position : position + XERIAL_BLOCK_BYTES])
+        chunks += struct.pack(">i", len(block)), block
+    return b"".join(chunks)
 
 
 def _lz4(data: bytes, magic: int, level: int | None) -> bytes:
     """A frame of independent blocks; for magic 0, its header checksum is wrong (KAFKA-3160)."""
     import lz4.block
 
-    covered = LZ4_MAGIC + LZ4_DESCRIPTOR if magic == 0 else LZ4_DESCRIPTOR
-    done = [LZ4_MAGIC, LZ4_DESCRIPTOR, bytes([xxh32_short(covered) >> 8 & 0xFF])]
-    for at in range(0, len(data), LZ4_BLOCK):
-        plain = data[at : at + LZ4_BLOCK]
-        block = lz4.block.compress(plain, store_size=False, **_lz4_level(level))
-        if len(block) >= len(plain):
-            done += struct.pack("<I", len(plain) | LZ4_STORED), plain
+    checksummed = LZ4_MAGIC + LZ4_DESCRIPTOR if magic == 0 else LZ4_DESCRIPTOR
+    chunks = [LZ4_MAGIC, LZ4_DESCRIPTOR, bytes([xxh32_short(checksummed) >> 8 & 0xFF])]
+    for position in range(0, len(data), LZ4_BLOCK_BYTES):
+        uncompressed = data[position : position + LZ4_BLOCK_BYTES]
+        block = lz4.block.compress(uncompressed, store_size=False, **_lz4_level_arguments(level))
+        if len(block) >= len(uncompressed):
+            chunks += struct.pack("<I", len(uncompressed) | LZ4_UNCOMPRESSED_FLAG), uncompressed
         else:
-            done += struct.pack("<I", len(block)), block
-    done.append(LZ4_END)
-    return b"".join(done)
+            chunks += struct.pack("<I", len(block)), block
+    chunks.append(LZ4_END)
+    return b"".join(chunks)
 
 
-def _lz4_level(level: int | None) -> dict[str, Any]:
+def _lz4_level_arguments(level: int | None) -> dict[str, Any]:
     """The library's arguments for a level; level 3 and higher search longer."""
-    if level is None or level < LZ4_HIGH:
+    if level is None or level < MIN_LZ4_HC_LEVEL:
         return {}
     return {"mode": "high_compression", "compression": level}
 
@@ -90,19 +94,19 @@ def _zstd(data: bytes, magic: int, level: int | None) -> bytes:
     del magic
     import zstandard
 
-    held: tuple[int | None, Any] = getattr(_per_thread, "zstd", (None, None))
-    wanted = ZSTD_LEVEL if level is None else level
-    if held[0] != wanted:
-        made = zstandard.ZstdCompressor(level=wanted, write_content_size=False)
-        held = _per_thread.zstd = wanted, made
-    context = held[1]
-    stream = context.compressobj()
-    pieces: list[bytes] = [
+    cached: tuple[int | None, Any] = getattr(_per_thread, "zstd", (None, None))
+    effective_level = DEFAULT_ZSTD_LEVEL if level is None else level
+    if cached[0] != effective_level:
+        new_compressor = zstandard.ZstdCompressor(level=effective_level, write_content_size=False)
+        cached = _per_thread.zstd = effective_level, new_compressor
+    compressor = cached[1]
+    stream = compressor.compressobj()
+    chunks: list[bytes] = [
         stream.compress(data),
         stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK),
         stream.flush(),
     ]
-    return b"".join(pieces)
+    return b"".join(chunks)
 
 
 COMPRESSORS: dict[str, Callable[[bytes, int, int | None], bytes]] = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from kfmt_cli.core.layout.wire import Buffer
+from kfmt_cli.core.layout.wire_types import Buffer
 
 MIB = 1 << 20
 
@@ -23,31 +23,31 @@ class CompressionError(ValueError):
     """Bytes that the codec cannot read."""
 
 
-class TooLargeError(CompressionError):
+class DecompressionLimitError(CompressionError):
     """Decompression stopped at the limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """The most bytes one batch may decompress to: `ratio` times its compressed bytes, but at least
-    `always` and at most `most`."""
+class DecompressionLimit:
+    """The most bytes one batch may decompress to: `max_ratio` times its compressed bytes, but at
+    least `min_bytes` and at most `max_bytes`."""
 
-    most: int = 1 << 30
-    always: int = 64 * MIB
-    ratio: int = 100
+    max_bytes: int = 1 << 30
+    min_bytes: int = 64 * MIB
+    max_ratio: int = 100
 
     @classmethod
-    def of_option(cls, most: int | None) -> Limit:
+    def from_option(cls, max_bytes: int | None) -> DecompressionLimit:
         """The limit that --max-decompressed sets, whatever the ratio; the default for None."""
-        return cls() if most is None else cls(most=most, always=most)
+        return cls() if max_bytes is None else cls(max_bytes=max_bytes, min_bytes=max_bytes)
 
-    def of(self, compressed: int) -> int:
+    def max_output_bytes(self, compressed_bytes: int) -> int:
         """The limit for a number of compressed bytes."""
-        return min(self.most, max(self.always, self.ratio * compressed))
+        return min(self.max_bytes, max(self.min_bytes, self.max_ratio * compressed_bytes))
 
 
-PIECE = 8 << 20  # of the output of large batches
-LARGE = 64 << 20  # the most output of a batch decompressed in one piece
+OUTPUT_CHUNK_BYTES = 8 << 20  # of the output of large batches
+MAX_UNCHUNKED_BYTES = 64 << 20  # the most output of a batch decompressed in one piece
 # lz4 and zstd decompressors are costly to make, and threads must not share them.
 _per_thread = threading.local()
 
@@ -55,22 +55,22 @@ _per_thread = threading.local()
 def decompress(codec: str, data: Buffer, limit: int, magic: int = 2) -> bytes:
     """Decompress bytes; raises CompressionError, also for more than `limit` bytes of output."""
     try:
-        packed = bytes(data)
+        compressed = bytes(data)
         if codec == "lz4" and magic == 0:
-            packed = _with_true_header_checksum(packed)
-        return CODECS[codec](packed, limit)
+            compressed = _fix_header_checksum(compressed)
+        return DECOMPRESSORS[codec](compressed, limit)
     except CompressionError:
         raise
     except Exception as error:  # each library has exceptions of its own, some plain RuntimeErrors
-        raise CompressionError(f"{codec}: {_words(error)}") from error
+        raise CompressionError(f"{codec}: {_error_text(error)}") from error
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _too_large(codec: str, limit: int) -> TooLargeError:
-    return TooLargeError(f"{codec}: output exceeds {limit} bytes")
+def _limit_error(codec: str, limit: int) -> DecompressionLimitError:
+    return DecompressionLimitError(f"{codec}: output exceeds {limit} bytes")
 
 
 def _none(data: bytes, limit: int) -> bytes:
@@ -80,75 +80,77 @@ def _none(data: bytes, limit: int) -> bytes:
 
 def _gzip(data: bytes, limit: int) -> bytes:
     """One or more members; trailing bytes that are not a gzip header are ignored."""
-    done: list[bytes] = []
-    room = limit
+    chunks: list[bytes] = []
+    remaining = limit
     while True:
         member = zlib.decompressobj(wbits=31)
-        done.append(_gzip_member(member, data, limit, room))
-        room -= len(done[-1])
+        chunks.append(_gzip_member(member, data, limit, remaining))
+        remaining -= len(chunks[-1])
         if not member.eof:
             raise CompressionError("gzip: the stream ends early")
         data = member.unused_data
         if data[:2] != b"\x1f\x8b":
-            return done[0] if len(done) == 1 else b"".join(done)
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def _gzip_member(member: Any, data: bytes, limit: int, room: int) -> bytes:
+def _gzip_member(member: Any, data: bytes, limit: int, remaining: int) -> bytes:
     """A member, in pieces if it is large: the library takes twice the memory of its output."""
-    piece = max(PIECE, room // 16)
-    first: bytes = member.decompress(data, min(room + 1, piece))
-    if member.eof or not member.unconsumed_tail or len(first) > room:
-        if len(first) > room:
-            raise _too_large("gzip", limit)
+    chunk_bytes = max(OUTPUT_CHUNK_BYTES, remaining // 16)
+    first: bytes = member.decompress(data, min(remaining + 1, chunk_bytes))
+    if member.eof or not member.unconsumed_tail or len(first) > remaining:
+        if len(first) > remaining:
+            raise _limit_error("gzip", limit)
         return first
     out = BytesIO()
     out.write(first)
     while not member.eof and member.unconsumed_tail:
-        out.write(member.decompress(member.unconsumed_tail, piece))
-        if out.tell() > room:
-            raise _too_large("gzip", limit)
+        out.write(member.decompress(member.unconsumed_tail, chunk_bytes))
+        if out.tell() > remaining:
+            raise _limit_error("gzip", limit)
     return out.getvalue()
 
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
-_XERIAL_AGAIN = 0x82534E41  # the magic's first bytes in place of a chunk length
+_XERIAL_MAGIC_AS_LENGTH = 0x82534E41  # the magic's first bytes in place of a chunk length
 
 
 def _snappy(data: bytes, limit: int) -> bytes:
     """Xerial chunks (Kafka's own framing) or one raw block (other clients)."""
     if len(data) < 16 or data[:8] != XERIAL_MAGIC:
         return _snappy_block(data, limit)
-    done: list[bytes] = []
-    room = limit
-    at = 16
-    while len(data) - at >= 4:
-        (length,) = struct.unpack_from(">I", data, at)
-        at += 4
-        if length == _XERIAL_AGAIN:  # concatenated streams
-            at += 12
+    chunks: list[bytes] = []
+    remaining = limit
+    position = 16
+    while len(data) - position >= 4:
+        (length,) = struct.unpack_from(">I", data, position)
+        position += 4
+        if length == _XERIAL_MAGIC_AS_LENGTH:  # concatenated streams
+            position += 12
             continue
-        if length > len(data) - at:
+        if length > len(data) - position:
             raise CompressionError(
-                f"snappy: chunk of {length} bytes, but only {len(data) - at} left"
+                f"snappy: chunk of {length} bytes, but only {len(data) - position} left"
             )
-        done.append(_snappy_block(data[at : at + length], room))
-        room -= len(done[-1])
-        at += length
-    return b"".join(done)
+        chunks.append(_snappy_block(data[position : position + length], remaining))
+        remaining -= len(chunks[-1])
+        position += length
+    return b"".join(chunks)
 
 
 def _snappy_block(block: bytes, limit: int) -> bytes:
     import snappy
 
-    from kfmt_cli.core.layout.varint import decode
+    from kfmt_cli.core.layout.varint import decode_uvarint
 
-    size, _ = decode(block, 0, len(block), 32)
-    if size > limit:
-        raise _too_large("snappy", limit)
-    done: bytes = snappy.uncompress(block)
-    if len(done) != size:
-        raise CompressionError(f"snappy: {size} bytes declared, {len(done)} decompressed")
-    return done
+    declared_size, _ = decode_uvarint(block, 0, len(block), 32)
+    if declared_size > limit:
+        raise _limit_error("snappy", limit)
+    uncompressed: bytes = snappy.uncompress(block)
+    if len(uncompressed) != declared_size:
+        raise CompressionError(
+            f"snappy: {declared_size} bytes declared, {len(uncompressed)} decompressed"
+        )
+    return uncompressed
 
 
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
@@ -164,31 +166,31 @@ def _lz4(data: bytes, limit: int) -> bytes:
     else:
         stream.reset()
     # LZ4 expands at most 255 times, so most batches need no limit, which would cost time.
-    bounded = len(data) * 255 > min(limit, LARGE)
-    done = _lz4_pieces(stream, data, limit) if bounded else stream.decompress(data)
-    if len(done) > limit:
-        raise _too_large("lz4", limit)
+    needs_limit = len(data) * 255 > min(limit, MAX_UNCHUNKED_BYTES)
+    output = _decompress_lz4_chunks(stream, data, limit) if needs_limit else stream.decompress(data)
+    if len(output) > limit:
+        raise _limit_error("lz4", limit)
     if not stream.eof:
         raise CompressionError("lz4: the frame ends early")
     # Only after a complete frame: `reset` keeps the rest of a frame's declared size.
     _per_thread.lz4 = stream
-    return done
+    return output
 
 
-def _lz4_pieces(stream: Any, data: bytes, limit: int) -> bytes:
+def _decompress_lz4_chunks(stream: Any, data: bytes, limit: int) -> bytes:
     """The output of a frame, at most one piece above the limit."""
-    piece = max(PIECE, limit // 16)
-    first: bytes = stream.decompress(data, max_length=min(limit + 1, piece))
+    chunk_bytes = max(OUTPUT_CHUNK_BYTES, limit // 16)
+    first: bytes = stream.decompress(data, max_length=min(limit + 1, chunk_bytes))
     if stream.eof or stream.needs_input:
         return first
     out = BytesIO()
     out.write(first)
     while out.tell() <= limit and not stream.eof and not stream.needs_input:
-        out.write(stream.decompress(b"", max_length=piece))
+        out.write(stream.decompress(b"", max_length=chunk_bytes))
     return out.getvalue()
 
 
-def _with_true_header_checksum(data: bytes) -> bytes:
+def _fix_header_checksum(data: bytes) -> bytes:
     """Fix the header checksum of magic 0, which also covers the frame's magic (KAFKA-3160)."""
     if data[:4] != LZ4_MAGIC or len(data) < 7:
         raise CompressionError("lz4: no frame header")
@@ -224,7 +226,7 @@ def xxh32_short(data: bytes) -> int:
 
 # Input bytes per call: a block of at most 128 KiB takes at least 4 bytes, so the output of one
 # piece stays below `Limit.always`.
-ZSTD_PIECE = 2048
+ZSTD_INPUT_CHUNK_BYTES = 2048
 
 
 def _zstd(data: bytes, limit: int) -> bytes:
@@ -232,28 +234,28 @@ def _zstd(data: bytes, limit: int) -> bytes:
     import zstandard
 
     try:
-        context = _per_thread.zstd
+        decompressor = _per_thread.zstd
     except AttributeError:
-        context = _per_thread.zstd = zstandard.ZstdDecompressor()
-    done: list[bytes] = []
-    room = limit
-    at = 0
-    while at < len(data) or not done:
-        frame = context.decompressobj()
+        decompressor = _per_thread.zstd = zstandard.ZstdDecompressor()
+    chunks: list[bytes] = []
+    remaining = limit
+    position = 0
+    while position < len(data) or not chunks:
+        frame = decompressor.decompressobj()
         while not frame.eof:
-            if at >= len(data):
+            if position >= len(data):
                 raise CompressionError("zstd: the frame ends early")
-            piece: bytes = frame.decompress(data[at : at + ZSTD_PIECE])
-            at += ZSTD_PIECE
-            done.append(piece)
-            room -= len(piece)
-            if room < 0:
-                raise _too_large("zstd", limit)
-        at = min(at, len(data)) - len(frame.unused_data)
-    return b"".join(done)
+            chunk: bytes = frame.decompress(data[position : position + ZSTD_INPUT_CHUNK_BYTES])
+            position += ZSTD_INPUT_CHUNK_BYTES
+            chunks.append(chunk)
+            remaining -= len(chunk)
+            if remaining < 0:
+                raise _limit_error("zstd", limit)
+        position = min(position, len(data)) - len(frame.unused_data)
+    return b"".join(chunks)
 
 
-CODECS: dict[str, Callable[[bytes, int], bytes]] = {
+DECOMPRESSORS: dict[str, Callable[[bytes, int], bytes]] = {
     "none": _none,
     "gzip": _gzip,
     "snappy": _snappy,

@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kfmt_cli.core.layout.wire import WireType
+from kfmt_cli.core.layout.wire_types import WireType
 
 # Units of numbers.
-MILLISECONDS = "ms"
-BYTE = "byte"  # a position in a file
-BYTES = "bytes"
-OFFSET = "offset"
+MS_UNIT = "ms"
+BYTE_UNIT = "byte"  # a position in a file
+BYTES_UNIT = "bytes"
+OFFSET_UNIT = "offset"
 
 
 @dataclass(frozen=True, slots=True)
-class Bits:
+class BitField:
     """Some bits of an integer."""
 
     name: str
-    at: int
+    shift: int
     """The lowest bit."""
     width: int = 1
     symbols: tuple[str, ...] | None = None
@@ -28,46 +28,46 @@ class Bits:
     doc: str = ""
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def value_names(self) -> tuple[str, ...]:
         """The name of each possible value."""
         return tuple(self.symbol(value) for value in range(1 << self.width))
 
     @property
     def mask(self) -> int:
         """The integer with just these bits set."""
-        return ((1 << self.width) - 1) << self.at
+        return ((1 << self.width) - 1) << self.shift
 
-    def of(self, raw: int) -> int:
+    def extract(self, raw: int) -> int:
         """The value of these bits."""
-        return (raw & self.mask) >> self.at
+        return (raw & self.mask) >> self.shift
 
     def symbol(self, value: int) -> str:
         """The name of a value; `unknown-N` for a value without one."""
         if self.symbols is None:
             return "yes" if value else "no"
-        return symbol_of(self.symbols, value)
+        return format_symbol(self.symbols, value)
 
 
-def numbered(names: Mapping[int, str]) -> tuple[str, ...]:
+def symbols_by_number(names: Mapping[int, str]) -> tuple[str, ...]:
     """Symbols for numbers with gaps between them; the gaps have empty ones."""
     return tuple(names.get(number, "") for number in range(max(names) + 1))
 
 
-def symbol_of(names: Sequence[str], number: int) -> str:
+def format_symbol(symbols: Sequence[str], number: int) -> str:
     """The name of a number; `unknown-N` for one without a name."""
-    known = 0 <= number < len(names) and names[number]
-    return known or f"unknown-{number}"
+    symbol = 0 <= number < len(symbols) and symbols[number]
+    return symbol or f"unknown-{number}"
 
 
 @dataclass(frozen=True, slots=True)
-class HeldMessage:
+class EmbeddedMessage:
     """The message in a bytes field, preceded by its version as an int16."""
 
-    message: Any
+    layout: Any
     """The Layout of the message."""
-    where: str = ""
+    condition_field: str = ""
     """A field next to it, or in an enclosing message, that decides whether it is there."""
-    value: str = ""
+    condition_value: str = ""
     """The value that this field must have."""
 
 
@@ -79,12 +79,12 @@ class Field:
     type: WireType
     doc: str
     unit: str | None = None
-    flags: tuple[Bits, ...] = ()
+    flags: tuple[BitField, ...] = ()
     """The bits of an attributes field."""
     symbols: tuple[str, ...] | None = None
-    frames: bool = False
+    is_frame_size: bool = False
     """Whether its value is the number of bytes that the rest of the row fills."""
-    none: int | None = None
+    none_value: int | None = None
     """The value that means none. since, until: the first and the last message version with the
     field."""
     since: int = 0
@@ -94,7 +94,7 @@ class Field:
     tag: int | None = None
     """Its number among the tagged fields, from version `tagged_since`."""
     tagged_since: int = 0
-    holds: HeldMessage | None = None
+    embedded: EmbeddedMessage | None = None
     """The message in its bytes."""
     classic: bool = False
     """It has no compact length in any version."""
@@ -106,5 +106,5 @@ class Field:
     def symbol(self, value: object) -> str | None:
         """The name of a value, or None."""
         names = self.symbols or ()
-        known = isinstance(value, int) and 0 <= value < len(names)
-        return (names[int(value)] or None) if known else None  # type: ignore[call-overload]
+        has_symbol = isinstance(value, int) and 0 <= value < len(names)
+        return (names[int(value)] or None) if has_symbol else None  # type: ignore[call-overload]

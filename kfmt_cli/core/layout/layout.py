@@ -14,33 +14,33 @@ from functools import cached_property
 import numpy as np
 
 from kfmt_cli.core.layout.field import Field
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.layout.place import DecodeError, Origin, Place
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.layout.location import BufferOrigin, ByteLocation, DecodeError
 from kfmt_cli.core.layout.tagged import TaggedFields
-from kfmt_cli.core.layout.wire import (
-    Array,
+from kfmt_cli.core.layout.wire_types import (
+    ArrayWireType,
     Buffer,
-    Bytes,
-    Integer,
+    BytesWireType,
+    IntegerWireType,
     KernelType,
-    Length,
+    LengthType,
     Value,
-    Varint,
+    VarintWireType,
     WireError,
     WireType,
-    left_words,
+    format_remaining_bytes,
 )
 from kfmt_cli.core.native import encode, kernel
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-_NONE, _NO_SPANS = np.empty(0, np.int64), np.empty((0, 0, 0), np.int64)
+_NO_COLUMNS, _NO_STATISTICS = np.empty(0, np.int64), np.empty((0, 0, 0), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class DecodedColumns:
     """Rows that the kernel decoded from n regions, one int64 column per field."""
 
-    names: Mapping[str, int]
+    index_by_name: Mapping[str, int]
     """Each field's column in `rows`. A bytes field has two, start and (`name_size`) length; so has
     an array, count and (`name_first`) its first row in `children`."""
     rows: IntArray
@@ -51,7 +51,7 @@ class Columns:
     the last complete row."""
 
     def __getitem__(self, name: str) -> IntArray:
-        column: IntArray = self.rows[self.names[name]]
+        column: IntArray = self.rows[self.index_by_name[name]]
         return column
 
     def __getattr__(self, name: str) -> IntArray:
@@ -76,7 +76,7 @@ class Layout:
     """The first version with compact lengths and tagged fields. `versions.py` makes the Layout of a
     version; a flexible one has `tagged`."""
     tagged: TaggedFields | None = None
-    text: bool = False
+    is_text: bool = False
     """Names and values of a text file, without positions and sizes."""
 
     def __post_init__(self) -> None:
@@ -94,35 +94,35 @@ class Layout:
         """The fewest bytes of a row."""
         return sum(_min_size(field.type) for field in self.fields)
 
-    def offset_of(self, name: str) -> int:
+    def field_start(self, name: str) -> int:
         """Where a field begins in the row; the fields before it must have fixed sizes."""
-        at = 0
+        position = 0
         for field in self.fields:
             if field.name == name:
-                return at
+                return position
             assert field.type.size is not None, f"{field.name} has no fixed size"
-            at += field.type.size
+            position += field.type.size
         raise KeyError(name)
 
-    def number(self, name: str) -> Callable[[bytes], int]:
+    def number_reader(self, name: str) -> Callable[[bytes], int]:
         """A function that reads a fixed-size field, preceded by fixed-size fields only, from a
         row's bytes; it raises `struct.error` if they end too early."""
         type_ = self.field(name).type
-        assert isinstance(type_, Integer)
+        assert isinstance(type_, IntegerWireType)
         code = {1: "b", 2: "h", 4: "i", 8: "q"}[type_.size]
         read = struct.Struct(f">{code if type_.signed else code.upper()}").unpack_from
-        at = self.offset_of(name)
+        start = self.field_start(name)
 
-        def number(data: bytes) -> int:
-            return int(read(data, at)[0])
+        def read_number(data: bytes) -> int:
+            return int(read(data, start)[0])
 
-        return number
+        return read_number
 
-    def before(self, name: str) -> Layout:
+    def layout_before(self, name: str) -> Layout:
         """The fields before `name` as a Layout of their own, which frames nothing."""
         names = [field.name for field in self.fields]
-        front = self.fields[: names.index(name)]
-        fields = tuple(replace(field, frames=False) for field in front)
+        leading_fields = self.fields[: names.index(name)]
+        fields = tuple(replace(field, is_frame_size=False) for field in leading_fields)
         return Layout(f"{self.name} up to {name}", self.doc, self.source, fields)
 
     def field(self, name: str) -> Field:
@@ -133,83 +133,94 @@ class Layout:
     def dtype(self) -> np.dtype[np.void]:
         """The row as a NumPy dtype; every field must be an integer of fixed size."""
         types = ((field.name, field.type) for field in self.fields)
-        return np.dtype([(name, of.dtype) for name, of in types if isinstance(of, Integer)])
+        return np.dtype(
+            [
+                (name, wire_type.dtype)
+                for name, wire_type in types
+                if isinstance(wire_type, IntegerWireType)
+            ]
+        )
 
     # The slow reader.
 
     def read(
-        self, data: Buffer, at: int, end: int, origin: Origin, path: tuple[str, ...] = ()
-    ) -> tuple[Fields, int]:
-        """Read the row at byte `at` of a buffer, up to `end` at most: its values by field name, and
-        the byte after it. Raises DecodeError."""
+        self,
+        data: Buffer,
+        position: int,
+        end: int,
+        origin: BufferOrigin,
+        path: tuple[str, ...] = (),
+    ) -> tuple[FieldDict, int]:
+        """Read the row at byte `position` of a buffer, up to `end` at most: its values by field
+        name, and the byte after it. Raises DecodeError."""
         try:
-            return self.read_values(data, at, end)
+            return self.read_values(data, position, end)
         except WireError as error:
-            place = Place(origin, error.at, (*path, *error.path))
-            raise DecodeError(str(error), place, error.status) from None
+            location = ByteLocation(origin, error.position, (*path, *error.path))
+            raise DecodeError(str(error), location, error.status) from None
 
-    def read_values(self, data: Buffer, at: int, end: int) -> tuple[Fields, int]:
+    def read_values(self, data: Buffer, position: int, end: int) -> tuple[FieldDict, int]:
         """`read` without names for the place of an error; raises WireError."""
-        values = Fields()
+        values = FieldDict()
         frame: tuple[Field, int, int] | None = None
         for field in self.fields:
             try:
-                value, after = field.type.read(data, at, end)
-                if field.frames:
+                value, next_position = field.type.read(data, position, end)
+                if field.is_frame_size:
                     assert isinstance(value, int)
-                    _check_frame(value, at, end - after)
-                    end = after + value
-                    frame = field, at, value
+                    _check_frame(value, position, end - next_position)
+                    end = next_position + value
+                    frame = field, position, value
             except WireError as error:
-                raise error.below(field.name) from None
+                raise error.prefix_path(field.name) from None
             values[field.name] = value
-            at = after
+            position = next_position
         if self.tagged is not None:
-            more, at = self.tagged.read(data, at, end)
-            values.update(more)
-        if frame and at != end:
-            field, start, value = frame
+            tagged_values, position = self.tagged.read(data, position, end)
+            values.update(tagged_values)
+        if frame and position != end:
+            field, frame_start, value = frame
             raise WireError(
-                f"{value} bytes declared, {value - (end - at)} used",
-                start,
+                f"{value} bytes declared, {value - (end - position)} used",
+                frame_start,
                 "FRAME_NOT_FILLED",
-            ).below(field.name)
-        return values, at
+            ).prefix_path(field.name)
+        return values, position
 
     # The writer.
 
     def write(self, values: Mapping[str, Value]) -> bytes:
         """The exact inverse of `read`; a framing field's value is computed, not taken."""
-        done = b"" if self.tagged is None else self.tagged.write(values)
+        encoded = b"" if self.tagged is None else self.tagged.write(values)
         for field in reversed(self.fields):
-            value = len(done) if field.frames else values[field.name]
-            done = field.type.write(value) + done
-        return done
+            value = len(encoded) if field.is_frame_size else values[field.name]
+            encoded = field.type.write(value) + encoded
+        return encoded
 
     # The bulk reader.
 
     @cached_property
-    def names(self) -> dict[str, int]:
+    def index_by_name(self) -> dict[str, int]:
         """Field name → column of `Columns.rows`; column 0, `at`, is where the row starts."""
-        return {"at": 0} | _name_columns(self.fields, 1)
+        return {"at": 0} | _column_indexes(self.fields, 1)
 
     @cached_property
-    def width(self) -> int:
+    def n_columns(self) -> int:
         """How many columns `Columns.rows` has."""
-        return 1 + sum(_kernel_type(field).columns for field in self.fields)
+        return 1 + sum(_kernel_type(field).n_columns for field in self.fields)
 
     @cached_property
-    def child(self) -> Layout | None:
+    def child_layout(self) -> Layout | None:
         """The array field's Layout, or None."""
         for field in self.fields:
-            if isinstance(field.type, Array):
-                return field.type.of
+            if isinstance(field.type, ArrayWireType):
+                return field.type.row_layout
         return None
 
     @cached_property
-    def child_names(self) -> dict[str, int]:
+    def child_index_by_name(self) -> dict[str, int]:
         """Field name → column of `Columns.children`."""
-        return {} if self.child is None else _name_columns(self.child.fields, 0)
+        return {} if self.child_layout is None else _column_indexes(self.child_layout.fields, 0)
 
     @cached_property
     def program(self) -> IntArray:
@@ -217,94 +228,117 @@ class Layout:
         instructions: list[int] = []
         for field in self.fields:
             operation, argument = _kernel_type(field).instruction
-            if field.frames:
-                varying = isinstance(field.type, Varint)
+            if field.is_frame_size:
+                varying = isinstance(field.type, VarintWireType)
                 operation = kernel.OPS["ZIGZAG_FRAME" if varying else "FRAME"]
-            instructions += operation, self.names[field.name], argument
-            if isinstance(field.type, Array):
-                for inner in field.type.of.fields:
-                    operation, argument = _kernel_type(inner).instruction
-                    instructions += operation, self.child_names[inner.name], argument
+            instructions += operation, self.index_by_name[field.name], argument
+            if isinstance(field.type, ArrayWireType):
+                for child_field in field.type.row_layout.fields:
+                    operation, argument = _kernel_type(child_field).instruction
+                    instructions += operation, self.child_index_by_name[child_field.name], argument
         return np.array(instructions, np.int64)
 
-    def columns(
+    def decode_columns(
         self,
         data: Buffer,
         starts: IntArray,
         ends: IntArray,
-        expected: int,
-        spare: int = 0,
-        most_rows: int = 1 << 40,
-    ) -> Columns:
-        """Decode rows from each region until its end or first fault; about `expected` rows in all.
+        expected_rows: int,
+        n_extra_columns: int = 0,
+        max_rows: int = 1 << 40,
+    ) -> DecodedColumns:
+        """Decode rows from each region until its end or first fault; about `expected_rows` rows in
+        all.
 
         Nothing is trusted: memory is allocated for as many rows as the bytes can contain, not for a
-        stored count, and for at most `most_rows` rows and as many array elements. Regions left
-        unfinished get the status FULL. spare: columns after the fields', which the caller fills.
+        stored count, and for at most `max_rows` rows and as many array elements. Regions left
+        unfinished get the status FULL. n_extra_columns: columns after the fields', which the caller
+        fills.
         """
-        regions = _regions(starts, ends)
-        most = min(int((ends - starts).sum()) // self.min_size + len(starts), most_rows)
-        rows, children = self._decode(data, regions, (min(expected, most), most), most_rows, spare)
-        return Columns(self.names, rows, children, regions)
+        regions = _new_regions(starts, ends)
+        max_capacity = min(int((ends - starts).sum()) // self.min_size + len(starts), max_rows)
+        rows, children = self._decode(
+            data,
+            regions,
+            (min(expected_rows, max_capacity), max_capacity),
+            max_rows,
+            n_extra_columns,
+        )
+        return DecodedColumns(self.index_by_name, rows, children, regions)
 
-    def spans(
-        self, data: Buffer, starts: IntArray, ends: IntArray, names: Sequence[str], most: int
+    def compute_statistics(
+        self,
+        data: Buffer,
+        starts: IntArray,
+        ends: IntArray,
+        columns: Sequence[str],
+        max_children: int,
     ) -> tuple[IntArray, IntArray]:
         """The spans of some fields in each region, (fields, `kernel.SPAN`, n), and the regions of
-        `Columns`: what `columns` decodes, without keeping it. most: array elements of a row."""
-        regions = _regions(starts, ends)
-        spans = np.zeros((len(names), len(kernel.SPAN), len(starts)), np.int64)
-        spanned = np.array([self.names[name] for name in names])
-        self._decode(data, regions, (1, 1), most, spanned=spanned, spans=spans)
-        return spans, regions
+        `DecodedColumns`: what `columns` decodes, without keeping it. max_children: array elements
+        of a row."""
+        regions = _new_regions(starts, ends)
+        statistics = np.zeros((len(columns), len(kernel.STATISTICS), len(starts)), np.int64)
+        column_indexes = np.array([self.index_by_name[name] for name in columns])
+        self._decode(
+            data,
+            regions,
+            (1, 1),
+            max_children,
+            statistic_columns=column_indexes,
+            statistics=statistics,
+        )
+        return statistics, regions
 
     def _decode(
         self,
         data: Buffer,
         regions: IntArray,
-        room: tuple[int, int],
-        most_children: int,
-        spare: int = 0,
-        spanned: IntArray = _NONE,
-        spans: IntArray = _NO_SPANS,
+        capacities: tuple[int, int],
+        max_children: int,
+        n_extra_columns: int = 0,
+        statistic_columns: IntArray = _NO_COLUMNS,
+        statistics: IntArray = _NO_STATISTICS,
     ) -> tuple[IntArray, IntArray]:
-        """Run the kernel; returns the rows and array elements. room: for how many rows to begin
-        with, and at most."""
-        capacity, most = room
-        most_children = 1 if self.child is None else min(len(data) + 1, most_children)
-        child_capacity = min(1024, most_children)
+        """Run the kernel; returns the rows and array elements. capacities: for how many rows to
+        begin with, and at most."""
+        capacity, max_capacity = capacities
+        max_children = 1 if self.child_layout is None else min(len(data) + 1, max_children)
+        child_capacity = min(1024, max_children)
         while True:
-            rows = np.empty((self.width + spare, capacity), np.int64)
-            children = np.empty((max(len(self.child_names), 1), child_capacity), np.int64)
-            n = kernel.decode(data, regions, self.program, rows, children, spanned, spans)
-            if n < 0 and capacity == most and child_capacity == most_children:
+            rows = np.empty((self.n_columns + n_extra_columns, capacity), np.int64)
+            children = np.empty((max(len(self.child_index_by_name), 1), child_capacity), np.int64)
+            n = kernel.decode(
+                data, regions, self.program, rows, children, statistic_columns, statistics
+            )
+            if n < 0 and capacity == max_capacity and child_capacity == max_children:
                 n = int(regions[2, -1])
             if n >= 0:
                 return np.ascontiguousarray(rows[:, :n]), children
-            capacity = min(max(2 * capacity, 64), most)
-            child_capacity = min(child_capacity * 4, most_children)
+            capacity = min(max(2 * capacity, 64), max_capacity)
+            child_capacity = min(child_capacity * 4, max_children)
 
 
-def encoded(
+def encode_rows(
     program: IntArray,
     data: bytes,
     rows: IntArray,
     children: IntArray,
-    room: int = 0,
-    gaps: IntArray | int = 0,
+    gap_bytes: int = 0,
+    gap_before_row: IntArray | int = 0,
 ) -> tuple[bytearray, IntArray]:
     """Rows one after another, the inverse of `Layout.columns`; also returns where each ends, not
-    counting the gaps. data: what the rows' bytes are in. gaps: how much later each row begins;
-    room: bytes for all gaps."""
-    bodies, sizes = np.empty((2, rows.shape[1]), np.int64)
-    encode.measure(program, rows, children, bodies, sizes)
+    counting the gaps. data: what the rows' bytes are in. gap_before_row: how much later each row
+    begins; gap_bytes: bytes for all gaps."""
+    body_sizes, sizes = np.empty((2, rows.shape[1]), np.int64)
+    encode.measure_rows(program, rows, children, body_sizes, sizes)
     ends = np.cumsum(sizes)
-    out = bytearray((int(ends[-1]) if len(ends) else 0) + room)
-    encode.encode(data, program, rows, children, bodies, ends - sizes + gaps, out)
+    out = bytearray((int(ends[-1]) if len(ends) else 0) + gap_bytes)
+    encode.encode(data, program, rows, children, body_sizes, ends - sizes + gap_before_row, out)
     return out, ends
 
 
-def _regions(starts: IntArray, ends: IntArray) -> IntArray:
+def _new_regions(starts: IntArray, ends: IntArray) -> IntArray:
     """Regions that the kernel is to fill."""
     regions = np.empty((5, len(starts)), np.int64)
     regions[0] = starts
@@ -312,11 +346,11 @@ def _regions(starts: IntArray, ends: IntArray) -> IntArray:
     return regions
 
 
-def _min_size(wire: WireType | Length) -> int:
-    if wire.size is not None:
-        return wire.size
-    if isinstance(wire, Bytes):
-        return _min_size(wire.length)
+def _min_size(wire_type: WireType | LengthType) -> int:
+    if wire_type.size is not None:
+        return wire_type.size
+    if isinstance(wire_type, BytesWireType):
+        return _min_size(wire_type.length_type)
     return 1
 
 
@@ -335,10 +369,14 @@ def check_bulk(layout: Layout) -> None:
             _kernel_type(each_field).instruction  # noqa: B018 (raises)
         except TypeError as error:
             raise TypeError(f"{layout.name}.{each_field.name}: {error}") from None
-        if isinstance(each_field.type, Array):
+        if isinstance(each_field.type, ArrayWireType):
             arrays += 1
-            inner = [field.type for field in each_field.type.of.fields]
-            if not all(isinstance(of, Bytes) and isinstance(of.length, Varint) for of in inner):
+            element_types = [field.type for field in each_field.type.row_layout.fields]
+            if not all(
+                isinstance(element_type, BytesWireType)
+                and isinstance(element_type.length_type, VarintWireType)
+                for element_type in element_types
+            ):
                 raise TypeError(
                     f"{layout.name}.{each_field.name}: the kernel runs arrays of bytes only"
                 )
@@ -346,20 +384,22 @@ def check_bulk(layout: Layout) -> None:
         raise TypeError(f"{layout.name}: the kernel runs one array a row")
 
 
-def _check_frame(length: int, at: int, available: int) -> None:
+def _check_frame(length: int, position: int, available: int) -> None:
     if length < 0:
-        raise WireError(f"negative length {length}", at, "LENGTH_NEGATIVE")
+        raise WireError(f"negative length {length}", position, "LENGTH_NEGATIVE")
     if length > available:
-        raise WireError(f"length {length}, but {left_words(available)}", at, "LENGTH_TOO_BIG")
+        raise WireError(
+            f"length {length}, but {format_remaining_bytes(available)}", position, "LENGTH_TOO_BIG"
+        )
 
 
-def _name_columns(fields: tuple[Field, ...], first: int) -> dict[str, int]:
-    names: dict[str, int] = {}
+def _column_indexes(fields: tuple[Field, ...], next_index: int) -> dict[str, int]:
+    index_by_name: dict[str, int] = {}
     for field in fields:
-        names[field.name] = first
-        if isinstance(field.type, Bytes):
-            names[f"{field.name}_size"] = first + 1
-        elif isinstance(field.type, Array):
-            names[f"{field.name}_first"] = first + 1
-        first += _kernel_type(field).columns
-    return names
+        index_by_name[field.name] = next_index
+        if isinstance(field.type, BytesWireType):
+            index_by_name[f"{field.name}_size"] = next_index + 1
+        elif isinstance(field.type, ArrayWireType):
+            index_by_name[f"{field.name}_first"] = next_index + 1
+        next_index += _kernel_type(field).n_columns
+    return index_by_name

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kfmt_cli.core.layout.field import Field
-from kfmt_cli.core.layout.wire import Buffer, UVarint32, Value, WireError, left_words
+from kfmt_cli.core.layout.wire_types import (
+    Buffer,
+    UVarint32,
+    Value,
+    WireError,
+    format_remaining_bytes,
+)
 
 UNKNOWN_TAGS = "unknown_tagged_fields"
 
@@ -15,52 +21,63 @@ UNKNOWN_TAGS = "unknown_tagged_fields"
 class TaggedFields:
     """The last part of a flexible message: a count, then tag, size and bytes of each field."""
 
-    known: Mapping[int, Field] = field(default_factory=dict)
+    field_by_tag: Mapping[int, Field] = field(default_factory=dict)
     """The fields by tag. A missing field has no value; an unknown one is kept as bytes under
     `UNKNOWN_TAGS`."""
 
-    def read(self, data: Buffer, at: int, end: int) -> tuple[dict[str, Value], int]:
+    def read(self, data: Buffer, position: int, end: int) -> tuple[dict[str, Value], int]:
         """The values by field name and the byte after them; raises WireError."""
-        count, after = UVarint32.read(data, at, end)
+        count, next_position = UVarint32.read(data, position, end)
         values: dict[str, Value] = {}
         unknown: dict[str, Value] = {}
         for _ in range(count):
-            start = after
-            tag, after = UVarint32.read(data, after, end)
-            size, after = UVarint32.read(data, after, end)
-            if size > end - after:
-                words = f"tagged field of {size} bytes, but {left_words(end - after)}"
-                raise WireError(words, start, "LENGTH_TOO_BIG")
-            known = self.known.get(tag)
-            if known is None:
-                unknown[str(tag)] = bytes(data[after : after + size])
+            start = next_position
+            tag, next_position = UVarint32.read(data, next_position, end)
+            size, next_position = UVarint32.read(data, next_position, end)
+            if size > end - next_position:
+                message = (
+                    f"tagged field of {size} bytes, but "
+                    f"{format_remaining_bytes(end - next_position)}"
+                )
+                raise WireError(message, start, "LENGTH_TOO_BIG")
+            definition = self.field_by_tag.get(tag)
+            if definition is None:
+                unknown[str(tag)] = bytes(data[next_position : next_position + size])
             else:
-                values[known.name] = self._value(known, data, after, after + size)
-            after += size
+                values[definition.name] = self._read_value(
+                    definition, data, next_position, next_position + size
+                )
+            next_position += size
         if unknown:
             values[UNKNOWN_TAGS] = unknown
-        return values, after
+        return values, next_position
 
     @staticmethod
-    def _value(known: Field, data: Buffer, at: int, end: int) -> Value:
+    def _read_value(definition: Field, data: Buffer, position: int, end: int) -> Value:
         try:
-            value, after = known.type.read(data, at, end)
+            value, next_position = definition.type.read(data, position, end)
         except WireError as error:
-            raise error.below(known.name) from None
-        if after != end:
-            words = f"{end - at} bytes declared, {after - at} used"
-            raise WireError(words, at, "FRAME_NOT_FILLED").below(known.name)
+            raise error.prefix_path(definition.name) from None
+        if next_position != end:
+            message = f"{end - position} bytes declared, {next_position - position} used"
+            raise WireError(message, position, "FRAME_NOT_FILLED").prefix_path(definition.name)
         return value
 
     def write(self, values: Mapping[str, Value]) -> bytes:
         """Encode the tagged fields among a message's values, in tag order."""
         unknown = values.get(UNKNOWN_TAGS) or {}
         assert isinstance(unknown, dict)
-        parts = {int(tag): data for tag, data in unknown.items() if isinstance(data, bytes)}
-        for tag, known in self.known.items():
-            if known.name in values:
-                parts[tag] = known.type.write(values[known.name])
-        done = UVarint32.write(len(parts))
-        for tag in sorted(parts):
-            done += UVarint32.write(tag) + UVarint32.write(len(parts[tag])) + parts[tag]
-        return done
+        encoded_by_tag = {
+            int(tag): data for tag, data in unknown.items() if isinstance(data, bytes)
+        }
+        for tag, definition in self.field_by_tag.items():
+            if definition.name in values:
+                encoded_by_tag[tag] = definition.type.write(values[definition.name])
+        encoded = UVarint32.write(len(encoded_by_tag))
+        for tag in sorted(encoded_by_tag):
+            encoded += (
+                UVarint32.write(tag)
+                + UVarint32.write(len(encoded_by_tag[tag]))
+                + encoded_by_tag[tag]
+            )
+        return encoded

@@ -6,7 +6,7 @@ at most 10. Bits of the last byte beyond 32 or 64 are dropped, and overlong enco
 
 from __future__ import annotations
 
-MASKS = {32: 0xFFFFFFFF, 64: 0xFFFFFFFFFFFFFFFF}
+VARINT_MASKS = {32: 0xFFFFFFFF, 64: 0xFFFFFFFFFFFFFFFF}
 MAX_BYTES = {32: 5, 64: 10}
 
 
@@ -18,40 +18,40 @@ class VarintError(ValueError):
         self.status = status
 
 
-def zigzag(value: int, bits: int) -> int:
+def zigzag_encode(value: int, bits: int) -> int:
     """0, -1, 1, -2, … → 0, 1, 2, 3, …: (n << 1) ^ (n >> bits - 1), as an unsigned number."""
-    return ((value << 1) ^ (value >> (bits - 1))) & MASKS[bits]
+    return ((value << 1) ^ (value >> (bits - 1))) & VARINT_MASKS[bits]
 
 
-def unzigzag(raw: int) -> int:
-    """The inverse of `zigzag`."""
+def zigzag_decode(raw: int) -> int:
+    """The inverse of `zigzag_encode`."""
     return (raw >> 1) ^ -(raw & 1)
 
 
-def groups(raw: int) -> list[int]:
+def varint_groups(raw: int) -> list[int]:
     """The 7-bit groups of an unsigned number, the lowest first; one group for 0."""
-    found = [raw & 0x7F]
+    values = [raw & 0x7F]
     while raw := raw >> 7:
-        found.append(raw & 0x7F)
-    return found
+        values.append(raw & 0x7F)
+    return values
 
 
-def encode(raw: int) -> bytes:
+def encode_uvarint(raw: int) -> bytes:
     """An unsigned number as a varint."""
-    *more, last = groups(raw)
+    *more, last = varint_groups(raw)
     return bytes([*(group | 0x80 for group in more), last])
 
 
-def decode(data: bytes | memoryview, at: int, end: int, bits: int) -> tuple[int, int]:
-    """The unsigned varint at byte `at` and the byte after it; raises VarintError."""
+def decode_uvarint(data: bytes | memoryview, position: int, end: int, bits: int) -> tuple[int, int]:
+    """The unsigned varint at byte `position` and the byte after it; raises VarintError."""
     raw = 0
     for i in range(MAX_BYTES[bits]):
-        if at + i >= end:
+        if position + i >= end:
             raise VarintError(f"truncated varint: ends after {i} byte{'s' * (i != 1)}", "EXHAUSTED")
-        byte = data[at + i]
+        byte = data[position + i]
         raw |= (byte & 0x7F) << (7 * i)
         if byte < 0x80:
-            return raw & MASKS[bits], at + i + 1
+            return raw & VARINT_MASKS[bits], position + i + 1
     raise VarintError(
         f"a {bits}-bit varint has at most {MAX_BYTES[bits]} bytes, but this one continues",
         "VARINT_TOO_LONG",

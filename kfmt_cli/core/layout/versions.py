@@ -10,21 +10,26 @@ from functools import cache
 
 from kfmt_cli.core.layout.field import Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.protocol import List, ListOf, Stated, Struct
+from kfmt_cli.core.layout.protocol_types import (
+    DeclaredLengthType,
+    DeclaredListType,
+    ListWireType,
+    StructWireType,
+)
 from kfmt_cli.core.layout.tagged import TaggedFields
-from kfmt_cli.core.layout.wire import COMPACT, Int32, WireType
+from kfmt_cli.core.layout.wire_types import COMPACT, Int32, WireType
 
 
 @cache
-def at_version(message: Layout, version: int) -> Layout:
+def layout_at_version(message: Layout, version: int) -> Layout:
     """The Layout of one version of a message; raises ValueError for an unknown one."""
     first, last = message.versions or (0, 0)
     if not first <= version <= last:
         raise ValueError(f"{message.name} has versions {first} to {last}, not {version}")
-    return _of_version(message, version, message.flexible_since)
+    return _resolve_layout(message, version, message.flexible_since)
 
 
-def _of_version(layout: Layout, version: int, flexible_since: int | None) -> Layout:
+def _resolve_layout(layout: Layout, version: int, flexible_since: int | None) -> Layout:
     """The Layout of a message, or of a part of one, in a version."""
     flexible = flexible_since is not None and version >= flexible_since
     fields: list[Field] = []
@@ -34,13 +39,13 @@ def _of_version(layout: Layout, version: int, flexible_since: int | None) -> Lay
             continue
         nullable = field.nullable_since is not None and version >= field.nullable_since
         compact_since = None if field.classic else flexible_since
-        here = replace(field, type=_laid_down(field.type, version, compact_since, nullable))
+        resolved = replace(field, type=_resolve_type(field.type, version, compact_since, nullable))
         if field.tag is not None and version >= field.tagged_since:
-            if isinstance(here.type, Struct):
-                here = replace(here, type=replace(here.type, in_tag=True))
-            tagged[field.tag] = here
+            if isinstance(resolved.type, StructWireType):
+                resolved = replace(resolved, type=replace(resolved.type, is_tagged=True))
+            tagged[field.tag] = resolved
         else:
-            fields.append(here)
+            fields.append(resolved)
     return Layout(
         layout.name,
         layout.doc,
@@ -50,20 +55,22 @@ def _of_version(layout: Layout, version: int, flexible_since: int | None) -> Lay
     )
 
 
-def _laid_down(
+def _resolve_type(
     type_: WireType, version: int, flexible_since: int | None, nullable: bool
 ) -> WireType:
     """The wire type, in a version, of a type that a definition names."""
     flexible = flexible_since is not None and version >= flexible_since
-    if isinstance(type_, Stated):
-        return type_.laid_down(flexible, nullable)
-    if isinstance(type_, Struct):
-        return Struct(_of_version(type_.of, version, flexible_since), nullable)
-    if isinstance(type_, ListOf):
-        inner: WireType
-        if isinstance(type_.of, Layout):
-            inner = Struct(_of_version(type_.of, version, flexible_since))
+    if isinstance(type_, DeclaredLengthType):
+        return type_.resolve(flexible, nullable)
+    if isinstance(type_, StructWireType):
+        return StructWireType(_resolve_layout(type_.layout, version, flexible_since), nullable)
+    if isinstance(type_, DeclaredListType):
+        element_type: WireType
+        if isinstance(type_.element_type, Layout):
+            element_type = StructWireType(
+                _resolve_layout(type_.element_type, version, flexible_since)
+            )
         else:
-            inner = _laid_down(type_.of, version, flexible_since, False)
-        return List(COMPACT if flexible else Int32, inner, nullable)
+            element_type = _resolve_type(type_.element_type, version, flexible_since, False)
+        return ListWireType(COMPACT if flexible else Int32, element_type, nullable)
     return type_

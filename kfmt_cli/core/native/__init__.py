@@ -1,7 +1,7 @@
 """The loops that Cython compiles: decoding, encoding, searching, writing text."""
 
-from kfmt_cli.core.native.compiled import incomplete
+from kfmt_cli.core.native.build_state import incomplete_message
 from kfmt_cli.errors import KernelError
 
-if (_words := incomplete()) is not None:
-    raise KernelError(_words)
+if (_message := incomplete_message()) is not None:
+    raise KernelError(_message)

@@ -10,21 +10,21 @@ except ImportError:
     from kfmt_cli.core.native import pure as cython
 
 if cython.compiled:
-    from cython.cimports.kfmt_cli.core.native.quote import scalar_length, short_escape
+    from cython.cimports.kfmt_cli.core.native.quote import short_escape_letter, utf8_length
     from cython.cimports.kfmt_cli.core.native.text import (
         Writer,
-        put,
         put_base64,
+        put_byte,
         put_hex_digit,
         put_literal,
         put_number,
     )
 else:
-    from kfmt_cli.core.native.quote import scalar_length, short_escape
+    from kfmt_cli.core.native.quote import short_escape_letter, utf8_length
     from kfmt_cli.core.native.text import (
         Writer,
-        put,
         put_base64,
+        put_byte,
         put_hex_digit,
         put_literal,
         put_number,
@@ -34,7 +34,7 @@ COMPILED: bool = bool(cython.compiled)
 
 HEX = cython.declare(cython.int, 2)  # modes of `quote.MODES`
 BASE64 = cython.declare(cython.int, 3)
-BARE = cython.declare(cython.int, 8)  # is added to a mode
+BARE_FLAG = cython.declare(cython.int, 8)  # is added to a mode
 NULL = cython.declare(cython.int, 0)  # entries of the literal table
 ELLIPSIS = cython.declare(cython.int, 1)
 
@@ -42,7 +42,7 @@ ELLIPSIS = cython.declare(cython.int, 1)
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def _columns(w: Writer, code: cython.longlong) -> cython.int:
+def _display_width(w: Writer, code: cython.longlong) -> cython.int:
     """Columns that a character beyond ASCII takes, or -2 when it is not plainly printable."""
     i: cython.Py_ssize_t
     for i in range(w.wide.shape[1]):
@@ -54,32 +54,34 @@ def _columns(w: Writer, code: cython.longlong) -> cython.int:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def _escaped(w: Writer, code: cython.longlong, n: cython.int) -> cython.int:
+def _put_escape(w: Writer, code: cython.longlong, n: cython.int) -> cython.int:
     """\\n, \\t, … or \\xhh of a byte, \\u{…} of a character of n bytes."""
-    short: cython.int = short_escape(cython.cast(cython.int, code)) if code < 32 else 0
+    escape_letter: cython.int = (
+        short_escape_letter(cython.cast(cython.int, code)) if code < 32 else 0
+    )
     shift: cython.int
-    put(w, 92)
-    if short:
-        return put(w, short)
+    put_byte(w, 92)
+    if escape_letter:
+        return put_byte(w, escape_letter)
     if n < 2:
-        put(w, 120)
+        put_byte(w, 120)
         put_hex_digit(w, cython.cast(cython.int, code >> 4))
         return put_hex_digit(w, cython.cast(cython.int, code & 15))
-    put(w, 117)
-    put(w, 123)
+    put_byte(w, 117)
+    put_byte(w, 123)
     shift = 20
     while shift > 0 and (code >> shift) == 0:
         shift -= 4
     while shift >= 0:
         put_hex_digit(w, cython.cast(cython.int, (code >> shift) & 15))
         shift -= 4
-    return put(w, 125)
+    return put_byte(w, 125)
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def cell_bytes(
+def put_cell_bytes(
     w: Writer,
     data: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
@@ -88,14 +90,14 @@ def cell_bytes(
     limit: cython.Py_ssize_t,
 ) -> cython.int:
     """A preview for a place between quotes: of BARE text those are written where it needs them."""
-    if mode < BARE:
-        return _preview(w, data, at, length, mode, limit, True)
-    mode -= BARE
+    if mode < BARE_FLAG:
+        return _put_preview(w, data, at, length, mode, limit, True)
+    mode -= BARE_FLAG
     if mode >= HEX or not _needs_quotes(data, at, length):
-        return _preview(w, data, at, length, mode, limit, False)
-    put(w, 34)
-    _preview(w, data, at, length, mode, limit - 2 if limit > 2 else limit, True)
-    return put(w, 34)
+        return _put_preview(w, data, at, length, mode, limit, False)
+    put_byte(w, 34)
+    _put_preview(w, data, at, length, mode, limit - 2 if limit > 2 else limit, True)
+    return put_byte(w, 34)
 
 
 @cython.cfunc
@@ -121,7 +123,7 @@ def _needs_quotes(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def _plain(
+def _put_printable(
     w: Writer,
     data: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
@@ -148,7 +150,7 @@ def _plain(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def _preview(
+def _put_preview(
     w: Writer,
     data: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
@@ -162,15 +164,15 @@ def _preview(
     What does not fit is cut, and the size of the whole is after the cut. quoted: quotes are
     escaped, too.
     """
-    begin: cython.Py_ssize_t = w.width
+    start_width: cython.Py_ssize_t = w.width
     end: cython.Py_ssize_t = at + length
     n: cython.int
     i: cython.int
-    shown: cython.int
+    char_width: cython.int
     code: cython.longlong
-    note: cython.Py_ssize_t = 2  # "…" and the digits of the size
+    suffix_width: cython.Py_ssize_t = 2  # "…" and the digits of the size
     cut_at: cython.Py_ssize_t = -1
-    cut_width: cython.Py_ssize_t = begin
+    cut_width: cython.Py_ssize_t = start_width
     stop: cython.Py_ssize_t
     size: cython.longlong = length
     if length < 0:
@@ -179,17 +181,17 @@ def _preview(
         return put_base64(w, data, at, end)
     while size >= 10:
         size //= 10
-        note += 1
+        suffix_width += 1
     while at < end:
         if mode != HEX and mode != BASE64:
             # Plain characters up to where a cut may be, at once.
             stop = end
-            if limit > 0 and begin + limit - note - w.width < end - at:
-                stop = at + begin + limit - note - w.width
-            at = _plain(w, data, at, stop, quoted)
+            if limit > 0 and start_width + limit - suffix_width - w.width < end - at:
+                stop = at + start_width + limit - suffix_width - w.width
+            at = _put_printable(w, data, at, stop, quoted)
             if at == end:
                 break
-        if limit > 0 and w.width - begin <= limit - note:
+        if limit > 0 and w.width - start_width <= limit - suffix_width:
             cut_at = w.at
             cut_width = w.width
         if mode == HEX or mode == BASE64:
@@ -197,26 +199,26 @@ def _preview(
             put_hex_digit(w, data[at] & 15)
             at += 1
         else:
-            n = scalar_length(data, at, end)
+            n = utf8_length(data, at, end)
             code = data[at]
             if n > 1:
                 code = code & (0x7F >> n)
                 for i in range(1, n):
                     code = (code << 6) | (data[at + i] & 0x3F)
-                shown = _columns(w, code)
+                char_width = _display_width(w, code)
             else:
-                shown = 1 if n == 1 and code >= 32 and code < 127 else -2
+                char_width = 1 if n == 1 and code >= 32 and code < 127 else -2
             if n == 1 and (code == 92 or (quoted and code == 34)):
-                put(w, 92)
-                put(w, cython.cast(cython.int, code))
-            elif shown < 0:
-                _escaped(w, code, n)
+                put_byte(w, 92)
+                put_byte(w, cython.cast(cython.int, code))
+            elif char_width < 0:
+                _put_escape(w, code, n)
             else:
                 for i in range(n):
-                    put(w, data[at + i])
-                w.width += shown - n
+                    put_byte(w, data[at + i])
+                w.width += char_width - n
             at += n if n > 0 else 1
-        if limit > 0 and w.width - begin > limit:
+        if limit > 0 and w.width - start_width > limit:
             w.at = cut_at if cut_at >= 0 else w.at
             w.width = cut_width if cut_at >= 0 else w.width
             put_literal(w, ELLIPSIS)
@@ -231,16 +233,16 @@ def end_cell(
     w: Writer,
     begin: cython.Py_ssize_t,
     width: cython.Py_ssize_t,
-    side: cython.int,
-    cut: cython.bint,
+    alignment: cython.int,
+    is_cut: cython.bint,
 ) -> cython.int:
     """Pad what was written since `begin` to its width, or cut it there.
 
-    side: 0 puts the words to the left, 1 to the right, 2 does not pad.
+    alignment: 0 puts the words to the left, 1 to the right, 2 does not pad.
     """
     i: cython.Py_ssize_t
     pad: cython.Py_ssize_t = width - w.width
-    if pad < 0 and cut:
+    if pad < 0 and is_cut:
         i = begin
         w.width = 0
         while i < w.at and w.width < width - 1:  # cells that are cut hold narrow characters only
@@ -250,9 +252,9 @@ def end_cell(
             w.width += 1
         w.at = i
         return put_literal(w, ELLIPSIS)
-    if pad <= 0 or side == 2:
+    if pad <= 0 or alignment == 2:
         return 0
-    if side == 1:
+    if alignment == 1:
         i = w.at - 1
         while i >= begin:
             w.out[i + pad] = w.out[i]
@@ -262,5 +264,5 @@ def end_cell(
         w.at += pad
     else:
         for i in range(pad):
-            put(w, 32)
+            put_byte(w, 32)
     return 0

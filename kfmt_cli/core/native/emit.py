@@ -16,31 +16,36 @@ except ImportError:
     from kfmt_cli.core.native import pure as cython
 
 if cython.compiled:
-    from cython.cimports.kfmt_cli.core.native.bound import row_room
-    from cython.cimports.kfmt_cli.core.native.cell import cell_bytes, end_cell
+    from cython.cimports.kfmt_cli.core.native.cell import end_cell, put_cell_bytes
     from cython.cimports.kfmt_cli.core.native.quote import (
-        csv_bytes,
         csv_encoding,
         double_quotes,
-        json_bytes,
+        put_csv_bytes,
+        put_json_bytes,
     )
+    from cython.cimports.kfmt_cli.core.native.row_bounds import max_row_bytes
     from cython.cimports.kfmt_cli.core.native.text import (
         Writer,
         copy_bytes,
-        put,
+        put_byte,
         put_hex_digit,
         put_literal,
         put_number,
         put_time,
     )
 else:
-    from kfmt_cli.core.native.bound import row_room
-    from kfmt_cli.core.native.cell import cell_bytes, end_cell
-    from kfmt_cli.core.native.quote import csv_bytes, csv_encoding, double_quotes, json_bytes
+    from kfmt_cli.core.native.cell import end_cell, put_cell_bytes
+    from kfmt_cli.core.native.quote import (
+        csv_encoding,
+        double_quotes,
+        put_csv_bytes,
+        put_json_bytes,
+    )
+    from kfmt_cli.core.native.row_bounds import max_row_bytes
     from kfmt_cli.core.native.text import (
         Writer,
         copy_bytes,
-        put,
+        put_byte,
         put_hex_digit,
         put_literal,
         put_number,
@@ -96,7 +101,7 @@ HEX = cython.declare(cython.int, 2)  # the first mode of `quote.MODES` that is n
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def _row(
+def _write_row(
     w: Writer,
     data: cython.const[cython.uchar][::1],
     program: cython.const[cython.longlong][:, ::1],
@@ -113,8 +118,8 @@ def _row(
     c: cython.longlong
     value: cython.longlong
     i: cython.Py_ssize_t
-    cell: cython.Py_ssize_t = 0
-    quote: cython.Py_ssize_t = 0
+    cell_start: cython.Py_ssize_t = 0
+    quote_start: cython.Py_ssize_t = 0
     while pc < end:
         op = cython.cast(cython.int, program[pc, 0])
         a = program[pc, 1]
@@ -126,7 +131,9 @@ def _row(
         elif op == NUMBER:
             put_number(w, columns[a, row], False)
         elif op == JSON_BYTES:
-            json_bytes(w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b), c)
+            put_json_bytes(
+                w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b), c
+            )
         elif op == IF:
             if columns[a, row] != b:
                 pc += c
@@ -154,17 +161,21 @@ def _row(
             for i in range(value):
                 if i > 0:
                     put_literal(w, c)
-                _row(w, data, program, pc, pc + b, children, columns[a + 1, row] + i, children)
+                _write_row(
+                    w, data, program, pc, pc + b, children, columns[a + 1, row] + i, children
+                )
             pc += b
         elif op == CELL:
-            cell = w.at
+            cell_start = w.at
             w.width = 0
         elif op == END_CELL:
-            end_cell(w, cell, a, cython.cast(cython.int, b), c != 0)
+            end_cell(w, cell_start, a, cython.cast(cython.int, b), c != 0)
         elif op == CELL_BYTES:
-            cell_bytes(w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b), c)
+            put_cell_bytes(
+                w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b), c
+            )
         elif op == CSV_BYTES:
-            csv_bytes(w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b))
+            put_csv_bytes(w, data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b))
         elif op == ENCODING:
             value = csv_encoding(
                 data, columns[a, row], columns[a + 1, row], cython.cast(cython.int, b)
@@ -174,18 +185,18 @@ def _row(
         elif op == RAW:
             copy_bytes(w, data, columns[a, row], columns[a + 1, row])
         elif op == QUOTE:
-            put(w, 34)
-            quote = w.at
+            put_byte(w, 34)
+            quote_start = w.at
         elif op == END_QUOTE:
-            double_quotes(w, quote)
-            put(w, 34)
+            double_quotes(w, quote_start)
+            put_byte(w, 34)
     return 0
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def _emit(
+def _write_rows(
     w: Writer,
     data: cython.const[cython.uchar][::1],
     program: cython.const[cython.longlong][:, ::1],
@@ -197,9 +208,9 @@ def _emit(
 ) -> cython.longlong:
     capacity: cython.Py_ssize_t = w.out.shape[0]
     while row < end:
-        if row_room(data, shape, columns, row, children) > capacity - w.at:
+        if max_row_bytes(data, shape, columns, row, children) > capacity - w.at:
             return row
-        _row(w, data, program, 0, program.shape[0], columns, row, children)
+        _write_row(w, data, program, 0, program.shape[0], columns, row, children)
         row += 1
     return row
 
@@ -221,7 +232,7 @@ def emit(
     fields, then those of the array's rows].
     """
     with cython.nogil:
-        row = _emit(writer, data, program, shape, columns, children, row, end)
+        row = _write_rows(writer, data, program, shape, columns, children, row, end)
     return row
 
 
@@ -230,36 +241,58 @@ def emit_nested(
     data: cython.const[cython.uchar][::1],
     outer_program: cython.const[cython.longlong][:, ::1],
     outer_shape: cython.const[cython.longlong][::1],
-    outer: cython.const[cython.longlong][:, ::1],
+    outer_columns: cython.const[cython.longlong][:, ::1],
     inner_program: cython.const[cython.longlong][:, ::1],
     inner_shape: cython.const[cython.longlong][::1],
-    inner: cython.const[cython.longlong][:, ::1],
+    inner_columns: cython.const[cython.longlong][:, ::1],
     children: cython.const[cython.longlong][:, ::1],
-    ends: cython.const[cython.longlong][::1],
+    inner_ends: cython.const[cython.longlong][::1],
     state: cython.longlong[::1],
-    last: cython.Py_ssize_t,
+    outer_end: cython.Py_ssize_t,
 ):
-    """Write each outer row up to `last` and the inner rows below it, to row `ends[i]` those of i.
+    """Write each outer row up to `outer_end` and the inner rows below it, to row `ends[i]` those of
+    i.
 
     `state` is (outer row, inner row, 1 when the outer row is written already); it says where
     writing continues when the room ran out.
     """
-    i: cython.Py_ssize_t = state[0]
-    row: cython.Py_ssize_t = state[1]
-    done: cython.longlong
+    outer_row: cython.Py_ssize_t = state[0]
+    inner_row: cython.Py_ssize_t = state[1]
+    next_row: cython.longlong
     capacity: cython.Py_ssize_t = writer.out.shape[0]
     with cython.nogil:
-        while i < last:
+        while outer_row < outer_end:
             if state[2] == 0:
-                if row_room(data, outer_shape, outer, i, children) > capacity - writer.at:
+                if (
+                    max_row_bytes(data, outer_shape, outer_columns, outer_row, children)
+                    > capacity - writer.at
+                ):
                     break
-                _row(writer, data, outer_program, 0, outer_program.shape[0], outer, i, children)
+                _write_row(
+                    writer,
+                    data,
+                    outer_program,
+                    0,
+                    outer_program.shape[0],
+                    outer_columns,
+                    outer_row,
+                    children,
+                )
                 state[2] = 1
-            done = _emit(writer, data, inner_program, inner_shape, inner, children, row, ends[i])
-            row = done
-            if row < ends[i]:
+            next_row = _write_rows(
+                writer,
+                data,
+                inner_program,
+                inner_shape,
+                inner_columns,
+                children,
+                inner_row,
+                inner_ends[outer_row],
+            )
+            inner_row = next_row
+            if inner_row < inner_ends[outer_row]:
                 break
             state[2] = 0
-            i += 1
-        state[0] = i
-        state[1] = row
+            outer_row += 1
+        state[0] = outer_row
+        state[1] = inner_row

@@ -33,7 +33,9 @@ MASK_64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 @cython.nogil
 @cython.inline
 @cython.exceptval(check=False)
-def _raw(op: cython.int, argument: cython.longlong, value: cython.longlong) -> cython.ulonglong:
+def _varint_value(
+    op: cython.int, argument: cython.longlong, value: cython.longlong
+) -> cython.ulonglong:
     """What a varint operation writes for a value; the lengths of bytes and frames are 32 bits."""
     folded: cython.ulonglong
     if op == UVARINT:
@@ -116,7 +118,7 @@ def _put_bytes(
     return at + n
 
 
-def gather(
+def gather_bytes(
     data: cython.const[cython.uchar][::1],
     starts: cython.const[cython.longlong][::1],
     ends: cython.const[cython.longlong][::1],
@@ -130,14 +132,15 @@ def gather(
             at = _put_bytes(out, at, data, starts[i], ends[i] - at)
 
 
-def measure(
+def measure_rows(
     program: cython.const[cython.longlong][::1],
     rows: cython.longlong[:, ::1],
     children: cython.longlong[:, ::1],
-    bodies: cython.longlong[::1],
+    body_sizes: cython.longlong[::1],
     sizes: cython.longlong[::1],
 ) -> None:
-    """Fill in the bytes of each row: `bodies`, the part that it frames, and `sizes`, the whole."""
+    """Fill in the bytes of each row: `body_sizes`, the part that it frames, and `sizes`, the
+    whole."""
     row: cython.Py_ssize_t
     child: cython.Py_ssize_t
     pc: cython.Py_ssize_t
@@ -149,13 +152,13 @@ def measure(
     argument: cython.longlong
     value: cython.longlong
     size: cython.longlong
-    before: cython.longlong
+    prefix_size: cython.longlong
     frame: cython.int
     frame_argument: cython.longlong
     with cython.nogil:
         for row in range(rows.shape[1]):
             size = 0
-            before = 0  # what is in front of the framed part
+            prefix_size = 0  # what is in front of the framed part
             frame = 0
             frame_argument = 0
             pc = 0
@@ -165,7 +168,7 @@ def measure(
                 argument = program[pc + 2]
                 pc += 3
                 if op == FRAME or op == ZIGZAG_FRAME:
-                    before = size
+                    prefix_size = size
                     size = 0
                     frame = op
                     frame_argument = argument
@@ -176,10 +179,10 @@ def measure(
                     size += argument + (value if value > 0 else 0)
                 elif op == ZIGZAG_BYTES:
                     value = rows[column + 1, row]
-                    size += _varint_size(_raw(op, 0, value)) + (value if value > 0 else 0)
+                    size += _varint_size(_varint_value(op, 0, value)) + (value if value > 0 else 0)
                 elif op == ZIGZAG_REPEAT:
                     value = rows[column, row]
-                    size += _varint_size(_raw(op, 0, value))
+                    size += _varint_size(_varint_value(op, 0, value))
                     repeat_end = pc + 3 * cython.cast(cython.Py_ssize_t, argument)
                     child = rows[column + 1, row]
                     while value > 0:
@@ -187,19 +190,19 @@ def measure(
                             op = cython.cast(cython.int, program[inner])
                             column = program[inner + 1]
                             argument = children[column + 1, child]
-                            size += _varint_size(_raw(op, 0, argument))
+                            size += _varint_size(_varint_value(op, 0, argument))
                             size += argument if argument > 0 else 0
                         child += 1
                         value -= 1
                     pc = repeat_end
                 else:
-                    size += _varint_size(_raw(op, argument, rows[column, row]))
-            bodies[row] = size
+                    size += _varint_size(_varint_value(op, argument, rows[column, row]))
+            body_sizes[row] = size
             if frame == ZIGZAG_FRAME:
-                size += _varint_size(_raw(frame, 0, size))
+                size += _varint_size(_varint_value(frame, 0, size))
             elif frame == FRAME:
                 size += frame_argument
-            sizes[row] = before + size
+            sizes[row] = prefix_size + size
 
 
 def encode(
@@ -207,7 +210,7 @@ def encode(
     program: cython.const[cython.longlong][::1],
     rows: cython.longlong[:, ::1],
     children: cython.longlong[:, ::1],
-    bodies: cython.longlong[::1],
+    body_sizes: cython.longlong[::1],
     starts: cython.longlong[::1],
     out: cython.uchar[::1],
 ) -> None:
@@ -235,20 +238,20 @@ def encode(
                 if op == INT or op == UINT:
                     at = _put_int(out, at, argument, rows[column, row])
                 elif op == FRAME:
-                    at = _put_int(out, at, argument, bodies[row])
+                    at = _put_int(out, at, argument, body_sizes[row])
                 elif op == ZIGZAG_FRAME:
-                    at = _put_varint(out, at, _raw(op, 0, bodies[row]))
+                    at = _put_varint(out, at, _varint_value(op, 0, body_sizes[row]))
                 elif op == BYTES:
                     value = rows[column + 1, row]
                     at = _put_int(out, at, argument, value)
                     at = _put_bytes(out, at, data, rows[column, row], value if value > 0 else 0)
                 elif op == ZIGZAG_BYTES:
                     value = rows[column + 1, row]
-                    at = _put_varint(out, at, _raw(op, 0, value))
+                    at = _put_varint(out, at, _varint_value(op, 0, value))
                     at = _put_bytes(out, at, data, rows[column, row], value if value > 0 else 0)
                 elif op == ZIGZAG_REPEAT:
                     value = rows[column, row]
-                    at = _put_varint(out, at, _raw(op, 0, value))
+                    at = _put_varint(out, at, _varint_value(op, 0, value))
                     repeat_end = pc + 3 * cython.cast(cython.Py_ssize_t, argument)
                     child = rows[column + 1, row]
                     while value > 0:
@@ -256,7 +259,7 @@ def encode(
                             op = cython.cast(cython.int, program[inner])
                             column = program[inner + 1]
                             argument = children[column + 1, child]
-                            at = _put_varint(out, at, _raw(op, 0, argument))
+                            at = _put_varint(out, at, _varint_value(op, 0, argument))
                             at = _put_bytes(
                                 out,
                                 at,
@@ -268,4 +271,4 @@ def encode(
                         value -= 1
                     pc = repeat_end
                 else:
-                    at = _put_varint(out, at, _raw(op, argument, rows[column, row]))
+                    at = _put_varint(out, at, _varint_value(op, argument, rows[column, row]))

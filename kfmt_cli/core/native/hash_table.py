@@ -16,33 +16,33 @@ def put(
     offsets: cython.longlong[::1],
     hashes: cython.const[cython.longlong][::1],
     values: cython.const[cython.longlong][::1],
-    room: cython.longlong,
-    counts: cython.longlong[::1],
+    max_hashes: cython.longlong,
+    n_used: cython.longlong[::1],
 ):
     """Give each hash its offset, a later one in the place of an earlier one.
 
-    keys, offsets: the table, its size a power of two, at least one key 0. room: hashes that it may
-    have at most. counts[0]: those that it has, updated. How many hashes were taken: fewer where
-    the table has all that it may have.
+    keys, offsets: the table, its size a power of two, at least one key 0. max_hashes: hashes that
+    it may have at most. counts[0]: those that it has, updated. How many hashes were taken: fewer
+    where the table has all that it may have.
     """
     mask: cython.Py_ssize_t = keys.shape[0] - 1
-    at: cython.Py_ssize_t
+    slot: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    n: cython.longlong = counts[0]
+    n: cython.longlong = n_used[0]
     key: cython.longlong
     for i in range(hashes.shape[0]):
-        if n >= room:
-            counts[0] = n
+        if n >= max_hashes:
+            n_used[0] = n
             return i
         key = hashes[i]
-        at = key & mask
-        while keys[at] != 0 and keys[at] != key:
-            at = (at + 1) & mask
-        if keys[at] == 0:
-            keys[at] = key
+        slot = key & mask
+        while keys[slot] != 0 and keys[slot] != key:
+            slot = (slot + 1) & mask
+        if keys[slot] == 0:
+            keys[slot] = key
             n += 1
-        offsets[at] = values[i]
-    counts[0] = n
+        offsets[slot] = values[i]
+    n_used[0] = n
     return hashes.shape[0]
 
 
@@ -50,16 +50,16 @@ def get(
     keys: cython.const[cython.longlong][::1],
     offsets: cython.const[cython.longlong][::1],
     hashes: cython.const[cython.longlong][::1],
-    found: cython.longlong[::1],
+    out: cython.longlong[::1],
 ):
     """The offset of each hash, -1 where the table has none."""
     mask: cython.Py_ssize_t = keys.shape[0] - 1
-    at: cython.Py_ssize_t
+    slot: cython.Py_ssize_t
     i: cython.Py_ssize_t
     key: cython.longlong
     for i in range(hashes.shape[0]):
         key = hashes[i]
-        at = key & mask
-        while keys[at] != 0 and keys[at] != key:
-            at = (at + 1) & mask
-        found[i] = offsets[at] if keys[at] != 0 else -1
+        slot = key & mask
+        while keys[slot] != 0 and keys[slot] != key:
+            slot = (slot + 1) & mask
+        out[i] = offsets[slot] if keys[slot] != 0 else -1

@@ -7,7 +7,7 @@ def put(
     offsets: IntArray,
     hashes: IntArray,
     values: IntArray,
-    room: int,
-    counts: IntArray,
+    max_hashes: int,
+    n_used: IntArray,
 ) -> int: ...
-def get(keys: IntArray, offsets: IntArray, hashes: IntArray, found: IntArray) -> None: ...
+def get(keys: IntArray, offsets: IntArray, hashes: IntArray, out: IntArray) -> None: ...

@@ -2,11 +2,11 @@
 
 This file is ordinary Python that Cython also compiles; `COMPILED` says which of the two runs. It
 knows no Kafka format: `Layout.program` tells it what to read. Whatever the bytes say, nothing
-outside the given regions is read: each access is checked against its region, and `_check` proves
-before that regions and columns are inside the arrays. A region that does not add up gets a status
-and decoding continues with the next one; the slow reader of the same Layout then explains it (see
-`layout/layout.py`). All columns are 64-bit signed integers. A bytes field is two columns: start and
-length, with length -1 for null.
+outside the given regions is read: each access is checked against its region, and `_check_bounds`
+proves before that regions and columns are inside the arrays. A region that does not add up gets a
+status and decoding continues with the next one; the slow reader of the same Layout then explains it
+(see `layout/layout.py`). All columns are 64-bit signed integers. A bytes field is two columns:
+start and length, with length -1 for null.
 """
 
 try:
@@ -41,10 +41,10 @@ FRAME_NOT_FILLED = cython.declare(cython.int, 5)
 COUNT_TOO_BIG = cython.declare(cython.int, 6)
 FULL = cython.declare(cython.int, 7)  # no room for more rows
 
-# The numbers of a span, of a column's values in a region; the names are exported as `SPAN`.
-LEAST = cython.declare(cython.int, 0)
-LARGEST = cython.declare(cython.int, 1)
-RISES = cython.declare(cython.int, 2)  # 1 if each exceeds the one before it
+# The numbers of a span, of a column's values in a region; the names are exported as `STATISTICS`.
+STATISTIC_MIN = cython.declare(cython.int, 0)
+STATISTIC_MAX = cython.declare(cython.int, 1)
+STATISTIC_INCREASES = cython.declare(cython.int, 2)  # 1 if each exceeds the one before it
 
 OPS = {
     "INT": INT,
@@ -67,43 +67,45 @@ STATUSES = {
     "COUNT_TOO_BIG": COUNT_TOO_BIG,
     "FULL": FULL,
 }
-SPAN = ("least", "largest", "rises")
+STATISTICS = ("least", "largest", "rises")
 
 
 @cython.cfunc
-def _check(
+def _check_bounds(
     size: cython.Py_ssize_t,
     regions: cython.longlong[:, ::1],
     program: cython.const[cython.longlong][::1],
     rows: cython.longlong[:, ::1],
     children: cython.longlong[:, ::1],
-    spanned: cython.const[cython.longlong][::1],
-    spans: cython.longlong[:, :, ::1],
+    statistic_columns: cython.const[cython.longlong][::1],
+    statistics: cython.longlong[:, :, ::1],
 ):
     """Raise IndexError unless `decode`, which checks the rest, stays inside all arrays."""
     i: cython.Py_ssize_t
     n: cython.Py_ssize_t = regions.shape[1]
-    of_array: cython.Py_ssize_t = 0  # instructions left of the array
+    array_instructions_left: cython.Py_ssize_t = 0  # instructions left of the array
     width: cython.Py_ssize_t
     fits: cython.bint = regions.shape[0] == 5 and program.shape[0] % 3 == 0
-    fits = fits and rows.shape[0] > 0 and spans.shape[0] == spanned.shape[0]
-    fits = fits and (spanned.shape[0] == 0 or (spans.shape[1] == 3 and spans.shape[2] == n))
-    fits = fits and (spanned.shape[0] == 0 or rows.shape[1] > 0)
+    fits = fits and rows.shape[0] > 0 and statistics.shape[0] == statistic_columns.shape[0]
+    fits = fits and (
+        statistic_columns.shape[0] == 0 or (statistics.shape[1] == 3 and statistics.shape[2] == n)
+    )
+    fits = fits and (statistic_columns.shape[0] == 0 or rows.shape[1] > 0)
     for i in range(n if fits else 0):
         fits = fits and regions[0, i] >= 0 and regions[1, i] <= size
-    for i in range(spanned.shape[0]):
-        fits = fits and 0 <= spanned[i] < rows.shape[0]
+    for i in range(statistic_columns.shape[0]):
+        fits = fits and 0 <= statistic_columns[i] < rows.shape[0]
     for i in range(0, program.shape[0] if fits else 0, 3):
-        width = children.shape[0] if of_array > 0 else rows.shape[0]
+        width = children.shape[0] if array_instructions_left > 0 else rows.shape[0]
         if program[i] in (BYTES, ZIGZAG_BYTES, ZIGZAG_REPEAT):  # with two columns
             width -= 1
         fits = fits and 0 <= program[i + 1] < width
         if program[i] < ZIGZAG:
             fits = fits and program[i + 2] > 0
-        of_array -= 1
+        array_instructions_left -= 1
         if program[i] == ZIGZAG_REPEAT:
-            of_array = program[i + 2]
-            fits = fits and 0 <= of_array <= (program.shape[0] - i) // 3 - 1
+            array_instructions_left = program[i + 2]
+            fits = fits and 0 <= array_instructions_left <= (program.shape[0] - i) // 3 - 1
     if not fits:
         raise IndexError("a region or a column outside its array")
 
@@ -115,8 +117,8 @@ def decode(
     program: cython.const[cython.longlong][::1],
     rows: cython.longlong[:, ::1],
     children: cython.longlong[:, ::1],
-    spanned: cython.const[cython.longlong][::1],
-    spans: cython.longlong[:, :, ::1],
+    statistic_columns: cython.const[cython.longlong][::1],
+    statistics: cython.longlong[:, :, ::1],
 ):
     """Rows out of each region until its end or its first fault; the number of rows.
 
@@ -124,17 +126,18 @@ def decode(
     the byte where the last undamaged row ends come out. `rows` (columns, capacity) gets a column a
     field, column 0 being the row's start; `children` those of the array inside a row. Returns -1
     when one of the two has too little room; the regions then say how far it went (`FULL`).
-    `spanned`: columns whose spans are wanted instead of rows. Each row is then written over the one
-    before it, and `spans` (of them, `SPAN`, n) filled, except for regions without rows.
+    `statistic_columns`: columns whose spans are wanted instead of rows. Each row is then written
+    over the one before it, and `statistics` (of them, `STATISTICS`, n) filled, except for regions
+    without rows.
     """
-    r: cython.Py_ssize_t
+    region: cython.Py_ssize_t
     i: cython.Py_ssize_t
     pc: cython.Py_ssize_t
     n_program: cython.Py_ssize_t = program.shape[0]
-    s: cython.Py_ssize_t
-    n_spanned: cython.Py_ssize_t = spanned.shape[0]
+    statistic: cython.Py_ssize_t
+    n_statistics: cython.Py_ssize_t = statistic_columns.shape[0]
     n_rows: cython.Py_ssize_t = 0
-    n_before: cython.Py_ssize_t
+    region_first_row: cython.Py_ssize_t
     row: cython.Py_ssize_t = 0
     child: cython.Py_ssize_t = 0
     capacity: cython.Py_ssize_t = rows.shape[1]
@@ -157,13 +160,13 @@ def decode(
     repeat_pc: cython.Py_ssize_t
     repeat_end: cython.Py_ssize_t
     row_child: cython.Py_ssize_t
-    _check(len(data), regions, program, rows, children, spanned, spans)
+    _check_bounds(len(data), regions, program, rows, children, statistic_columns, statistics)
     with cython.nogil:
-        for r in range(regions.shape[1]):
-            at = regions[0, r]
-            end = regions[1, r]
+        for region in range(regions.shape[1]):
+            at = regions[0, region]
+            end = regions[1, region]
             status = FULL if full else OK
-            n_before = n_rows
+            region_first_row = n_rows
             while at < end and not full:
                 if row >= capacity:
                     full = True
@@ -302,25 +305,27 @@ def decode(
                     child = row_child
                     at = rows[0, row]
                     break
-                for s in range(n_spanned):
-                    value = rows[spanned[s], row]
-                    if n_rows == n_before:
-                        spans[s, LEAST, r] = value
-                        spans[s, LARGEST, r] = value
-                        spans[s, RISES, r] = 1
-                    elif value > spans[s, LARGEST, r]:
-                        spans[s, LARGEST, r] = value
+                for statistic in range(n_statistics):
+                    value = rows[statistic_columns[statistic], row]
+                    if n_rows == region_first_row:
+                        statistics[statistic, STATISTIC_MIN, region] = value
+                        statistics[statistic, STATISTIC_MAX, region] = value
+                        statistics[statistic, STATISTIC_INCREASES, region] = 1
+                    elif value > statistics[statistic, STATISTIC_MAX, region]:
+                        statistics[statistic, STATISTIC_MAX, region] = value
                     else:
-                        spans[s, RISES, r] = 0
-                        spans[s, LEAST, r] = min(spans[s, LEAST, r], value)
+                        statistics[statistic, STATISTIC_INCREASES, region] = 0
+                        statistics[statistic, STATISTIC_MIN, region] = min(
+                            statistics[statistic, STATISTIC_MIN, region], value
+                        )
                 n_rows += 1
-                if n_spanned > 0:
+                if n_statistics > 0:
                     child = row_child
                 else:
                     row = n_rows
-            regions[2, r] = n_rows
-            regions[3, r] = status
-            regions[4, r] = at
+            regions[2, region] = n_rows
+            regions[3, region] = status
+            regions[4, region] = at
     return -1 if full else n_rows
 
 
@@ -328,7 +333,7 @@ def decode(
 @cython.nogil
 @cython.inline
 @cython.exceptval(-1, check=True)
-def wrapped(a: cython.longlong, b: cython.longlong) -> cython.longlong:
+def wrapping_add(a: cython.longlong, b: cython.longlong) -> cython.longlong:
     """The sum, wrapping at 64 bits as a broker's does."""
     if not cython.compiled:
         return (int(a) + int(b) + MASK_63 + 1 & MASK_64) - MASK_63 - 1
@@ -349,25 +354,25 @@ def expand(
     An instruction is (target column, parent column, row column or -1, parent column or -1): the
     parent's value, plus the row's where there is one and the second parent column is not 0.
     """
-    p: cython.Py_ssize_t
+    parent: cython.Py_ssize_t
     i: cython.Py_ssize_t
     row: cython.Py_ssize_t
-    first: cython.Py_ssize_t = 0
-    last: cython.Py_ssize_t
+    first_row: cython.Py_ssize_t = 0
+    end_row: cython.Py_ssize_t
     target: cython.Py_ssize_t
-    addend: cython.Py_ssize_t
+    row_column: cython.Py_ssize_t
     value: cython.longlong
     with cython.nogil:
-        for p in range(ends.shape[0]):
-            last = ends[p]
+        for parent in range(ends.shape[0]):
+            end_row = ends[parent]
             for i in range(program.shape[0]):
                 target = program[i, 0]
-                value = parents[program[i, 1], p]
-                addend = program[i, 2]
-                if addend >= 0 and (program[i, 3] < 0 or parents[program[i, 3], p] != 0):
-                    for row in range(first, last):
-                        rows[target, row] = wrapped(value, rows[addend, row])
+                value = parents[program[i, 1], parent]
+                row_column = program[i, 2]
+                if row_column >= 0 and (program[i, 3] < 0 or parents[program[i, 3], parent] != 0):
+                    for row in range(first_row, end_row):
+                        rows[target, row] = wrapping_add(value, rows[row_column, row])
                 else:
-                    for row in range(first, last):
+                    for row in range(first_row, end_row):
                         rows[target, row] = value
-            first = last
+            first_row = end_row

@@ -1,10 +1,10 @@
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.layout.wire import Buffer
+from kfmt_cli.core.layout.wire_types import Buffer
 
 COMPILED: bool
 OPS: dict[str, int]
 STATUSES: dict[str, int]
-SPAN: tuple[str, ...]
+STATISTICS: tuple[str, ...]
 
 def decode(
     data: Buffer,
@@ -12,7 +12,7 @@ def decode(
     program: IntArray,
     rows: IntArray,
     children: IntArray,
-    spanned: IntArray,
-    spans: IntArray,
+    statistic_columns: IntArray,
+    statistics: IntArray,
 ) -> int: ...
 def expand(parents: IntArray, ends: IntArray, program: IntArray, rows: IntArray) -> None: ...

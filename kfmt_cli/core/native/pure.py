@@ -16,10 +16,10 @@ T = TypeVar("T")
 compiled = False
 
 
-class _Type:
+class _CType:
     """A C type; a subscript of it is a memory view's type."""
 
-    def __getitem__(self, _: object) -> _Type:
+    def __getitem__(self, _: object) -> _CType:
         return self
 
 
@@ -37,7 +37,7 @@ class _NoGil:
 
 
 nogil = _NoGil()
-bint = const = int = longlong = p_uchar = Py_ssize_t = _Type()  # noqa: A001 (Cython's name)
+bint = const = int = longlong = p_uchar = Py_ssize_t = _CType()  # noqa: A001 (Cython's name)
 uchar = uint = ulonglong = void = longlong
 
 

@@ -13,8 +13,8 @@ if cython.compiled:
     from cython.cimports.kfmt_cli.core.native.text import (
         Writer,
         copy_bytes,
-        put,
         put_base64,
+        put_byte,
         put_hex,
         put_hex_digit,
         put_literal,
@@ -23,8 +23,8 @@ else:
     from kfmt_cli.core.native.text import (
         Writer,
         copy_bytes,
-        put,
         put_base64,
+        put_byte,
         put_hex,
         put_hex_digit,
         put_literal,
@@ -46,7 +46,7 @@ REPLACEMENT = cython.declare(cython.int, 2)
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def scalar_length(
+def utf8_length(
     data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.int:
     """Bytes of the UTF-8 character at `at` (Unicode 15, table 3-7), 0 when it is malformed."""
@@ -84,7 +84,7 @@ def is_utf8(
         if data[at] < 0x80:
             at += 1
             continue
-        n = scalar_length(data, at, end)
+        n = utf8_length(data, at, end)
         if n == 0:
             return 0
         at += n
@@ -94,18 +94,18 @@ def is_utf8(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def _json_text(
+def _put_json_text(
     w: Writer,
     data: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
-    replace: cython.bint,
+    replaces_malformed: cython.bint,
 ) -> cython.int:
     """The inside of a JSON string; 0 when the bytes are not UTF-8 (and none are replaced)."""
     out: cython.uchar[::1] = w.out
     o: cython.Py_ssize_t = w.at
     byte: cython.int
-    short: cython.int
+    escape_letter: cython.int
     n: cython.int
     i: cython.int
     while at < end:
@@ -121,9 +121,9 @@ def _json_text(
             o += 2
             at += 1
             continue
-        n = scalar_length(data, at, end)
+        n = utf8_length(data, at, end)
         if n == 0:
-            if not replace:
+            if not replaces_malformed:
                 return 0
             w.at = o
             put_literal(w, REPLACEMENT)
@@ -131,16 +131,16 @@ def _json_text(
             at += 1
             continue
         if n == 1 or (n == 2 and byte == 0xC2 and data[at + 1] < 0xA0):
-            short = short_escape(data[at + n - 1])
-            if short:
+            escape_letter = short_escape_letter(data[at + n - 1])
+            if escape_letter:
                 out[o] = 0x5C
-                out[o + 1] = cython.cast(cython.uchar, short)
+                out[o + 1] = cython.cast(cython.uchar, escape_letter)
                 o += 2
             else:
                 w.at = o
                 put_escape(w, data, at, n)
                 o = w.at
-        elif is_bidirectional(data, at, n):
+        elif is_bidi_or_line_end(data, at, n):
             w.at = o
             put_escape(w, data, at, n)
             o = w.at
@@ -167,8 +167,8 @@ def put_escape(
     code: cython.int = data[at] & (0x7F if n == 1 else 0x1F if n == 2 else 0xF)
     for i in range(1, n):
         code = (code << 6) | (data[at + i] & 0x3F)
-    put(w, 0x5C)
-    put(w, 117)
+    put_byte(w, 0x5C)
+    put_byte(w, 117)
     for i in range(4):
         put_hex_digit(w, (code >> (12 - 4 * i)) & 15)
     return 0
@@ -177,7 +177,7 @@ def put_escape(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def is_bidirectional(
+def is_bidi_or_line_end(
     data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, n: cython.int
 ) -> cython.int:
     """Whether the character of n bytes at `at` changes the order in which text is shown, or ends a
@@ -196,7 +196,7 @@ def is_bidirectional(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def short_escape(byte: cython.int) -> cython.int:
+def short_escape_letter(byte: cython.int) -> cython.int:
     """The letter of \\b \\t \\n \\f \\r, else 0."""
     if byte == 10:
         return 110
@@ -214,7 +214,7 @@ def short_escape(byte: cython.int) -> cython.int:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def json_bytes(
+def put_json_bytes(
     w: Writer,
     data: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
@@ -227,17 +227,17 @@ def json_bytes(
     end: cython.Py_ssize_t = at + length
     if length < 0:
         return put_literal(w, NULL)
-    put(w, 34)
-    if (mode == AUTO or mode == UTF8) and _json_text(w, data, at, end, False):
-        return put(w, 34)
+    put_byte(w, 34)
+    if (mode == AUTO or mode == UTF8) and _put_json_text(w, data, at, end, False):
+        return put_byte(w, 34)
     w.at = begin + 1
     if mode == HEX:
         put_hex(w, data, at, end)
     elif mode == UTF8:
-        _json_text(w, data, at, end, True)
+        _put_json_text(w, data, at, end, True)
     else:
         put_base64(w, data, at, end)
-    put(w, 34)
+    put_byte(w, 34)
     return put_literal(w, encoding + (0 if mode == UTF8 else 1 if mode == HEX else 2))
 
 
@@ -264,7 +264,7 @@ def csv_encoding(
             ):
                 return BASE64
             n = 2 if data[i] == 0xD8 else 3 if data[i] == 0xE2 else 0
-            if n and is_bidirectional(data, i, n):
+            if n and is_bidi_or_line_end(data, i, n):
                 return BASE64
         return AUTO
     return mode
@@ -273,7 +273,7 @@ def csv_encoding(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(-1, check=False)
-def csv_bytes(
+def put_csv_bytes(
     w: Writer,
     data: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
@@ -284,7 +284,7 @@ def csv_bytes(
     if length < 0:
         return 0
     begin: cython.Py_ssize_t = w.at
-    put(w, 34)
+    put_byte(w, 34)
     mode = csv_encoding(data, at, length, mode)
     if mode == HEX:
         put_hex(w, data, at, at + length)
@@ -293,7 +293,7 @@ def csv_bytes(
     else:
         copy_bytes(w, data, at, length)
         double_quotes(w, begin + 1)
-    return put(w, 34)
+    return put_byte(w, 34)
 
 
 @cython.cfunc

@@ -17,7 +17,7 @@ WALK_SIZE = cython.declare(cython.int, 2)  # a length below the minimum of its m
 WALK_MAGIC = cython.declare(cython.int, 3)
 WALK_FULL = cython.declare(cython.int, 4)  # no room for more rows
 
-WALKS = {
+WALK_STOP_REASONS = {
     "END": WALK_END,
     "MORE": WALK_MORE,
     "SIZE": WALK_SIZE,
@@ -27,8 +27,8 @@ WALKS = {
 
 ONES = cython.declare(cython.uint, 0xFFFFFFFF)
 # The 64-bit hash FNV-1a.
-HASH_START = cython.declare(cython.ulonglong, 0xCBF29CE484222325)
-HASH_FACTOR = cython.declare(cython.ulonglong, 0x100000001B3)
+FNV_OFFSET_BASIS = cython.declare(cython.ulonglong, 0xCBF29CE484222325)
+FNV_PRIME = cython.declare(cython.ulonglong, 0x100000001B3)
 HASH_MASK = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
 
@@ -43,16 +43,17 @@ def _int32(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cyth
     return ((value * 256 + data[at + 1]) * 256 + data[at + 2]) * 256 + data[at + 3]
 
 
-def walk(
+def walk_batches(
     data: cython.const[cython.uchar][::1],
     regions: cython.longlong[:, ::1],
-    minimums: cython.const[cython.longlong][::1],
-    found: cython.longlong[:, ::1],
+    min_lengths: cython.const[cython.longlong][::1],
+    batches: cython.longlong[:, ::1],
 ):
     """Follow batch lengths through each region; the number of batches found.
 
-    `regions` is (4, n): start and end go in; where the walk stopped and why (`WALKS`) come out.
-    `minimums[magic]` is the least length field. `found` (3, capacity) gets start, end, region.
+    `regions` is (4, n): start and end go in; where the walk stopped and why (`WALK_STOP_REASONS`)
+    come out. `minimums[magic]` is the least length field. `batches` (3, capacity) gets start, end,
+    region.
     """
     n: cython.Py_ssize_t = 0
     r: cython.Py_ssize_t
@@ -61,8 +62,8 @@ def walk(
     size: cython.longlong
     magic: cython.int
     reason: cython.int
-    capacity: cython.Py_ssize_t = found.shape[1]
-    n_magics: cython.Py_ssize_t = minimums.shape[0]
+    capacity: cython.Py_ssize_t = batches.shape[1]
+    n_magics: cython.Py_ssize_t = min_lengths.shape[0]
     with cython.nogil:
         for r in range(regions.shape[1]):
             at = regions[0, r]
@@ -77,7 +78,7 @@ def walk(
                 if magic >= n_magics:
                     reason = WALK_MAGIC
                     break
-                if size < minimums[magic]:
+                if size < min_lengths[magic]:
                     reason = WALK_SIZE
                     break
                 if size + 12 > end - at:
@@ -86,32 +87,32 @@ def walk(
                 if n >= capacity:
                     reason = WALK_FULL
                     break
-                found[0, n] = at
+                batches[0, n] = at
                 at += 12 + size
-                found[1, n] = at
-                found[2, n] = r
+                batches[1, n] = at
+                batches[2, n] = r
                 n += 1
             regions[2, r] = at
             regions[3, r] = reason
     return n
 
 
-def find_header(
+def find_batch_header(
     data: cython.const[cython.uchar][::1],
     start: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
-    minimums: cython.const[cython.longlong][::1],
-    zeros: cython.const[cython.longlong][:, ::1],
-    available: cython.longlong,
+    min_lengths: cython.const[cython.longlong][::1],
+    zero_bits: cython.const[cython.longlong][:, ::1],
+    available_end: cython.longlong,
 ):
     """The first byte in start..end-17 where a batch's header could be, or -1.
 
-    `zeros` has rows (magic, byte of the header, mask): bits that are never set there. `available`
-    is how far the file may reach, counted like `start`.
+    `zero_bits` has rows (magic, byte of the header, mask): bits that are never set there.
+    `available_end` is how far the file may reach, counted like `start`.
     """
     at: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    place: cython.Py_ssize_t
+    position: cython.Py_ssize_t
     magic: cython.int
     size: cython.longlong
     plausible: cython.bint
@@ -119,15 +120,15 @@ def find_header(
     with cython.nogil:
         for at in range(start, end - 16):
             magic = data[at + 16]
-            if magic >= minimums.shape[0]:
+            if magic >= min_lengths.shape[0]:
                 continue
             size = _int32(data, at + 8)
-            if size < minimums[magic] or size + 12 > available - at:
+            if size < min_lengths[magic] or size + 12 > available_end - at:
                 continue
             plausible = True
-            for i in range(zeros.shape[0]):
-                place = at + zeros[i, 1]
-                if zeros[i, 0] == magic and place < end and data[place] & zeros[i, 2]:
+            for i in range(zero_bits.shape[0]):
+                position = at + zero_bits[i, 1]
+                if zero_bits[i, 0] == magic and position < end and data[position] & zero_bits[i, 2]:
                     plausible = False
                     break
             if plausible:
@@ -141,16 +142,16 @@ def find_nonzero(
 ):
     """The first byte in start..end-1 that is not zero, or `end`."""
     at: cython.Py_ssize_t
-    found: cython.Py_ssize_t = end
+    position: cython.Py_ssize_t = end
     with cython.nogil:
         for at in range(start, end):
             if data[at] != 0:
-                found = at
+                position = at
                 break
-    return found
+    return position
 
 
-def crc(
+def compute_crcs(
     data: cython.const[cython.uchar][::1],
     regions: cython.const[cython.longlong][:, ::1],
     table: cython.const[cython.uint][::1],
@@ -160,18 +161,18 @@ def crc(
     r: cython.Py_ssize_t
     at: cython.Py_ssize_t
     end: cython.Py_ssize_t
-    crc: cython.uint
+    value: cython.uint
     with cython.nogil:
         for r in range(regions.shape[1]):
             at = regions[0, r]
             end = regions[1, r]
-            crc = ONES
+            value = ONES
             while end - at >= 8:
-                crc = (
-                    table[1792 + ((crc & 0xFF) ^ data[at])]
-                    ^ table[1536 + (((crc >> 8) & 0xFF) ^ data[at + 1])]
-                    ^ table[1280 + (((crc >> 16) & 0xFF) ^ data[at + 2])]
-                    ^ table[1024 + ((crc >> 24) ^ data[at + 3])]
+                value = (
+                    table[1792 + ((value & 0xFF) ^ data[at])]
+                    ^ table[1536 + (((value >> 8) & 0xFF) ^ data[at + 1])]
+                    ^ table[1280 + (((value >> 16) & 0xFF) ^ data[at + 2])]
+                    ^ table[1024 + ((value >> 24) ^ data[at + 3])]
                     ^ table[768 + data[at + 4]]
                     ^ table[512 + data[at + 5]]
                     ^ table[256 + data[at + 6]]
@@ -179,12 +180,12 @@ def crc(
                 )
                 at += 8
             while at < end:
-                crc = (crc >> 8) ^ table[(crc & 0xFF) ^ data[at]]
+                value = (value >> 8) ^ table[(value & 0xFF) ^ data[at]]
                 at += 1
-            out[r] = crc ^ ONES
+            out[r] = value ^ ONES
 
 
-def line_shapes(
+def hash_json_lines(
     data: cython.const[cython.uchar][::1], end: cython.Py_ssize_t, lines: cython.longlong[:, ::1]
 ):
     """Where each line of JSON ends, and a hash of its keys and brackets without its values.
@@ -196,15 +197,15 @@ def line_shapes(
     n: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
-    key: cython.Py_ssize_t = 0
+    key_start: cython.Py_ssize_t = 0
     key_end: cython.Py_ssize_t = 0
     byte: cython.uchar
-    shape: cython.ulonglong = HASH_START
+    line_hash: cython.ulonglong = FNV_OFFSET_BASIS
     with cython.nogil:
         while at < end:
             byte = data[at]
             if byte == 0x22:
-                key = at
+                key_start = at
                 at += 1
                 while at < end:
                     byte = data[at]
@@ -215,16 +216,16 @@ def line_shapes(
                 if byte == 0x0A:
                     continue  # no string goes over an end of line
             elif byte == 0x3A or byte == 0x7B or byte == 0x7D or byte == 0x5B or byte == 0x5D:
-                shape = ((shape ^ byte) * HASH_FACTOR) & HASH_MASK
+                line_hash = ((line_hash ^ byte) * FNV_PRIME) & HASH_MASK
                 if byte == 0x3A:
-                    for i in range(key, min(key_end, end)):
-                        shape = ((shape ^ data[i]) * HASH_FACTOR) & HASH_MASK
+                    for i in range(key_start, min(key_end, end)):
+                        line_hash = ((line_hash ^ data[i]) * FNV_PRIME) & HASH_MASK
             elif byte == 0x0A:
                 lines[0, n] = at + 1
-                lines[1, n] = cython.cast(cython.longlong, shape >> 1)
+                lines[1, n] = cython.cast(cython.longlong, line_hash >> 1)
                 n += 1
-                shape = HASH_START
+                line_hash = FNV_OFFSET_BASIS
             at += 1
         lines[0, n] = end
-        lines[1, n] = cython.cast(cython.longlong, shape >> 1)
+        lines[1, n] = cython.cast(cython.longlong, line_hash >> 1)
     return n + 1

@@ -1,15 +1,22 @@
 from array import array
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.layout.wire import Buffer
+from kfmt_cli.core.layout.wire_types import Buffer
 
 COMPILED: bool
-WALKS: dict[str, int]
+WALK_STOP_REASONS: dict[str, int]
 
-def walk(data: Buffer, regions: IntArray, minimums: IntArray, found: IntArray) -> int: ...
-def find_header(
-    data: Buffer, start: int, end: int, minimums: IntArray, zeros: IntArray, available: int
+def walk_batches(
+    data: Buffer, regions: IntArray, min_lengths: IntArray, batches: IntArray
+) -> int: ...
+def find_batch_header(
+    data: Buffer,
+    start: int,
+    end: int,
+    min_lengths: IntArray,
+    zero_bits: IntArray,
+    available_end: int,
 ) -> int: ...
 def find_nonzero(data: Buffer, start: int, end: int) -> int: ...
-def crc(data: Buffer, regions: IntArray, table: array[int], out: IntArray) -> None: ...
-def line_shapes(data: Buffer, end: int, lines: IntArray) -> int: ...
+def compute_crcs(data: Buffer, regions: IntArray, table: array[int], out: IntArray) -> None: ...
+def hash_json_lines(data: Buffer, end: int, lines: IntArray) -> int: ...

@@ -6,7 +6,7 @@ cdef class Writer:
     cdef public Py_ssize_t at
     cdef Py_ssize_t width
 
-cdef int put(Writer w, int byte) except -1 nogil
+cdef int put_byte(Writer w, int byte) except -1 nogil
 cdef int copy_bytes(Writer w, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t n) except -1 nogil
 cdef int put_literal(Writer w, Py_ssize_t index) except -1 nogil
 cdef int put_number(Writer w, long long value, bint grouped) except -1 nogil

@@ -62,7 +62,7 @@ class Writer:
 @cython.nogil
 @cython.inline
 @cython.exceptval(-1, check=False)
-def put(w: Writer, byte: cython.int) -> cython.int:
+def put_byte(w: Writer, byte: cython.int) -> cython.int:
     w.out[w.at] = cython.cast(cython.uchar, byte)
     w.at += 1
     w.width += 1
@@ -118,20 +118,20 @@ def put_literal(w: Writer, index: cython.Py_ssize_t) -> cython.int:
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def put_number(w: Writer, value: cython.longlong, grouped: cython.bint) -> cython.int:
-    rest: cython.ulonglong
-    bound: cython.ulonglong = 10
+    remaining: cython.ulonglong
+    power_of_ten: cython.ulonglong = 10
     digits: cython.int = 1
     i: cython.int
     at: cython.Py_ssize_t
     if not cython.compiled:
         value = int(value)  # a NumPy integer overflows where Python's does not
     if value < 0:
-        put(w, 45)
-        rest = cython.cast(cython.ulonglong, -(value + 1)) + 1
+        put_byte(w, 45)
+        remaining = cython.cast(cython.ulonglong, -(value + 1)) + 1
     else:
-        rest = cython.cast(cython.ulonglong, value)
-    while digits < 19 and rest >= bound:  # no int64 has more than 19 digits
-        bound *= 10
+        remaining = cython.cast(cython.ulonglong, value)
+    while digits < 19 and remaining >= power_of_ten:  # no int64 has more than 19 digits
+        power_of_ten *= 10
         digits += 1
     at = w.at + digits
     if grouped:
@@ -144,36 +144,36 @@ def put_number(w: Writer, value: cython.longlong, grouped: cython.bint) -> cytho
                 at -= 1
                 w.out[at] = 32
             at -= 1
-            w.out[at] = cython.cast(cython.uchar, 48 + rest % 10)
-            rest //= 10
+            w.out[at] = cython.cast(cython.uchar, 48 + remaining % 10)
+            remaining //= 10
         return 0
     w.out[at - digits] = 48
     w.out[at - 1] = 48  # both ends are checked here
     if cython.compiled:
-        _digits_before(cython.address(w.out[at - 1]) + 1, rest, digits)
+        _put_digits_before(cython.address(w.out[at - 1]) + 1, remaining, digits)
     else:
-        w.out[at - digits : at] = b"%d" % rest
+        w.out[at - digits : at] = b"%d" % remaining
     return 0
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _digits_before(
-    after: cython.p_uchar, rest: cython.ulonglong, digits: cython.int
+def _put_digits_before(
+    end: cython.p_uchar, remaining: cython.ulonglong, digits: cython.int
 ) -> cython.void:
     """Write the last `digits` digits in front of a place; the caller has checked the room."""
     pair: cython.uint
     while digits >= 2:
-        pair = cython.cast(cython.uint, rest % 100)
-        rest //= 100
-        after -= 2
-        after[0] = cython.cast(cython.uchar, 48 + pair // 10)
-        after[1] = cython.cast(cython.uchar, 48 + pair % 10)
+        pair = cython.cast(cython.uint, remaining % 100)
+        remaining //= 100
+        end -= 2
+        end[0] = cython.cast(cython.uchar, 48 + pair // 10)
+        end[1] = cython.cast(cython.uchar, 48 + pair % 10)
         digits -= 2
     if digits:
-        after -= 1
-        after[0] = cython.cast(cython.uchar, 48 + rest)
+        end -= 1
+        end[0] = cython.cast(cython.uchar, 48 + remaining)
 
 
 @cython.cfunc
@@ -194,7 +194,7 @@ def put_digits(w: Writer, value: cython.longlong, n: cython.int) -> cython.int:
 @cython.inline
 @cython.exceptval(-1, check=False)
 def put_hex_digit(w: Writer, nibble: cython.int) -> cython.int:
-    return put(w, 48 + nibble if nibble < 10 else 87 + nibble)
+    return put_byte(w, 48 + nibble if nibble < 10 else 87 + nibble)
 
 
 @cython.cfunc
@@ -204,9 +204,9 @@ def put_time(w: Writer, ms: cython.longlong) -> cython.int:
     """YYYY-MM-DD hh:mm:ss.mmm for 0000..9999, else the plain number with its unit."""
     if ms < FIRST_MS or ms > LAST_MS:
         put_number(w, ms, False)
-        put(w, 32)
-        put(w, 109)
-        put(w, 115)
+        put_byte(w, 32)
+        put_byte(w, 109)
+        put_byte(w, 115)
         return 0
     # Days and time of day, counted from 0000-03-01 so that leap days end a year.
     ms += MARCH_0_MS
@@ -216,13 +216,13 @@ def put_time(w: Writer, ms: cython.longlong) -> cython.int:
     else:
         put_date(w, ms // 86400000, 0)
     ms %= 86400000
-    put(w, 32)
+    put_byte(w, 32)
     put_digits(w, ms // 3600000, 2)
-    put(w, 58)
+    put_byte(w, 58)
     put_digits(w, ms // 60000 % 60, 2)
-    put(w, 58)
+    put_byte(w, 58)
     put_digits(w, ms // 1000 % 60, 2)
-    put(w, 46)
+    put_byte(w, 46)
     put_digits(w, ms % 1000, 3)
     return 0
 
@@ -246,9 +246,9 @@ def put_date(w: Writer, days: cython.longlong, first_year: cython.longlong) -> c
     else:
         month += 2
     put_digits(w, year, 4)
-    put(w, 45)
+    put_byte(w, 45)
     put_digits(w, month + 1, 2)
-    put(w, 45)
+    put_byte(w, 45)
     put_digits(w, day + 1, 2)
     return 0
 
@@ -273,14 +273,14 @@ def put_hex(
 @cython.nogil
 @cython.inline
 @cython.exceptval(-1, check=False)
-def _sextet(w: Writer, bits: cython.int) -> cython.int:
+def _put_sextet(w: Writer, bits: cython.int) -> cython.int:
     if bits < 26:
-        return put(w, 65 + bits)
+        return put_byte(w, 65 + bits)
     if bits < 52:
-        return put(w, 71 + bits)
+        return put_byte(w, 71 + bits)
     if bits < 62:
-        return put(w, bits - 4)
-    return put(w, 43 if bits == 62 else 47)
+        return put_byte(w, bits - 4)
+    return put_byte(w, 43 if bits == 62 else 47)
 
 
 @cython.cfunc
@@ -293,19 +293,19 @@ def put_base64(
     end: cython.Py_ssize_t,
 ) -> cython.int:
     while end - at >= 3:
-        _sextet(w, data[at] >> 2)
-        _sextet(w, ((data[at] & 3) << 4) | (data[at + 1] >> 4))
-        _sextet(w, ((data[at + 1] & 15) << 2) | (data[at + 2] >> 6))
-        _sextet(w, data[at + 2] & 63)
+        _put_sextet(w, data[at] >> 2)
+        _put_sextet(w, ((data[at] & 3) << 4) | (data[at + 1] >> 4))
+        _put_sextet(w, ((data[at + 1] & 15) << 2) | (data[at + 2] >> 6))
+        _put_sextet(w, data[at + 2] & 63)
         at += 3
     if end - at == 2:
-        _sextet(w, data[at] >> 2)
-        _sextet(w, ((data[at] & 3) << 4) | (data[at + 1] >> 4))
-        _sextet(w, (data[at + 1] & 15) << 2)
-        put(w, 61)
+        _put_sextet(w, data[at] >> 2)
+        _put_sextet(w, ((data[at] & 3) << 4) | (data[at + 1] >> 4))
+        _put_sextet(w, (data[at + 1] & 15) << 2)
+        put_byte(w, 61)
     elif end - at == 1:
-        _sextet(w, data[at] >> 2)
-        _sextet(w, (data[at] & 3) << 4)
-        put(w, 61)
-        put(w, 61)
+        _put_sextet(w, data[at] >> 2)
+        _put_sextet(w, (data[at] & 3) << 4)
+        put_byte(w, 61)
+        put_byte(w, 61)
     return 0

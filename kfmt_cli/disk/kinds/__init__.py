@@ -12,85 +12,90 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX
-from kfmt_cli.disk.kinds.kind import TRANSIENT, Kind, LazyKind, Level
-from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT, LOG
-from kfmt_cli.disk.names import MOST_OFFSET
+from kfmt_cli.disk.file_names import MAX_OFFSET
+from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT_KIND
+from kfmt_cli.disk.kinds.fixed_size_rows import (
+    OFFSET_INDEX_KIND,
+    PRODUCER_SNAPSHOT_KIND,
+    TIME_INDEX_KIND,
+    TRANSACTION_INDEX_KIND,
+)
+from kfmt_cli.disk.kinds.kind import TRANSIENT, FileLevel, Kind, LazyKind
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
 
-META_PROPERTIES = LazyKind("meta_properties", Level.LOG_DIRECTORY, "meta.properties")
-CLEAN_SHUTDOWN = LazyKind("clean_shutdown", Level.LOG_DIRECTORY, ".kafka_cleanshutdown")
-PARTITION_METADATA = LazyKind("partition_metadata", Level.PARTITION, "partition.metadata")
-QUORUM_STATE = LazyKind("quorum_state", Level.PARTITION, "quorum-state")
-UNKNOWN = Kind("unknown", Level.LOG_DIRECTORY)
+META_PROPERTIES_KIND = LazyKind("meta_properties", FileLevel.LOG_DIRECTORY, "meta.properties")
+CLEAN_SHUTDOWN_KIND = LazyKind("clean_shutdown", FileLevel.LOG_DIRECTORY, ".kafka_cleanshutdown")
+PARTITION_METADATA_KIND = LazyKind("partition_metadata", FileLevel.PARTITION, "partition.metadata")
+QUORUM_STATE_KIND = LazyKind("quorum_state", FileLevel.PARTITION, "quorum-state")
+UNKNOWN_KIND = Kind("unknown", FileLevel.LOG_DIRECTORY)
 # In the display order of a directory's files per level.
 KINDS: list[Kind] = [
-    META_PROPERTIES,
-    CLEAN_SHUTDOWN,
-    CHECKPOINT,
-    PARTITION_METADATA,
-    QUORUM_STATE,
-    KRAFT_SNAPSHOT,
-    LOG,
-    OFFSET_INDEX,
-    TIME_INDEX,
-    TRANSACTION_INDEX,
-    PRODUCER_SNAPSHOT,
+    META_PROPERTIES_KIND,
+    CLEAN_SHUTDOWN_KIND,
+    CHECKPOINT_KIND,
+    PARTITION_METADATA_KIND,
+    QUORUM_STATE_KIND,
+    KRAFT_SNAPSHOT_KIND,
+    LOG_KIND,
+    OFFSET_INDEX_KIND,
+    TIME_INDEX_KIND,
+    TRANSACTION_INDEX_KIND,
+    PRODUCER_SNAPSHOT_KIND,
 ]
-INDEXES = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+INDEX_KINDS = (OFFSET_INDEX_KIND, TIME_INDEX_KIND, TRANSACTION_INDEX_KIND)
 
-_TRANSIENT = re.compile(rf"\.({'|'.join(TRANSIENT)})$")
+_TRANSIENT_SUFFIX = re.compile(rf"\.({'|'.join(TRANSIENT)})$")
 # Segments are named after their base offset; so are files in remote storage and its cache.
-_OFFSET = re.compile(r"^(?:(\d{20})(?=[.-])|(\d{1,20})(?=_))")
+_BASE_OFFSET = re.compile(r"^(?:(\d{20})(?=[.-])|(\d{1,20})(?=_))")
 
 
 @lru_cache(maxsize=4096)
-def kind_of(file: str) -> tuple[Kind, int | None, str]:
+def classify_name(file: str) -> tuple[Kind, int | None, str]:
     """The kind, base offset and suffix of a file name without its directory.
 
     The suffix marks a leftover or unfinished file and is empty otherwise. Partitions share file
     names, so the cache needs few entries.
     """
-    transient = _TRANSIENT.search(file)
+    transient = _TRANSIENT_SUFFIX.search(file)
     suffix = transient[1] if transient else ""
     name = file[: transient.start()] if transient else file
-    kind = next((kind for kind in KINDS if kind.is_named(name)), UNKNOWN)
-    offset = _OFFSET.match(name) if kind.level is Level.SEGMENT else None
-    base_offset = int(offset[1] or offset[2]) if offset else None
-    if base_offset is not None and base_offset > MOST_OFFSET:
+    kind = next((kind for kind in KINDS if kind.matches_name(name)), UNKNOWN_KIND)
+    match = _BASE_OFFSET.match(name) if kind.level is FileLevel.SEGMENT else None
+    base_offset = int(match[1] or match[2]) if match else None
+    if base_offset is not None and base_offset > MAX_OFFSET:
         base_offset = None
     return kind, base_offset, suffix
 
 
-def in_order(files: Iterable[str]) -> list[str]:
+def in_display_order(names: Iterable[str]) -> list[str]:
     """The names of a directory's files in display order.
 
     Files of the log directory come first, then of the partition, then segment by segment; then
     leftover and unfinished files; then unknown ones.
     """
-    return sorted(files, key=_rank)
+    return sorted(names, key=_display_rank)
 
 
-_LEVELS = (Level.LOG_DIRECTORY, Level.PARTITION, Level.SEGMENT)
+_LEVEL_ORDER = (FileLevel.LOG_DIRECTORY, FileLevel.PARTITION, FileLevel.SEGMENT)
 
 
-def _rank(file: str) -> tuple[int, int, int, int, str]:
-    kind, base_offset, transient = kind_of(file)
-    if kind is UNKNOWN:
+def _display_rank(file: str) -> tuple[int, int, int, int, str]:
+    kind, base_offset, transient = classify_name(file)
+    if kind is UNKNOWN_KIND:
         return 2, 0, 0, 0, file
-    level = _LEVELS.index(kind.level)
+    level = _LEVEL_ORDER.index(kind.level)
     return int(bool(transient)), level, base_offset or 0, KINDS.index(kind), file
 
 
-def kind_named(name: str) -> Kind:
-    """The kind with a name, or `UNKNOWN`."""
-    return next((kind for kind in KINDS if kind.name == name), UNKNOWN)
+def find_kind(name: str) -> Kind:
+    """The kind with a name, or `UNKNOWN_KIND`."""
+    return next((kind for kind in KINDS if kind.name == name), UNKNOWN_KIND)
 
 
-def is_transient(path: str) -> bool:
+def is_transient_file(path: str) -> bool:
     """Whether a file is a leftover or unfinished one."""
-    return kind_of(path.rpartition("/")[2])[2] != ""
+    return classify_name(path.rpartition("/")[2])[2] != ""
 
 
 # A kind that is pickled becomes the other process's kind with the same name.
-copyreg.pickle(Kind, lambda kind: (kind_named, (kind.name,)))
+copyreg.pickle(Kind, lambda kind: (find_kind, (kind.name,)))

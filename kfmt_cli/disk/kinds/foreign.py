@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-START = 64  # bytes needed to identify a file
+SIGNATURE_BYTES = 64  # bytes needed to identify a file
 
 # Broker files that contain neither batches nor entries that kfmt reads.
-OTHER_FILES = frozenset({".lock"})
+KNOWN_OTHER_FILES = frozenset({".lock"})
 
-_SIGNATURES = (
+_TEXT_SIGNATURES = (
     (
         b"version https://git-lfs.github.com/spec/",
         "a Git LFS pointer; run git lfs pull to fetch the file",
@@ -17,7 +17,7 @@ _SIGNATURES = (
     (b"<?xml", "an XML document"),
 )
 # Files compressed as a whole, whose bytes may contain complete batches.
-_PACKED = (
+_COMPRESSED_SIGNATURES = (
     (b"\x1f\x8b\x08", "gzip; use gunzip -c FILE | kfmt dump -, or rename it to *.gz"),
     (b"\x28\xb5\x2f\xfd", "zstd; use zstd -dc FILE | kfmt dump -, or rename it to *.zst"),
     (b"\x04\x22\x4d\x18", "lz4; use lz4 -dc FILE | kfmt dump -, or rename it to *.lz4"),
@@ -25,14 +25,16 @@ _PACKED = (
 )
 
 
-def is_packed(start: bytes) -> bool:
+def has_compressed_signature(start: bytes) -> bool:
     """Whether a file that begins with these bytes is compressed as a whole."""
-    return any(start.startswith(signature) for signature, _ in _PACKED)
+    return any(start.startswith(signature) for signature, _ in _COMPRESSED_SIGNATURES)
 
 
-def foreign_words(start: bytes) -> str | None:
+def describe_foreign_file(start: bytes) -> str | None:
     """The description of a file that begins with these bytes, None if unknown."""
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    known = [words for signature, words in _PACKED if start.startswith(signature)]
-    known += (words for signature, words in _SIGNATURES if text.startswith(signature))
-    return next(iter(known), None)
+    descriptions = [
+        words for signature, words in _COMPRESSED_SIGNATURES if start.startswith(signature)
+    ]
+    descriptions += (words for signature, words in _TEXT_SIGNATURES if text.startswith(signature))
+    return next(iter(descriptions), None)

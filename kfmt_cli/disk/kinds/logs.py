@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 
-from kfmt_cli.disk.kinds.kind import DELETED, Kind, Level
-from kfmt_cli.rows.types.batch import BATCH
-from kfmt_cli.rows.types.record import RECORD
+from kfmt_cli.disk.kinds.kind import DELETED_SUFFIX, FileLevel, Kind
+from kfmt_cli.rows.types.batch import BATCH_ROW
+from kfmt_cli.rows.types.record import RECORD_ROW
 
-LOG = Kind("log", Level.SEGMENT, suffix=".log", row_types=(BATCH, RECORD), holds_batches=True)
-KRAFT_SNAPSHOT = Kind(
+LOG_KIND = Kind(
+    "log", FileLevel.SEGMENT, suffix=".log", row_types=(BATCH_ROW, RECORD_ROW), holds_batches=True
+)
+KRAFT_SNAPSHOT_KIND = Kind(
     "kraft_snapshot",
-    Level.PARTITION,
+    FileLevel.PARTITION,
     pattern=re.compile(r"^(\d{20}-\d{10}(-\d+)?|bootstrap)\.checkpoint$"),
-    pattern_words=("OFFSET-EPOCH.checkpoint", "bootstrap.checkpoint"),
-    row_types=(BATCH, RECORD),
+    pattern_labels=("OFFSET-EPOCH.checkpoint", "bootstrap.checkpoint"),
+    row_types=(BATCH_ROW, RECORD_ROW),
     holds_batches=True,
 )
-DELETED_LOG = f"{LOG.suffix}{DELETED}"
+DELETED_LOG_SUFFIX = f"{LOG_KIND.suffix}{DELETED_SUFFIX}"
 """Suffix of a log that a broker marked as deleted and has not removed yet."""
-LOGS = frozenset({LOG, KRAFT_SNAPSHOT})
+LOG_KINDS = frozenset({LOG_KIND, KRAFT_SNAPSHOT_KIND})

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from kfmt_cli.core.codecs.decompress import CompressionError, Limit, decompress
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.layout.tree import Node, tree
-from kfmt_cli.core.layout.varint import VarintError, decode, unzigzag
-from kfmt_cli.core.times import time_text
+from kfmt_cli.core.codecs.decompress import CompressionError, DecompressionLimit, decompress
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.layout.tree import FieldNode, read_field_tree
+from kfmt_cli.core.layout.varint import VarintError, decode_uvarint, zigzag_decode
+from kfmt_cli.core.times import format_time
 from kfmt_cli.formats.batch import (
     CODECS,
     COMPRESSION,
@@ -21,10 +21,10 @@ from kfmt_cli.formats.batch import (
     RECORD_BATCH,
     TIMESTAMP_TYPE,
 )
-from kfmt_cli.formats.legacy import MESSAGES
+from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS
 from kfmt_cli.log.anatomy.part import AnatomyPart, show_checksum
-from kfmt_cli.log.anatomy.payloads import bytes_of, open_payload
-from kfmt_cli.log.block import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, Block
+from kfmt_cli.log.anatomy.payloads import bytes_of, show_payload
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, CRC_START_BY_MAGIC, LOG_OVERHEAD_BYTES, Block
 from kfmt_cli.topics.decoder import Decoder
 
 
@@ -33,246 +33,284 @@ class BatchAnatomy:
     """Batch i of a block."""
 
     block: Block
-    i: int
+    batch_index: int
     data: bytes
     """Its bytes in the file; the reader fixes a wrong length."""
     decoder: Decoder | None
-    limit: Limit
-    only: int | None = None
+    limit: DecompressionLimit
+    only_record: int | None = None
     """The number of the one record to show with the header, None for all."""
 
-    def parts(self) -> Iterator[AnatomyPart]:
+    def iter_parts(self) -> Iterator[AnatomyPart]:
         """The batch, and the block that is compressed in it."""
-        return self._batch() if self.block.batches.is_v2[self.i] else self._message()
+        return (
+            self._iter_v2_parts()
+            if self.block.batches.is_v2[self.batch_index]
+            else self._iter_legacy_parts()
+        )
 
-    def _number(self, name: str) -> int:
-        return int(self.block.batches[name][self.i])
+    def _header_value(self, name: str) -> int:
+        return int(self.block.batches[name][self.batch_index])
 
-    def _part(self, nodes: Iterator[Node]) -> AnatomyPart:
-        base, last = self._number("base_offset"), self._number("last_offset")
-        offsets = f"offset {last}" if base == last else f"offsets {base}–{last}"
-        if not self._number("has_base_offset"):
-            offsets = f"offsets up to {last}"
-        position = self._number("position")
-        place = f"batch {self._number('number')} at byte {position}"
-        title = f"{place}, {len(self.data)} bytes, {offsets}"
+    def _batch_part(self, nodes: Iterator[FieldNode]) -> AnatomyPart:
+        base_offset, last_offset = (
+            self._header_value("base_offset"),
+            self._header_value("last_offset"),
+        )
+        offsets = (
+            f"offset {last_offset}"
+            if base_offset == last_offset
+            else f"offsets {base_offset}–{last_offset}"
+        )
+        if not self._header_value("has_base_offset"):
+            offsets = f"offsets up to {last_offset}"
+        position = self._header_value("position")
+        label = f"batch {self._header_value('number')} at byte {position}"
+        title = f"{label}, {len(self.data)} bytes, {offsets}"
         return AnatomyPart(title, self.data, position, nodes)
 
-    def _show_crc(self, node: Node) -> None:
+    def _show_crc(self, node: FieldNode) -> None:
         """Show on its node whether the checksum matches."""
-        magic, position = self._number("magic"), self._number("position")
-        first, end = position + CHECKED_FROM[magic], position + self._number("size")
-        covered = f"{'CRC-32C' if magic == 2 else 'CRC-32'} of bytes {first:x}..{end - 1:x}"
-        show_checksum(node, covered, self._number("crc_computed"))
+        magic, position = self._header_value("magic"), self._header_value("position")
+        first, end = position + CRC_START_BY_MAGIC[magic], position + self._header_value("size")
+        covered_text = f"{'CRC-32C' if magic == 2 else 'CRC-32'} of bytes {first:x}..{end - 1:x}"
+        show_checksum(node, covered_text, self._header_value("crc_computed"))
 
-    def _opened(
+    def _iter_with_decompressed(
         self,
-        nodes: Iterable[Node],
-        packed: Node,
-        place: tuple[int, int],
-        inside: Callable[[bytes], Iterator[Node]],
+        nodes: Iterable[FieldNode],
+        compressed_node: FieldNode,
+        bounds: tuple[int, int],
+        iter_inner_nodes: Callable[[bytes], Iterator[FieldNode]],
     ) -> Iterator[AnatomyPart]:
         """A batch, and what is compressed in a node's bytes; their failure is set on the node."""
-        codec, data = self._number("compression"), self.data[slice(*place)]
-        plain = None
+        codec, data = self._header_value("compression"), self.data[slice(*bounds)]
+        decompressed = None
         if codec >= len(CODECS):
-            packed.fault = f"codec {codec} is unknown"
+            compressed_node.error = f"codec {codec} is unknown"
         else:
             try:
-                limit, magic = self.limit.of(len(data)), self._number("magic")
-                plain = decompress(CODECS[codec], data, limit, magic)
-                packed.meaning = f"{CODECS[codec]}: {len(plain)} bytes decompressed"
+                limit, magic = self.limit.max_output_bytes(len(data)), self._header_value("magic")
+                decompressed = decompress(CODECS[codec], data, limit, magic)
+                compressed_node.meaning = f"{CODECS[codec]}: {len(decompressed)} bytes decompressed"
             except CompressionError as error:
-                packed.fault = str(error)
-        yield self._part(iter(nodes))
-        if plain is not None:
-            first, end = (self._number("position") + at for at in place)
-            words = f"bytes {first:x}..{end - 1:x}, decompressed"
-            yield AnatomyPart(words, plain, first, inside(plain), CODECS[codec])
+                compressed_node.error = str(error)
+        yield self._batch_part(iter(nodes))
+        if decompressed is not None:
+            first, end = (self._header_value("position") + at for at in bounds)
+            title = f"bytes {first:x}..{end - 1:x}, decompressed"
+            yield AnatomyPart(
+                title, decompressed, first, iter_inner_nodes(decompressed), CODECS[codec]
+            )
 
-    def _batch(self) -> Iterator[AnatomyPart]:
+    def _iter_v2_parts(self) -> Iterator[AnatomyPart]:
         data, batches = self.data, self.block.batches
-        header = tree(RECORD_BATCH, data, 0, HEADER_SIZE)
-        numbers = _numbers(header)
+        header = read_field_tree(RECORD_BATCH, data, 0, BATCH_HEADER_BYTES)
+        header_values = _header_values(header)
         self._show_crc(header.child("crc"))
-        base, delta = numbers.base_offset, numbers.last_offset_delta
-        header.child("last_offset_delta").meaning = f"→ offset {base + delta}"
-        if batches.delete_horizon[self.i]:
+        base_offset, last_offset_delta = header_values.base_offset, header_values.last_offset_delta
+        header.child("last_offset_delta").meaning = f"→ offset {base_offset + last_offset_delta}"
+        if batches.delete_horizon[self.batch_index]:
             header.child("base_timestamp").meaning += " delete horizon"
-        length = header.child("batch_length")
-        length.meaning = "bytes after this field"
-        if numbers.batch_length != len(data) - LOG_OVERHEAD:
-            _mended(length, len(data))
-        if numbers.base_sequence >= 0:
-            last = (numbers.base_sequence + delta) & MAX_SEQUENCE
-            header.child("base_sequence").meaning = f"last is {last}"
-        inside = _Inside(numbers, bool(batches.control[self.i]), self.decoder, self.only)
-        if not batches.compression[self.i]:
-            return iter([self._part(chain([header], inside.records(data, HEADER_SIZE)))])
-        packed = Node("records", "bytes", HEADER_SIZE, len(data))
-        place = HEADER_SIZE, len(data)
-        return self._opened((header, packed), packed, place, lambda plain: inside.records(plain, 0))
+        length_node = header.child("batch_length")
+        length_node.meaning = "bytes after this field"
+        if header_values.batch_length != len(data) - LOG_OVERHEAD_BYTES:
+            _show_length_error(length_node, len(data))
+        if header_values.base_sequence >= 0:
+            last_sequence = (header_values.base_sequence + last_offset_delta) & MAX_SEQUENCE
+            header.child("base_sequence").meaning = f"last is {last_sequence}"
+        batch_records = _BatchRecords(
+            header_values, bool(batches.control[self.batch_index]), self.decoder, self.only_record
+        )
+        if not batches.compression[self.batch_index]:
+            return iter(
+                [
+                    self._batch_part(
+                        chain([header], batch_records.iter_record_nodes(data, BATCH_HEADER_BYTES))
+                    )
+                ]
+            )
+        compressed_node = FieldNode("records", "bytes", BATCH_HEADER_BYTES, len(data))
+        bounds = BATCH_HEADER_BYTES, len(data)
+        return self._iter_with_decompressed(
+            (header, compressed_node),
+            compressed_node,
+            bounds,
+            lambda plain: batch_records.iter_record_nodes(plain, 0),
+        )
 
-    def _message(self) -> Iterator[AnatomyPart]:
+    def _iter_legacy_parts(self) -> Iterator[AnatomyPart]:
         """A message of magic 0 or 1."""
-        magic = self._number("magic")
-        stored, at = self.data, MESSAGES[magic].offset_of("message_size")
-        data = stored[:at] + (len(stored) - LOG_OVERHEAD).to_bytes(4, "big") + stored[at + 4 :]
-        node = tree(MESSAGES[magic], data, 0, len(data))
+        magic = self._header_value("magic")
+        stored_bytes, length_start = self.data, MESSAGE_LAYOUTS[magic].field_start("message_size")
+        data = (
+            stored_bytes[:length_start]
+            + (len(stored_bytes) - LOG_OVERHEAD_BYTES).to_bytes(4, "big")
+            + stored_bytes[length_start + 4 :]
+        )
+        node = read_field_tree(MESSAGE_LAYOUTS[magic], data, 0, len(data))
         node.name = f"message of magic {magic}"
-        size = node.child("message_size")
-        if data != stored:
-            size.value = int.from_bytes(stored[at : at + 4], "big", signed=True)
-            _mended(size, len(stored))
+        size_node = node.child("message_size")
+        if data != stored_bytes:
+            size_node.value = int.from_bytes(
+                stored_bytes[length_start : length_start + 4], "big", signed=True
+            )
+            _show_length_error(size_node, len(stored_bytes))
         self._show_crc(node.child("crc"))
         value = next((child for child in node.children if child.name == "value"), None)
-        place = None if value is None else bytes_of(value)
-        if not self._number("compression") or value is None or place is None:
+        bounds = None if value is None else bytes_of(value)
+        if not self._header_value("compression") or value is None or bounds is None:
             if value is not None:
-                open_payload(node.child("key"), value, data, False, self.decoder)
-            return iter([self._part(iter((node,)))])
-        return self._opened((node,), value, place, self._messages)
+                show_payload(node.child("key"), value, data, False, self.decoder)
+            return iter([self._batch_part(iter((node,)))])
+        return self._iter_with_decompressed((node,), value, bounds, self._inner_messages)
 
-    def _messages(self, plain: bytes) -> Iterator[Node]:
+    def _inner_messages(self, decompressed: bytes) -> Iterator[FieldNode]:
         """The messages in a wrapper."""
-        inner = list(_inner(plain, self.decoder))
-        if self._number("magic"):
-            _place(inner, self._number("last_offset"))
-        return iter(inner if self.only is None else inner[self.only : self.only + 1])
+        nodes = list(_iter_message_nodes(decompressed, self.decoder))
+        if self._header_value("magic"):
+            _show_absolute_offsets(nodes, self._header_value("last_offset"))
+        return iter(
+            nodes if self.only_record is None else nodes[self.only_record : self.only_record + 1]
+        )
 
 
-def loose_part(data: bytes, position: int) -> AnatomyPart:
+def invalid_batch_part(data: bytes, position: int) -> AnatomyPart:
     """Bytes that are not a batch of the log, decoded as one as long as possible."""
-    magic_at = RECORD_BATCH.offset_of("magic")
-    magic = data[magic_at] if len(data) > magic_at else 2
-    layout = MESSAGES[magic] if magic < len(MESSAGES) else RECORD_BATCH
-    header = tree(layout, data, 0, len(data))
+    magic_position = RECORD_BATCH.field_start("magic")
+    magic = data[magic_position] if len(data) > magic_position else 2
+    layout = MESSAGE_LAYOUTS[magic] if magic < len(MESSAGE_LAYOUTS) else RECORD_BATCH
+    header = read_field_tree(layout, data, 0, len(data))
     title = f"byte {position} is not inside any batch; decoded as if a batch started there"
-    numbers = _numbers(header)
-    if magic == 2 and header.is_whole and not COMPRESSION.of(numbers.attributes):
-        is_control = bool(CONTROL.of(numbers.attributes))
-        records = _Inside(numbers, is_control, None).records
+    header_values = _header_values(header)
+    if magic == 2 and header.is_complete and not COMPRESSION.extract(header_values.attributes):
+        is_control = bool(CONTROL.extract(header_values.attributes))
+        records = _BatchRecords(header_values, is_control, None).iter_record_nodes
         return AnatomyPart(title, data, position, chain([header], records(data, header.end)))
     nodes = [header]
     if header.end < len(data):
-        nodes.append(Node("rest", "bytes", header.end, len(data), meaning="decoding stops here"))
+        nodes.append(
+            FieldNode("rest", "bytes", header.end, len(data), meaning="decoding stops here")
+        )
     return AnatomyPart(title, data, position, iter(nodes))
 
 
-def _numbers(header: Node) -> Fields:
+def _header_values(header: FieldNode) -> FieldDict:
     """The numbers in a header."""
     values = {child.name: child.value for child in header.children}
-    return Fields({name: value for name, value in values.items() if isinstance(value, int)})
+    return FieldDict({name: value for name, value in values.items() if isinstance(value, int)})
 
 
-def _mended(length: Node, size: int) -> None:
-    """Show on its node that the length of a batch is wrong. size: its bytes."""
-    length.is_bad = True
-    length.meaning = f"✗ should be {size - LOG_OVERHEAD}, according to the checksum"
+def _show_length_error(length: FieldNode, batch_bytes: int) -> None:
+    """Show on its node that the length of a batch is wrong. batch_bytes: its bytes."""
+    length.is_invalid = True
+    length.meaning = f"✗ should be {batch_bytes - LOG_OVERHEAD_BYTES}, according to the checksum"
 
 
 @dataclass(frozen=True, slots=True)
-class _Inside:
+class _BatchRecords:
     """The records of a batch."""
 
-    header: Fields
+    header_values: FieldDict
     """The numbers in its header."""
-    control: bool
+    is_control: bool
     decoder: Decoder | None
-    only: int | None = None
+    only_record: int | None = None
     """The number of the one record to show, None for all."""
 
-    def records(self, data: bytes, at: int) -> Iterator[Node]:
+    def iter_record_nodes(self, data: bytes, position: int) -> Iterator[FieldNode]:
         """The records in a buffer, starting at a byte."""
-        declared = self.header.records_count
-        n = 0
-        if self.only is not None:
-            n, at = self._skipped(self.only, data, at)
-        while at < len(data):
-            if n >= max(declared, 0):
-                words = f"{len(data) - at} bytes after the last record"
-                yield Node("rest", "bytes", at, len(data), fault=words)
+        n_declared = self.header_values.records_count
+        record_index = 0
+        if self.only_record is not None:
+            record_index, position = self._skip_records(self.only_record, data, position)
+        while position < len(data):
+            if record_index >= max(n_declared, 0):
+                error = f"{len(data) - position} bytes after the last record"
+                yield FieldNode("rest", "bytes", position, len(data), error=error)
                 return
-            record = tree(RECORD, data, at, len(data))
-            record.name = f"record {n}"
-            self._explain(record, data)
+            record = read_field_tree(RECORD, data, position, len(data))
+            record.name = f"record {record_index}"
+            self._show_meanings(record, data)
             yield record
-            if not record.is_whole:
-                end = max(record.end, at + 1)
+            if not record.is_complete:
+                end = max(record.end, position + 1)
                 if end < len(data):
-                    yield Node("rest", "bytes", end, len(data), meaning="decoding stops here")
+                    yield FieldNode("rest", "bytes", end, len(data), meaning="decoding stops here")
                 return
-            at = record.end
-            n += 1
-            if self.only is not None:
+            position = record.end
+            record_index += 1
+            if self.only_record is not None:
                 return
-        if n < declared:
-            words = f"the batch ends after {n} of {declared} records"
-            yield Node("end", "nothing", at, at, fault=words)
+        if record_index < n_declared:
+            error = f"the batch ends after {record_index} of {n_declared} records"
+            yield FieldNode("end", "nothing", position, position, error=error)
 
-    def _skipped(self, most: int, data: bytes, at: int) -> tuple[int, int]:
-        """Skip at most `most` records by their lengths, up to an invalid length; returns how many,
-        and where they end."""
-        for n in range(most):
+    def _skip_records(self, max_records: int, data: bytes, position: int) -> tuple[int, int]:
+        """Skip at most `max_records` records by their lengths, up to an invalid length; returns how
+        many, and where they end."""
+        for n in range(max_records):
             try:
-                raw, begin = decode(data, at, len(data), 32)
+                encoded_length, body_start = decode_uvarint(data, position, len(data), 32)
             except VarintError:
-                return n, at
-            end = begin + unzigzag(raw)
-            if not begin <= end < len(data):
-                return n, at
-            at = end
-        return most, at
+                return n, position
+            end = body_start + zigzag_decode(encoded_length)
+            if not body_start <= end < len(data):
+                return n, position
+            position = end
+        return max_records, position
 
-    def _explain(self, record: Node, data: bytes) -> None:
+    def _show_meanings(self, record: FieldNode, data: bytes) -> None:
         for child in record.children:
             if child.name == "timestamp_delta" and isinstance(child.value, int):
-                child.meaning = f"→ {self._timestamp(child.value)}"
+                child.meaning = f"→ {self._format_timestamp(child.value)}"
             elif child.name == "offset_delta" and isinstance(child.value, int):
-                child.offset = self.header.base_offset + child.value
+                child.offset = self.header_values.base_offset + child.value
                 child.meaning = f"→ offset {child.offset}"
-        named = Fields({child.name: child for child in record.children})
-        if "value" in named:
-            open_payload(named.key, named.value, data, self.control, self.decoder)
+        fields_by_name = FieldDict({child.name: child for child in record.children})
+        if "value" in fields_by_name:
+            show_payload(
+                fields_by_name.key, fields_by_name.value, data, self.is_control, self.decoder
+            )
 
-    def _timestamp(self, delta: int) -> str:
-        if TIMESTAMP_TYPE.of(self.header.attributes):
-            return time_text(self.header.max_timestamp)
-        return time_text(self.header.base_timestamp + delta)
+    def _format_timestamp(self, delta: int) -> str:
+        if TIMESTAMP_TYPE.extract(self.header_values.attributes):
+            return format_time(self.header_values.max_timestamp)
+        return format_time(self.header_values.base_timestamp + delta)
 
 
-def _place(messages: list[Node], of_wrapper: int) -> None:
+def _show_absolute_offsets(messages: list[FieldNode], wrapper_offset: int) -> None:
     """Show the absolute offsets of the messages in a wrapper of magic 1."""
-    offsets = [
+    offset_nodes = [
         message.children[0]
         for message in messages
         if message.children and message.children[0].name == "offset"
     ]
-    stored = [offset.value for offset in offsets if isinstance(offset.value, int)]
-    for offset in offsets:
-        if isinstance(offset.value, int) and of_wrapper:
-            offset.offset = of_wrapper - stored[-1] + offset.value
-            offset.meaning = f"→ offset {offset.offset}"
+    stored_offsets = [offset.value for offset in offset_nodes if isinstance(offset.value, int)]
+    for offset_node in offset_nodes:
+        if isinstance(offset_node.value, int) and wrapper_offset:
+            offset_node.offset = wrapper_offset - stored_offsets[-1] + offset_node.value
+            offset_node.meaning = f"→ offset {offset_node.offset}"
 
 
-def _inner(data: bytes, decoder: Decoder | None) -> Iterator[Node]:
+def _iter_message_nodes(data: bytes, decoder: Decoder | None) -> Iterator[FieldNode]:
     """The messages of a set."""
-    at = n = 0
-    magic_at = MESSAGES[0].offset_of("magic")
-    while at < len(data):
-        magic = data[at + magic_at] if at + magic_at < len(data) else 0
-        if magic >= len(MESSAGES):
-            yield Node("rest", "bytes", at, len(data), fault=f"magic {magic}")
+    position = message_index = 0
+    magic_position = MESSAGE_LAYOUTS[0].field_start("magic")
+    while position < len(data):
+        magic = data[position + magic_position] if position + magic_position < len(data) else 0
+        if magic >= len(MESSAGE_LAYOUTS):
+            yield FieldNode("rest", "bytes", position, len(data), error=f"magic {magic}")
             return
-        node = tree(MESSAGES[magic], data, at, len(data))
-        node.name = f"message {n}, magic {magic}"
-        if node.is_whole:
+        node = read_field_tree(MESSAGE_LAYOUTS[magic], data, position, len(data))
+        node.name = f"message {message_index}, magic {magic}"
+        if node.is_complete:
             crc = node.child("crc")
             computed = zlib.crc32(data[crc.end : node.end])
             show_checksum(crc, f"CRC-32 of bytes {crc.end:x}..{node.end - 1:x}", computed)
-            open_payload(node.child("key"), node.child("value"), data, False, decoder)
+            show_payload(node.child("key"), node.child("value"), data, False, decoder)
         yield node
-        if not node.is_whole:
+        if not node.is_complete:
             return
-        at = node.end
-        n += 1
+        position = node.end
+        message_index += 1

@@ -4,97 +4,101 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.core.codecs.checksum import CRC32C, crc_of
+from kfmt_cli.core.codecs.checksum import CRC32C_POLYNOMIAL, compute_crc
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.tree import Node, tree
-from kfmt_cli.disk.kinds.fixed import MOST_BYTES, FixedReader
-from kfmt_cli.disk.kinds.kind import Input, read_whole
+from kfmt_cli.core.layout.tree import FieldNode, read_field_tree
+from kfmt_cli.disk.kinds.fixed_size_rows import MAX_FIXED_BYTES, FixedReader
+from kfmt_cli.disk.kinds.kind import InputFile, read_small_file
 from kfmt_cli.errors import NotFoundError
 from kfmt_cli.log.anatomy.part import AnatomyPart, show_checksum
 
 
-def file_part(
-    file: Input, entry: int | None, position: int | None, layout: Layout | None = None
+def file_anatomy(
+    file: InputFile, entry: int | None, position: int | None, layout: Layout | None = None
 ) -> AnatomyPart:
     """A file, or one of its entries, counted from 0; raises InputError, and NotFoundError.
 
     layout: of the entries, if the file's kind does not define it.
     """
-    data = read_whole(file, MOST_BYTES)
-    nodes = list(_entries(file, data) if layout is None else _repeated(layout, data, 0, len(data)))
+    data = read_small_file(file, MAX_FIXED_BYTES)
+    nodes = list(
+        _iter_entry_nodes(file, data)
+        if layout is None
+        else _iter_structures(layout, data, 0, len(data))
+    )
     title = f"{file.kind.name.replace('_', ' ')}, {len(data)} bytes"
     if entry is not None or position is not None:
-        numbered = [node for node in nodes if node.name.startswith(("entry ", "line "))]
+        entries = [node for node in nodes if node.name.startswith(("entry ", "line "))]
         if entry is not None:
-            nodes = numbered[entry : entry + 1] if entry >= 0 else []
-            asked = f"entry {entry}"
+            nodes = entries[entry : entry + 1] if entry >= 0 else []
+            requested = f"entry {entry}"
         else:
             assert position is not None
             nodes = [node for node in nodes if node.start <= position < node.end]
-            asked = f"byte {position}"
+            requested = f"byte {position}"
         if not nodes:
-            raise NotFoundError(f"{file.name}: no {asked}; the file has {len(numbered)} entries")
+            raise NotFoundError(f"{file.name}: no {requested}; the file has {len(entries)} entries")
     return AnatomyPart(title, data, 0, iter(nodes))
 
 
-def _entries(file: Input, data: bytes) -> Iterator[Node]:
+def _iter_entry_nodes(file: InputFile, data: bytes) -> Iterator[FieldNode]:
     reader = file.kind.read
     if not isinstance(reader, FixedReader):
-        yield from _lines(data)
+        yield from _iter_line_nodes(data)
         return
-    at = 0
-    if reader.front_layout is not None:
-        front = tree(reader.front_layout, data, 0, len(data))
-        _check(front, data)
-        yield front
-        if not front.is_whole:
+    position = 0
+    if reader.header_layout is not None:
+        header = read_field_tree(reader.header_layout, data, 0, len(data))
+        _show_snapshot_crc(header, data)
+        yield header
+        if not header.is_complete:
             return
-        at = front.end
-    size = reader.layout.dtype.itemsize
-    whole = (reader.end_of_rows(data) - at) // size * size
-    for entry in _repeated(reader.layout, data, at, at + whole):
+        position = header.end
+    entry_size = reader.layout.dtype.itemsize
+    entries_size = (reader.end_of_rows(data) - position) // entry_size * entry_size
+    for entry in _iter_structures(reader.layout, data, position, position + entries_size):
         for child in entry.children:
             if child.name == "relative_offset" and isinstance(child.value, int):
-                child.meaning = f"→ offset {file.base + child.value}"
+                child.meaning = f"→ offset {file.base_or_zero + child.value}"
         yield entry
-    at += whole
-    rest = len(data) - at
-    if rest:
-        node = Node("rest", "bytes", at, len(data))
-        if reader.padded and not data[at:].strip(b"\0"):
+    position += entries_size
+    n_trailing = len(data) - position
+    if n_trailing:
+        node = FieldNode("rest", "bytes", position, len(data))
+        if reader.may_be_padded and not data[position:].strip(b"\0"):
             node.meaning = "zeros after the last entry, preallocated by the broker"
         else:
-            node.fault = f"{rest} trailing bytes: a partial entry ({size} bytes each)"
+            node.error = f"{n_trailing} trailing bytes: a partial entry ({entry_size} bytes each)"
         yield node
 
 
-def _repeated(layout: Layout, data: bytes, at: int, end: int) -> Iterator[Node]:
+def _iter_structures(layout: Layout, data: bytes, position: int, end: int) -> Iterator[FieldNode]:
     """Consecutive structures, up to the first incomplete one."""
-    n = 0
-    while at < end:
-        node = tree(layout, data, at, end)
-        node.name = f"entry {n}"
+    index = 0
+    while position < end:
+        node = read_field_tree(layout, data, position, end)
+        node.name = f"entry {index}"
         yield node
-        if not node.is_whole or node.end == at:
+        if not node.is_complete or node.end == position:
             return
-        at = node.end
-        n += 1
+        position = node.end
+        index += 1
 
 
-def _check(front: Node, data: bytes) -> None:
+def _show_snapshot_crc(header: FieldNode, data: bytes) -> None:
     """Show on its node whether the checksum of a producer snapshot matches."""
-    crc = next((child for child in front.children if child.name == "crc"), None)
-    if crc is None or crc.fault is not None:
+    crc = next((child for child in header.children if child.name == "crc"), None)
+    if crc is None or crc.error is not None:
         return
-    covered = f"CRC-32C of bytes {crc.end:x}..{len(data) - 1:x}"
-    show_checksum(crc, covered, crc_of(CRC32C, data[crc.end :]))
+    covered_text = f"CRC-32C of bytes {crc.end:x}..{len(data) - 1:x}"
+    show_checksum(crc, covered_text, compute_crc(CRC32C_POLYNOMIAL, data[crc.end :]))
 
 
-def _lines(data: bytes) -> Iterator[Node]:
+def _iter_line_nodes(data: bytes) -> Iterator[FieldNode]:
     """The lines of a text file."""
-    at = 0
+    position = 0
     for n, line in enumerate(data.splitlines(keepends=True)):
-        node = Node(f"line {n}", "line of text", at, at + len(line))
+        node = FieldNode(f"line {n}", "line of text", position, position + len(line))
         node.value = line.rstrip(b"\r\n").decode(errors="replace")
         yield node
-        at += len(line)
+        position += len(line)

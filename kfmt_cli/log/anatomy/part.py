@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.core.layout.tree import Node
+from kfmt_cli.core.layout.tree import FieldNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +17,12 @@ class AnatomyPart:
     position: int
     """The position in the file of the buffer's byte 0; for a decompressed buffer, where its
     compressed bytes begin."""
-    nodes: Iterator[Node]
+    nodes: Iterator[FieldNode]
     codec: str = ""
     """The codec of a decompressed buffer, empty for bytes of the file."""
 
 
-def show_checksum(node: Node, covered: str, computed: int) -> None:
+def show_checksum(node: FieldNode, covered_text: str, computed: int) -> None:
     """Show on its node whether a checksum matches the computed one."""
-    node.is_bad = node.value != computed
-    node.meaning = f"✗ {covered} is {computed:08x}" if node.is_bad else f"✓ {covered}"
+    node.is_invalid = node.value != computed
+    node.meaning = f"✗ {covered_text} is {computed:08x}" if node.is_invalid else f"✓ {covered_text}"

@@ -3,102 +3,106 @@
 from __future__ import annotations
 
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.messages import held_layout, self_versioned
-from kfmt_cli.core.layout.tree import Node, tree
+from kfmt_cli.core.layout.messages import embedded_layout, find_versioned_layout
+from kfmt_cli.core.layout.tree import FieldNode, read_field_tree
 from kfmt_cli.formats.control import (
     CONTROL_RECORD_KEY,
     CONTROL_TYPES,
     END_TXN_MARKER,
 )
 from kfmt_cli.formats.kraft import KRAFT_MESSAGES
-from kfmt_cli.topics.decoder import Decoder, Framed
+from kfmt_cli.topics.decoder import Decoder, FramedMessage
 
 
-def open_payload(
-    key: Node, value: Node, data: bytes, control: bool, decoder: Decoder | None
+def show_payload(
+    key: FieldNode, value: FieldNode, data: bytes, control: bool, decoder: Decoder | None
 ) -> None:
     """Show the contents of a key and a value, if known."""
-    key_place, value_place = bytes_of(key), bytes_of(value)
-    key_bytes = None if key_place is None else data[key_place[0] : key_place[1]]
+    key_bounds, value_bounds = bytes_of(key), bytes_of(value)
+    key_bytes = None if key_bounds is None else data[key_bounds[0] : key_bounds[1]]
     if control:
         type_ = None
-        if key_place is not None:
-            inner = tree(CONTROL_RECORD_KEY, data, *key_place)
-            _put(key, inner)
-            type_ = inner.child("type").value if inner.is_whole else None
-        if value_place is not None:
-            _control_value(value, type_, data, *value_place)
+        if key_bounds is not None:
+            key_node = read_field_tree(CONTROL_RECORD_KEY, data, *key_bounds)
+            _replace_bytes(key, key_node)
+            type_ = key_node.child("type").value if key_node.is_complete else None
+        if value_bounds is not None:
+            _show_control_value(value, type_, data, *value_bounds)
         return
     if decoder is None:
         return
-    if key_place is not None:
-        _framed(key, decoder.framed_key(data, *key_place), data, *key_place)
-    if value_place is not None:
-        framed = decoder.framed_value(key_bytes, data, *value_place)
-        _framed(value, framed, data, *value_place)
+    if key_bounds is not None:
+        _show_message(key, decoder.identify_key(data, *key_bounds), data, *key_bounds)
+    if value_bounds is not None:
+        message = decoder.identify_value(key_bytes, data, *value_bounds)
+        _show_message(value, message, data, *value_bounds)
 
 
-def bytes_of(node: Node) -> tuple[int, int] | None:
+def bytes_of(node: FieldNode) -> tuple[int, int] | None:
     """Where the bytes of a key or value are; None for null."""
-    inner = next((child for child in node.children if child.name == "bytes"), None)
-    return None if inner is None else (inner.start, inner.end)
+    bytes_node = next((child for child in node.children if child.name == "bytes"), None)
+    return None if bytes_node is None else (bytes_node.start, bytes_node.end)
 
 
-def _put(node: Node, inner: Node) -> None:
+def _replace_bytes(node: FieldNode, structure: FieldNode) -> None:
     """Replace a node's bytes with a structure; keep any bytes after it."""
-    raw = node.children.pop()
-    node.children.append(inner)
-    if inner.is_whole and inner.end < raw.end:
-        node.children.append(Node("more", "bytes", inner.end, raw.end, meaning="ignored"))
+    bytes_node = node.children.pop()
+    node.children.append(structure)
+    if structure.is_complete and structure.end < bytes_node.end:
+        node.children.append(
+            FieldNode("more", "bytes", structure.end, bytes_node.end, meaning="ignored")
+        )
 
 
-def _control_value(value: Node, type_: object, data: bytes, at: int, end: int) -> None:
+def _show_control_value(value: FieldNode, type_: object, data: bytes, start: int, end: int) -> None:
     if type_ in (CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")):
-        _put(value, tree(END_TXN_MARKER, data, at, end))
+        _replace_bytes(value, read_field_tree(END_TXN_MARKER, data, start, end))
     elif isinstance(type_, int) and type_ in KRAFT_MESSAGES:
-        layout = self_versioned(KRAFT_MESSAGES[type_], data, at, end)
+        layout = find_versioned_layout(KRAFT_MESSAGES[type_], data, start, end)
         if layout is not None:
-            _put(value, _message_tree(layout, data, at, end))
+            _replace_bytes(value, _message_tree(layout, data, start, end))
 
 
-def _framed(node: Node, framed: Framed | None, data: bytes, at: int, end: int) -> None:
+def _show_message(
+    node: FieldNode, message: FramedMessage | None, data: bytes, start: int, end: int
+) -> None:
     """Replace a node's bytes with the message of an internal topic."""
-    if framed is None:
+    if message is None:
         return
-    raw = node.children.pop()
-    after = at
-    if framed.front is not None:
-        front = tree(framed.front, data, at, end)
-        node.children.append(front)
-        after = front.end
-    node.children.append(Node("bytes", "bytes", after, raw.end))
-    if framed.layout is None:
-        node.meaning = framed.note or ""
+    bytes_node = node.children.pop()
+    body_start = start
+    if message.header_layout is not None:
+        header = read_field_tree(message.header_layout, data, start, end)
+        node.children.append(header)
+        body_start = header.end
+    node.children.append(FieldNode("bytes", "bytes", body_start, bytes_node.end))
+    if message.layout is None:
+        node.meaning = message.note or ""
         return
-    node.meaning = framed.name or ""
-    _put(node, _message_tree(framed.layout, data, framed.at, end))
+    node.meaning = message.name or ""
+    _replace_bytes(node, _message_tree(message.layout, data, message.body_start, end))
 
 
-def _message_tree(layout: Layout, data: bytes, at: int, end: int) -> Node:
+def _message_tree(layout: Layout, data: bytes, start: int, end: int) -> FieldNode:
     """A message, with the messages in its bytes fields."""
-    node = tree(layout, data, at, end)
-    _open_held(node, data, {})
+    node = read_field_tree(layout, data, start, end)
+    _show_embedded_messages(node, data, {})
     return node
 
 
-def _open_held(node: Node, data: bytes, around: dict[str, object]) -> None:
-    context = {**around, **{child.name: child.value for child in node.children}}
+def _show_embedded_messages(node: FieldNode, data: bytes, enclosing: dict[str, object]) -> None:
+    context = {**enclosing, **{child.name: child.value for child in node.children}}
     for child in node.children:
-        held = None if child.spec is None else child.spec.holds
-        place = bytes_of(child)
-        if held is not None and place is not None:
-            layout = held_layout(held, data, *place, context)  # type: ignore[arg-type]
+        embedded_spec = None if child.definition is None else child.definition.embedded
+        bounds = bytes_of(child)
+        if embedded_spec is not None and bounds is not None:
+            layout = embedded_layout(embedded_spec, data, *bounds, context)  # type: ignore[arg-type]
             if layout is not None:
-                inner = tree(layout, data, place[0] + 2, place[1])
-                if inner.is_whole:
+                message = read_field_tree(layout, data, bounds[0] + 2, bounds[1])
+                if message.is_complete:
                     child.children.pop()
-                    version = Node("version", "int16", place[0], place[0] + 2)
-                    version.value = int.from_bytes(data[place[0] : place[0] + 2], "big")
-                    child.children += [version, inner]
+                    version_node = FieldNode("version", "int16", bounds[0], bounds[0] + 2)
+                    version_node.value = int.from_bytes(data[bounds[0] : bounds[0] + 2], "big")
+                    child.children += [version_node, message]
         else:
-            _open_held(child, data, context)
+            _show_embedded_messages(child, data, context)

@@ -14,105 +14,109 @@ from typing import NamedTuple
 import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.times import YEAR_10000
+from kfmt_cli.core.times import YEAR_10000_MS
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import Block
 from kfmt_cli.log.summary.statistics import codec_name
 from kfmt_cli.rows.log_tables import BatchTable
 
-SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
+SECOND_MS, MINUTE, HOUR, DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
 # Lengths of time intervals in milliseconds; each is a multiple of the previous one.
-WIDTHS = (
-    *(1, 10, 100, SECOND, 5 * SECOND, 10 * SECOND, 30 * SECOND),
+BUCKET_WIDTHS_MS = (
+    *(1, 10, 100, SECOND_MS, 5 * SECOND_MS, 10 * SECOND_MS, 30 * SECOND_MS),
     *(MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR),
-    *(DAY, 7 * DAY, 28 * DAY, 364 * DAY, 3_640 * DAY, 36_400 * DAY),
+    *(DAY_MS, 7 * DAY_MS, 28 * DAY_MS, 364 * DAY_MS, 3_640 * DAY_MS, 36_400 * DAY_MS),
 )
-MOST_BUCKETS = 2_000
-MOST_GAPS = 5
+MAX_BUCKETS = 2_000
+MAX_GAPS = 5
 
-Counts = tuple[int, int, int]
+LogCounts = tuple[int, int, int]
 """Batches, records, bytes."""
 
 
-def _sum(one: Counts, other: Counts) -> Counts:
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+def _add_counts(left: LogCounts, right: LogCounts) -> LogCounts:
+    return left[0] + right[0], left[1] + right[1], left[2] + right[2]
 
 
 @dataclass(slots=True)
-class Buckets:
+class TimeBuckets:
     """Amounts written per time interval, for intervals that are not empty."""
 
-    width: int = WIDTHS[0]
-    counts: dict[int, Counts] = field(default_factory=dict)
+    width_ms: int = BUCKET_WIDTHS_MS[0]
+    counts: dict[int, LogCounts] = field(default_factory=dict)
     """By interval number, counted from 1970."""
 
-    def add(self, times: IntArray, each: tuple[IntArray, IntArray, IntArray]) -> None:
+    def add(self, times: IntArray, amounts: tuple[IntArray, IntArray, IntArray]) -> None:
         """Add batches: their times, and batches, records and bytes of each."""
-        numbers, place = np.unique(times // self.width, return_inverse=True)
-        while len(numbers) > MOST_BUCKETS and self._widened():
-            numbers, place = np.unique(times // self.width, return_inverse=True)
-        sums = (np.bincount(place, values).astype(np.int64).tolist() for values in each)
-        for bucket, *counts in zip(numbers.tolist(), *sums, strict=True):
+        bucket_numbers, bucket_index = np.unique(times // self.width_ms, return_inverse=True)
+        while len(bucket_numbers) > MAX_BUCKETS and self._widen_once():
+            bucket_numbers, bucket_index = np.unique(times // self.width_ms, return_inverse=True)
+        totals = (np.bincount(bucket_index, values).astype(np.int64).tolist() for values in amounts)
+        for bucket, *counts in zip(bucket_numbers.tolist(), *totals, strict=True):
             batches, records, size = counts
-            self.put(bucket, (batches, records, size))
-        self.widen(MOST_BUCKETS)
+            self.add_counts(bucket, (batches, records, size))
+        self.widen(MAX_BUCKETS)
 
-    def merge(self, other: Buckets) -> None:
+    def merge(self, other: TimeBuckets) -> None:
         """Add the intervals of other logs, which may have another length."""
-        self.to_width(max(self.width, other.width))
-        by = self.width // other.width
+        self.widen_to(max(self.width_ms, other.width_ms))
+        factor = self.width_ms // other.width_ms
         for bucket, counts in other.counts.items():
-            self.put(bucket // by, counts)
-        self.widen(MOST_BUCKETS)
+            self.add_counts(bucket // factor, counts)
+        self.widen(MAX_BUCKETS)
 
-    def widen(self, most: int) -> None:
-        """Lengthen the intervals until there are at most `most`, if possible."""
-        while len(self.counts) > most and self._widened():
+    def widen(self, max_buckets: int) -> None:
+        """Lengthen the intervals until there are at most `max_buckets`, if possible."""
+        while len(self.counts) > max_buckets and self._widen_once():
             pass
 
-    def _widened(self) -> bool:
+    def _widen_once(self) -> bool:
         """Lengthen the intervals by one step; False if they are the longest."""
-        wider = next((width for width in WIDTHS if width > self.width), None)
+        wider = next((width for width in BUCKET_WIDTHS_MS if width > self.width_ms), None)
         if wider is not None:
-            self.to_width(wider)
+            self.widen_to(wider)
         return wider is not None
 
-    def drawn(self, most: int) -> Buckets:
-        """A copy in intervals such that nearly all records take at most `most` of them."""
-        made = Buckets(self.width, dict(self.counts))
-        first, last = self.core()
-        enough = (width for width in WIDTHS if (last - first) // width < most)
-        made.to_width(max(self.width, next(enough, WIDTHS[-1])))
-        made.widen(2 * most)
-        return made
+    def resampled(self, max_buckets: int) -> TimeBuckets:
+        """A copy in intervals such that nearly all records take at most `max_buckets` of them."""
+        copy = TimeBuckets(self.width_ms, dict(self.counts))
+        first, last = self.core_interval()
+        sufficient_widths = (
+            width for width in BUCKET_WIDTHS_MS if (last - first) // width < max_buckets
+        )
+        copy.widen_to(max(self.width_ms, next(sufficient_widths, BUCKET_WIDTHS_MS[-1])))
+        copy.widen(2 * max_buckets)
+        return copy
 
-    def core(self) -> tuple[int, int]:
+    def core_interval(self) -> tuple[int, int]:
         """The first and the last time, without the few outermost batches."""
-        numbers = np.sort(np.array(list(self.counts), np.int64))
-        if not len(numbers):
+        bucket_numbers = np.sort(np.array(list(self.counts), np.int64))
+        if not len(bucket_numbers):
             return 0, 0
-        batches = np.cumsum([self.counts[number][0] for number in numbers.tolist()])
-        few = min(int(batches[-1]) // 100, int(batches[-1]) - 1)
-        first = int(np.searchsorted(batches, few, "right"))
-        last = int(np.searchsorted(batches, batches[-1] - few))
-        return int(numbers[first]) * self.width, int(numbers[last]) * self.width
+        cumulative_batches = np.cumsum(
+            [self.counts[number][0] for number in bucket_numbers.tolist()]
+        )
+        n_outliers = min(int(cumulative_batches[-1]) // 100, int(cumulative_batches[-1]) - 1)
+        first = int(np.searchsorted(cumulative_batches, n_outliers, "right"))
+        last = int(np.searchsorted(cumulative_batches, cumulative_batches[-1] - n_outliers))
+        return int(bucket_numbers[first]) * self.width_ms, int(bucket_numbers[last]) * self.width_ms
 
-    def to_width(self, width: int) -> None:
-        """Lengthen the intervals to one of `WIDTHS`."""
-        by, before = width // self.width, self.counts
-        if by > 1:
-            self.width, self.counts = width, {}
-            for bucket, counts in before.items():
-                self.put(bucket // by, counts)
+    def widen_to(self, width_ms: int) -> None:
+        """Lengthen the intervals to one of `BUCKET_WIDTHS_MS`."""
+        factor, old_counts = width_ms // self.width_ms, self.counts
+        if factor > 1:
+            self.width_ms, self.counts = width_ms, {}
+            for bucket, counts in old_counts.items():
+                self.add_counts(bucket // factor, counts)
 
-    def put(self, bucket: int, counts: Counts) -> None:
+    def add_counts(self, bucket: int, counts: LogCounts) -> None:
         """Add counts to an interval, by its number."""
-        self.counts[bucket] = _sum(self.counts.get(bucket, (0, 0, 0)), counts)
+        self.counts[bucket] = _add_counts(self.counts.get(bucket, (0, 0, 0)), counts)
 
-    def rows(self) -> Iterator[tuple[int, int, Counts]]:
+    def iter_intervals(self) -> Iterator[tuple[int, int, LogCounts]]:
         """Start, end and counts of each interval, in order."""
         for bucket in sorted(self.counts):
-            yield bucket * self.width, (bucket + 1) * self.width, self.counts[bucket]
+            yield bucket * self.width_ms, (bucket + 1) * self.width_ms, self.counts[bucket]
 
 
 @dataclass(slots=True)
@@ -127,41 +131,41 @@ class TimeOrder:
     gaps: list[tuple[int, int, int, int]] = field(default_factory=list)
     """The longest times without a batch: duration, start, end, and the offset that ends it."""
 
-    def take(self, batches: BatchTable) -> None:
+    def add_batches(self, batches: BatchTable) -> None:
         """Add the next batches, which must all have timestamps."""
         if not len(batches):
             return
-        times, firsts = batches.max_timestamp, batches.first_times
-        before = int(times[0]) if self.largest is None else self.largest
-        largest = np.maximum.accumulate(np.concatenate([[before], times]))
+        times, first_times = batches.max_timestamp, batches.first_timestamps
+        previous_max = int(times[0]) if self.largest is None else self.largest
+        running_max = np.maximum.accumulate(np.concatenate([[previous_max], times]))
         self.batches += len(batches)
-        self.late += int((times < largest[:-1]).sum())
-        waits = firsts - largest[:-1]
-        for i in np.argsort(-waits, kind="stable")[:MOST_GAPS].tolist():
-            if waits[i] > 0:
-                begin, offset = int(largest[i]), int(batches.last_offset[i])
-                self._gap(begin, int(firsts[i]), offset)
-        least = int(firsts.min())
-        self.first = least if self.first is None else min(self.first, least)
-        self.largest = int(largest[-1])
+        self.late += int((times < running_max[:-1]).sum())
+        gaps_ms = first_times - running_max[:-1]
+        for i in np.argsort(-gaps_ms, kind="stable")[:MAX_GAPS].tolist():
+            if gaps_ms[i] > 0:
+                gap_start, offset = int(running_max[i]), int(batches.last_offset[i])
+                self._add_gap(gap_start, int(first_times[i]), offset)
+        min_time = int(first_times.min())
+        self.first = min_time if self.first is None else min(self.first, min_time)
+        self.largest = int(running_max[-1])
 
-    def add(self, later: TimeOrder) -> None:
+    def merge_later(self, later: TimeOrder) -> None:
         """Add the order of a later log."""
         if later.first is None or later.largest is None:
             return
         self.batches += later.batches
         self.late += later.late
         for _, begin, end, offset in later.gaps:
-            self._gap(begin, end, offset)
+            self._add_gap(begin, end, offset)
         self.first = later.first if self.first is None else min(self.first, later.first)
         self.largest = max(later.largest, self.largest or 0)
 
-    def _gap(self, begin: int, end: int, offset: int) -> None:
-        found = [*self.gaps, (end - begin, begin, end, offset)]
-        self.gaps = heapq.nlargest(MOST_GAPS, found)
+    def _add_gap(self, begin: int, end: int, offset: int) -> None:
+        gaps = [*self.gaps, (end - begin, begin, end, offset)]
+        self.gaps = heapq.nlargest(MAX_GAPS, gaps)
 
 
-class Cell(NamedTuple):
+class SegmentMapCell(NamedTuple):
     """A part of a log, with its fields in the order of the JSON contract."""
 
     position: int
@@ -175,61 +179,67 @@ class Cell(NamedTuple):
     index_entries: int = 0
 
 
-class Strip:
+class SegmentMap:
     """A log in cells of equal bytes; a batch counts in the cell of its first byte."""
 
     def __init__(self, size: int, n_cells: int) -> None:
-        self._cell = max(-(-size // max(n_cells, 1)), 1)
-        n_cells = -(-size // self._cell)
-        self._sums: IntArray = np.zeros((4, n_cells), np.int64)  # bytes, batches, records, control
-        self._codecs: IntArray = np.zeros((len(CODECS) + 1, n_cells), np.int64)
-        self._firsts: IntArray = np.full(n_cells, -1, np.int64)
-        self._lasts: IntArray = np.full((2, n_cells), -1, np.int64)  # offset, timestamp
-        self._entries: IntArray = np.zeros(n_cells, np.int64)
+        self._cell_bytes = max(-(-size // max(n_cells, 1)), 1)
+        n_cells = -(-size // self._cell_bytes)
+        self._totals: IntArray = np.zeros(
+            (4, n_cells), np.int64
+        )  # bytes, batches, records, control
+        self._bytes_by_codec: IntArray = np.zeros((len(CODECS) + 1, n_cells), np.int64)
+        self._first_positions: IntArray = np.full(n_cells, -1, np.int64)
+        self._max_values: IntArray = np.full((2, n_cells), -1, np.int64)  # offset, timestamp
+        self._index_entry_counts: IntArray = np.zeros(n_cells, np.int64)
         self.index_entries: int | None = None
-        self.trouble = ""
+        self.index_error = ""
         """Why the offset index cannot be read; empty if it can."""
 
-    def take(self, batches: BatchTable) -> None:
+    def add_batches(self, batches: BatchTable) -> None:
         """Add the next batches."""
-        place = batches.position // self._cell
-        inside = place < len(self._firsts)  # the log may have grown since
-        batches, place = batches.select(inside), place[inside]
-        if not len(place):
+        cell_index = batches.position // self._cell_bytes
+        is_inside = cell_index < len(self._first_positions)  # the log may have grown since
+        batches, cell_index = batches.select_rows(is_inside), cell_index[is_inside]
+        if not len(cell_index):
             return
-        n_cells = len(self._firsts)
-        control = (batches.control == 1) & (batches.is_v2 == 1)
-        each = (batches.size, np.ones(len(place)), batches.counted_records, control)
-        for i, values in enumerate(each):
-            self._sums[i] += np.bincount(place, values, n_cells).astype(np.int64)
+        n_cells = len(self._first_positions)
+        is_control = (batches.control == 1) & (batches.is_v2 == 1)
+        amounts = (batches.size, np.ones(len(cell_index)), batches.record_counts, is_control)
+        for i, values in enumerate(amounts):
+            self._totals[i] += np.bincount(cell_index, values, n_cells).astype(np.int64)
         codecs = batches.compression.clip(0, len(CODECS))
         for codec in np.flatnonzero(np.bincount(codecs)).tolist():
-            of_codec = codecs == codec
-            sizes = np.bincount(place[of_codec], batches.size[of_codec], n_cells)
-            self._codecs[codec] += sizes.astype(np.int64)
-        firsts = np.flatnonzero(np.diff(place, prepend=-1))  # positions ascend
-        cells = place[firsts]
-        new = self._firsts[cells] < 0
-        self._firsts[cells[new]] = batches.position[firsts[new]]
-        timed = np.where(batches.has_timestamp == 1, batches.max_timestamp, -1)
-        for lasts, values in zip(self._lasts, (batches.last_offset, timed), strict=True):
-            np.maximum.at(lasts, place, values)
+            has_codec = codecs == codec
+            sizes = np.bincount(cell_index[has_codec], batches.size[has_codec], n_cells)
+            self._bytes_by_codec[codec] += sizes.astype(np.int64)
+        first_rows = np.flatnonzero(np.diff(cell_index, prepend=-1))  # positions ascend
+        cells = cell_index[first_rows]
+        is_new = self._first_positions[cells] < 0
+        self._first_positions[cells[is_new]] = batches.position[first_rows[is_new]]
+        timestamps = np.where(batches.has_timestamp == 1, batches.max_timestamp, -1)
+        for max_values, values in zip(
+            self._max_values, (batches.last_offset, timestamps), strict=True
+        ):
+            np.maximum.at(max_values, cell_index, values)
 
-    def index(self, positions: IntArray) -> None:
+    def add_index_positions(self, positions: IntArray) -> None:
         """Add the positions that the entries of the offset index point to."""
         self.index_entries = len(positions)
-        place = positions // self._cell
-        inside = (place >= 0) & (place < len(self._entries))
-        self._entries += np.bincount(place[inside], minlength=len(self._entries))
+        cell_index = positions // self._cell_bytes
+        is_inside = (cell_index >= 0) & (cell_index < len(self._index_entry_counts))
+        self._index_entry_counts += np.bincount(
+            cell_index[is_inside], minlength=len(self._index_entry_counts)
+        )
 
-    def cells(self) -> Iterator[Cell]:
+    def iter_cells(self) -> Iterator[SegmentMapCell]:
         """The cells in which batches begin."""
-        for i in np.flatnonzero(self._firsts >= 0).tolist():
-            size, batches, records, control = self._sums[:, i].tolist()
-            codec = int(self._codecs[:, i].argmax())
-            offset, timestamp = self._lasts[:, i].tolist()
-            yield Cell(
-                int(self._firsts[i]),
+        for i in np.flatnonzero(self._first_positions >= 0).tolist():
+            size, batches, records, control = self._totals[:, i].tolist()
+            codec = int(self._bytes_by_codec[:, i].argmax())
+            offset, timestamp = self._max_values[:, i].tolist()
+            yield SegmentMapCell(
+                int(self._first_positions[i]),
                 size,
                 batches,
                 records,
@@ -237,47 +247,54 @@ class Strip:
                 codec_name(codec),
                 offset,
                 None if timestamp < 0 else timestamp,
-                int(self._entries[i]),
+                int(self._index_entry_counts[i]),
             )
 
 
 @dataclass(slots=True)
-class Shape:
+class LogShape:
     """The shape of a log, or of consecutive ones."""
 
-    buckets: Buckets = field(default_factory=Buckets)
-    codecs: dict[str, Counts] = field(default_factory=dict)
-    order: TimeOrder = field(default_factory=TimeOrder)
-    strip: Strip | None = None
+    buckets: TimeBuckets = field(default_factory=TimeBuckets)
+    counts_by_codec: dict[str, LogCounts] = field(default_factory=dict)
+    time_order: TimeOrder = field(default_factory=TimeOrder)
+    segment_map: SegmentMap | None = None
     """The cells, for a single log."""
 
-    def take(self, block: Block) -> None:
+    def add_block(self, block: Block) -> None:
         """Add the next block."""
         batches = block.batches
         if not len(batches):
             return
-        records = batches.counted_records
-        codecs = batches.compression
-        n_batches = np.bincount(codecs)
-        n_records, sizes = np.bincount(codecs, records), np.bincount(codecs, batches.size)
+        record_counts = batches.record_counts
+        codec_numbers = batches.compression
+        n_batches = np.bincount(codec_numbers)
+        n_records, sizes = (
+            np.bincount(codec_numbers, record_counts),
+            np.bincount(codec_numbers, batches.size),
+        )
         for codec in np.flatnonzero(n_batches).tolist():
             name = codec_name(codec)
-            found = int(n_batches[codec]), int(n_records[codec]), int(sizes[codec])
-            self.codecs[name] = _sum(self.codecs.get(name, (0, 0, 0)), found)
+            counts = int(n_batches[codec]), int(n_records[codec]), int(sizes[codec])
+            self.counts_by_codec[name] = _add_counts(
+                self.counts_by_codec.get(name, (0, 0, 0)), counts
+            )
         times = batches.max_timestamp
-        timed = (batches.has_timestamp == 1) & (times >= 0) & (times < YEAR_10000)
-        with_time = batches.select(timed)
-        if len(with_time):
-            ones = np.ones(len(with_time), np.int64)
-            each = (ones, records[timed], with_time.size)
-            self.buckets.add(with_time.max_timestamp, each)
-            self.order.take(with_time)
-        if self.strip is not None:
-            self.strip.take(batches)
+        has_time = (batches.has_timestamp == 1) & (times >= 0) & (times < YEAR_10000_MS)
+        timed_batches = batches.select_rows(has_time)
+        if len(timed_batches):
+            ones = np.ones(len(timed_batches), np.int64)
+            amounts = (ones, record_counts[has_time], timed_batches.size)
+            self.buckets.add(timed_batches.max_timestamp, amounts)
+            self.time_order.add_batches(timed_batches)
+        if self.segment_map is not None:
+            self.segment_map.add_batches(batches)
 
-    def add(self, later: Shape) -> None:
+    def merge_later(self, later: LogShape) -> None:
         """Add the shape of a later log."""
         self.buckets.merge(later.buckets)
-        for name, counts in later.codecs.items():
-            self.codecs[name] = _sum(self.codecs.get(name, (0, 0, 0)), counts)
-        self.order.add(later.order)
+        for name, counts in later.counts_by_codec.items():
+            self.counts_by_codec[name] = _add_counts(
+                self.counts_by_codec.get(name, (0, 0, 0)), counts
+            )
+        self.time_order.merge_later(later.time_order)

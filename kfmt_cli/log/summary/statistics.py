@@ -11,20 +11,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import CODECS
-from kfmt_cli.log.block import HEADER_SIZE, Block, runs
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, Block, split_runs
 from kfmt_cli.log.decoding import read_records
-from kfmt_cli.log.decompress import decompress_ahead
+from kfmt_cli.log.decompression import decompress_ahead
 from kfmt_cli.rows.log_tables import BatchTable
 
-BUCKETS = 41  # powers of two
-MOST_CODES = 8  # codecs and magics that a batch can name
-LEAST_SLICES = 10  # the fewest for an error estimate
-SURE = 1.96  # standard errors to each side, for 95 % confidence
-_MERGED: dict[str, Callable[..., object]] = {
+N_BUCKETS = 41  # powers of two
+MAX_CODES = 8  # codecs and magics that a batch can name
+MIN_SLICES = 10  # the fewest for an error estimate
+Z_SCORE_95 = 1.96  # standard errors to each side, for 95 % confidence
+_MERGE_BY_FIELD: dict[str, Callable[..., object]] = {
     **dict.fromkeys(
         (
             *("segments", "damaged", "bytes", "batches", "in_batches", "records", "span", "hidden"),
@@ -42,7 +42,7 @@ _MERGED: dict[str, Callable[..., object]] = {
 
 
 @dataclass(slots=True)
-class Statistics:
+class LogStatistics:
     """Statistics of one or several logs."""
 
     segments: int = 0
@@ -57,9 +57,9 @@ class Statistics:
     """Batches of each codec."""
     magics: Counter[str] = field(default_factory=Counter)
     """Batches of each magic."""
-    record_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
+    record_buckets: IntArray = field(default_factory=lambda: np.zeros(N_BUCKETS, np.int64))
     """Batches by number of records, in buckets that end at powers of two."""
-    byte_buckets: IntArray = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
+    byte_buckets: IntArray = field(default_factory=lambda: np.zeros(N_BUCKETS, np.int64))
     """Batches by size in bytes, in the same buckets."""
     first_offset: int | None = None
     last_offset: int | None = None
@@ -92,47 +92,65 @@ class Statistics:
     """For an estimate: the relative error of the records, with 95 % confidence; None if
     unknown."""
 
-    def take(self, block: Block, *, is_counted: bool = False) -> None:
-        """Add the next block, by its headers. is_counted: `records_count` is valid for wrappers as
-        well."""
+    def add_block(self, block: Block, *, has_wrapper_counts: bool = False) -> None:
+        """Add the next block, by its headers. has_wrapper_counts: `records_count` is valid for
+        wrappers as well."""
         batches = block.batches
         if len(batches):
-            owner = np.zeros(len(batches), np.int64)
-            before = -1 if self.max_timestamp is None else self.max_timestamp
-            self._join(*statistics_of(batches, owner, 1, is_counted=is_counted, before=before))
+            log_of_batch = np.zeros(len(batches), np.int64)
+            previous_max = -1 if self.max_timestamp is None else self.max_timestamp
+            self._merge_fields(
+                *compute_statistics(
+                    batches,
+                    log_of_batch,
+                    1,
+                    has_wrapper_counts=has_wrapper_counts,
+                    previous_max=previous_max,
+                )
+            )
 
-    def look_inside(self, block: Block, limit: Limit, findings: list[Finding]) -> None:
+    def add_records(self, block: Block, limit: DecompressionLimit, findings: list[Finding]) -> None:
         """Add the same block's records. findings: gets those about batches that cannot be
         decoded."""
-        sound = block.batches.crc_valid == 1
-        part = Block(block.name, block.data, block.position, block.batches.select(sound))
-        for run in (run for piece in decompress_ahead(part, limit) for run in runs(piece)):
+        is_undamaged = block.batches.crc_valid == 1
+        undamaged = Block(
+            block.name, block.data, block.position, block.batches.select_rows(is_undamaged)
+        )
+        for run in (
+            run
+            for decompressed_block in decompress_ahead(undamaged, limit)
+            for run in split_runs(decompressed_block)
+        ):
             records = read_records(run, limit)
             findings += [*run.findings, *records.findings]
-            rows, batches, owner = records.rows, run.batches, records.owner
-            data = (batches.control[owner] == 0) | (batches.is_v2[owner] == 0)
-            sizes = rows.key_size[data]
-            found = Statistics(
+            rows, batches, batch_of_row = records.rows, run.batches, records.batch_of_row
+            is_data = (batches.control[batch_of_row] == 0) | (batches.is_v2[batch_of_row] == 0)
+            sizes = rows.key_size[is_data]
+            record_statistics = LogStatistics(
                 null_keys=int((sizes < 0).sum()),
                 empty_keys=int((sizes == 0).sum()),
-                tombstones=int((rows.value_size[data] < 0).sum()),
+                tombstones=int((rows.value_size[is_data] < 0).sum()),
             )
             if not batches.is_v2.all():
                 # In the headers each wrapper counted as one.
-                found.records = len(rows) - len(batches)
-                found.hidden = -int(((batches.is_v2 == 0) & (batches.compression != 0)).sum())
+                record_statistics.records = len(rows) - len(batches)
+                record_statistics.hidden = -int(
+                    ((batches.is_v2 == 0) & (batches.compression != 0)).sum()
+                )
                 if len(rows):
-                    found.first_offset = int(rows.offset.min())
-                    found.last_offset = int(rows.offset.max())
-            timed = rows.timestamp[(rows.has_timestamp == 1) & (rows.timestamp >= 0)]
-            if len(timed) and self.min_timestamp is not None:
-                found.min_timestamp = int(timed.min())
-            compressed = batches.compression != 0
-            if run.decompressed is not None and compressed.any():
+                    record_statistics.first_offset = int(rows.offset.min())
+                    record_statistics.last_offset = int(rows.offset.max())
+            timestamps = rows.timestamp[(rows.has_timestamp == 1) & (rows.timestamp >= 0)]
+            if len(timestamps) and self.min_timestamp is not None:
+                record_statistics.min_timestamp = int(timestamps.min())
+            is_compressed = batches.compression != 0
+            if run.decompressed is not None and is_compressed.any():
                 _, starts, ends = run.decompressed
-                found.unpacked = int((ends - starts)[compressed].sum())
-                found.packed = int((batches.size[compressed] - HEADER_SIZE).sum())
-            self._join(found)
+                record_statistics.unpacked = int((ends - starts)[is_compressed].sum())
+                record_statistics.packed = int(
+                    (batches.size[is_compressed] - BATCH_HEADER_BYTES).sum()
+                )
+            self._merge_fields(record_statistics)
 
     def finish(self, n_bytes: int) -> None:
         """Finish the log. n_bytes: its size."""
@@ -140,31 +158,31 @@ class Statistics:
         if self.first_offset is not None and self.last_offset is not None:
             self.span = self.last_offset - self.first_offset + 1
 
-    def add(self, later: Statistics) -> None:
+    def merge_later(self, later: LogStatistics) -> None:
         """Add the statistics of later logs."""
         if later.min_timestamp is not None and self.max_timestamp is not None:
             self.timestamp_skew_ms = max(
                 self.timestamp_skew_ms, self.max_timestamp - later.min_timestamp
             )
-        self._join(later)
+        self._merge_fields(later)
 
-    def _join(self, later: Statistics) -> None:
-        for name, merge in _MERGED.items():
-            both = getattr(self, name), getattr(later, name)
-            known = [value for value in both if value is not None]
-            setattr(self, name, reduce(merge, known) if known else None)
-        self._add_errors(later)
+    def _merge_fields(self, later: LogStatistics) -> None:
+        for name, merge in _MERGE_BY_FIELD.items():
+            values = getattr(self, name), getattr(later, name)
+            present = [value for value in values if value is not None]
+            setattr(self, name, reduce(merge, present) if present else None)
+        self._merge_sample_errors(later)
 
-    def of_all(self) -> Statistics:
+    def extrapolated(self) -> LogStatistics:
         """The estimate for everything from a sample; itself if it is not one. Offsets, times and
         producers are only the ones in the sample."""
         if self.of_bytes is None:
             return self
-        by = self.of_bytes / self.bytes if self.bytes else 0.0
-        made = replace(self, bytes=self.of_bytes, sampled_bytes=self.bytes)
-        made.codecs = Counter({name: round(by * n) for name, n in self.codecs.items()})
-        made.magics = Counter({name: round(by * n) for name, n in self.magics.items()})
-        made.of_bytes, made.slices = None, []
+        factor = self.of_bytes / self.bytes if self.bytes else 0.0
+        estimate = replace(self, bytes=self.of_bytes, sampled_bytes=self.bytes)
+        estimate.codecs = Counter({name: round(factor * n) for name, n in self.codecs.items()})
+        estimate.magics = Counter({name: round(factor * n) for name, n in self.magics.items()})
+        estimate.of_bytes, estimate.slices = None, []
         for name in (
             "batches",
             "in_batches",
@@ -172,28 +190,28 @@ class Statistics:
             "transactional_batches",
             "control_batches",
         ):
-            setattr(made, name, round(by * getattr(self, name)))
-        made.record_buckets = np.rint(by * self.record_buckets).astype(np.int64)
-        made.byte_buckets = np.rint(by * self.byte_buckets).astype(np.int64)
-        made.span = 0  # the offsets between the slices are unknown
-        made.sample_error = self._error()
-        return made
+            setattr(estimate, name, round(factor * getattr(self, name)))
+        estimate.record_buckets = np.rint(factor * self.record_buckets).astype(np.int64)
+        estimate.byte_buckets = np.rint(factor * self.byte_buckets).astype(np.int64)
+        estimate.span = 0  # the offsets between the slices are unknown
+        estimate.sample_error = self._relative_error()
+        return estimate
 
-    def _error(self) -> float | None:
+    def _relative_error(self) -> float | None:
         """The relative error of the estimated records: the error of a ratio estimate. None if
         unknown."""
-        part = self.bytes / self.of_bytes if self.of_bytes else 1.0
-        if part >= 1:
+        fraction = self.bytes / self.of_bytes if self.of_bytes else 1.0
+        if fraction >= 1:
             return 0.0
         n = len(self.slices)
-        if n < LEAST_SLICES or not self.records:
+        if n < MIN_SLICES or not self.records:
             return None
         records, sizes = np.array(self.slices, np.float64).T
-        rest = records - self.records / self.bytes * sizes
-        spread = np.sqrt((rest**2).sum() / (n - 1) * n * (1 - part))
-        return round(float(SURE * spread / self.records), 4)
+        residuals = records - self.records / self.bytes * sizes
+        standard_error = np.sqrt((residuals**2).sum() / (n - 1) * n * (1 - fraction))
+        return round(float(Z_SCORE_95 * standard_error / self.records), 4)
 
-    def _add_errors(self, later: Statistics) -> None:
+    def _merge_sample_errors(self, later: LogStatistics) -> None:
         """Add the errors of separate samples, whose records are already summed."""
         if later.sampled_bytes is None:
             return
@@ -203,12 +221,12 @@ class Statistics:
         if self.sample_error is None or later.sample_error is None:
             self.sample_error = None
         elif self.records:
-            before = self.sample_error * (self.records - later.records)
-            both = np.hypot(before, later.sample_error * later.records)
-            self.sample_error = round(float(both / self.records), 4)
+            earlier_error = self.sample_error * (self.records - later.records)
+            combined_error = np.hypot(earlier_error, later.sample_error * later.records)
+            self.sample_error = round(float(combined_error / self.records), 4)
 
     @property
-    def is_known(self) -> bool:
+    def has_sampled_bytes(self) -> bool:
         """Whether a sample has read any bytes, if there are any."""
         if self.of_bytes is not None:
             return self.bytes > 0 or self.of_bytes == 0
@@ -224,22 +242,22 @@ class Statistics:
     @property
     def records_per_batch(self) -> float | None:
         """Average records per batch."""
-        return _per(self.records, self.batches, 2)
+        return _ratio(self.records, self.batches, 2)
 
     @property
     def bytes_per_batch(self) -> float | None:
         """Average bytes per batch."""
-        return _per(self.in_batches, self.batches, 2)
+        return _ratio(self.in_batches, self.batches, 2)
 
     @property
     def bytes_per_record(self) -> float | None:
         """Average stored bytes per record."""
-        return _per(self.in_batches, self.records, 2)
+        return _ratio(self.in_batches, self.records, 2)
 
     @property
     def offset_density(self) -> float | None:
         """The fraction of offsets with a record, from the first to the last of each log."""
-        return None if self.hidden else _per(self.records, self.span, 4)
+        return None if self.hidden else _ratio(self.records, self.span, 4)
 
     @property
     def compression_ratio(self) -> float | None:
@@ -249,102 +267,116 @@ class Statistics:
     @property
     def records_histogram(self) -> list[list[int]]:
         """Batches by number of records: each bucket's largest value and its batches."""
-        return _filled(self.record_buckets)
+        return _histogram(self.record_buckets)
 
     @property
     def bytes_histogram(self) -> list[list[int]]:
         """Batches by size in bytes: each bucket's largest value and its batches."""
-        return _filled(self.byte_buckets)
+        return _histogram(self.byte_buckets)
 
 
-def codec_name(number: int) -> str:
+def codec_name(codec: int) -> str:
     """The name of a codec; `codec N` for an unknown number."""
-    return CODECS[number] if number < len(CODECS) else f"codec {number}"
+    return CODECS[codec] if codec < len(CODECS) else f"codec {codec}"
 
 
-def _per(number: int, of: int, digits: int) -> float | None:
-    return round(number / of, digits) if of else None
+def _ratio(numerator: int, denominator: int, digits: int) -> float | None:
+    return round(numerator / denominator, digits) if denominator else None
 
 
-def statistics_of(
+def compute_statistics(
     batches: BatchTable,
-    owner: IntArray,
+    log_of_batch: IntArray,
     n_logs: int,
     *,
-    is_counted: bool = False,
-    before: int = -1,
-) -> list[Statistics]:
+    has_wrapper_counts: bool = False,
+    previous_max: int = -1,
+) -> list[LogStatistics]:
     """The statistics of the batches of each of several logs, by their headers.
 
-    owner: each batch's log, in order. is_counted: `records_count` is valid for wrappers as well.
-    before: the largest timestamp before these.
+    log_of_batch: each batch's log, in order. has_wrapper_counts: `records_count` is valid for
+    wrappers as well. previous_max: the largest timestamp before these.
     """
     is_v2 = batches.is_v2 == 1
-    counts = np.maximum(batches.records_count, 0) if is_counted else batches.counted_records
-    hidden = np.zeros_like(is_v2) if is_counted else ~is_v2 & (batches.compression != 0)
-    each = {
+    counts = np.maximum(batches.records_count, 0) if has_wrapper_counts else batches.record_counts
+    is_hidden = np.zeros_like(is_v2) if has_wrapper_counts else ~is_v2 & (batches.compression != 0)
+    amounts = {
         "batches": None,
         "in_batches": batches.size,
         "records": counts,
-        "hidden": hidden,
+        "hidden": is_hidden,
         "transactional_batches": batches.transactional * is_v2,
         "control_batches": batches.control * is_v2,
     }
-    sums = (
-        np.bincount(owner, values, n_logs).astype(np.int64).tolist() for values in each.values()
+    totals = (
+        np.bincount(log_of_batch, values, n_logs).astype(np.int64).tolist()
+        for values in amounts.values()
     )
-    found = [Statistics(**dict(zip(each, own, strict=True))) for own in zip(*sums, strict=True)]
+    statistics = [
+        LogStatistics(**dict(zip(amounts, log_totals, strict=True)))
+        for log_totals in zip(*totals, strict=True)
+    ]
 
-    def counted(values: IntArray, most: int) -> IntArray:
-        """How often each value below `most` is in each log."""
-        return np.bincount(owner * most + values, minlength=n_logs * most).reshape(n_logs, most)
+    def count_values(values: IntArray, n_values: int) -> IntArray:
+        """How often each value below `n_values` is in each log."""
+        return np.bincount(log_of_batch * n_values + values, minlength=n_logs * n_values).reshape(
+            n_logs, n_values
+        )
 
-    codecs, magics = counted(batches.compression, MOST_CODES), counted(batches.magic, MOST_CODES)
-    by_records, by_bytes = (counted(_buckets(values), BUCKETS) for values in (counts, batches.size))
-    for i, log in enumerate(found):
-        log.codecs = Counter({codec_name(number): n for number, n in _nonzero(codecs[i])})
-        log.magics = Counter({str(number): n for number, n in _nonzero(magics[i])})
+    codecs, magics = (
+        count_values(batches.compression, MAX_CODES),
+        count_values(batches.magic, MAX_CODES),
+    )
+    by_records, by_bytes = (
+        count_values(_bucket_numbers(values), N_BUCKETS) for values in (counts, batches.size)
+    )
+    for i, log in enumerate(statistics):
+        log.codecs = Counter({codec_name(number): n for number, n in _iter_nonzero(codecs[i])})
+        log.magics = Counter({str(number): n for number, n in _iter_nonzero(magics[i])})
         log.record_buckets, log.byte_buckets = by_records[i], by_bytes[i]
-    base = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
-    for i, part in _parts(owner):
-        found[i].first_offset = int(base[part].min())
-        found[i].last_offset = int(batches.last_offset[part].max())
-    timed = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
-    times, firsts = batches.max_timestamp[timed], batches.first_times[timed]
-    for i, part in _parts(owner[timed]):
-        largest = np.maximum(np.maximum.accumulate(times[part]), before)
-        found[i].timestamp_skew_ms = int((largest - times[part]).max())
-        found[i].min_timestamp, found[i].max_timestamp = int(firsts[part].min()), int(largest[-1])
-    produced = is_v2 & (batches.producer_id >= 0)
-    ids = batches.producer_id[produced]
-    for i, part in _parts(owner[produced]):
-        found[i].producer_ids = set(ids[part].tolist())
-    return found
+    first_offsets = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
+    for i, rows in _iter_log_slices(log_of_batch):
+        statistics[i].first_offset = int(first_offsets[rows].min())
+        statistics[i].last_offset = int(batches.last_offset[rows].max())
+    has_time = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
+    times, first_times = batches.max_timestamp[has_time], batches.first_timestamps[has_time]
+    for i, rows in _iter_log_slices(log_of_batch[has_time]):
+        running_max = np.maximum(np.maximum.accumulate(times[rows]), previous_max)
+        statistics[i].timestamp_skew_ms = int((running_max - times[rows]).max())
+        statistics[i].min_timestamp, statistics[i].max_timestamp = (
+            int(first_times[rows].min()),
+            int(running_max[-1]),
+        )
+    has_producer = is_v2 & (batches.producer_id >= 0)
+    producer_ids = batches.producer_id[has_producer]
+    for i, rows in _iter_log_slices(log_of_batch[has_producer]):
+        statistics[i].producer_ids = set(producer_ids[rows].tolist())
+    return statistics
 
 
-def _parts(owner: IntArray) -> Iterator[tuple[int, slice]]:
+def _iter_log_slices(log_of_row: IntArray) -> Iterator[tuple[int, slice]]:
     """Each log with rows, and the slice of its rows."""
-    ends = [*(np.flatnonzero(np.diff(owner)) + 1).tolist(), len(owner)]
-    for first, end in pairwise([0, *ends]) if len(owner) else ():
-        yield int(owner[first]), slice(first, end)
+    ends = [*(np.flatnonzero(np.diff(log_of_row)) + 1).tolist(), len(log_of_row)]
+    for first, end in pairwise([0, *ends]) if len(log_of_row) else ():
+        yield int(log_of_row[first]), slice(first, end)
 
 
-def _nonzero(counts: IntArray) -> Iterator[tuple[int, int]]:
+def _iter_nonzero(counts: IntArray) -> Iterator[tuple[int, int]]:
     """The numbers with a count, and their counts."""
-    for number in np.flatnonzero(counts).tolist():
-        yield number, int(counts[number])
+    for value in np.flatnonzero(counts).tolist():
+        yield value, int(counts[value])
 
 
-def _buckets(values: IntArray) -> IntArray:
+def _bucket_numbers(values: IntArray) -> IntArray:
     """The bucket of each value: 0, 1, 2, 3–4, 5–8, …"""
-    places = np.ceil(np.log2(np.maximum(values, 1))).astype(np.int64) + (values > 0)
-    found: IntArray = places.clip(0, BUCKETS - 1)
-    return found
+    numbers = np.ceil(np.log2(np.maximum(values, 1))).astype(np.int64) + (values > 0)
+    clipped: IntArray = numbers.clip(0, N_BUCKETS - 1)
+    return clipped
 
 
-def _filled(counts: IntArray) -> list[list[int]]:
+def _histogram(counts: IntArray) -> list[list[int]]:
     """The largest value and the count of each bucket that is not empty."""
     return [
-        [0 if place == 0 else 1 << (place - 1), int(counts[place])]
-        for place in np.flatnonzero(counts).tolist()
+        [0 if bucket == 0 else 1 << (bucket - 1), int(counts[bucket])]
+        for bucket in np.flatnonzero(counts).tolist()
     ]

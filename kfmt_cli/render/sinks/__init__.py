@@ -1,1 +1,1 @@
-"""Output formats, one file each; `render/formats.py` lists them."""
+"""Output formats, one file each; `render/output_formats.py` lists them."""

@@ -5,90 +5,101 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kfmt_cli.disk.partition_path import with_place
-from kfmt_cli.findings.finding import Code, Finding
-from kfmt_cli.render.csv_text import csv_line
-from kfmt_cli.render.sinks.sink import Head, Look, NoRows, Out, RowWriter, Sink
-from kfmt_cli.rows.column import Placed
-from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT, members
-from kfmt_cli.rows.result import Result, ResultType
-from kfmt_cli.rows.types.finding_row import finding_row, left_out_row
+from kfmt_cli.disk.partition_path import with_location
+from kfmt_cli.findings.finding import Finding, FindingCode
+from kfmt_cli.render.csv_text import format_csv_line
+from kfmt_cli.render.sinks.sink import (
+    DisplayOptions,
+    FileHeading,
+    NullRowWriter,
+    OutputStreams,
+    RowWriter,
+    Sink,
+)
+from kfmt_cli.rows.column import LocationSource
+from kfmt_cli.rows.documents import FINDING_ROW, FINDINGS_LEFT_OUT_ROW, build_members
+from kfmt_cli.rows.file_result import FileResult, FileResultType
+from kfmt_cli.rows.types.finding_row import finding_row, suppressed_row
 
 if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
 
-OF_RESULTS = "file"  # the type of a file's result
+RESULT_TABLE = "file"  # the type of a file's result
 
 
-class Csv(Sink):
+class CsvSink(Sink):
     """CSV on standard output, findings on standard error unless they are the table.
 
     The table is the one named by --table, or the type of the first row.
     """
 
-    writes_packs = True
+    writes_small_logs = True
     mixes_types = False
 
-    def __init__(self, out: Out, look: Look | None = None) -> None:
+    def __init__(self, out: OutputStreams, look: DisplayOptions | None = None) -> None:
         super().__init__(out, look)
-        self._table = self.look.table
-        self._heading = ""
-        self._left_out: set[str] = set()
+        self._table_name = self.display_options.table
+        self._last_heading = ""
+        self._omitted_types: set[str] = set()
 
-    def _holds(self, name: str) -> bool:
+    def _accepts(self, name: str) -> bool:
         """Whether the table contains rows of this type; notes each omitted type once."""
-        self._table = self._table or name
-        if name != self._table and name not in self._left_out:
-            self._left_out.add(name)
-            if not self.look.table:
-                words = f"{name} omitted; use --table {name} to write it"
-                self.note(f"kfmt: CSV holds one table: {words}\n")
-        return name == self._table
+        self._table_name = self._table_name or name
+        if name != self._table_name and name not in self._omitted_types:
+            self._omitted_types.add(name)
+            if not self.display_options.table:
+                hint = f"{name} omitted; use --table {name} to write it"
+                self.note(f"kfmt: CSV holds one table: {hint}\n")
+        return name == self._table_name
 
-    def _head(self, names: Iterable[str]) -> None:
+    def _write_heading(self, names: Iterable[str]) -> None:
         """Write the heading unless it repeats the last one."""
-        line = csv_line(names)
-        if line != self._heading:
-            self.put(line)
-            self._heading = line
+        line = format_csv_line(names)
+        if line != self._last_heading:
+            self.write_line(line)
+            self._last_heading = line
 
-    def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
-        from kfmt_cli.render.sinks.csv_rows import CsvRows
-        from kfmt_cli.render.templates import csv_names
+    def begin_rows(
+        self, file_heading: FileHeading, outer: RowType, inner: RowType | None = None
+    ) -> RowWriter:
+        from kfmt_cli.render.row_templates import csv_names
+        from kfmt_cli.render.sinks.csv_rows import CsvRowWriter
 
-        only_outer = self.look.table == outer.name
-        type_ = outer if only_outer or inner is None else inner
-        if not self._holds(type_.name):
-            return NoRows()
-        self._head(csv_names(type_))
-        files = head.files or (head.file,)
-        return CsvRows(files, self.look.mode, only_outer=only_outer)
+        only_outer = self.display_options.table == outer.name
+        row_type = outer if only_outer or inner is None else inner
+        if not self._accepts(row_type.name):
+            return NullRowWriter()
+        self._write_heading(csv_names(row_type))
+        files = file_heading.files or (file_heading.file,)
+        return CsvRowWriter(files, self.display_options.bytes_mode, only_outer=only_outer)
 
-    def finding(self, finding: Finding) -> None:
-        if self._table == FINDING.name:
-            self.document(FINDING, finding_row(finding), ())
+    def write_finding(self, finding: Finding) -> None:
+        if self._table_name == FINDING_ROW.name:
+            self.write_document(FINDING_ROW, finding_row(finding), ())
         else:
-            self.note_finding(finding)
+            self.write_finding_to_stderr(finding)
 
-    def left_out(self, file: str, code: Code, number: int) -> None:
-        if self._table == FINDINGS_LEFT_OUT.name:
-            self.document(FINDINGS_LEFT_OUT, left_out_row(file, code, number), ())
+    def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
+        if self._table_name == FINDINGS_LEFT_OUT_ROW.name:
+            self.write_document(FINDINGS_LEFT_OUT_ROW, suppressed_row(file, code, n_suppressed), ())
         else:
-            self.note_left_out(code, number)
+            self.write_suppressed_to_stderr(code, n_suppressed)
 
-    def results(self, type_: ResultType) -> None:
+    def begin_results(self, type_: FileResultType) -> None:
         del type_
-        self._table = self._table or OF_RESULTS
+        self._table_name = self._table_name or RESULT_TABLE
 
-    def result(self, result: Result) -> None:
-        if self._holds(OF_RESULTS):
-            row = with_place(result.row(), Placed.FILE)
-            self._head(row)
-            self.put(csv_line(row.values()))
+    def write_result(self, result: FileResult) -> None:
+        if self._accepts(RESULT_TABLE):
+            row = with_location(result.to_row(), LocationSource.FILE)
+            self._write_heading(row)
+            self.write_line(format_csv_line(row.values()))
 
-    def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
+    def write_document(
+        self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]
+    ) -> None:
         del lines
-        if self._holds(type_.name):
-            cells = with_place(members(type_, row), type_.placed)
-            self._head(type_.names)
-            self.put(csv_line(map(cells.get, type_.names)))
+        if self._accepts(type_.name):
+            cells = with_location(build_members(type_, row), type_.location_source)
+            self._write_heading(type_.member_names)
+            self.write_line(format_csv_line(map(cells.get, type_.member_names)))

@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from kfmt_cli.render.row_rendering import render_rows
+from kfmt_cli.render.row_templates import csv_template
 from kfmt_cli.render.sinks.sink import RowWriter
 from kfmt_cli.render.template import Template
-from kfmt_cli.render.templates import csv_template
-from kfmt_cli.render.write import write_rows
 from kfmt_cli.rows.column import RowType
-from kfmt_cli.rows.section import Rows
+from kfmt_cli.rows.columnar_rows import NestedRows
 
 
-class CsvRows(RowWriter):
+class CsvRowWriter(RowWriter):
     """The rows of one or more files; inner rows only, if there are any.
 
     only_outer: the outer rows instead.
     """
 
-    def __init__(self, files: Sequence[str], mode: str, *, only_outer: bool = False) -> None:
+    def __init__(self, files: Sequence[str], bytes_mode: str, *, only_outer: bool = False) -> None:
         self._files = files
         self._only_outer = only_outer
-        self._mode = mode
-        self._templates = cache(self._make_template)
+        self._bytes_mode = bytes_mode
+        self._cached_template = cache(self._build_template)
 
-    def _make_template(self, rows: RowType, names: tuple[str, ...]) -> Template:
-        places = {name: i for i, name in enumerate(names)}
-        return csv_template(rows, self._files, places, self._mode)
+    def _build_template(self, row_type: RowType, names: tuple[str, ...]) -> Template:
+        column_indexes = {name: i for i, name in enumerate(names)}
+        return csv_template(row_type, self._files, column_indexes, self._bytes_mode)
 
-    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
-        section = rows.outer
+    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
+        selected = rows.outer
         if rows.inner is not None and not self._only_outer:
-            section = rows.inner
-            first, last = rows.bounds(first, last)
-        template = self._templates(section.type, tuple(section.table.names))
-        return write_rows(template, section, first, last)
+            selected = rows.inner
+            first, last = rows.inner_bounds(first, last)
+        template = self._cached_template(selected.type, tuple(selected.table.index_by_name))
+        return render_rows(template, selected, first, last)

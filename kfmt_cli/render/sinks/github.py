@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-from kfmt_cli.findings.finding import Code, Finding, Severity
-from kfmt_cli.render.finding import consequences
-from kfmt_cli.render.sinks.repository import path_in_repository, words_at
+from kfmt_cli.findings.finding import Finding, FindingCode, Severity
+from kfmt_cli.render.finding import finding_consequences
+from kfmt_cli.render.sinks.repository import locate_message, path_in_repository
 from kfmt_cli.render.sinks.sink import Sink
-from kfmt_cli.render.style import safe
+from kfmt_cli.render.style import escape_terminal
 
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+_LEVEL_BY_SEVERITY = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-class GitHub(Sink):
+class GitHubSink(Sink):
     """Workflow commands: `::error file=…,title=…::message`."""
 
     only_findings = True
 
-    def finding(self, finding: Finding) -> None:
-        place = "" if finding.position is None else f"byte {finding.position}: "
-        more = "".join(f"\n{label}: {text}" for label, text in consequences(finding.code))
-        self._line(finding.code, finding.file, f"{place}{finding.message}{more}")
+    def write_finding(self, finding: Finding) -> None:
+        location = "" if finding.position is None else f"byte {finding.position}: "
+        details = "".join(
+            f"\n{label}: {text}" for label, text in finding_consequences(finding.code)
+        )
+        self._write_annotation(finding.code, finding.file, f"{location}{finding.message}{details}")
 
-    def left_out(self, file: str, code: Code, number: int) -> None:
-        self._line(code, file, f"{number} more findings of this kind")
+    def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
+        self._write_annotation(code, file, f"{n_suppressed} more findings of this kind")
 
-    def _line(self, code: Code, file: str, words: str) -> None:
-        level = _LEVELS[code.severity]
+    def _write_annotation(self, code: FindingCode, file: str, message: str) -> None:
+        level = _LEVEL_BY_SEVERITY[code.severity]
         path, _ = path_in_repository(file)
-        about = f"file={_property(path)},line=1,title={_property(code.name)}"
-        self.put(f"::{level} {about}::{_data(words_at(path, file, words))}\n")
+        properties = f"file={_escape_property(path)},line=1,title={_escape_property(code.name)}"
+        self.write_line(
+            f"::{level} {properties}::{_escape_data(locate_message(path, file, message))}\n"
+        )
 
 
-def _data(words: str) -> str:
-    lines = (safe(part).replace("%", "%25") for part in words.split("\n"))
+def _escape_data(text: str) -> str:
+    lines = (escape_terminal(part).replace("%", "%25") for part in text.split("\n"))
     return "%0A".join(lines)
 
 
-def _property(words: str) -> str:
-    return _data(words).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")

@@ -6,23 +6,27 @@ from typing import TYPE_CHECKING
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.render.sinks.objects import ObjectSink
-from kfmt_cli.render.sinks.sink import Head, RowWriter
+from kfmt_cli.render.sinks.sink import FileHeading, RowWriter
 
 if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
-    from kfmt_cli.rows.section import Object
+    from kfmt_cli.rows.columnar_rows import JsonObject
 
 
-class Json(ObjectSink):
+class JsonSink(ObjectSink):
     """JSON Lines on standard output, including findings."""
 
-    writes_packs = True
+    writes_small_logs = True
 
-    def line(self, row: Object) -> str:
+    def format_line(self, row: JsonObject) -> str:
         return json_text(row) + "\n"
 
-    def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
-        from kfmt_cli.render.sinks.json_rows import JsonRows
+    def begin_rows(
+        self, file_heading: FileHeading, outer: RowType, inner: RowType | None = None
+    ) -> RowWriter:
+        from kfmt_cli.render.sinks.json_rows import JsonRowWriter
 
         del outer
-        return JsonRows(head.files or (head.file,), self.look.mode, inner)
+        return JsonRowWriter(
+            file_heading.files or (file_heading.file,), self.display_options.bytes_mode, inner
+        )

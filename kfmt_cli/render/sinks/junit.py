@@ -4,96 +4,103 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
-from kfmt_cli.findings.finding import Code, Finding, Severity
-from kfmt_cli.render.finding import consequences
+from kfmt_cli.findings.finding import Finding, FindingCode, Severity
+from kfmt_cli.render.finding import finding_consequences
 from kfmt_cli.render.sinks.repository import path_in_repository
 from kfmt_cli.render.sinks.sink import Sink
-from kfmt_cli.rows.result import Result, Summary
+from kfmt_cli.rows.file_result import FileResult, RunSummary
 
 
-class JUnit(Sink):
+class JUnitSink(Sink):
     """Suites in order; warnings and notes become the output of passed cases."""
 
     only_findings = True
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
-        self._suite: Result | None = None
+        self._suite: FileResult | None = None
         self._cases: list[str] = []
         self._failures = 0
         self._has_begun = False
 
-    def result(self, result: Result) -> None:
+    def write_result(self, result: FileResult) -> None:
         self._end_suite()
         self._suite = result
 
-    def finding(self, finding: Finding) -> None:
+    def write_finding(self, finding: Finding) -> None:
         code = finding.code
-        words = [finding.message, *(f"{label}: {text}" for label, text in consequences(code))]
-        place = "" if finding.position is None else f" byte {finding.position}"
-        text = _text(f"{finding.file}{place}\n" + "\n".join(words))
-        name = _attribute(f"{code.name} {finding.file}{place}")
-        case = self._case(name, finding.file)
+        parts = [
+            finding.message,
+            *(f"{label}: {text}" for label, text in finding_consequences(code)),
+        ]
+        location = "" if finding.position is None else f" byte {finding.position}"
+        text = _xml_text(f"{finding.file}{location}\n" + "\n".join(parts))
+        name = _xml_attribute(f"{code.name} {finding.file}{location}")
+        case = self._open_case(name, finding.file)
         if code.severity is Severity.ERROR:
             self._failures += 1
-            about = f"message={_attribute(finding.message)} type={_attribute(code.name)}"
-            case += f"      <failure {about}>{text}</failure>\n"
+            attributes = (
+                f"message={_xml_attribute(finding.message)} type={_xml_attribute(code.name)}"
+            )
+            case += f"      <failure {attributes}>{text}</failure>\n"
         else:
             case += f"      <system-out>{code.severity.value}: {text}</system-out>\n"
         self._cases.append(case + "    </testcase>\n")
 
-    def left_out(self, file: str, code: Code, number: int) -> None:
-        name = _attribute(f"{number} more {code.name} {file}")
-        case = self._case(name, file)
+    def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
+        name = _xml_attribute(f"{n_suppressed} more {code.name} {file}")
+        case = self._open_case(name, file)
         if code.severity is Severity.ERROR:
             self._failures += 1
-            case += f"      <failure message={name} type={_attribute(code.name)}></failure>\n"
+            case += f"      <failure message={name} type={_xml_attribute(code.name)}></failure>\n"
         self._cases.append(case + "    </testcase>\n")
 
-    def _case(self, name: str, file: str) -> str:
+    def _open_case(self, name: str, file: str) -> str:
         """The opening tag of a case. name: quoted as an attribute."""
         path, _ = path_in_repository(file)
-        about = f"classname={_attribute(self._name)} file={_attribute(path)}"
-        return f'    <testcase name={name} {about} time="0">\n'
+        attributes = f"classname={_xml_attribute(self._suite_name)} file={_xml_attribute(path)}"
+        return f'    <testcase name={name} {attributes} time="0">\n'
 
     @property
-    def _name(self) -> str:
+    def _suite_name(self) -> str:
         return "kfmt" if self._suite is None else self._suite.file
 
-    def _begin(self) -> None:
+    def _begin_document(self) -> None:
         if not self._has_begun:
             self._has_begun = True
-            self.put('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kfmt check">\n')
+            self.write_line(
+                '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kfmt check">\n'
+            )
 
     def _end_suite(self) -> None:
-        self._begin()
+        self._begin_document()
         if self._suite is None:
             return
-        name = _attribute(self._name)
+        name = _xml_attribute(self._suite_name)
         cases = self._cases or [
             f'    <testcase name="no finding" classname={name} time="0"></testcase>\n'
         ]
-        numbers = f'tests="{len(cases)}" failures="{self._failures}" errors="0" skipped="0"'
-        self.put(f'  <testsuite name={name} {numbers} time="0">\n')
-        self.put("".join(cases) + "  </testsuite>\n")
+        counts = f'tests="{len(cases)}" failures="{self._failures}" errors="0" skipped="0"'
+        self.write_line(f'  <testsuite name={name} {counts} time="0">\n')
+        self.write_line("".join(cases) + "  </testsuite>\n")
         self._cases, self._failures, self._suite = [], 0, None
 
-    def summary(self, summary: Summary) -> None:
+    def write_summary(self, summary: RunSummary) -> None:
         del summary
         self._end_suite()
-        self.put("</testsuites>\n")
+        self.write_line("</testsuites>\n")
 
 
-def _plain(words: str) -> str:
+def _escape_control(text: str) -> str:
     """Words with characters that XML does not allow escaped."""
     return "".join(
-        word if word in "\n\t" or word.isprintable() else f"\\x{ord(word):02x}" for word in words
+        word if word in "\n\t" or word.isprintable() else f"\\x{ord(word):02x}" for word in text
     )
 
 
-def _text(words: str) -> str:
-    return escape(_plain(words))
+def _xml_text(text: str) -> str:
+    return escape(_escape_control(text))
 
 
-def _attribute(words: str) -> str:
-    return quoteattr(_plain(words))
+def _xml_attribute(text: str) -> str:
+    return quoteattr(_escape_control(text))

@@ -10,67 +10,75 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from kfmt_cli.disk.partition_path import with_place
-from kfmt_cli.findings.finding import Code, Finding
-from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
-from kfmt_cli.rows.column import Placed, RowType
-from kfmt_cli.rows.documents import FINDING, FINDINGS_LEFT_OUT, members
-from kfmt_cli.rows.result import Result, Summary
-from kfmt_cli.rows.types.finding_row import finding_row, left_out_row
+from kfmt_cli.disk.partition_path import with_location
+from kfmt_cli.findings.finding import Finding, FindingCode
+from kfmt_cli.render.sinks.sink import FileHeading, RowWriter, Sink
+from kfmt_cli.rows.column import LocationSource, RowType
+from kfmt_cli.rows.documents import FINDING_ROW, FINDINGS_LEFT_OUT_ROW, build_members
+from kfmt_cli.rows.file_result import FileResult, RunSummary
+from kfmt_cli.rows.types.finding_row import finding_row, suppressed_row
 
 if TYPE_CHECKING:
-    from kfmt_cli.rows.section import Object, Rows, Section
+    from kfmt_cli.rows.columnar_rows import ColumnarRows, JsonObject, NestedRows
 
 
 class ObjectSink(Sink, ABC):
     """A format of plain objects, including findings."""
 
     @abstractmethod
-    def line(self, row: Object) -> str:
+    def format_line(self, row: JsonObject) -> str:
         """An object, whose first member is `type`, as text with its line end."""
 
-    def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
+    def begin_rows(
+        self, file_heading: FileHeading, outer: RowType, inner: RowType | None = None
+    ) -> RowWriter:
         del outer, inner
-        return ObjectRows(self, head.file)
+        return ObjectRowWriter(self, file_heading.file)
 
-    def finding(self, finding: Finding) -> None:
-        self.document(FINDING, finding_row(finding), ())
+    def write_finding(self, finding: Finding) -> None:
+        self.write_document(FINDING_ROW, finding_row(finding), ())
 
-    def left_out(self, file: str, code: Code, number: int) -> None:
-        self.document(FINDINGS_LEFT_OUT, left_out_row(file, code, number), ())
+    def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
+        self.write_document(FINDINGS_LEFT_OUT_ROW, suppressed_row(file, code, n_suppressed), ())
 
-    def result(self, result: Result) -> None:
-        self.put(self.line({"type": "file", **with_place(result.row(), Placed.FILE)}))
+    def write_result(self, result: FileResult) -> None:
+        self.write_line(
+            self.format_line(
+                {"type": "file", **with_location(result.to_row(), LocationSource.FILE)}
+            )
+        )
 
-    def summary(self, summary: Summary) -> None:
-        self.put(self.line({"type": "summary", **summary.row()}))
+    def write_summary(self, summary: RunSummary) -> None:
+        self.write_line(self.format_line({"type": "summary", **summary.to_row()}))
 
-    def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
+    def write_document(
+        self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]
+    ) -> None:
         del lines
-        self.put(self.line(_object(type_, members(type_, row))))
+        self.write_line(self.format_line(_build_object(type_, build_members(type_, row))))
 
 
-def _object(type_: RowType, members: Object) -> Object:
-    return {"type": type_.name, **with_place(members, type_.placed)}
+def _build_object(type_: RowType, member_values: JsonObject) -> JsonObject:
+    return {"type": type_.name, **with_location(member_values, type_.location_source)}
 
 
-class ObjectRows(RowWriter):
+class ObjectRowWriter(RowWriter):
     """The rows of one file."""
 
     def __init__(self, sink: ObjectSink, file: str) -> None:
         self._sink = sink
         self._file = file
 
-    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
-        for i, outer in enumerate(self._objects(rows.outer.part(first, last)), first):
-            yield memoryview(self._sink.line(outer).encode())
+    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
+        for i, outer in enumerate(self._iter_objects(rows.outer.slice_rows(first, last)), first):
+            yield memoryview(self._sink.format_line(outer).encode())
             if rows.inner is not None:
-                start, end = rows.bounds(i, i + 1)
-                for inner in self._objects(rows.inner.part(start, end)):
-                    yield memoryview(self._sink.line(inner).encode())
+                start, end = rows.inner_bounds(i, i + 1)
+                for inner in self._iter_objects(rows.inner.slice_rows(start, end)):
+                    yield memoryview(self._sink.format_line(inner).encode())
 
-    def _objects(self, section: Section) -> Iterator[Object]:
-        from kfmt_cli.rows.section import objects
+    def _iter_objects(self, section: ColumnarRows) -> Iterator[JsonObject]:
+        from kfmt_cli.rows.columnar_rows import iter_objects
 
-        for row in objects(section, self._sink.look.mode):
-            yield _object(section.type, {"file": self._file, **row})
+        for row in iter_objects(section, self._sink.display_options.bytes_mode):
+            yield _build_object(section.type, {"file": self._file, **row})

@@ -6,14 +6,14 @@ import os
 from functools import cache
 from pathlib import Path
 
-from kfmt_cli.core.urls import absolute
+from kfmt_cli.core.urls import absolute_path
 
 
 @cache
 def repository_root() -> Path:
     """The nearest directory above with a `.git`, or the current directory."""
-    here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+    cwd = Path.cwd()
+    return next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), cwd)
 
 
 def path_in_repository(file: str) -> tuple[str, bool]:
@@ -22,16 +22,16 @@ def path_in_repository(file: str) -> tuple[str, bool]:
     A finding about a missing file is shown at the log next to it, or at the directory; one about a
     file in an archive, at the archive.
     """
-    path = Path(absolute(file))
+    path = Path(absolute_path(file))
     if not path.exists():
         log = path.with_suffix(".log")
-        above = (folder for folder in path.parents if folder.exists())
-        path = log if log.exists() else next(above, path)
+        parents = (folder for folder in path.parents if folder.exists())
+        path = log if log.exists() else next(parents, path)
     if path.is_relative_to(repository_root()):
         return path.relative_to(repository_root()).as_posix(), True
     return path.as_posix(), False
 
 
-def words_at(path: str, file: str, words: str) -> str:
+def locate_message(path: str, file: str, message: str) -> str:
     """A message for a path; names the file if it is a different one."""
-    return words if path.endswith(os.path.basename(file)) else f"{file}: {words}"  # noqa: PTH119
+    return message if path.endswith(os.path.basename(file)) else f"{file}: {message}"  # noqa: PTH119

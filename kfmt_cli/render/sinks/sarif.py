@@ -7,76 +7,81 @@ from urllib.parse import quote
 
 from kfmt_cli import __version__
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.findings.finding import Code, Finding
-from kfmt_cli.render.finding import consequences
-from kfmt_cli.render.sinks.repository import path_in_repository, repository_root, words_at
+from kfmt_cli.findings.finding import Finding, FindingCode
+from kfmt_cli.render.finding import finding_consequences
+from kfmt_cli.render.sinks.repository import locate_message, path_in_repository, repository_root
 from kfmt_cli.render.sinks.sink import Sink
-from kfmt_cli.rows.result import Summary
+from kfmt_cli.rows.file_result import RunSummary
 
-ROOT = "%SRCROOT%"
-SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+ROOT_BASE_ID = "%SRCROOT%"
+SCHEMA_URL = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-class Sarif(Sink):
+class SarifSink(Sink):
     """One run: results as they arrive, then the rules."""
 
     only_findings = True
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
-        self._rules: dict[str, Code] = {}
+        self._code_by_name: dict[str, FindingCode] = {}
         self._n_results = 0
 
-    def finding(self, finding: Finding) -> None:
-        self._result(finding.code, finding.file, finding.message, finding.position)
+    def write_finding(self, finding: Finding) -> None:
+        self._write_result(finding.code, finding.file, finding.message, finding.position)
 
-    def left_out(self, file: str, code: Code, number: int) -> None:
-        self._result(code, file, f"{number} more findings of this kind", None)
+    def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
+        self._write_result(code, file, f"{n_suppressed} more findings of this kind", None)
 
-    def _result(self, code: Code, file: str, words: str, position: int | None) -> None:
-        self._rules.setdefault(code.name, code)
-        path, is_inside = path_in_repository(file)
-        location = {"uri": quote(path), "uriBaseId": ROOT}
-        if not is_inside:
-            location = {"uri": f"file://{quote(path)}"}
+    def _write_result(
+        self, code: FindingCode, file: str, message: str, position: int | None
+    ) -> None:
+        self._code_by_name.setdefault(code.name, code)
+        path, is_in_repository = path_in_repository(file)
+        artifact_location = {"uri": quote(path), "uriBaseId": ROOT_BASE_ID}
+        if not is_in_repository:
+            artifact_location = {"uri": f"file://{quote(path)}"}
         region = {"startLine": 1}  # without one, GitHub shows nothing
         if position is not None:
             region["byteOffset"] = position
-        place: dict[str, Any] = {"artifactLocation": location, "region": region}
-        row = {
+        physical_location: dict[str, Any] = {
+            "artifactLocation": artifact_location,
+            "region": region,
+        }
+        result = {
             "ruleId": code.name,
             "level": code.severity.value,
-            "message": {"text": words_at(path, file, words)},
-            "locations": [{"physicalLocation": place}],
+            "message": {"text": locate_message(path, file, message)},
+            "locations": [{"physicalLocation": physical_location}],
         }
-        self._begin()
-        self.put(f"{',' if self._n_results else ''}\n{json_text(row)}")
+        self._begin_document()
+        self.write_line(f"{',' if self._n_results else ''}\n{json_text(result)}")
         self._n_results += 1
 
-    def _begin(self) -> None:
+    def _begin_document(self) -> None:
         if not self._n_results:
-            self.put(f'{{"$schema":"{SCHEMA}","version":"2.1.0","runs":[{{"results":[')
+            self.write_line(f'{{"$schema":"{SCHEMA_URL}","version":"2.1.0","runs":[{{"results":[')
 
-    def summary(self, summary: Summary) -> None:
+    def write_summary(self, summary: RunSummary) -> None:
         del summary
-        self._begin()
+        self._begin_document()
         driver = {
             "name": "kfmt",
             "version": __version__,
-            "rules": [_rule(rule) for rule in self._rules.values()],
+            "rules": [_rule(rule) for rule in self._code_by_name.values()],
         }
-        bases = {ROOT: {"uri": f"{repository_root().as_uri()}/"}}
-        self.put(f'\n],"originalUriBaseIds":{json_text(bases)},')
-        self.put(f'"tool":{json_text({"driver": driver})}}}]}}\n')
+        bases = {ROOT_BASE_ID: {"uri": f"{repository_root().as_uri()}/"}}
+        self.write_line(f'\n],"originalUriBaseIds":{json_text(bases)},')
+        self.write_line(f'"tool":{json_text({"driver": driver})}}}]}}\n')
 
 
-def _rule(code: Code) -> dict[str, Any]:
-    more = "\n".join(f"{label}: {text}" for label, text in consequences(code))
+def _rule(code: FindingCode) -> dict[str, Any]:
+    details = "\n".join(f"{label}: {text}" for label, text in finding_consequences(code))
     return {
         "id": code.name,
         "shortDescription": {"text": code.meaning},
-        "fullDescription": {"text": more or code.meaning},
-        "help": {"text": f"{more or code.meaning}\nSee kfmt explain {code.name}."},
+        "fullDescription": {"text": details or code.meaning},
+        "help": {"text": f"{details or code.meaning}\nSee kfmt explain {code.name}."},
         "helpUri": f"urn:kfmt:finding:{code.name}",
         "defaultConfiguration": {"level": code.severity.value},
     }

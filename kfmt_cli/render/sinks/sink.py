@@ -1,8 +1,8 @@
 """The destination of a command's output: one interface that every output format implements.
 
-A format is a file next to this one and a line in `render/formats.py`. It receives rows of any type,
-findings, results and a summary, and knows no commands. A format of plain objects only writes one
-object; `render/sinks/objects.py` does the rest.
+A format is a file next to this one and a line in `render/output_formats.py`. It receives rows of
+any type, findings, results and a summary, and knows no commands. A format of plain objects only
+writes one object; `render/sinks/objects.py` does the rest.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from kfmt_cli.errors import ExitCode
-from kfmt_cli.findings.finding import MOST_PLACES, Code, Finding
-from kfmt_cli.render.finding import finding_line, left_out_line
+from kfmt_cli.findings.finding import MAX_LOCATIONS, Finding, FindingCode
+from kfmt_cli.render.finding import format_finding, format_suppressed
 from kfmt_cli.render.style import Theme
-from kfmt_cli.rows.result import Result, ResultType, Summary
+from kfmt_cli.rows.file_result import FileResult, FileResultType, RunSummary
 
 if TYPE_CHECKING:
     from kfmt_cli.render.start_lines import NextStep
     from kfmt_cli.rows.column import RowType
-    from kfmt_cli.rows.section import Rows
+    from kfmt_cli.rows.columnar_rows import NestedRows
 
-PATIENCE = 0.05  # seconds that lines may wait to be written together
+MAX_FLUSH_DELAY_SECONDS = 0.05  # seconds that lines may wait to be written together
 
 
-class Out(Protocol):
+class OutputStreams(Protocol):
     """The streams of a process, as a sink needs them. width: None if unlimited.
 
     exit_code: the exit code the command would end with now.
@@ -45,21 +45,21 @@ class Out(Protocol):
     def write(self, data: bytes | memoryview) -> None:
         """Write bytes to standard output at once; raises OutputClosed, OutputError."""
 
-    def text(self, words: str) -> None:
+    def write_text(self, text: str) -> None:
         """Write text to standard output."""
 
-    def note(self, words: str) -> None:
+    def write_error(self, text: str) -> None:
         """Write text to standard error."""
 
-    def reached(self, exit_code: ExitCode) -> None:
+    def raise_exit_code(self, exit_code: ExitCode) -> None:
         """Raise the exit code to at least this one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DisplayOptions:
     """Options for showing rows."""
 
-    mode: str = "auto"
+    bytes_mode: str = "auto"
     """How bytes become text."""
     wide: bool = False
     """Show all columns, whatever the screen width."""
@@ -69,18 +69,18 @@ class Look:
     """Draw the attribute bits of batches."""
     table: str = ""
     """The row type to write, for formats that write a single table; empty for the first."""
-    finds: bool = False
+    shows_findings: bool = False
     """Findings are the command's result: people read them on standard output."""
     lists_all: bool = False
     """Also show people a line for each healthy file."""
     shows_notes: bool = False
     """Show people notes like other findings."""
-    places: int = MOST_PLACES
+    max_locations: int = MAX_LOCATIONS
     """Number of places shown to people per kind of finding, if findings are grouped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class FileHeading:
     """A file whose rows follow."""
 
     file: str
@@ -90,7 +90,7 @@ class Head:
     """The offset in its name."""
     notes: tuple[str, ...] = ()
     """Other details from its name."""
-    nouns: tuple[str, str] = ("entry", "entries")
+    row_nouns: tuple[str, str] = ("entry", "entries")
     """Singular and plural of a row."""
     title: tuple[str, ...] = ()
     """Lines shown to people in place of the file's name."""
@@ -107,18 +107,18 @@ class RowWriter(ABC):
     stateless: ClassVar[bool] = True
 
     @abstractmethod
-    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
+    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
         """Outer rows first..last-1, with their inner rows, in pieces."""
 
-    def end(self) -> str:
+    def closing_text(self) -> str:
         """The text below the rows."""
         return ""
 
 
-class NoRows(RowWriter):
+class NullRowWriter(RowWriter):
     """Writes nothing, for rows that a format omits."""
 
-    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
+    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
         del rows, first, last
         return iter(())
 
@@ -126,87 +126,91 @@ class NoRows(RowWriter):
 class Sink:
     """One output format, for one run of a command; leaves out what it has no method for.
 
-    for_people: omits details and describes the rest in words. writes_packs: can write the rows of
-    many small files in one go. mixes_types: rows of different types may alternate. only_findings:
-    contains only findings, for machines that show them.
+    for_people: omits details and describes the rest in words. writes_small_logs: can write the rows
+    of many small files in one go. mixes_types: rows of different types may alternate.
+    only_findings: contains only findings, for machines that show them.
     """
 
     for_people: ClassVar[bool] = False
-    writes_packs: ClassVar[bool] = False
+    writes_small_logs: ClassVar[bool] = False
     mixes_types: ClassVar[bool] = True
     only_findings: ClassVar[bool] = False
 
-    def __init__(self, out: Out, look: Look | None = None) -> None:
+    def __init__(self, out: OutputStreams, display_options: DisplayOptions | None = None) -> None:
         self.out = out
-        self.look = look or Look()
-        self._held: list[str] = []
-        self._flushed = 0.0
+        self.display_options = display_options or DisplayOptions()
+        self._buffered: list[str] = []
+        self._flush_time = 0.0
 
     # Text.
 
-    def put(self, words: str) -> None:
+    def write_line(self, text: str) -> None:
         """Write text to standard output, with a short delay so that many lines are written
         together."""
-        self._held.append(words)
+        self._buffered.append(text)
         now = time.monotonic()
-        if now - self._flushed > PATIENCE:
+        if now - self._flush_time > MAX_FLUSH_DELAY_SECONDS:
             self.flush()
-            self._flushed = now
+            self._flush_time = now
 
     def flush(self) -> None:
         """Write the buffered text."""
-        self.out.text("".join(self._held))
-        self._held.clear()
+        self.out.write_text("".join(self._buffered))
+        self._buffered.clear()
 
-    def note(self, words: str) -> None:
+    def note(self, text: str) -> None:
         """Write text to standard error, after all earlier output."""
-        if words:
+        if text:
             self.flush()
-            self.out.note(words)
+            self.out.write_error(text)
 
-    def remark(self, words: str, style: str = "dim") -> None:
+    def write_hint(self, text: str, style: str = "dim") -> None:
         """Show a line to people only."""
 
-    def answer(self, words: str) -> None:
+    def add_answer(self, text: str) -> None:
         """Add a line to the answer of `check`, which people read below everything else."""
 
-    def next_steps(self, steps: Sequence[NextStep]) -> None:
+    def add_next_steps(self, steps: Sequence[NextStep]) -> None:
         """Add the next steps to the answer of `check`."""
 
     # Rows.
 
-    def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
+    def begin_rows(
+        self, file_heading: FileHeading, outer: RowType, inner: RowType | None = None
+    ) -> RowWriter:
         """Begin the rows of a file, of these types; writes the text above them."""
-        del head, outer, inner
-        return NoRows()
+        del file_heading, outer, inner
+        return NullRowWriter()
 
     # Findings and results.
 
-    def finding(self, finding: Finding) -> None:
+    def write_finding(self, finding: Finding) -> None:
         """Report a finding."""
 
-    def left_out(self, file: str, code: Code, number: int) -> None:
+    def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
         """Report how many findings of a kind in a file are not shown."""
 
-    def note_finding(self, finding: Finding) -> None:
+    def write_finding_to_stderr(self, finding: Finding) -> None:
         """Write a finding to standard error."""
-        self.note(finding_line(finding, self.out.err_theme, self.out.err_width))
+        self.note(format_finding(finding, self.out.err_theme, self.out.err_width))
 
-    def note_left_out(self, code: Code, number: int) -> None:
+    def write_suppressed_to_stderr(self, code: FindingCode, n_suppressed: int) -> None:
         """Write to standard error how many findings of a kind are not shown."""
-        self.note(left_out_line(code, number))
+        self.note(format_suppressed(code, n_suppressed))
 
-    def results(self, type_: ResultType) -> None:
+    def begin_results(self, type_: FileResultType) -> None:
         """Announce results of this type, and findings, which people read in groups."""
 
     def end_findings(self) -> None:
         """Show people the findings: all have arrived."""
 
-    def result(self, result: Result) -> None:
+    def write_result(self, result: FileResult) -> None:
         """Report the result for a file, without its findings."""
 
-    def summary(self, summary: Summary) -> None:
+    def write_summary(self, summary: RunSummary) -> None:
         """Report the result of the run."""
 
-    def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
+    def write_document(
+        self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]
+    ) -> None:
         """Write a standalone object with the members of its type. lines: the same for people."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kfmt_cli.findings.finding import Code, Finding
+from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.render.finding_groups import FindingGroups
-from kfmt_cli.render.sinks.sink import Head, RowWriter, Sink
-from kfmt_cli.render.style import after, fitted, grouped, safe
-from kfmt_cli.render.tables.results import ResultTable
-from kfmt_cli.rows.result import Result, ResultType, Summary
+from kfmt_cli.render.sinks.sink import FileHeading, RowWriter, Sink
+from kfmt_cli.render.style import append_details, escape_terminal, fit_lines, format_grouped
+from kfmt_cli.render.tables.result_table import ResultTable
+from kfmt_cli.rows.file_result import FileResult, FileResultType, RunSummary
 
 if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
@@ -21,72 +21,92 @@ class TableSink(Sink):
     otherwise they go to standard error as they arrive."""
 
     for_people = True
-    _results: ResultTable | None = None
-    _groups: FindingGroups | None = None
+    _result_table: ResultTable | None = None
+    _finding_groups: FindingGroups | None = None
     _has_rows = False
 
-    def remark(self, words: str, style: str = "dim") -> None:
-        self.put(self.out.theme.paint(style, words) + "\n")
+    def write_hint(self, text: str, style: str = "dim") -> None:
+        self.write_line(self.out.theme.paint(style, text) + "\n")
 
-    def rows(self, head: Head, outer: RowType, inner: RowType | None = None) -> RowWriter:
-        from kfmt_cli.render.sinks.table_rows import BatchRows, TableRows
-        from kfmt_cli.rows.types.batch import BATCH
+    def begin_rows(
+        self, file_heading: FileHeading, outer: RowType, inner: RowType | None = None
+    ) -> RowWriter:
+        from kfmt_cli.render.sinks.table_rows import BatchRowWriter, TableRowWriter
+        from kfmt_cli.rows.types.batch import BATCH_ROW
 
         del inner
-        self.put(("\n" if self._has_rows else "") + self._title(head))
+        self.write_line(("\n" if self._has_rows else "") + self._format_title(file_heading))
         self._has_rows = True
-        return (BatchRows if outer is BATCH else TableRows)(head, self.look, self.out)
+        return (BatchRowWriter if outer is BATCH_ROW else TableRowWriter)(
+            file_heading, self.display_options, self.out
+        )
 
-    def _title(self, head: Head) -> str:
+    def _format_title(self, file_heading: FileHeading) -> str:
         """The lines above a table; never shortens the file's path, as people paste it."""
-        if not head.file:
+        if not file_heading.file:
             return ""
-        names = [safe(line) for line in head.title or (head.file,)]
-        details = "" if head.size is None else f"   {grouped(head.size)} bytes"
-        details += "" if head.base_offset is None else f"   base offset {head.base_offset}"
-        details += "".join(f"   {note}" for note in head.notes)
+        names = [escape_terminal(line) for line in file_heading.title or (file_heading.file,)]
+        details = (
+            "" if file_heading.size is None else f"   {format_grouped(file_heading.size)} bytes"
+        )
+        details += (
+            "" if file_heading.base_offset is None else f"   base offset {file_heading.base_offset}"
+        )
+        details += "".join(f"   {note}" for note in file_heading.notes)
         lines = "\n".join(self.out.theme.paint("bold", name) for name in names)
-        return f"{lines}{after(names[-1], details, self.out.width)}\n"
+        return f"{lines}{append_details(names[-1], details, self.out.width)}\n"
 
-    def results(self, type_: ResultType) -> None:
-        self._results = ResultTable(type_, self.look.lists_all)
-        self._groups = FindingGroups(self.look.places, self.look.shows_notes)
+    def begin_results(self, type_: FileResultType) -> None:
+        self._result_table = ResultTable(type_, self.display_options.lists_all)
+        self._finding_groups = FindingGroups(
+            self.display_options.max_locations, self.display_options.shows_notes
+        )
 
-    def finding(self, finding: Finding) -> None:
-        if self._groups is None:
-            self.note_finding(finding)
+    def write_finding(self, finding: Finding) -> None:
+        if self._finding_groups is None:
+            self.write_finding_to_stderr(finding)
         else:
-            self._groups.add(finding)
+            self._finding_groups.add(finding)
 
-    def left_out(self, file: str, code: Code, number: int) -> None:
+    def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
         del file
-        if self._groups is None:
-            self.note_left_out(code, number)
+        if self._finding_groups is None:
+            self.write_suppressed_to_stderr(code, n_suppressed)
         else:
-            self._groups.left_out(code, number)
+            self._finding_groups.add_suppressed(code, n_suppressed)
 
     def end_findings(self) -> None:
-        if self._groups is None:
+        if self._finding_groups is None:
             return
-        if self.look.finds:
-            self.put("".join(self._groups.lines(self.out.theme, self.out.width)))
+        if self.display_options.shows_findings:
+            self.write_line(
+                "".join(self._finding_groups.drain_lines(self.out.theme, self.out.width))
+            )
         else:
-            self.note("".join(self._groups.lines(self.out.err_theme, self.out.err_width)))
+            self.note(
+                "".join(self._finding_groups.drain_lines(self.out.err_theme, self.out.err_width))
+            )
 
-    def result(self, result: Result) -> None:
-        self._table(result.type).add(result)
+    def write_result(self, result: FileResult) -> None:
+        self._require_result_table(result.type).add(result)
 
-    def _table(self, type_: ResultType) -> ResultTable:
-        if self._results is None:
-            self.results(type_)
-        assert self._results is not None
-        return self._results
+    def _require_result_table(self, type_: FileResultType) -> ResultTable:
+        if self._result_table is None:
+            self.begin_results(type_)
+        assert self._result_table is not None
+        return self._result_table
 
-    def summary(self, summary: Summary) -> None:
+    def write_summary(self, summary: RunSummary) -> None:
         self.end_findings()
-        width = None if self.look.wide else self.out.width
-        self.put("".join(self._table(summary.type).lines(summary, self.out.theme, width)))
+        width = None if self.display_options.wide else self.out.width
+        self.write_line(
+            "".join(self._require_result_table(summary.type).lines(summary, self.out.theme, width))
+        )
 
-    def document(self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]) -> None:
+    def write_document(
+        self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]
+    ) -> None:
         del type_, row
-        self.put(fitted("".join(lines), None if self.look.wide else self.out.width))
+        self.write_line(
+            fit_lines("".join(lines), None if self.display_options.wide else self.out.width)
+        )

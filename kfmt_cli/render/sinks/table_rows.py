@@ -6,159 +6,189 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kfmt_cli.core.native.table import Table as Columns
-from kfmt_cli.render.sinks.sink import Head, Look, Out, RowWriter
-from kfmt_cli.render.style import count, hidden_words
-from kfmt_cli.render.tables import batch_table, generic, record_table
-from kfmt_cli.render.tables.batch_table import ShownBatches
-from kfmt_cli.render.tables.bits import batch_bits
-from kfmt_cli.render.tables.columns import ShownColumn, fit, heading, write_line
-from kfmt_cli.render.template import Literals, TemplateBuilder
-from kfmt_cli.render.write import write_nested, write_rows
+from kfmt_cli.core.table import Table as Columns
+from kfmt_cli.render.row_rendering import render_nested_rows, render_rows
+from kfmt_cli.render.sinks.sink import DisplayOptions, FileHeading, OutputStreams, RowWriter
+from kfmt_cli.render.style import format_count, format_hidden_columns
+from kfmt_cli.render.tables import batch_table, generic_table, record_table
+from kfmt_cli.render.tables.attribute_bits import batch_bits
+from kfmt_cli.render.tables.batch_table import DisplayedBatches
+from kfmt_cli.render.tables.columns import StreamedColumn, add_line, fit_columns, format_heading
+from kfmt_cli.render.template import TemplateBuilder, TemplateLiterals
+from kfmt_cli.rows.columnar_rows import HEADER_NAMES, ColumnarRows, NestedRows
 from kfmt_cli.rows.log_tables import BatchTable
-from kfmt_cli.rows.section import HEADER_NAMES, Rows, Section
-from kfmt_cli.rows.types.batch import BATCH
+from kfmt_cli.rows.types.batch import BATCH_ROW
 
 
-class TableRows(RowWriter):
+class TableRowWriter(RowWriter):
     """A table of rows of any type; its columns are as wide as the first rows need."""
 
     stateless = False
 
-    def __init__(self, head: Head, look: Look, out: Out) -> None:
-        self.head = head
-        self.look = look
+    def __init__(
+        self, file_heading: FileHeading, display_options: DisplayOptions, out: OutputStreams
+    ) -> None:
+        self.file_heading = file_heading
+        self.display_options = display_options
         self.theme = out.theme
-        self.screen = None if look.wide else out.width
-        self.columns: list[tuple[ShownColumn, int]] = []
-        self.hidden = 0
+        self.width = None if display_options.wide else out.width
+        self.columns: list[tuple[StreamedColumn, int]] = []
+        self.n_hidden = 0
         self.n_outer = 0
         self.n_inner = 0
-        self._remark = ""
+        self._note = ""
 
-    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
-        section = rows.outer
-        self._remark = section.remark
+    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
+        outer_rows = rows.outer
+        self._note = outer_rows.note
         self.n_outer += last - first
-        fresh = not self.columns
-        if fresh:
-            columns = generic.columns_of(section.type, section.table)
-            self.choose(columns, section.table, self.screen)
-            yield memoryview(heading(self.columns, self.theme).encode())
-        builder = TemplateBuilder(section.table.names, theme=self.theme)
-        write_line(builder, self.columns, cut=False)
-        yield from write_rows(builder.build(), section, first, last)
+        is_first = not self.columns
+        if is_first:
+            columns = generic_table.generic_columns(outer_rows.type, outer_rows.table)
+            self.choose_columns(columns, outer_rows.table, self.width)
+            yield memoryview(format_heading(self.columns, self.theme).encode())
+        builder = TemplateBuilder(outer_rows.table.index_by_name, theme=self.theme)
+        add_line(builder, self.columns, may_truncate=False)
+        yield from render_rows(builder.build(), outer_rows, first, last)
 
-    def choose(self, columns: list[ShownColumn], table: Columns, screen: int | None) -> None:
+    def choose_columns(
+        self, columns: list[StreamedColumn], table: Columns, max_width: int | None
+    ) -> None:
         """Choose the columns that fit, as wide as these rows need and at least as wide as
         before."""
-        known = {column.name: width for column, width in self.columns}
+        previous_widths = {column.name: width for column, width in self.columns}
         widths = [
-            max(len(column.heading), column.width(table), known.get(column.name, 0))
+            max(len(column.heading), column.width(table), previous_widths.get(column.name, 0))
             for column in columns
         ]
-        self.columns = fit(columns, widths, screen)
-        self.hidden = len(columns) - len(self.columns)
+        self.columns = fit_columns(columns, widths, max_width)
+        self.n_hidden = len(columns) - len(self.columns)
 
-    def end(self) -> str:
-        words = count(self.n_outer, *self.head.nouns) + " shown"
-        if self._remark:
-            words += f", {self._remark}"
-        return self.last_lines([words])
+    def closing_text(self) -> str:
+        text = format_count(self.n_outer, *self.file_heading.row_nouns) + " shown"
+        if self._note:
+            text += f", {self._note}"
+        return self.format_footer([text])
 
-    def last_lines(self, lines: list[str]) -> str:
+    def format_footer(self, lines: list[str]) -> str:
         """Dim lines below the table."""
-        if self.hidden:
-            lines.insert(0, hidden_words(self.hidden))
+        if self.n_hidden:
+            lines.insert(0, format_hidden_columns(self.n_hidden))
         return "".join(self.theme.paint("dim", line) + "\n" for line in lines)
 
 
-class BatchRows(TableRows):
+class BatchRowWriter(TableRowWriter):
     """The table of batches, or of records with a dim line above those of each batch."""
 
-    _flags = False
+    _has_flags = False
 
-    def text(self, rows: Rows, first: int, last: int) -> Iterator[memoryview]:
+    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
         if first >= last:
             return
         self.n_outer += last - first
-        if self.look.bits:
+        if self.display_options.bits:
             for i in range(first, last):
                 yield memoryview(
-                    batch_bits(rows.outer.table.typed(BatchTable), i, self.theme).encode()
+                    batch_bits(rows.outer.table.as_type(BatchTable), i, self.theme).encode()
                 )
             return
-        batches = batch_table.prepared(rows.outer.table)
+        batches = batch_table.prepare_batches(rows.outer.table)
         if rows.inner is not None:
-            yield from self._records(rows, batches, rows.inner, first, last)
+            yield from self._render_records(rows, batches, rows.inner, first, last)
         else:
-            yield from self._batches(batches, first, last)
+            yield from self._render_batches(batches, first, last)
 
-    def _batches(self, batches: ShownBatches, first: int, last: int) -> Iterator[memoryview]:
-        fresh = not self.columns
-        if fresh or self.screen is None:
-            ahead = self._ahead(batches) if fresh else batches
-            narrow = self.screen if not self.look.columns else None
-            self.choose(self._wanted(batches), ahead, narrow)
-        if fresh:
-            yield memoryview(heading(self.columns, self.theme).encode())
-        self._flags |= any(
-            bool(batches[flag][first:last].any()) for flag, _, _ in batch_table.FLAGS
+    def _render_batches(
+        self, batches: DisplayedBatches, first: int, last: int
+    ) -> Iterator[memoryview]:
+        is_first = not self.columns
+        if is_first or self.width is None:
+            sample = self._with_last_row(batches) if is_first else batches
+            max_width = self.width if not self.display_options.columns else None
+            self.choose_columns(self._select_columns(batches), sample, max_width)
+        if is_first:
+            yield memoryview(format_heading(self.columns, self.theme).encode())
+        self._has_flags |= any(
+            bool(batches[flag][first:last].any()) for flag, _, _ in batch_table.BATCH_FLAGS
         )
-        builder = TemplateBuilder(batches.names, theme=self.theme)
-        write_line(builder, self.columns, cut=self.screen is not None)
-        yield from write_rows(builder.build(), Section(BATCH, batches), first, last)
+        builder = TemplateBuilder(batches.index_by_name, theme=self.theme)
+        add_line(builder, self.columns, may_truncate=self.width is not None)
+        yield from render_rows(builder.build(), ColumnarRows(BATCH_ROW, batches), first, last)
 
-    def _wanted(self, batches: ShownBatches) -> list[ShownColumn]:
-        columns: list[ShownColumn] = [*batch_table.DEFAULT]
-        if self.look.columns:
-            every = {
+    def _select_columns(self, batches: DisplayedBatches) -> list[StreamedColumn]:
+        columns: list[StreamedColumn] = [*batch_table.DEFAULT_COLUMNS]
+        if self.display_options.columns:
+            column_by_name = {
                 shown_column.name: shown_column
-                for shown_column in (*batch_table.DEFAULT, *batch_table.MORE)
+                for shown_column in (*batch_table.DEFAULT_COLUMNS, *batch_table.EXTRA_COLUMNS)
             }
-            columns = [every[name] for name in self.look.columns]
-        elif self.look.wide:
-            columns = [*batch_table.DEFAULT[:-1], *batch_table.MORE, batch_table.DEFAULT[-1]]
-        if self.screen is None or batches.control.any():
-            marked = batch_table.CRC_AND_MARKER
-            columns = [marked if column.name == marked.name else column for column in columns]
+            columns = [column_by_name[name] for name in self.display_options.columns]
+        elif self.display_options.wide:
+            columns = [
+                *batch_table.DEFAULT_COLUMNS[:-1],
+                *batch_table.EXTRA_COLUMNS,
+                batch_table.DEFAULT_COLUMNS[-1],
+            ]
+        if self.width is None or batches.control.any():
+            crc_column = batch_table.CRC_AND_MARKER_COLUMN
+            columns = [
+                crc_column if column.name == crc_column.name else column for column in columns
+            ]
         return columns
 
-    def _ahead(self, batches: ShownBatches) -> ShownBatches:
+    def _with_last_row(self, batches: DisplayedBatches) -> DisplayedBatches:
         """The rows plus an estimate of the file's last row, so that columns stay aligned."""
-        last = ShownBatches(batches.names, batches.data[:, -1:].copy())
-        position = int(last.position[0])
-        if self.head.size is not None and position > 0:
-            grown = int(last.last_offset[0]) * max(self.head.size / position, 1)
-            if grown < 1 << 62:
-                last.position = self.head.size
-                last.base_offset = last.last_offset = int(grown)
-        return ShownBatches(batches.names, np.concatenate([batches.data, last.data], axis=1))
+        last_row = DisplayedBatches(batches.index_by_name, batches.data[:, -1:].copy())
+        position = int(last_row.position[0])
+        if self.file_heading.size is not None and position > 0:
+            estimated_offset = int(last_row.last_offset[0]) * max(
+                self.file_heading.size / position, 1
+            )
+            if estimated_offset < 1 << 62:
+                last_row.position = self.file_heading.size
+                last_row.base_offset = last_row.last_offset = int(estimated_offset)
+        return DisplayedBatches(
+            batches.index_by_name, np.concatenate([batches.data, last_row.data], axis=1)
+        )
 
-    def _records(
-        self, rows: Rows, batches: ShownBatches, inner: Section, first: int, last: int
+    def _render_records(
+        self,
+        rows: NestedRows,
+        batches: DisplayedBatches,
+        inner: ColumnarRows,
+        first: int,
+        last: int,
     ) -> Iterator[memoryview]:
-        start, end = rows.bounds(first, last)
+        start, end = rows.inner_bounds(first, last)
         self.n_inner += end - start
-        mode, screen = self.look.mode, self.screen
+        bytes_mode, width = self.display_options.bytes_mode, self.width
         if not self.columns:
-            self.columns = record_table.columns_of(inner, mode, screen)
-            yield memoryview(heading(self.columns, self.theme).encode())
-            self.hidden = len(record_table.columns_of(inner, mode, None)) - len(self.columns)
-        literals = Literals()
-        outer = record_table.outer_template(batches.names, self.theme, literals, screen)
-        builder = TemplateBuilder(inner.table.names, HEADER_NAMES, literals, theme=self.theme)
-        write_line(builder, self.columns, cut=screen is not None)
-        above, below = (outer, Section(BATCH, batches)), (builder.build(), inner)
-        yield from write_nested(above, below, rows.ends, first, last)
+            self.columns = record_table.record_columns(inner, bytes_mode, width)
+            yield memoryview(format_heading(self.columns, self.theme).encode())
+            self.n_hidden = len(record_table.record_columns(inner, bytes_mode, None)) - len(
+                self.columns
+            )
+        literals = TemplateLiterals()
+        outer_template = record_table.batch_line_template(
+            batches.index_by_name, self.theme, literals, width
+        )
+        builder = TemplateBuilder(
+            inner.table.index_by_name, HEADER_NAMES, literals, theme=self.theme
+        )
+        add_line(builder, self.columns, may_truncate=width is not None)
+        outer_rows, inner_rows = (
+            (outer_template, ColumnarRows(BATCH_ROW, batches)),
+            (builder.build(), inner),
+        )
+        yield from render_nested_rows(outer_rows, inner_rows, rows.inner_ends, first, last)
 
-    def end(self) -> str:
-        words = count(self.n_outer, "batch", "batches")
+    def closing_text(self) -> str:
+        text = format_count(self.n_outer, "batch", "batches")
         if self.n_inner:
-            words += f", {count(self.n_inner, 'record')}"
-        lines = [f"{words} shown"]
-        legend = batch_table.LEGEND
-        with_flags = self._flags and any(column.name == "flags" for column, _ in self.columns)
-        if with_flags and len(legend) <= (self.screen or len(legend)):
+            text += f", {format_count(self.n_inner, 'record')}"
+        lines = [f"{text} shown"]
+        legend = batch_table.FLAGS_LEGEND
+        shows_legend = self._has_flags and any(column.name == "flags" for column, _ in self.columns)
+        if shows_legend and len(legend) <= (self.width or len(legend)):
             lines.insert(0, legend)
-        return self.last_lines(lines)
+        return self.format_footer(lines)

@@ -7,27 +7,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from kfmt_cli.core.native.table import Table, TableColumn
+from kfmt_cli.core.table import Table, TableColumn
 from kfmt_cli.formats.control import CONTROL_TYPES
-from kfmt_cli.render.tables.columns import ShownColumn, digits, or_dash
+from kfmt_cli.render.tables.columns import StreamedColumn, number_width, write_or_dash
 from kfmt_cli.render.template import TemplateBuilder
 from kfmt_cli.rows.log_tables import BatchTable
-from kfmt_cli.rows.types.batch import BATCH
+from kfmt_cli.rows.types.batch import BATCH_ROW
 
 TIME_WIDTH = 23
 CRC_WIDTH = 10
-FLAGS = (
+BATCH_FLAGS = (
     ("transactional", "T", "transactional"),
     ("control", "C", "control"),
     ("timestamp_type", "L", "LogAppendTime"),
     ("delete_horizon", "H", "delete horizon"),
 )
-CODECS = BATCH["compression"].words
-TYPES = BATCH["timestamp_type"].words
-LEGEND = "flags: " + "  ".join(f"{letter} {meaning}" for _, letter, meaning in FLAGS)
+CODEC_NAMES = BATCH_ROW["compression"].choices
+TIMESTAMP_TYPE_NAMES = BATCH_ROW["timestamp_type"].choices
+FLAGS_LEGEND = "flags: " + "  ".join(f"{letter} {meaning}" for _, letter, meaning in BATCH_FLAGS)
 
 
-class ShownBatches(BatchTable):
+class DisplayedBatches(BatchTable):
     """Batches with the columns that only this table needs."""
 
     __slots__ = ()
@@ -38,10 +38,12 @@ class ShownBatches(BatchTable):
     has_time = TableColumn()
 
 
-def prepared(shown: Table) -> ShownBatches:
+def prepare_batches(table: Table) -> DisplayedBatches:
     """The batches with the additional columns of this table."""
-    added = shown.adding([name for name in ShownBatches.known_columns if name not in shown.names])
-    batches = ShownBatches(added.names, added.data)
+    extended = table.with_columns(
+        [name for name in DisplayedBatches.declared_columns if name not in table.index_by_name]
+    )
+    batches = DisplayedBatches(extended.index_by_name, extended.data)
     base, last = batches.base_offset, batches.last_offset
     batches.single = np.where(batches.has_base_offset == 1, base == last, 2)
     batches.single_sequence = np.where(
@@ -53,13 +55,13 @@ def prepared(shown: Table) -> ShownBatches:
     return batches
 
 
-def _offsets_width(batches: ShownBatches) -> int:
+def _offsets_width(batches: DisplayedBatches) -> int:
     """Width of the first and last offset with a dash between them."""
-    last = digits(batches.last_offset)
-    return last if (batches.single == 1).all() else digits(batches.base_offset) + 1 + last
+    last = number_width(batches.last_offset)
+    return last if (batches.single == 1).all() else number_width(batches.base_offset) + 1 + last
 
 
-def _offsets(builder: TemplateBuilder) -> None:
+def _write_offsets(builder: TemplateBuilder) -> None:
     with builder.when("single", 0):
         builder.number("base_offset")
         builder.literal("–")
@@ -68,7 +70,7 @@ def _offsets(builder: TemplateBuilder) -> None:
     builder.number("last_offset")
 
 
-def _count(builder: TemplateBuilder) -> None:
+def _write_count(builder: TemplateBuilder) -> None:
     with builder.when("is_v2", 1):
         builder.grouped("records_count")
     with builder.when("is_v2", 0):
@@ -78,17 +80,17 @@ def _count(builder: TemplateBuilder) -> None:
             builder.literal("–")
 
 
-def _codec(builder: TemplateBuilder) -> None:
+def _write_codec(builder: TemplateBuilder) -> None:
     with builder.unless("compression", 0):
         builder.literal(builder.theme.flag, 0)
-    builder.choice("compression", list(CODECS), ("", ""))
+    builder.choice("compression", list(CODEC_NAMES), ("", ""))
     with builder.unless("compression", 0):
         builder.literal(builder.theme.reset, 0)
 
 
-def _flags(builder: TemplateBuilder) -> None:
+def _write_flags(builder: TemplateBuilder) -> None:
     builder.literal(builder.theme.flag, 0)
-    for name, letter, _ in FLAGS:
+    for name, letter, _ in BATCH_FLAGS:
         with builder.when(name, 1):
             builder.literal(letter)
         with builder.unless(name, 1):
@@ -96,20 +98,20 @@ def _flags(builder: TemplateBuilder) -> None:
     builder.literal(builder.theme.reset, 0)
 
 
-def _producer(builder: TemplateBuilder) -> None:
-    with or_dash(builder, "has_producer"):
+def _write_producer(builder: TemplateBuilder) -> None:
+    with write_or_dash(builder, "has_producer"):
         builder.number("producer_id")
         builder.literal(" · epoch ")
         builder.number("producer_epoch")
 
 
-def _producer_width(batches: ShownBatches) -> int:
-    some = batches.has_producer == 1
-    ids, epochs = batches.producer_id[some], batches.producer_epoch[some]
-    return digits(ids) + len(" · epoch ") + digits(epochs) if some.any() else 1
+def _producer_width(batches: DisplayedBatches) -> int:
+    has_producer = batches.has_producer == 1
+    ids, epochs = batches.producer_id[has_producer], batches.producer_epoch[has_producer]
+    return number_width(ids) + len(" · epoch ") + number_width(epochs) if has_producer.any() else 1
 
 
-def _sequence(builder: TemplateBuilder) -> None:
+def _write_sequence(builder: TemplateBuilder) -> None:
     with builder.unless_none("single_sequence", 2):
         builder.number("base_sequence")
     with builder.when("single_sequence", 0):
@@ -117,15 +119,15 @@ def _sequence(builder: TemplateBuilder) -> None:
         builder.number("last_sequence")
 
 
-def _sequence_width(batches: ShownBatches) -> int:
-    some = batches.single_sequence != 2
-    base, last = batches.base_sequence[some], batches.last_sequence[some]
-    return digits(base) + 1 + digits(last) if some.any() else 1
+def _sequence_width(batches: DisplayedBatches) -> int:
+    has_sequence = batches.single_sequence != 2
+    base, last = batches.base_sequence[has_sequence], batches.last_sequence[has_sequence]
+    return number_width(base) + 1 + number_width(last) if has_sequence.any() else 1
 
 
-def _crc(builder: TemplateBuilder) -> None:
+def _write_crc(builder: TemplateBuilder) -> None:
     with builder.when("crc_valid", 1):
-        builder.painted("good", "✓")
+        builder.styled_literal("good", "✓")
         builder.literal(" ")
         builder.hex32("crc")
     with builder.when("crc_valid", 0):
@@ -135,90 +137,121 @@ def _crc(builder: TemplateBuilder) -> None:
         builder.literal(builder.theme.reset, 0)
 
 
-def _crc_and_marker(builder: TemplateBuilder) -> None:
-    _crc(builder)
+def _write_crc_and_marker(builder: TemplateBuilder) -> None:
+    _write_crc(builder)
     for number, name in enumerate(CONTROL_TYPES):
         with builder.when("control_type", number):
             builder.literal("  ")
-            builder.painted("flag", name)
+            builder.styled_literal("flag", name)
 
 
-def _marker_width(batches: ShownBatches) -> int:
+def _crc_and_marker_width(batches: DisplayedBatches) -> int:
     types = set(batches.control_type.tolist())
     widths = (2 + len(name) for number, name in enumerate(CONTROL_TYPES) if number in types)
     return CRC_WIDTH + max(widths, default=0)
 
 
-def _grouped(name: str) -> ShownColumn:
-    return ShownColumn(
+def _grouped_column(name: str) -> StreamedColumn:
+    return StreamedColumn(
         name,
         name.removeprefix("batch_"),
-        lambda batches: digits(batches[name], apart=True),
+        lambda batches: number_width(batches[name], is_grouped=True),
         lambda builder: builder.grouped(name),
-        keep=2,
-        right=True,
-        cut=True,
+        hide_rank=2,
+        align_right=True,
+        may_truncate=True,
     )
 
 
-def _plain(name: str, heading: str, keep: int, given: str | None = None) -> ShownColumn:
+def _number_column(
+    name: str, heading: str, hide_rank: int, presence_column: str | None = None
+) -> StreamedColumn:
     def write(builder: TemplateBuilder) -> None:
-        with or_dash(builder, given) if given else nullcontext():
+        with write_or_dash(builder, presence_column) if presence_column else nullcontext():
             builder.number(name)
 
-    return ShownColumn(
-        name, heading, lambda batches: digits(batches[name]), write, keep, right=True, cut=True
+    return StreamedColumn(
+        name,
+        heading,
+        lambda batches: number_width(batches[name]),
+        write,
+        hide_rank,
+        align_right=True,
+        may_truncate=True,
     )
 
 
-def _timestamp(name: str, heading: str, given: str) -> ShownColumn:
+def _time_column(name: str, heading: str, presence_column: str) -> StreamedColumn:
     def write(builder: TemplateBuilder) -> None:
-        with or_dash(builder, given):
+        with write_or_dash(builder, presence_column):
             builder.time(name)
 
-    return ShownColumn(name, heading, lambda _: TIME_WIDTH, write, keep=20)
+    return StreamedColumn(name, heading, lambda _: TIME_WIDTH, write, hide_rank=20)
 
 
-DEFAULT = (
-    ShownColumn(
-        "offsets", "offsets", _offsets_width, _offsets, 0, right=True, style="offset", cut=True
+DEFAULT_COLUMNS = (
+    StreamedColumn(
+        "offsets",
+        "offsets",
+        _offsets_width,
+        _write_offsets,
+        0,
+        align_right=True,
+        style="offset",
+        may_truncate=True,
     ),
-    replace(_grouped("position"), keep=1, style="dim"),
-    replace(_grouped("size"), keep=5, cut=False),
-    ShownColumn(
+    replace(_grouped_column("position"), hide_rank=1, style="dim"),
+    replace(_grouped_column("size"), hide_rank=5, may_truncate=False),
+    StreamedColumn(
         "records",
         "records",
-        lambda b: digits(b.records_count, True),
-        _count,
+        lambda b: number_width(b.records_count, True),
+        _write_count,
         3,
-        right=True,
-        cut=True,
+        align_right=True,
+        may_truncate=True,
     ),
-    ShownColumn("codec", "codec", lambda _: max(map(len, CODECS[:5])), _codec, 4),
-    ShownColumn("flags", "flags", lambda _: len(FLAGS), _flags, 6),
-    replace(_plain("partition_leader_epoch", "epoch", 10, "is_v2"), name="epoch", cut=False),
-    ShownColumn("producer", "producer", _producer_width, _producer, 8, cut=True),
-    ShownColumn("sequence", "sequence", _sequence_width, _sequence, 9, right=True, cut=True),
+    StreamedColumn("codec", "codec", lambda _: max(map(len, CODEC_NAMES[:5])), _write_codec, 4),
+    StreamedColumn("flags", "flags", lambda _: len(BATCH_FLAGS), _write_flags, 6),
     replace(
-        _timestamp("max_timestamp", "max timestamp (UTC)", "has_time"), name="timestamp", keep=7
+        _number_column("partition_leader_epoch", "epoch", 10, "is_v2"),
+        name="epoch",
+        may_truncate=False,
     ),
-    ShownColumn("crc", "crc", lambda _: CRC_WIDTH, _crc, 2),
+    StreamedColumn("producer", "producer", _producer_width, _write_producer, 8, may_truncate=True),
+    StreamedColumn(
+        "sequence",
+        "sequence",
+        _sequence_width,
+        _write_sequence,
+        9,
+        align_right=True,
+        may_truncate=True,
+    ),
+    replace(
+        _time_column("max_timestamp", "max timestamp (UTC)", "has_time"),
+        name="timestamp",
+        hide_rank=7,
+    ),
+    StreamedColumn("crc", "crc", lambda _: CRC_WIDTH, _write_crc, 2),
 )
 # The same followed by the content of control batches, if there are any.
-CRC_AND_MARKER = ShownColumn("crc", "crc", _marker_width, _crc_and_marker, 2)
+CRC_AND_MARKER_COLUMN = StreamedColumn(
+    "crc", "crc", _crc_and_marker_width, _write_crc_and_marker, 2
+)
 # Columns that --wide adds and --columns may name.
-MORE = (
-    _plain("magic", "magic", 11),
-    _grouped("batch_length"),
-    _plain("attributes", "attributes", 12),
-    ShownColumn(
+EXTRA_COLUMNS = (
+    _number_column("magic", "magic", 11),
+    _grouped_column("batch_length"),
+    _number_column("attributes", "attributes", 12),
+    StreamedColumn(
         "timestamp_type",
         "timestamp type",
-        lambda _: max(map(len, TYPES)),
-        lambda builder: builder.choice("timestamp_type", list(TYPES), ("", "")),
-        keep=13,
-        cut=True,
+        lambda _: max(map(len, TIMESTAMP_TYPE_NAMES)),
+        lambda builder: builder.choice("timestamp_type", list(TIMESTAMP_TYPE_NAMES), ("", "")),
+        hide_rank=13,
+        may_truncate=True,
     ),
-    _plain("last_offset_delta", "last delta", 14, "is_v2"),
-    _timestamp("base_timestamp", "base timestamp (UTC)", "is_v2"),
+    _number_column("last_offset_delta", "last delta", 14, "is_v2"),
+    _time_column("base_timestamp", "base timestamp (UTC)", "is_v2"),
 )

@@ -8,33 +8,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.render.style import GAP, Theme
+from kfmt_cli.render.style import COLUMN_GAP, Theme
 from kfmt_cli.render.template import TemplateBuilder
 
 
 @dataclass(frozen=True, slots=True)
-class ShownColumn:
+class StreamedColumn:
     """A column of a table."""
 
     name: str
     heading: str
     width: Callable[[Any], int]
     """Width in columns that the rows of its kind of Table need."""
-    write: Callable[[TemplateBuilder], None]
+    write_cell: Callable[[TemplateBuilder], None]
     """Puts one row's cell into a template."""
-    keep: int
+    hide_rank: int
     """Columns with lower numbers survive longer on a narrow screen."""
-    right: bool = False
+    align_right: bool = False
     style: str = ""
     """The style of heading and cell."""
-    cut: bool = False
+    may_truncate: bool = False
     """A cell may be shortened to its width (not if it changes colour inside)."""
-    unless_zero: str = ""
+    hide_if_zero: str = ""
     """A column of the rows; if it is 0, nothing is written, not even space."""
 
 
 @contextmanager
-def or_dash(builder: TemplateBuilder, name: str, value: int = 1) -> Iterator[None]:
+def write_or_dash(builder: TemplateBuilder, name: str, value: int = 1) -> Iterator[None]:
     """Write the block in rows where a column is `value`, a dash in others."""
     with builder.when(name, value):
         yield
@@ -42,55 +42,61 @@ def or_dash(builder: TemplateBuilder, name: str, value: int = 1) -> Iterator[Non
         builder.literal("–")
 
 
-def digits(values: IntArray, apart: bool = False) -> int:
+def number_width(values: IntArray, is_grouped: bool = False) -> int:
     """Columns that the widest of these numbers takes."""
     if not len(values):
         return 1
     widest = max(len(str(int(value))) for value in (values.max(), values.min()))
-    if apart:
+    if is_grouped:
         widest = max(len(f"{int(value):,}") for value in (values.max(), values.min()))
     return widest
 
 
-def fit(
-    columns: Sequence[ShownColumn], widths: Sequence[int], screen: int | None
-) -> list[tuple[ShownColumn, int]]:
+def fit_columns(
+    columns: Sequence[StreamedColumn], widths: Sequence[int], max_width: int | None
+) -> list[tuple[StreamedColumn, int]]:
     """The columns that fit the screen; the least important are dropped first."""
-    chosen = list(zip(columns, widths, strict=True))
-    if screen is None:
-        return chosen
-    while len(chosen) > 1 and total_width(chosen) > screen:
-        chosen.remove(max(chosen, key=lambda pair: pair[0].keep))
-    return chosen
+    fitting = list(zip(columns, widths, strict=True))
+    if max_width is None:
+        return fitting
+    while len(fitting) > 1 and total_width(fitting) > max_width:
+        fitting.remove(max(fitting, key=lambda pair: pair[0].hide_rank))
+    return fitting
 
 
-def total_width(chosen: Sequence[tuple[ShownColumn, int]]) -> int:
+def total_width(columns: Sequence[tuple[StreamedColumn, int]]) -> int:
     """Columns of a complete line."""
-    return 1 + sum(width for _, width in chosen) + GAP * (len(chosen) - 1)
+    return 1 + sum(width for _, width in columns) + COLUMN_GAP * (len(columns) - 1)
 
 
-def heading(chosen: Sequence[tuple[ShownColumn, int]], theme: Theme) -> str:
+def format_heading(columns: Sequence[tuple[StreamedColumn, int]], theme: Theme) -> str:
     """The line above the rows."""
     cells = [
-        column.heading.rjust(width) if column.right else column.heading.ljust(width)
-        for column, width in chosen
+        column.heading.rjust(width) if column.align_right else column.heading.ljust(width)
+        for column, width in columns
     ]
-    return theme.paint("bold", (" " + (" " * GAP).join(cells)).rstrip()) + "\n"
+    return theme.paint("bold", (" " + (" " * COLUMN_GAP).join(cells)).rstrip()) + "\n"
 
 
-def write_line(
-    builder: TemplateBuilder, chosen: Sequence[tuple[ShownColumn, int]], cut: bool
+def add_line(
+    builder: TemplateBuilder, columns: Sequence[tuple[StreamedColumn, int]], may_truncate: bool
 ) -> None:
     """Write a row: its cells side by side, the last without trailing spaces."""
-    for i, (column, width) in enumerate(chosen):
+    for i, (column, width) in enumerate(columns):
         with ExitStack() as condition:
-            if column.unless_zero:
-                condition.enter_context(builder.unless(column.unless_zero, 0))
-            builder.literal(" " * (GAP if i else 1))
-            style = builder.theme.code(column.style)
+            if column.hide_if_zero:
+                condition.enter_context(builder.unless(column.hide_if_zero, 0))
+            builder.literal(" " * (COLUMN_GAP if i else 1))
+            style = builder.theme.escape_sequence(column.style)
             builder.literal(style, 0)
-            padded = column.right or i < len(chosen) - 1 or (cut and column.cut)
-            with builder.cell(width if padded else 0, right=column.right, cut=cut and column.cut):
-                column.write(builder)
+            is_padded = (
+                column.align_right or i < len(columns) - 1 or (may_truncate and column.may_truncate)
+            )
+            with builder.cell(
+                width if is_padded else 0,
+                align_right=column.align_right,
+                may_truncate=may_truncate and column.may_truncate,
+            ):
+                column.write_cell(builder)
             builder.literal(builder.theme.reset if style else "", 0)
     builder.literal("\n", 0)

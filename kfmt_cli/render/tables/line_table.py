@@ -6,25 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from kfmt_cli.render.style import GAP, Theme, safe
+from kfmt_cli.render.style import COLUMN_GAP, Theme, escape_terminal
 
-R = TypeVar("R")
+RowT = TypeVar("RowT")
 
 
 @dataclass(frozen=True, slots=True)
-class LineColumn(Generic[R]):
+class LineColumn(Generic[RowT]):
     """A column of a LineTable."""
 
     heading: str
-    cell: Callable[[R], str]
-    keep: int = 0
+    cell: Callable[[RowT], str]
+    hide_rank: int = 0
     """Columns with higher numbers are hidden first on a narrow screen; 0 is always shown."""
-    right: bool = True
-    style: Callable[[R], str] | None = None
+    align_right: bool = True
+    style: Callable[[RowT], str] | None = None
     """The style of a row's cell."""
 
 
-class LineTable(Generic[R]):
+class LineTable(Generic[RowT]):
     """Aligned lines with as many columns as fit the screen.
 
     noun: describes a row. room: the screen's columns, None if unlimited. least_name: columns kept
@@ -34,60 +34,65 @@ class LineTable(Generic[R]):
     def __init__(
         self,
         noun: str,
-        rows: Sequence[tuple[str, R]],
-        columns: Sequence[LineColumn[R]],
+        rows: Sequence[tuple[str, RowT]],
+        columns: Sequence[LineColumn[RowT]],
         theme: Theme,
-        room: int | None,
-        least_name: int | None = None,
+        max_width: int | None,
+        min_name_width: int | None = None,
     ) -> None:
         self._noun = noun
         self._theme = theme
-        names = max([len(noun), *(len(safe(name)) for name, _ in rows)])
+        full_name_width = max([len(noun), *(len(escape_terminal(name)) for name, _ in rows)])
         self._columns = [
             (column, max([len(column.heading), *(len(column.cell(row)) for _, row in rows)]))
             for column in columns
         ]
-        least = names if least_name is None else min(names, least_name)
+        min_width = (
+            full_name_width if min_name_width is None else min(full_name_width, min_name_width)
+        )
         self.n_hidden = 0
         """Number of columns that do not fit the screen."""
-        while room is not None and self._width() + least > room:
-            last = max(self._columns, key=lambda pair: pair[0].keep)
-            if not last[0].keep:
+        while max_width is not None and self._cells_width() + min_width > max_width:
+            least_important = max(self._columns, key=lambda pair: pair[0].hide_rank)
+            if not least_important[0].hide_rank:
                 break
-            self._columns.remove(last)
+            self._columns.remove(least_important)
             self.n_hidden += 1
-        left = names if room is None else room - self._width()
-        self._name_width = min(names, max(left, least_name or 8))
+        remaining_width = full_name_width if max_width is None else max_width - self._cells_width()
+        self._name_width = min(full_name_width, max(remaining_width, min_name_width or 8))
 
-    def _width(self) -> int:
+    def _cells_width(self) -> int:
         """Width of a line without the name."""
-        return 1 + sum(width + GAP for _, width in self._columns)
+        return 1 + sum(width + COLUMN_GAP for _, width in self._columns)
 
-    def heading(self) -> str:
+    def format_heading(self) -> str:
         """The line above the rows."""
         cells = [
-            self._padded(column.heading, width, column.right) for column, width in self._columns
+            self._pad(column.heading, width, column.align_right) for column, width in self._columns
         ]
-        return self._theme.paint("bold", self._line(self._noun, cells)) + "\n"
+        return self._theme.paint("bold", self._join_cells(self._noun, cells)) + "\n"
 
-    def line(self, name: str, row: R) -> str:
+    def format_line(self, name: str, row: RowT) -> str:
         """A row's line."""
         cells = []
         for column, width in self._columns:
-            plain = column.cell(row)
-            cell = self._padded(plain, width, column.right)
-            if column.style is not None and plain:
-                cell = cell.replace(plain, self._theme.paint(column.style(row), plain))
+            text = column.cell(row)
+            cell = self._pad(text, width, column.align_right)
+            if column.style is not None and text:
+                cell = cell.replace(text, self._theme.paint(column.style(row), text))
             cells.append(cell)
-        return self._line(safe(name), cells) + "\n"
+        return self._join_cells(escape_terminal(name), cells) + "\n"
 
-    def _line(self, name: str, cells: list[str]) -> str:
+    def _join_cells(self, name: str, cells: list[str]) -> str:
         """A line, or two if the name is too long; it then gets its own, so that it can be
         pasted."""
         width = self._name_width
-        above = f" {name}\n" if len(name) > width else ""
-        return above + (" " * GAP).join([f" {'' if above else name:<{width}}", *cells]).rstrip()
+        name_line = f" {name}\n" if len(name) > width else ""
+        return (
+            name_line
+            + (" " * COLUMN_GAP).join([f" {'' if name_line else name:<{width}}", *cells]).rstrip()
+        )
 
     @staticmethod
-    def _padded(text: str, width: int, right: bool) -> str:
-        return text.rjust(width) if right else text.ljust(width)
+    def _pad(text: str, width: int, align_right: bool) -> str:
+        return text.rjust(width) if align_right else text.ljust(width)

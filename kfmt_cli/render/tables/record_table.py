@@ -6,24 +6,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from kfmt_cli.formats.control import CONTROL_TYPES
-from kfmt_cli.render.style import GAP, Theme
+from kfmt_cli.render.style import COLUMN_GAP, Theme
 from kfmt_cli.render.tables import batch_table
-from kfmt_cli.render.tables.batch_table import CODECS, TIME_WIDTH
-from kfmt_cli.render.tables.columns import ShownColumn, digits
-from kfmt_cli.render.template import Literals, Template, TemplateBuilder
+from kfmt_cli.render.tables.batch_table import CODEC_NAMES, TIME_WIDTH
+from kfmt_cli.render.tables.columns import StreamedColumn, number_width
+from kfmt_cli.render.template import Template, TemplateBuilder, TemplateLiterals
+from kfmt_cli.rows.columnar_rows import ColumnarRows
 from kfmt_cli.rows.log_tables import RecordTable
-from kfmt_cli.rows.section import Section
-from kfmt_cli.rows.types.record import DECODED
+from kfmt_cli.rows.types.record import DECODED_COLUMNS
 
-QUOTES = 2
+QUOTES_WIDTH = 2
 NULL_VALUE = "null (tombstone)"
-MIN_TEXT = 8
-DECODED_KEY = 60
-CONTROL_ROOM = 40  # for a marker and its epoch
+MIN_TEXT_WIDTH = 8
+MAX_DECODED_KEY_WIDTH = 60
+CONTROL_WIDTH = 40  # for a marker and its epoch
 
 
-def outer_template(
-    columns: Mapping[str, int], theme: Theme, literals: Literals, screen: int | None
+def batch_line_template(
+    columns: Mapping[str, int], theme: Theme, literals: TemplateLiterals, max_width: int | None
 ) -> Template:
     """The template for the line of a batch above its records."""
     builder = TemplateBuilder(columns, None, literals, theme=theme)
@@ -31,13 +31,15 @@ def outer_template(
         builder.literal(theme.dim, 0)
     with builder.when("crc_valid", 0):
         builder.literal(theme.bad, 0)
-    with builder.cell(0 if screen is None else screen, cut=screen is not None, pad=False):
-        _describe_batch(builder)
+    with builder.cell(
+        0 if max_width is None else max_width, may_truncate=max_width is not None, pad=False
+    ):
+        _write_batch_description(builder)
     builder.literal(theme.reset + "\n", 0)
     return builder.build()
 
 
-def _describe_batch(builder: TemplateBuilder) -> None:
+def _write_batch_description(builder: TemplateBuilder) -> None:
     """A batch's main properties, in words."""
     builder.literal(" batch ")
     builder.number("number")
@@ -56,8 +58,8 @@ def _describe_batch(builder: TemplateBuilder) -> None:
     builder.number("magic")
     with builder.unless("compression", 0):
         builder.literal(" · ")
-        builder.choice("compression", list(CODECS), ("", ""))
-    for name, _, meaning in batch_table.FLAGS:
+        builder.choice("compression", list(CODEC_NAMES), ("", ""))
+    for name, _, meaning in batch_table.BATCH_FLAGS:
         with builder.when(name, 1):
             builder.literal(f" · {meaning}")
     with builder.when("has_producer", 1):
@@ -67,40 +69,68 @@ def _describe_batch(builder: TemplateBuilder) -> None:
         builder.number("producer_epoch")
 
 
-def columns_of(section: Section, mode: str, screen: int | None) -> list[tuple[ShownColumn, int]]:
+def record_columns(
+    rows_: ColumnarRows, bytes_mode: str, max_width: int | None
+) -> list[tuple[StreamedColumn, int]]:
     """The columns for these rows and all later ones: text columns share the remaining width."""
-    rows, headers = section.table.typed(RecordTable), section.children
-    offset = max(digits(rows.offset), len("offset"))
-    with_time = screen is None or screen >= 60
+    rows, headers = rows_.table.as_type(RecordTable), rows_.children
+    offset_width = max(number_width(rows.offset), len("offset"))
+    with_time = max_width is None or max_width >= 60
     longest_key = int(rows.key_size.max()) if len(rows) else 0
     with_headers = headers.shape[1] > 0 and bool(rows.headers.any())
-    if screen is None:
-        key, value, header_width, left = min(longest_key, 40), 0, 0, 0
-        key = max(key + QUOTES, len("null"))
+    if max_width is None:
+        key_width, value_width, header_width, remaining_width = min(longest_key, 40), 0, 0, 0
+        key_width = max(key_width + QUOTES_WIDTH, len("null"))
     else:
-        left = screen - 1 - offset - GAP - (TIME_WIDTH + GAP if with_time else 0)
-        header_width = left // 4 if with_headers and left >= 40 else 0
+        remaining_width = (
+            max_width
+            - 1
+            - offset_width
+            - COLUMN_GAP
+            - (TIME_WIDTH + COLUMN_GAP if with_time else 0)
+        )
+        header_width = remaining_width // 4 if with_headers and remaining_width >= 40 else 0
         with_headers = header_width > 0
-        left -= header_width + GAP if with_headers else 0
-        key = min(max(longest_key + QUOTES, len("null")), max(left // 3, MIN_TEXT))
-        value = max(left - key - GAP, MIN_TEXT)
-    chosen = [(_OFFSET, offset)]
+        remaining_width -= header_width + COLUMN_GAP if with_headers else 0
+        key_width = min(
+            max(longest_key + QUOTES_WIDTH, len("null")), max(remaining_width // 3, MIN_TEXT_WIDTH)
+        )
+        value_width = max(remaining_width - key_width - COLUMN_GAP, MIN_TEXT_WIDTH)
+    columns = [(_OFFSET_COLUMN, offset_width)]
     if with_time:
-        chosen.append((_TIME, TIME_WIDTH))
-    decoded = DECODED[0] in rows.names
-    if decoded:
-        longest = int(rows[f"{DECODED[0]}_size"].max()) if len(rows) else 0
-        most = min(DECODED_KEY, max(left // 3, MIN_TEXT)) if screen else DECODED_KEY
-        key = max(key, min(longest, most))
-        value = max(left - key - GAP, MIN_TEXT) if screen else 0
-    chosen.append((_key_column(mode, 0 if screen is None else key - QUOTES, decoded), key))
-    chosen.append((_value_column(mode, 0 if screen is None else value, decoded), value))
+        columns.append((_TIME_COLUMN, TIME_WIDTH))
+    has_decoded = DECODED_COLUMNS[0] in rows.index_by_name
+    if has_decoded:
+        longest = int(rows[f"{DECODED_COLUMNS[0]}_size"].max()) if len(rows) else 0
+        max_decoded_width = (
+            min(MAX_DECODED_KEY_WIDTH, max(remaining_width // 3, MIN_TEXT_WIDTH))
+            if max_width
+            else MAX_DECODED_KEY_WIDTH
+        )
+        key_width = max(key_width, min(longest, max_decoded_width))
+        value_width = (
+            max(remaining_width - key_width - COLUMN_GAP, MIN_TEXT_WIDTH) if max_width else 0
+        )
+    columns.append(
+        (
+            _key_column(
+                bytes_mode, 0 if max_width is None else key_width - QUOTES_WIDTH, has_decoded
+            ),
+            key_width,
+        )
+    )
+    columns.append(
+        (
+            _value_column(bytes_mode, 0 if max_width is None else value_width, has_decoded),
+            value_width,
+        )
+    )
     if with_headers:
-        chosen.append((_headers_column(mode, header_width), header_width))
-    return chosen
+        columns.append((_headers_column(bytes_mode, header_width), header_width))
+    return columns
 
 
-def _time(builder: TemplateBuilder) -> None:
+def _write_time(builder: TemplateBuilder) -> None:
     with (
         builder.unless_none("has_timestamp", 0, "none", "dim"),
         builder.unless_none("timestamp", -1),
@@ -108,24 +138,26 @@ def _time(builder: TemplateBuilder) -> None:
         builder.time("timestamp")
 
 
-_OFFSET = ShownColumn(
+_OFFSET_COLUMN = StreamedColumn(
     "offset",
     "offset",
-    lambda rows: digits(rows.offset),
+    lambda rows: number_width(rows.offset),
     lambda builder: builder.number("offset"),
-    keep=0,
-    right=True,
+    hide_rank=0,
+    align_right=True,
     style="offset",
 )
-_TIME = ShownColumn("timestamp", "timestamp (UTC)", lambda _: TIME_WIDTH, _time, keep=3)
+_TIME_COLUMN = StreamedColumn(
+    "timestamp", "timestamp (UTC)", lambda _: TIME_WIDTH, _write_time, hide_rank=3
+)
 
 
 @contextmanager
 def _unless_decoded(
-    builder: TemplateBuilder, name: str, limit: int, decoded: bool
+    builder: TemplateBuilder, name: str, limit: int, has_decoded: bool
 ) -> Iterator[None]:
     """Write the decoded text, or the block's own content if the decoder returned nothing."""
-    if not decoded:
+    if not has_decoded:
         yield
         return
     with builder.when(f"has_{name}", 1):
@@ -134,22 +166,22 @@ def _unless_decoded(
         yield
 
 
-def _key_column(mode: str, limit: int, decoded: bool) -> ShownColumn:
+def _key_column(bytes_mode: str, limit: int, has_decoded: bool) -> StreamedColumn:
     def write(builder: TemplateBuilder) -> None:
         with (
-            _unless_decoded(builder, DECODED[0], limit, decoded),
+            _unless_decoded(builder, DECODED_COLUMNS[0], limit, has_decoded),
             builder.unless_none("key_size", -1, "null", "dim"),
         ):
             builder.literal('"')
-            builder.cell_bytes("key", mode, limit)
+            builder.cell_bytes("key", bytes_mode, limit)
             builder.literal('"')
 
-    return ShownColumn("key", "key", lambda _: 0, write, keep=2)
+    return StreamedColumn("key", "key", lambda _: 0, write, hide_rank=2)
 
 
-def _value_column(mode: str, limit: int, decoded: bool) -> ShownColumn:
-    null = NULL_VALUE if limit == 0 or limit >= len(NULL_VALUE) else "null"
-    with_epoch = limit == 0 or limit >= CONTROL_ROOM
+def _value_column(bytes_mode: str, limit: int, has_decoded: bool) -> StreamedColumn:
+    null_text = NULL_VALUE if limit == 0 or limit >= len(NULL_VALUE) else "null"
+    with_epoch = limit == 0 or limit >= CONTROL_WIDTH
 
     def write(builder: TemplateBuilder) -> None:
         with builder.when("control", 1):
@@ -161,30 +193,36 @@ def _value_column(mode: str, limit: int, decoded: bool) -> ShownColumn:
                     builder.number("coordinator_epoch")
                 with builder.when("has_control_data", 1):
                     builder.literal(" · ")
-                    builder.cell_text("control_data", "utf8", max(limit - CONTROL_ROOM // 2, 0))
+                    builder.cell_text("control_data", "utf8", max(limit - CONTROL_WIDTH // 2, 0))
             builder.literal(builder.theme.reset, 0)
         with (
             builder.unless("control", 1),
-            _unless_decoded(builder, DECODED[1], limit, decoded),
-            builder.unless_none("value_size", -1, null, "dim"),
+            _unless_decoded(builder, DECODED_COLUMNS[1], limit, has_decoded),
+            builder.unless_none("value_size", -1, null_text, "dim"),
         ):
-            builder.cell_text("value", mode, limit)
+            builder.cell_text("value", bytes_mode, limit)
 
-    return ShownColumn("value", "value", lambda _: 0, write, keep=1)
+    return StreamedColumn("value", "value", lambda _: 0, write, hide_rank=1)
 
 
-def _headers_column(mode: str, width: int) -> ShownColumn:
+def _headers_column(bytes_mode: str, width: int) -> StreamedColumn:
     limit = max(width // 2 - 4, 4) if width else 0
 
     def write(builder: TemplateBuilder) -> None:
-        with builder.each("headers", " "):
-            builder.cell_bytes("key", mode, limit)
+        with builder.for_each("headers", " "):
+            builder.cell_bytes("key", bytes_mode, limit)
             builder.literal("=")
             with builder.unless_none("value_size", -1, "null"):
                 builder.literal('"')
-                builder.cell_bytes("value", mode, limit)
+                builder.cell_bytes("value", bytes_mode, limit)
                 builder.literal('"')
 
-    return ShownColumn(
-        "headers", "headers", lambda _: 0, write, keep=4, cut=width > 0, unless_zero="headers"
+    return StreamedColumn(
+        "headers",
+        "headers",
+        lambda _: 0,
+        write,
+        hide_rank=4,
+        may_truncate=width > 0,
+        hide_if_zero="headers",
     )

@@ -9,31 +9,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.layout.field import MILLISECONDS
-from kfmt_cli.core.layout.messages import plain_value
-from kfmt_cli.core.layout.tree import Node
-from kfmt_cli.core.layout.wire import Value
-from kfmt_cli.core.times import time_text
-from kfmt_cli.rows.column import RowType, json_value, number, text
+from kfmt_cli.core.layout.field import MS_UNIT
+from kfmt_cli.core.layout.messages import to_json_value
+from kfmt_cli.core.layout.tree import FieldNode
+from kfmt_cli.core.layout.wire_types import Value
+from kfmt_cli.core.times import format_time
+from kfmt_cli.rows.column import RowType, json_column, number_column, text_column
 
-FIELD = RowType(
+FIELD_ROW = RowType(
     "field",
     "A field and its bytes.",
     (
-        text(
+        text_column(
             "inside",
             "Codec of the enclosing compressed block; null for bytes of the file.",
-            null=True,
+            can_be_null=True,
         ),
-        number("block_position", "Position of that block in the file.", null=True),
-        number("position", "Byte position in the file, or in the decompressed block."),
-        number("size", "Number of bytes."),
-        text("path", "Path of the field."),
-        text("wire_type", "Encoding."),
-        text("hex", "Its bytes; null if its parts have them.", null=True),
-        json_value("value", "Its value; bytes as base64.", null=True),
-        text("meaning", "Meaning of the value.", null=True),
-        text("fault", "Why decoding stopped.", null=True),
+        number_column("block_position", "Position of that block in the file.", can_be_null=True),
+        number_column("position", "Byte position in the file, or in the decompressed block."),
+        number_column("size", "Number of bytes."),
+        text_column("path", "Path of the field."),
+        text_column("wire_type", "Encoding."),
+        text_column("hex", "Its bytes; null if its parts have them.", can_be_null=True),
+        json_column("value", "Its value; bytes as base64.", can_be_null=True),
+        text_column("meaning", "Meaning of the value.", can_be_null=True),
+        text_column("fault", "Why decoding stopped.", can_be_null=True),
     ),
 )
 
@@ -64,37 +64,39 @@ class AnatomyLine:
         return self.path[-1]
 
 
-def part_lines(node: Node) -> Iterator[AnatomyLine]:
+def section_lines(node: FieldNode) -> Iterator[AnatomyLine]:
     """A part of a file as lines. Of the outermost names, those of records, entries and messages
     are shown."""
-    named = node.name.startswith(("record ", "entry ", "message "))
-    return lines_of(node, top=node.layout is not None and not named)
+    is_numbered = node.name.startswith(("record ", "entry ", "message "))
+    return anatomy_lines(node, is_root=node.layout is not None and not is_numbered)
 
 
-def lines_of(node: Node, path: tuple[str, ...] = (), top: bool = True) -> Iterator[AnatomyLine]:
-    """A structure as lines. top: its own name is not shown."""
-    here = path if top else (*path, node.name)
+def anatomy_lines(
+    node: FieldNode, path: tuple[str, ...] = (), is_root: bool = True
+) -> Iterator[AnatomyLine]:
+    """A structure as lines. is_root: its own name is not shown."""
+    child_path = path if is_root else (*path, node.name)
     if node.layout is not None and node.children:
-        if not top:
-            yield _heading(here, node)
+        if not is_root:
+            yield _heading_line(child_path, node)
         for child in node.children:
-            yield from lines_of(child, here, False)
-        if top and node.fault is not None:
-            yield _heading((*here, "end"), node)
+            yield from anatomy_lines(child, child_path, False)
+        if is_root and node.error is not None:
+            yield _heading_line((*child_path, "end"), node)
     elif node.is_tagged or node.is_list:
         count, *items = node.children
-        name, of = (here[-1], count) if node.is_tagged else (f"{node.name}_count", node)
-        yield _line((*here[:-1], name), count, str(count.value), of)
+        name, owner = (child_path[-1], count) if node.is_tagged else (f"{node.name}_count", node)
+        yield _field_line((*child_path[:-1], name), count, str(count.value), owner)
         for item in items:
-            yield from lines_of(item, here, False)
+            yield from anatomy_lines(item, child_path, False)
     elif node.children and node.children[0].name == "length":
-        yield from _sized(here, node)
+        yield from _sized_lines(child_path, node)
     else:
-        yield _line(here, node, shown(node.value, node.name), node)
-        yield from _bits(here, node)
+        yield _field_line(child_path, node, format_value(node.value, node.name), node)
+        yield from _bit_lines(child_path, node)
 
 
-def _heading(path: tuple[str, ...], node: Node) -> AnatomyLine:
+def _heading_line(path: tuple[str, ...], node: FieldNode) -> AnatomyLine:
     return AnatomyLine(
         path,
         node.type,
@@ -102,14 +104,16 @@ def _heading(path: tuple[str, ...], node: Node) -> AnatomyLine:
         node.end,
         False,
         meaning=node.meaning,
-        fault=node.fault,
-        is_bad=node.fault is not None,
+        fault=node.error,
+        is_bad=node.error is not None,
     )
 
 
-def _line(path: tuple[str, ...], node: Node, words: str, of: Node) -> AnatomyLine:
-    """A line for a field with bytes. of: the field that it belongs to, with its meaning and, if it
-    has none of its own, its fault."""
+def _field_line(
+    path: tuple[str, ...], node: FieldNode, display_text: str, owner: FieldNode
+) -> AnatomyLine:
+    """A line for a field with bytes. owner: the field that it belongs to, with its meaning and, if
+    it has none of its own, its fault."""
     return AnatomyLine(
         path,
         node.type,
@@ -117,36 +121,36 @@ def _line(path: tuple[str, ...], node: Node, words: str, of: Node) -> AnatomyLin
         node.end,
         True,
         node.value,
-        words,
-        of.meaning or meaning_of(of),
-        node.fault or of.fault,
-        of.is_bad or of.fault is not None or node.fault is not None,
+        display_text,
+        owner.meaning or describe_value(owner),
+        node.error or owner.error,
+        owner.is_invalid or owner.error is not None or node.error is not None,
     )
 
 
-def _sized(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
+def _sized_lines(path: tuple[str, ...], node: FieldNode) -> Iterator[AnatomyLine]:
     """The length of bytes or text, then its content; null is only a length."""
-    length, *parts = node.children
-    if not parts:
-        line = _line(path, length, "null", node)
+    length, *content = node.children
+    if not content:
+        line = _field_line(path, length, "null", node)
         yield replace(line, wire_type=node.type, value=None)
         return
-    yield _line((*path[:-1], f"{node.name}_length"), length, str(length.value), length)
-    if len(parts) == 1 and parts[0].name == "bytes":
-        line = _line(path, node, shown(node.value, node.name), node)
-        yield replace(line, start=parts[0].start, end=parts[0].end)
+    yield _field_line((*path[:-1], f"{node.name}_length"), length, str(length.value), length)
+    if len(content) == 1 and content[0].name == "bytes":
+        line = _field_line(path, node, format_value(node.value, node.name), node)
+        yield replace(line, start=content[0].start, end=content[0].end)
         return
-    yield replace(_heading(path, node), start=parts[0].start)
-    for part in parts:
-        yield from lines_of(part, path, part.layout is not None)
+    yield replace(_heading_line(path, node), start=content[0].start)
+    for part in content:
+        yield from anatomy_lines(part, path, part.layout is not None)
 
 
-def _bits(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
+def _bit_lines(path: tuple[str, ...], node: FieldNode) -> Iterator[AnatomyLine]:
     """The bits of a field, one per line."""
-    if node.spec is None or not isinstance(node.value, int):
+    if node.definition is None or not isinstance(node.value, int):
         return
-    for bits in node.spec.flags:
-        value = bits.of(node.value)
+    for bits in node.definition.flags:
+        value = bits.extract(node.value)
         yield AnatomyLine(
             (*path, bits.name),
             "bits",
@@ -160,7 +164,7 @@ def _bits(path: tuple[str, ...], node: Node) -> Iterator[AnatomyLine]:
         )
 
 
-def shown(value: Value, name: str) -> str:
+def format_value(value: Value, name: str) -> str:
     """A value in readable form."""
     if value is None:
         return ""
@@ -176,35 +180,38 @@ def shown(value: Value, name: str) -> str:
         return f"{value:08x}"
     if name == "attributes" and isinstance(value, int):
         return f"0x{value & 0xFFFF:x}"
-    return json_text(plain_value(value))
+    return json_text(to_json_value(value))
 
 
-def meaning_of(node: Node) -> str:
+def describe_value(node: FieldNode) -> str:
     """The meaning of a field's value on its own."""
-    spec = node.spec
+    spec = node.definition
     if spec is None:
         return ""
     if symbol := spec.symbol(node.value):
         return symbol
-    is_time = spec.unit == MILLISECONDS and node.type == "int64"
-    if spec.none is not None and node.value == spec.none:
+    is_time = spec.unit == MS_UNIT and node.type == "int64"
+    if spec.none_value is not None and node.value == spec.none_value:
         return "none"
     if isinstance(node.value, int) and is_time:
-        return "none" if node.value == -1 else time_text(node.value)
+        return "none" if node.value == -1 else format_time(node.value)
     return ""
 
 
-def cells(line: AnatomyLine, data: bytes, base: int, codec: str) -> tuple[str | int | None, ...]:
-    """The row of `FIELD` for a line. base: as `Part.position`; codec: empty for bytes of a file."""
+def anatomy_cells(
+    line: AnatomyLine, data: bytes, block_position: int, codec: str
+) -> tuple[str | int | None, ...]:
+    """The row of `FIELD_ROW` for a line. block_position: as `Part.position`; codec: empty for bytes
+    of a file."""
     return (
         codec or None,
-        base if codec else None,
-        line.start if codec else base + line.start,
+        block_position if codec else None,
+        line.start if codec else block_position + line.start,
         line.end - line.start,
         ".".join(line.path),
         line.wire_type,
         data[line.start : line.end].hex() if line.has_bytes else None,
-        json_text(plain_value(line.value)) if line.has_bytes or line.is_bit else None,
+        json_text(to_json_value(line.value)) if line.has_bytes or line.is_bit else None,
         line.meaning or None,
         line.fault,
     )

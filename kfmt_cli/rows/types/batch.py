@@ -7,79 +7,85 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Field
+from kfmt_cli.core.layout.field import MS_UNIT, Field
 from kfmt_cli.formats.batch import RECORD_BATCH, TIMESTAMP_TYPES
-from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType, column_of
+from kfmt_cli.rows.column import Column, ColumnKind, LocationSource, RowType, field_column
 
-TIMESTAMP_WORDS = (*TIMESTAMP_TYPES, "NoTimestampType")
-POSITION = Column("position", doc="Position of the batch in the file.")
+TIMESTAMP_TYPE_NAMES = (*TIMESTAMP_TYPES, "NoTimestampType")
+POSITION_COLUMN = Column("position", doc="Position of the batch in the file.")
 
 # The column that says whether a batch has a field; fields without an entry exist only in magic 2.
-_GIVEN = {
+_PRESENCE_COLUMN_BY_FIELD = {
     "base_offset": "has_base_offset",
     "max_timestamp": "has_timestamp",
     "batch_length": "",
     "magic": "",
     "crc": "",
 }
-_FIRST = "magic"
+_FIRST_FIELD = "magic"
 # Derived columns come after their field.
-_BEHIND = {
+_DERIVED_COLUMNS = {
     "base_offset": (Column("last_offset", doc="Offset of the last record."),),
     "crc": (
         Column("crc_valid", ColumnKind.FLAG, "Whether the checksum matches."),
-        Column("crc_computed", doc="Checksum computed from the bytes.", only=("crc_valid", 0)),
+        Column(
+            "crc_computed", doc="Checksum computed from the bytes.", present_if=("crc_valid", 0)
+        ),
     ),
     "max_timestamp": (
         Column(
             "delete_horizon_ms",
             source="base_timestamp",
-            given="delete_horizon",
+            presence_column="delete_horizon",
             doc="When tombstones and markers in the batch can be removed.",
-            unit=MILLISECONDS,
-            none=-1,
+            unit=MS_UNIT,
+            null_value=-1,
         ),
     ),
     "base_sequence": (
         Column(
             "last_sequence",
-            given="is_v2",
+            presence_column="is_v2",
             doc="Sequence number of the last record; -1 for none.",
-            none=-1,
-            bits=32,
+            null_value=-1,
+            n_bits=32,
         ),
     ),
 }
 
 
-def _attributes(field: Field) -> Column:
+def _attributes_column(field: Field) -> Column:
     """The bits as an object; its first member is the stored number."""
     members = [Column("raw", doc=field.doc, source=field.name, flat=field.name)]
     for bits in field.flags:
         if bits.name == "timestamp_type":
-            members.append(Column(bits.name, ColumnKind.CHOICE, bits.doc, words=TIMESTAMP_WORDS))
+            members.append(
+                Column(bits.name, ColumnKind.CHOICE, bits.doc, choices=TIMESTAMP_TYPE_NAMES)
+            )
         elif bits.symbols:
-            members.append(Column(bits.name, ColumnKind.CHOICE, bits.doc, words=bits.words))
+            members.append(Column(bits.name, ColumnKind.CHOICE, bits.doc, choices=bits.value_names))
         else:
-            members.append(Column(bits.name, ColumnKind.FLAG, bits.doc, given="is_v2"))
-    return Column(field.name, ColumnKind.GROUP, of=tuple(members))
+            members.append(Column(bits.name, ColumnKind.FLAG, bits.doc, presence_column="is_v2"))
+    return Column(field.name, ColumnKind.GROUP, members=tuple(members))
 
 
-def _columns() -> Iterator[Column]:
-    yield POSITION
+def _iter_columns() -> Iterator[Column]:
+    yield POSITION_COLUMN
     yield Column("size", doc="Size of the whole batch in bytes.")
-    first = RECORD_BATCH.field(_FIRST)
+    first = RECORD_BATCH.field(_FIRST_FIELD)
     for field in (first, *(field for field in RECORD_BATCH.fields if field is not first)):
         if field.flags:
-            yield _attributes(field)
+            yield _attributes_column(field)
         else:
-            yield column_of(field, given=_GIVEN.get(field.name, "is_v2"))
-        yield from _BEHIND.get(field.name, ())
+            yield field_column(
+                field, presence_column=_PRESENCE_COLUMN_BY_FIELD.get(field.name, "is_v2")
+            )
+        yield from _DERIVED_COLUMNS.get(field.name, ())
 
 
-BATCH = RowType(
+BATCH_ROW = RowType(
     "batch",
     "A batch, or a magic 0 or 1 message described by its own header.",
-    (*_columns(),),
-    Placed.FILE,
+    (*_iter_columns(),),
+    LocationSource.FILE,
 )

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from kfmt_cli.findings.finding import Code, Finding
-from kfmt_cli.rows.documents import FINDING, row_of
+from kfmt_cli.findings.finding import Finding, FindingCode
+from kfmt_cli.rows.documents import FINDING_ROW, build_row
 
-_OF_CODE = ("after_crash", "after_clean_shutdown", "advice")
+_CONSEQUENCE_NAMES = ("after_crash", "after_clean_shutdown", "advice")
 
 
-def of_code(code: Code) -> dict[str, object]:
+def code_members(code: FindingCode) -> dict[str, object]:
     """What a kind of finding is, by the names of the JSON contract."""
-    names = {"code": code.name, "severity": code.severity.value}
-    return {**names, **{name: getattr(code, name) for name in _OF_CODE}}
+    members = {"code": code.name, "severity": code.severity.value}
+    return {**members, **{name: getattr(code, name) for name in _CONSEQUENCE_NAMES}}
 
 
 def finding_row(finding: Finding) -> dict[str, object]:
     """The finding's row in the JSON contract, without its type."""
-    return row_of(FINDING, finding, of_code(finding.code))
+    return build_row(FINDING_ROW, finding, code_members(finding.code))
 
 
-def left_out_row(file: str, code: Code, number: int) -> dict[str, object]:
+def suppressed_row(file: str, code: FindingCode, n_suppressed: int) -> dict[str, object]:
     """The row that counts a file's findings of a kind that are not shown, without its type."""
-    return {"file": file, "code": code.name, "severity": code.severity.value, "count": number}
+    return {"file": file, "code": code.name, "severity": code.severity.value, "count": n_suppressed}

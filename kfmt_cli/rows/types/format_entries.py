@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kfmt_cli.core.layout.field import MILLISECONDS, Field
+from kfmt_cli.core.layout.field import MS_UNIT, Field
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.protocol import ListOf, Struct
-from kfmt_cli.core.layout.wire import Array, Integer, WireType
-from kfmt_cli.rows.documents import FORMAT, row_of
+from kfmt_cli.core.layout.protocol_types import DeclaredListType, StructWireType
+from kfmt_cli.core.layout.wire_types import ArrayWireType, IntegerWireType, WireType
+from kfmt_cli.rows.documents import FORMAT_ROW, build_row
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FormatEntry:
     """A field or a part of one: its path in the structure, and its start if known."""
 
     path: tuple[str, ...]
-    at: int | None
+    start: int | None
     type: str
     versions: str
     meaning: str
@@ -25,105 +25,121 @@ class Entry:
     """The range of bits it occupies in a field."""
 
 
-def entries_of(layout: Layout) -> Iterator[Entry]:
+def iter_format_entries(layout: Layout) -> Iterator[FormatEntry]:
     """The fields of a structure, including fields of nested structures, and their bits."""
     # The start of a field in a message depends on the version.
-    yield from _entries(layout, (), layout, None if layout.versions or layout.text else 0)
+    yield from _iter_entries(layout, (), layout, None if layout.versions or layout.is_text else 0)
 
 
-def _entries(
-    layout: Layout, path: tuple[str, ...], message: Layout, at: int | None
-) -> Iterator[Entry]:
+def _iter_entries(
+    layout: Layout, path: tuple[str, ...], message: Layout, start: int | None
+) -> Iterator[FormatEntry]:
     for field in layout.fields:
-        here = (*path, field.name)
-        inner = _inner(field.type)
+        field_path = (*path, field.name)
+        nested = _nested_layout(field.type)
         type_ = _type_name(field.type)
-        if message.text:
-            type_ = "number" if isinstance(field.type, Integer) else "text"
-        yield Entry(here, at, type_, _versions(field, message), meaning_of(field))
+        if message.is_text:
+            type_ = "number" if isinstance(field.type, IntegerWireType) else "text"
+        yield FormatEntry(
+            field_path, start, type_, _describe_versions(field, message), describe_field(field)
+        )
         for bits in field.flags:
-            last = bits.at + bits.width - 1
-            place = f"bit {bits.at}" if last == bits.at else f"bits {bits.at}–{last}"
+            last = bits.shift + bits.width - 1
+            bits_label = f"bit {bits.shift}" if last == bits.shift else f"bits {bits.shift}–{last}"
             names = ", ".join(f"{i} {name}" for i, name in enumerate(bits.symbols or ("no", "yes")))
-            yield Entry((*here, bits.name), None, "bits", "", f"{bits.doc} {names}.", place)
-        if inner is not None:
-            yield from _entries(inner, here, message, None)
+            yield FormatEntry(
+                (*field_path, bits.name), None, "bits", "", f"{bits.doc} {names}.", bits_label
+            )
+        if nested is not None:
+            yield from _iter_entries(nested, field_path, message, None)
         size = field.type.size
-        at = None if at is None or size is None else at + size
+        start = None if start is None or size is None else start + size
 
 
-def _inner(type_: WireType) -> Layout | None:
+def _nested_layout(type_: WireType) -> Layout | None:
     """The structure that a field contains, alone or as a list."""
-    of = type_.of if isinstance(type_, ListOf | Struct) else None
-    return of if isinstance(of, Layout) else None
+    element = (
+        type_.element_type
+        if isinstance(type_, DeclaredListType)
+        else type_.layout
+        if isinstance(type_, StructWireType)
+        else None
+    )
+    return element if isinstance(element, Layout) else None
 
 
 def _type_name(type_: WireType) -> str:
-    if isinstance(type_, ListOf):
-        return "list" if isinstance(type_.of, Layout) else f"list of {type_.of.name}"
-    if isinstance(type_, Struct):
+    if isinstance(type_, DeclaredListType):
+        return (
+            "list"
+            if isinstance(type_.element_type, Layout)
+            else f"list of {type_.element_type.name}"
+        )
+    if isinstance(type_, StructWireType):
         return "structure"
-    if isinstance(type_, Array):
-        return f"list of {type_.of.name}"
+    if isinstance(type_, ArrayWireType):
+        return f"list of {type_.row_layout.name}"
     return type_.name
 
 
-def _versions(field: Field, message: Layout) -> str:
+def _describe_versions(field: Field, message: Layout) -> str:
     """The versions of the message that have a field, and its form, if these vary."""
     if message.versions is None:
         return ""
     first, last = message.versions
-    words = []
+    parts = []
     if field.since > first or (field.until is not None and field.until < last):
         until = "+" if field.until is None else f"–{field.until}"
-        words.append(str(field.since) if field.until == field.since else f"{field.since}{until}")
+        parts.append(str(field.since) if field.until == field.since else f"{field.since}{until}")
     if field.nullable_since is not None:
         since = (
             "" if field.nullable_since <= max(field.since, first) else f" {field.nullable_since}+"
         )
-        words.append(f"nullable{since}")
+        parts.append(f"nullable{since}")
     if field.tag is not None:
-        words.append(f"tag {field.tag}")
-    return ", ".join(words)
+        parts.append(f"tag {field.tag}")
+    return ", ".join(parts)
 
 
-def meaning_of(field: Field) -> str:
+def describe_field(field: Field) -> str:
     """The text for a field, with the names of its numbers and its unit."""
-    unit = f" ({field.unit})" if field.unit == MILLISECONDS else ""
-    named = [f"{i} {name}" for i, name in enumerate(field.symbols or ()) if name]
-    names = f" {', '.join(named)}." if named else ""
-    held = f" Contains a {field.holds.message.name}." if field.holds is not None else ""
-    return f"{field.doc}{held}{names}{unit}"
+    unit = f" ({field.unit})" if field.unit == MS_UNIT else ""
+    symbol_texts = [f"{i} {name}" for i, name in enumerate(field.symbols or ()) if name]
+    names = f" {', '.join(symbol_texts)}." if symbol_texts else ""
+    contained_text = (
+        f" Contains a {field.embedded.layout.name}." if field.embedded is not None else ""
+    )
+    return f"{field.doc}{contained_text}{names}{unit}"
 
 
-def size_words(layout: Layout) -> str:
+def describe_size(layout: Layout) -> str:
     """The size of a structure, or the versions of a message."""
     if layout.versions is not None:
         first, last = layout.versions
-        words = f"version {first}" if first == last else f"versions {first} to {last}"
+        text = f"version {first}" if first == last else f"versions {first} to {last}"
         flexible = layout.flexible_since
-        return words if flexible is None else f"{words}, tagged fields since {flexible}"
-    if layout.text:
+        return text if flexible is None else f"{text}, tagged fields since {flexible}"
+    if layout.is_text:
         return "text"
     return "" if layout.size is None else f"{layout.size} bytes"
 
 
 def format_row(layout: Layout, chapter: str) -> dict[str, object]:
     """A format as a JSON object. chapter: the one it belongs to."""
-    known = {
+    overrides = {
         "chapter": chapter,
-        "size": None if layout.versions is not None or layout.text else layout.size,
+        "size": None if layout.versions is not None or layout.is_text else layout.size,
         "versions": None if layout.versions is None else list(layout.versions),
         "meaning": layout.doc,
     }
-    return row_of(FORMAT, layout, known)
+    return build_row(FORMAT_ROW, layout, overrides)
 
 
-def field_row(layout: Layout, entry: Entry) -> dict[str, object]:
+def field_row(layout: Layout, entry: FormatEntry) -> dict[str, object]:
     """A field of a format as a JSON object."""
     return {
         "format": layout.name,
-        "offset": entry.at,
+        "offset": entry.start,
         "field": ".".join(entry.path),
         "wire_type": entry.type,
         "bits": entry.bits or None,

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kfmt_cli.core.layout.field import MILLISECONDS
+from kfmt_cli.core.layout.field import MS_UNIT
 from kfmt_cli.formats.batch import RECORD as LAYOUT
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, CONTROL_TYPES, END_TXN_MARKER
-from kfmt_cli.rows.column import Column, ColumnKind, Placed, RowType, column_of
-from kfmt_cli.rows.types.batch import TIMESTAMP_WORDS
+from kfmt_cli.rows.column import Column, ColumnKind, LocationSource, RowType, field_column
+from kfmt_cli.rows.types.batch import TIMESTAMP_TYPE_NAMES
 
 
-def _sized(name: str) -> tuple[Column, Column]:
+def _size_and_value(name: str) -> tuple[Column, Column]:
     """A bytes field, with its length (-1 for null) before it."""
-    size = Column(f"{name}_size", doc=f"Size of the {name} in bytes; -1 for null.", bits=32)
-    return size, column_of(LAYOUT.field(name))
+    size = Column(f"{name}_size", doc=f"Size of the {name} in bytes; -1 for null.", n_bits=32)
+    return size, field_column(LAYOUT.field(name))
 
 
-CONTROL = Column(
+CONTROL_COLUMN = Column(
     "control",
     ColumnKind.GROUP,
     "Contents of a control record.",
-    only=("control", 1),
-    of=(
-        column_of(
+    present_if=("control", 1),
+    members=(
+        field_column(
             CONTROL_RECORD_KEY.field("type"),
             source="control_type",
             flat="control_type",
-            words=CONTROL_TYPES,
+            choices=CONTROL_TYPES,
         ),
-        column_of(
+        field_column(
             CONTROL_RECORD_KEY.field("version"), source="control_version", flat="control_version"
         ),
-        column_of(
+        field_column(
             END_TXN_MARKER.field("coordinator_epoch"),
-            given="has_marker",
+            presence_column="has_marker",
             flat="control_coordinator_epoch",
         ),
         Column(
@@ -42,13 +42,13 @@ CONTROL = Column(
             ColumnKind.JSON,
             "Contents of a KRaft control record.",
             source="control_data",
-            only=("has_control_data", 1),
+            present_if=("has_control_data", 1),
             flat="control_data",
         ),
     ),
 )
 
-RECORD = RowType(
+RECORD_ROW = RowType(
     "record",
     "A record, or a magic 0 or 1 message, including messages inside a compressed message set.",
     (
@@ -56,39 +56,51 @@ RECORD = RowType(
         Column(
             "position",
             doc="Position in the file; null inside a compressed batch.",
-            given="has_position",
+            presence_column="has_position",
         ),
         Column("offset", doc="Offset."),
-        Column("timestamp", doc="Timestamp.", given="has_timestamp", unit=MILLISECONDS, none=-1),
+        Column(
+            "timestamp",
+            doc="Timestamp.",
+            presence_column="has_timestamp",
+            unit=MS_UNIT,
+            null_value=-1,
+        ),
         Column(
             "timestamp_type",
             ColumnKind.CHOICE,
             "CreateTime, LogAppendTime or NoTimestampType.",
-            words=TIMESTAMP_WORDS,
+            choices=TIMESTAMP_TYPE_NAMES,
         ),
-        Column("sequence", doc="Sequence number of the record.", given="is_v2", none=-1, bits=32),
-        *_sized("key"),
-        *_sized("value"),
-        column_of(LAYOUT.field("headers"), given="is_v2"),
-        CONTROL,
+        Column(
+            "sequence",
+            doc="Sequence number of the record.",
+            presence_column="is_v2",
+            null_value=-1,
+            n_bits=32,
+        ),
+        *_size_and_value("key"),
+        *_size_and_value("value"),
+        field_column(LAYOUT.field("headers"), presence_column="is_v2"),
+        CONTROL_COLUMN,
     ),
-    Placed.FILE,
+    LocationSource.FILE,
 )
 
 # Text from the topic's decoder, for key and value, comes last.
-DECODED = ("decoded_key", "decoded_value")
-DECODED_RECORD = replace(
-    RECORD,
+DECODED_COLUMNS = ("decoded_key", "decoded_value")
+DECODED_RECORD_ROW = replace(
+    RECORD_ROW,
     columns=(
-        *RECORD.columns,
+        *RECORD_ROW.columns,
         *(
             Column(
                 name,
                 ColumnKind.JSON,
                 f"The {name.removeprefix('decoded_')}, decoded by the topic's decoder.",
-                only=(f"has_{name}", 1),
+                present_if=(f"has_{name}", 1),
             )
-            for name in DECODED
+            for name in DECODED_COLUMNS
         ),
     ),
 )

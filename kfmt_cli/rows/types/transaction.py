@@ -2,58 +2,73 @@
 
 from __future__ import annotations
 
-from kfmt_cli.core.layout.field import OFFSET
-from kfmt_cli.rows.column import Placed, RowType, flag, milliseconds, number, text
+from kfmt_cli.core.layout.field import OFFSET_UNIT
+from kfmt_cli.rows.column import (
+    LocationSource,
+    RowType,
+    flag_column,
+    milliseconds_column,
+    number_column,
+    text_column,
+)
 
-TRANSACTION = RowType(
+TRANSACTION_ROW = RowType(
     "transaction",
     "A transaction of a producer in a partition.",
     (
-        text("outcome", "open, committed or aborted."),
-        flag(
+        text_column("outcome", "open, committed or aborted."),
+        flag_column(
             "hanging",
             "Whether an open transaction is hanging (will never end); null if unknown.",
-            null=True,
+            can_be_null=True,
         ),
-        number("producer_id", "The producer."),
-        number("producer_epoch", "Its epoch."),
-        text(
+        number_column("producer_id", "The producer."),
+        number_column("producer_epoch", "Its epoch."),
+        text_column(
             "transactional_id",
             "Transactional id, if __transaction_state is in the same log directory.",
-            null=True,
+            can_be_null=True,
         ),
-        number(
+        number_column(
             "first_offset",
             "First offset; null if only the marker remains.",
-            null=True,
-            unit=OFFSET,
+            can_be_null=True,
+            unit=OFFSET_UNIT,
         ),
-        number("last_offset", "Last offset of its records.", null=True, unit=OFFSET),
-        number("records", "Remaining records."),
-        number("batches", "Remaining batches.", minor=True),
-        number(
-            "marker_offset", "Offset of the marker that ended it; null while it is open.", null=True
+        number_column(
+            "last_offset", "Last offset of its records.", can_be_null=True, unit=OFFSET_UNIT
         ),
-        number(
-            "duration_ms", "From its first batch to its marker; null while it is open.", null=True
+        number_column("records", "Remaining records."),
+        number_column("batches", "Remaining batches.", is_minor=True),
+        number_column(
+            "marker_offset",
+            "Offset of the marker that ended it; null while it is open.",
+            can_be_null=True,
         ),
-        milliseconds("start_timestamp", "Timestamp of its first batch.", null=True, minor=True),
-        milliseconds(
+        number_column(
+            "duration_ms",
+            "From its first batch to its marker; null while it is open.",
+            can_be_null=True,
+        ),
+        milliseconds_column(
+            "start_timestamp", "Timestamp of its first batch.", can_be_null=True, is_minor=True
+        ),
+        milliseconds_column(
             "end_timestamp",
             "Timestamp of its marker; null while it is open.",
-            null=True,
-            minor=True,
+            can_be_null=True,
+            is_minor=True,
         ),
-        number(
+        number_column(
             "open_for_ms",
             "For an open transaction: time from its start to the partition's newest record.",
-            null=True,
+            can_be_null=True,
         ),
-        flag(
+        flag_column(
             "holds_last_stable_offset",
             "Whether read_committed consumers are waiting for it.",
-            minor=True,
+            is_minor=True,
         ),
     ),
-    Placed.PARTITION,
+    LocationSource.PARTITION,
 )

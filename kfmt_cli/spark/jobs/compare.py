@@ -13,36 +13,41 @@ from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
-from kfmt_cli.arrow.batch_columns import keep_batches
+from kfmt_cli.arrow.batch_columns import write_batch_columns
 from kfmt_cli.arrow.export.exported_rows import (
-    exported_pieces,
-    forget_rows,
-    is_exported,
-    spans_kept,
+    clear_row_cache,
+    find_exported_files,
+    is_exported_file,
+    scan_exported_file,
 )
-from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.broker.cluster.replicas import Relation
-from kfmt_cli.checks.comparison import MISSING, Row
-from kfmt_cli.core.parallel import in_shares
-from kfmt_cli.core.urls import name_text
+from kfmt_cli.arrow.input_files import list_input_files
+from kfmt_cli.broker.cluster.replica_comparison import ReplicaRelation
+from kfmt_cli.checks.replica_comparison import MISSING_FROM_OTHER, ComparisonRow
+from kfmt_cli.core.parallel import group_by_cost
+from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.errors import UsageError
-from kfmt_cli.render.style import grouped
-from kfmt_cli.rows.table_types import FINDINGS
-from kfmt_cli.rows.types.compared_range import COMPARED_RANGE, RangeStatus
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.pieces import Pieces
-from kfmt_cli.sharing.request import LEAST_SPLIT, Request
-from kfmt_cli.spark.compared import Pair, compared
-from kfmt_cli.spark.copies_of_partitions import BothCopies, check_places, merged_rows, top_of
-from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobSummary, opened
-from kfmt_cli.spark.ledger import Ledger, part_name
-from kfmt_cli.spark.tasks import in_tasks
-from kfmt_cli.spark.worker import carried, home_for
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import MIN_SPLIT_BYTES, ReadRequest
+from kfmt_cli.render.style import format_grouped
+from kfmt_cli.rows.table_types import FINDINGS_TABLE
+from kfmt_cli.rows.types.compare_rows import COMPARED_RANGE_ROW, RangeStatus
+from kfmt_cli.spark.copy_pairing import (
+    CopyPairing,
+    listing_root,
+    merge_adjacent_rows,
+    require_single_directory,
+)
+from kfmt_cli.spark.job import JobDefinition, SplitResult
+from kfmt_cli.spark.job_directory import JobDirectory, intermediate_file_name
+from kfmt_cli.spark.jobs.context import JobContext, JobSummary, open_report_directory
+from kfmt_cli.spark.pair_comparison import CopyPair, compare_pair
+from kfmt_cli.spark.tasks import run_in_tasks
+from kfmt_cli.spark.worker import driver_environment, with_driver_kfmt
 
-MOST_SHOWN = 20  # ranges as lines
+MAX_LISTED_RANGES = 20  # ranges as lines
 TASKS_PER_CORE = 4
-_NAMES = {
+_COUNT_BY_STATUS = {
     RangeStatus.IDENTICAL: "identical_ranges",
     RangeStatus.EXPLAINED: "explained_ranges",
     RangeStatus.MISSING: "missing_ranges",
@@ -50,114 +55,146 @@ _NAMES = {
 }
 
 
-def inputs_of(
-    request: Request, tell: Callable[[str], None] | None = None, *, is_checked: bool = False
-) -> Pieces:
+def list_inputs(
+    request: ReadRequest,
+    report: Callable[[str], None] | None = None,
+    *,
+    require_topics: bool = False,
+) -> FileSplits:
     """The segments and the files of tables of both copies; raises InputError. A topic that one has
     no files of is missing in it."""
-    del is_checked
-    found: list[Piece] = []
+    del require_topics
+    inputs: list[FileSplit] = []
     for path in request.paths:
-        files = exported_pieces(path)
-        found += files_of(replace(request, paths=(path,)), tell) if files is None else files
-    return Pieces(found).in_order()
+        files = find_exported_files(path)
+        inputs += (
+            list_input_files(replace(request, paths=(path,)), report) if files is None else files
+        )
+    return FileSplits(inputs).sorted_unique()
 
 
-def keep(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
+def store_batches(
+    request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
+) -> list[SplitResult]:
     """Check pieces as `verify` does, and keep their batches; of a table, find the partitions."""
-    segments = [piece for piece in pieces if not is_exported(piece)]
-    kept = iter(keep_batches(request, segments, to, part_name(pieces)) if segments else ())
+    segments = [split for split in splits if not is_exported_file(split)]
+    stored_results = iter(
+        write_batch_columns(request, segments, output_directory, intermediate_file_name(splits))
+        if segments
+        else ()
+    )
     return [
-        spans_kept(piece, request.wants) if is_exported(piece) else next(kept) for piece in pieces
+        scan_exported_file(split, request.includes_topic)
+        if is_exported_file(split)
+        else next(stored_results)
+        for split in splits
     ]
 
 
-def prepare(context: Context) -> Ledger:
+def prepare(context: JobContext) -> JobDirectory:
     """The directory of the job; raises UsageError if it holds other results, or if there are not
     two copies to compare."""
     paths = context.request.paths
     if len(paths) != 2:
         raise UsageError("compare takes two paths, A and B")
-    if top_of(paths[0]) == top_of(paths[1]):
-        raise UsageError(f"compare takes two paths, A and B: {name_text(paths[0])} is given twice")
-    return opened(context, Job("compare", keep, {}))
+    if listing_root(paths[0]) == listing_root(paths[1]):
+        raise UsageError(
+            f"compare takes two paths, A and B: {format_display_name(paths[0])} is given twice"
+        )
+    return open_report_directory(context, JobDefinition("compare", store_batches, {}))
 
 
-def run_job(context: Context) -> JobSummary:
+def run_job(context: JobContext) -> JobSummary:
     """Compare every partition."""
-    ledger: Ledger = context.prepared or prepare(context)
-    check_places(context.request.paths, context.inputs())
+    job_directory: JobDirectory = context.preparation or prepare(context)
+    require_single_directory(context.request.paths, context.readable_inputs())
     summary = JobSummary(
         dict.fromkeys(("partitions", "segments", "bytes", "batches", "records"), 0)
     )
-    ranges: Counter[str] = Counter()
+    n_ranges_by_status: Counter[str] = Counter()
     with (
-        context.table_file("ranges/part-0", COMPARED_RANGE) as table,
-        context.table_file("findings/part-0", FINDINGS) as summary.table,
+        context.open_table_file("ranges/part-0", COMPARED_RANGE_ROW) as table,
+        context.open_table_file("findings/part-0", FINDINGS_TABLE) as summary.findings_table,
     ):
-        pairs = _pairs(context, ledger, summary)
-        shown: list[dict[str, object]] = []
-        for row in merged_rows(_compared(context, pairs)):
+        pairs = _pair_copies(context, job_directory, summary)
+        listed_rows: list[dict[str, object]] = []
+        for row in merge_adjacent_rows(_compare_in_tasks(context, pairs)):
             table.add((row,))
-            ranges[str(row["status"])] += 1
+            n_ranges_by_status[str(row["status"])] += 1
             if row["status"] != RangeStatus.IDENTICAL.value:
-                shown = _worst((*shown, row))
-    summary.sum_up()
-    summary.numbers["partitions"] = len(pairs)
-    for status, name in _NAMES.items():
-        summary.numbers[name] = ranges[status.value]
-    bad = ranges[RangeStatus.MISSING.value] + ranges[RangeStatus.DIFFERS.value]
-    summary.numbers["errors"] = summary.errors
-    summary.errors += bad
-    summary.lines = [*map(_line, shown), *summary.lines]
-    left = sum(ranges.values()) - ranges[RangeStatus.IDENTICAL.value] - len(shown)
-    if left:
-        summary.lines.append(f"and {grouped(left)} more ranges that are not identical")
-    summary.written = [table.path, summary.table.path]
+                listed_rows = _worst_rows((*listed_rows, row))
+    summary.count_findings()
+    summary.counts["partitions"] = len(pairs)
+    for status, name in _COUNT_BY_STATUS.items():
+        summary.counts[name] = n_ranges_by_status[status.value]
+    n_different = (
+        n_ranges_by_status[RangeStatus.MISSING.value]
+        + n_ranges_by_status[RangeStatus.DIFFERS.value]
+    )
+    summary.counts["errors"] = summary.n_errors
+    summary.n_errors += n_different
+    summary.lines = [*map(_format_line, listed_rows), *summary.lines]
+    n_omitted = (
+        sum(n_ranges_by_status.values())
+        - n_ranges_by_status[RangeStatus.IDENTICAL.value]
+        - len(listed_rows)
+    )
+    if n_omitted:
+        summary.lines.append(f"and {format_grouped(n_omitted)} more ranges that are not identical")
+    summary.output_paths = [table.path, summary.findings_table.path]
     return summary
 
 
-def _pairs(context: Context, ledger: Ledger, summary: JobSummary) -> list[Pair]:
+def _pair_copies(
+    context: JobContext, job_directory: JobDirectory, summary: JobSummary
+) -> list[CopyPair]:
     """Both copies of each partition, once all batches are kept."""
-    copies = BothCopies(context.request.paths, ledger.job.folder(ledger.to))
-    for piece, result in context.results(ledger, summary):
-        summary.numbers["segments"] += piece.start == 0 and not is_exported(piece)
-        summary.numbers["bytes"] += piece.end - piece.start
-        summary.numbers["records" if is_exported(piece) else "batches"] += result["rows"]
-        copies.take(piece, result)
-    return list(copies.pairs())
+    pairing = CopyPairing(
+        context.request.paths, job_directory.job.staging_directory(job_directory.path)
+    )
+    for split, result in context.iter_results(job_directory, summary):
+        summary.counts["segments"] += split.start == 0 and not is_exported_file(split)
+        summary.counts["bytes"] += split.end - split.start
+        summary.counts["records" if is_exported_file(split) else "batches"] += result["rows"]
+        pairing.add_result(split, result)
+    return list(pairing.pairs())
 
 
-def _compared(context: Context, pairs: list[Pair]) -> Iterator[Row]:
+def _compare_in_tasks(context: JobContext, pairs: list[CopyPair]) -> Iterator[ComparisonRow]:
     """The rows of all pairs, in tasks of about the same number of bytes."""
     if not pairs:
         return
     spark, request = context.spark, context.request
-    target = sum(pair.n_bytes for pair in pairs) // (request.parallelism * TASKS_PER_CORE)
-    parts = [part for pair in pairs for part in pair.shares(max(target, LEAST_SPLIT))]
-    shares = [pickle.dumps(share) for share in in_shares(parts, target, attrgetter("n_bytes"))]
-    do = carried(home_for(spark), partial(_do, request))
-    for answer in in_tasks(spark, do, shares, f"kfmt compare into {context.to}"):
+    task_bytes = sum(pair.n_bytes for pair in pairs) // (request.parallelism * TASKS_PER_CORE)
+    pair_parts = [part for pair in pairs for part in pair.divide(max(task_bytes, MIN_SPLIT_BYTES))]
+    task_inputs = [
+        pickle.dumps(task_pairs)
+        for task_pairs in group_by_cost(pair_parts, task_bytes, attrgetter("n_bytes"))
+    ]
+    compare_task = with_driver_kfmt(driver_environment(spark), partial(_compare_task, request))
+    for answer in run_in_tasks(
+        spark, compare_task, task_inputs, f"kfmt compare into {context.output_directory}"
+    ):
         yield from pickle.loads(answer)  # noqa: S301 (the tasks' own)
 
 
-def _do(request: Request, share: bytes) -> bytes:
-    forget_rows()
-    pairs: list[Pair] = pickle.loads(share)  # noqa: S301 (the driver's own)
-    return pickle.dumps([row for pair in pairs for row in compared(request, pair)])
+def _compare_task(request: ReadRequest, task_input: bytes) -> bytes:
+    clear_row_cache()
+    pairs: list[CopyPair] = pickle.loads(task_input)  # noqa: S301 (the driver's own)
+    return pickle.dumps([row for pair in pairs for row in compare_pair(request, pair)])
 
 
-def _worst(rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
-    order = [status.value for status in reversed(RangeStatus)]
-    return sorted(rows, key=lambda row: order.index(str(row["status"])))[:MOST_SHOWN]
+def _worst_rows(rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
+    status_order = [status.value for status in reversed(RangeStatus)]
+    return sorted(rows, key=lambda row: status_order.index(str(row["status"])))[:MAX_LISTED_RANGES]
 
 
-def _line(row: dict[str, object]) -> str:
+def _format_line(row: dict[str, object]) -> str:
     name = row["a"] or row["b"] if row["topic"] is None else f"{row['topic']}-{row['partition']}"
-    relation, status = Relation(row["relation"]), str(row["status"])
+    relation, status = ReplicaRelation(row["relation"]), str(row["status"])
     if status == RangeStatus.MISSING.value:
-        status = f"missing in {'B' if relation is Relation.ONLY_A else 'A'}"
-    elif relation in (Relation.ONLY_A, Relation.ONLY_B):
+        status = f"missing in {'B' if relation is ReplicaRelation.ONLY_A else 'A'}"
+    elif relation in (ReplicaRelation.ONLY_A, ReplicaRelation.ONLY_B):
         status = f"{relation.value}, {status}"
-    why = "" if row["why"] == MISSING else f": {row['why']}"
-    return f"{name}  {row['first_offset']}–{row['last_offset']}  {status}{why}"
+    reason_text = "" if row["why"] == MISSING_FROM_OTHER else f": {row['why']}"
+    return f"{name}  {row['first_offset']}–{row['last_offset']}  {status}{reason_text}"

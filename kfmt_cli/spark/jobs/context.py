@@ -8,118 +8,129 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kfmt_cli.arrow.checking import MOST_KEPT, count_severities
-from kfmt_cli.arrow.columns.schema import schema_of
-from kfmt_cli.arrow.export.table_file import TableFile, table_file
-from kfmt_cli.arrow.inputs import files_of
-from kfmt_cli.findings.damage import FILE_VANISHED, UNREAD
-from kfmt_cli.render.style import grouped
+from kfmt_cli.arrow.columns.schema import arrow_schema
+from kfmt_cli.arrow.export.table_file import TableFileWriter, open_table_file
+from kfmt_cli.arrow.input_files import list_input_files
+from kfmt_cli.arrow.split_checks import MAX_STORED_FINDINGS, count_severities
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.findings.damage import FILE_VANISHED, UNREAD_CODES
+from kfmt_cli.render.style import format_grouped
 from kfmt_cli.rows.column import RowType
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.pieces import Pieces
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.job import Job, Stored
-from kfmt_cli.spark.lake.lease import Lease
-from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.work import run
+from kfmt_cli.spark.job import JobDefinition, StoredResult
+from kfmt_cli.spark.job_directory import JobDirectory
+from kfmt_cli.spark.lake.lease import DirectoryLease
+from kfmt_cli.spark.split_processing import process_job_splits
 
 
 @dataclass(slots=True)
-class Context:
+class JobContext:
     """One run of a job."""
 
     spark: Any
     """Where tasks run, a `worker.Spark`; None before it is started."""
-    request: Request
-    to: str
+    request: ReadRequest
+    output_directory: str
     """The output directory."""
-    format: str
-    advance: Callable[[int], None]
+    file_format: str
+    on_progress: Callable[[int], None]
     options: dict[str, Any] = field(default_factory=dict)
     """The job's options, by name."""
-    files: Pieces | None = None
+    files: FileSplits | None = None
     """The inputs, if already listed."""
-    lease: Lease = field(default_factory=Lease)
-    is_dry: bool = False
+    directory_lease: DirectoryLease = field(default_factory=DirectoryLease)
+    is_dry_run: bool = False
     """Nothing is to be written."""
-    prepared: Any = None
+    preparation: Any = None
     """What the job found out before Spark started."""
 
-    def table_file(self, name: str, rows: RowType) -> AbstractContextManager[TableFile]:
+    def open_table_file(
+        self, name: str, row_type: RowType
+    ) -> AbstractContextManager[TableFileWriter]:
         """A table of the output directory, which appears, complete, when the block ends; raises
         OutputError. name: without the suffix of the format."""
-        return table_file(f"{self.to}/{name}", schema_of(rows.leaves), self.format)
+        return open_table_file(
+            f"{self.output_directory}/{name}", arrow_schema(row_type.leaves), self.file_format
+        )
 
-    def listed(self) -> Pieces:
+    def list_inputs(self) -> FileSplits:
         """All files, with those that could not be listed; lists them if needed."""
         if self.files is None:
-            self.files = files_of(self.request)
+            self.files = list_input_files(self.request)
         return self.files
 
-    def inputs(self) -> Pieces:
+    def readable_inputs(self) -> FileSplits:
         """The readable files; lists them if needed."""
-        return self.listed().readable
+        return self.list_inputs().readable
 
-    def results(
-        self, ledger: Ledger, summary: JobSummary, request: Request | None = None
-    ) -> Iterator[tuple[Piece, Stored]]:
+    def iter_results(
+        self, job_directory: JobDirectory, summary: JobSummary, request: ReadRequest | None = None
+    ) -> Iterator[tuple[FileSplit, StoredResult]]:
         """The results of all inputs, whose findings the summary takes. request: what the logs had
         to say, too."""
         request = request or self.request
-        ledger.plan(request, self.inputs())
-        found = run(self.spark, request, ledger, self.advance)
-        return ((piece, summary.take(result)) for piece, result in found)
+        job_directory.plan(request, self.readable_inputs())
+        results = process_job_splits(self.spark, request, job_directory, self.on_progress)
+        return ((split, summary.add_result(result)) for split, result in results)
 
 
 @dataclass(slots=True)
 class JobSummary:
     """The result of a job."""
 
-    numbers: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     """Numbers for programs, in order."""
-    written: list[str] = field(default_factory=list)
+    output_paths: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     """Lines for users."""
-    errors: int = 0
-    vanished: int = 0
-    unread: list[str] = field(default_factory=list)
+    n_errors: int = 0
+    n_vanished: int = 0
+    unreadable_inputs: list[str] = field(default_factory=list)
     """The inputs that could not be read, or not to the end, with reasons."""
-    table: TableFile | None = None
+    findings_table: TableFileWriter | None = None
     """The findings; None if the job writes no such table."""
-    codes: Counter[str] = field(default_factory=Counter)
+    count_by_code: Counter[str] = field(default_factory=Counter)
     """The number of findings per code, kept or not."""
-    kept: int = 0
+    n_stored_findings: int = 0
 
-    def take(self, result: Stored) -> Stored:
+    def add_result(self, result: StoredResult) -> StoredResult:
         """Add the findings of a piece."""
         rows = result.findings
-        self.kept += len(rows)
-        self.codes.update(result.codes)
-        if self.table is not None:
-            self.table.add(rows)
-        codes = {code.name for code in UNREAD}
-        self.unread += (str(row["message"]) for row in rows if row["code"] in codes)
+        self.n_stored_findings += len(rows)
+        self.count_by_code.update(result.codes)
+        if self.findings_table is not None:
+            self.findings_table.add(rows)
+        unreadable_codes = {code.name for code in UNREAD_CODES}
+        self.unreadable_inputs += (
+            str(row["message"]) for row in rows if row["code"] in unreadable_codes
+        )
         return result
 
-    def sum_up(self) -> None:
+    def count_findings(self) -> None:
         """Count the findings by what they mean."""
-        self.errors = count_severities(self.codes)["errors"] or 0
-        self.vanished = self.codes[FILE_VANISHED.name]
-        if left := sum(self.codes.values()) - self.kept:
-            kept = f"at most {grouped(MOST_KEPT)} are kept per part of a file"
-            words = f"{grouped(left):>8}  of these are not in the findings table: {kept}"
-            self.lines.append(words)
+        self.n_errors = count_severities(self.count_by_code)["errors"] or 0
+        self.n_vanished = self.count_by_code[FILE_VANISHED.name]
+        if n_omitted := sum(self.count_by_code.values()) - self.n_stored_findings:
+            limit_text = (
+                f"at most {format_grouped(MAX_STORED_FINDINGS)} are kept per part of a file"
+            )
+            line = (
+                f"{format_grouped(n_omitted):>8}  of these are not in the findings table: "
+                f"{limit_text}"
+            )
+            self.lines.append(line)
 
 
-def opened(context: Context, job: Job) -> Ledger:
+def open_report_directory(context: JobContext, job: JobDefinition) -> JobDirectory:
     """The directory of a report, which is about these inputs only; raises UsageError if it holds
     results of another job, or about other inputs."""
-    of_all = {
-        "format": context.format,
+    common_options = {
+        "format": context.file_format,
         "inputs": list(context.request.paths),
         "topics": sorted(context.request.topics),
     }
-    job = replace(job, options={**job.options, **of_all})
-    ledger = Ledger(context.to, job, is_dry=context.is_dry)
-    ledger.open()
-    return ledger
+    job = replace(job, options={**job.options, **common_options})
+    job_directory = JobDirectory(context.output_directory, job, is_dry_run=context.is_dry_run)
+    job_directory.open()
+    return job_directory

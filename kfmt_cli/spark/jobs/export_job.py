@@ -6,142 +6,180 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 
-from kfmt_cli.arrow.checking import results_of
-from kfmt_cli.arrow.export.exporting import export_bundle
-from kfmt_cli.arrow.export.lake import DEFAULTS, Lake, lake_of
-from kfmt_cli.arrow.export.manifest import source_of
-from kfmt_cli.arrow.topic_ids import TopicIds
+from kfmt_cli.arrow.export.file_groups import export_file_group
+from kfmt_cli.arrow.export.lake_options import DEFAULT_LAKE_OPTIONS, LakeOptions, parse_lake_options
+from kfmt_cli.arrow.export.manifest import input_source
+from kfmt_cli.arrow.split_checks import encode_findings
+from kfmt_cli.arrow.topic_ids import TopicIdCache
 from kfmt_cli.errors import UsageError
-from kfmt_cli.render.style import count, grouped
-from kfmt_cli.rows.table_types import FINDINGS
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.job import Job, Result, Work
-from kfmt_cli.spark.jobs.context import Context, JobSummary
-from kfmt_cli.spark.lake.lake_table import APPEND, LakeTable, Live
-from kfmt_cli.spark.lake.table_formats import TableTarget
-from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.wanted import in_folders, selected_by_tasks
-from kfmt_cli.spark.work import run
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.render.style import format_count, format_grouped
+from kfmt_cli.rows.table_types import FINDINGS_TABLE
+from kfmt_cli.spark.job import JobDefinition, SplitFunction, SplitResult
+from kfmt_cli.spark.job_directory import JobDirectory
+from kfmt_cli.spark.jobs.context import JobContext, JobSummary
+from kfmt_cli.spark.lake.lake_table import APPEND_MODE, InputObservations, LakeTable
+from kfmt_cli.spark.lake.table_formats import TargetTables
+from kfmt_cli.spark.selections import find_selections_in_tasks, selections_by_directory
+from kfmt_cli.spark.split_processing import process_job_splits
 
-MOST_TOLD = 10  # inputs that a dry run names
+MAX_LISTED_INPUTS = 10  # inputs that a dry run names
 
 
-def export(lake: Lake, run: int = 0) -> Work:
+def create_export_function(options: LakeOptions, run_number: int = 0) -> SplitFunction:
     """The work on a bundle of pieces; the first result lists all files written for the bundle.
 
-    run: its number is in the names of all files, so that a later run writes others.
+    run_number: its number is in the names of all files, so that a later run writes others.
     """
 
-    def work(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
-        done, ids = export_bundle(request, pieces, to, lake, str(run)), TopicIds()
-        results: list[Result] = []
-        for piece, made in zip(pieces, done.pieces(), strict=True):
-            source = source_of(piece, ids, made.findings)
-            about = {"input": source, "rows": made.rows, "offsets": made.offsets}
-            results.append({**about, **results_of(made.findings, made.edges)})
-        results[0]["outputs"] = [output.name for output in done.outputs]
-        results[0]["files"] = [asdict(output) for output in done.outputs]
+    def export_splits(
+        request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
+    ) -> list[SplitResult]:
+        group_export, topic_ids = (
+            export_file_group(request, splits, output_directory, options, str(run_number)),
+            TopicIdCache(),
+        )
+        results: list[SplitResult] = []
+        for split, split_export in zip(splits, group_export.split_exports(), strict=True):
+            input_fields_source = input_source(split, topic_ids, split_export.findings)
+            input_fields = {
+                "input": input_fields_source,
+                "rows": split_export.n_rows_by_table,
+                "offsets": split_export.offsets,
+            }
+            results.append(
+                {**input_fields, **encode_findings(split_export.findings, split_export.boundary)}
+            )
+        results[0]["outputs"] = [output.name for output in group_export.files]
+        results[0]["files"] = [asdict(output) for output in group_export.files]
         return results
 
-    return work
+    return export_splits
 
 
-def lake_in(context: Context) -> Lake:
+def job_lake_options(context: JobContext) -> LakeOptions:
     """How the job writes; raises UsageError."""
-    return lake_of({**DEFAULTS, **context.options}, context.format)
+    return parse_lake_options({**DEFAULT_LAKE_OPTIONS, **context.options}, context.file_format)
 
 
-def job_of(context: Context, lake: Lake) -> Job:
+def create_export_job(context: JobContext, options_of_lake: LakeOptions) -> JobDefinition:
     """The export job for a request."""
     request = context.request
-    asked, wanted = request.asked, request.asked.wanted
+    selection_options, selection = request.selection_options, request.selection_options.selection
     options: dict[str, object] = {
-        "format": context.format,
-        "tables": list(lake.tables),
+        "format": context.file_format,
+        "tables": list(options_of_lake.tables),
         "columns": list(request.columns),
-        "schema": lake.schema,
-        "bundling": asdict(lake.bundling),
-        "target": lake.target,
-        "table": asdict(target) if (target := target_of(context)) else None,
-        "offsets": [wanted.first_offset, wanted.last_offset],
-        "times": [wanted.first_time, wanted.last_time],
+        "schema": options_of_lake.schema,
+        "bundling": asdict(options_of_lake.grouping),
+        "target": options_of_lake.target_file_bytes,
+        "table": asdict(target_tables) if (target_tables := find_target_tables(context)) else None,
+        "offsets": [selection.first_offset, selection.last_offset],
+        "times": [selection.first_time, selection.last_time],
         "payloads": repr(request.payloads) if request.payloads else None,
-        "match": repr(wanted.match) if wanted.match else None,
-        "last": asked.last,
-        "committed": asked.committed,
+        "match": repr(selection.record_filter) if selection.record_filter else None,
+        "last": selection_options.last_n,
+        "committed": selection_options.only_committed,
     }
-    return Job("export", export(lake), options, bundling=lake.bundling)
+    return JobDefinition(
+        "export",
+        create_export_function(options_of_lake),
+        options,
+        grouping=options_of_lake.grouping,
+    )
 
 
-def target_of(context: Context) -> TableTarget | None:
+def find_target_tables(context: JobContext) -> TargetTables | None:
     """The tables of a table format that the job writes to."""
-    named, catalog = context.options.get("table"), context.options.get("catalog") or ""
-    if catalog and not named:
+    table_format, catalog = context.options.get("table"), context.options.get("catalog") or ""
+    if catalog and not table_format:
         raise UsageError("--catalog needs --table iceberg")
-    return TableTarget(named, catalog) if named else None
+    return TargetTables(table_format, catalog) if table_format else None
 
 
-def prepare(context: Context) -> LakeTable:
+def prepare(context: JobContext) -> LakeTable:
     """The table that the job writes to; raises UsageError if its rows are others."""
-    lake = lake_in(context)
-    mode = context.options.get("mode") or APPEND
-    ledger = Ledger(context.to, job_of(context, lake), is_dry=context.is_dry)
-    ledger.open()
-    request, tables = context.request, target_of(context)
-    if tables is not None:
-        tables.check(context.to, context.format)
-    target = LakeTable(ledger, mode, request.paths, request.topics, context.format, tables)
-    target.open()
-    ledger.job = replace(ledger.job, work=export(lake, ledger.run))
-    return target
+    lake = job_lake_options(context)
+    mode = context.options.get("mode") or APPEND_MODE
+    job_directory = JobDirectory(
+        context.output_directory, create_export_job(context, lake), is_dry_run=context.is_dry_run
+    )
+    job_directory.open()
+    request, target_tables = context.request, find_target_tables(context)
+    if target_tables is not None:
+        target_tables.check_options(context.output_directory, context.file_format)
+    lake_table = LakeTable(
+        job_directory, mode, request.paths, request.topics, context.file_format, target_tables
+    )
+    lake_table.open()
+    job_directory.job = replace(
+        job_directory.job, function=create_export_function(lake, job_directory.run_number)
+    )
+    return lake_table
 
 
-def _planned(context: Context) -> tuple[LakeTable, Request]:
+def _plan_run(context: JobContext) -> tuple[LakeTable, ReadRequest]:
     """The table with the plan of this run, and the request with what the logs had to say."""
-    target: LakeTable = context.prepared or prepare(context)
-    lake = lake_in(context)
-    share = min(context.request.max_split, lake.target)
-    asks = in_folders if context.spark is None else partial(selected_by_tasks, context.spark)
-    known = asks(context.request, context.inputs())
-    request = replace(context.request, in_folders=known, max_split=share)
-    target.plan(request, context.listed())
-    return target, request
+    lake_table: LakeTable = context.preparation or prepare(context)
+    lake = job_lake_options(context)
+    task_bytes = min(context.request.max_split_bytes, lake.target_file_bytes)
+    find_selections = (
+        selections_by_directory
+        if context.spark is None
+        else partial(find_selections_in_tasks, context.spark)
+    )
+    selections = find_selections(context.request, context.readable_inputs())
+    request = replace(
+        context.request, selection_by_directory=selections, max_split_bytes=task_bytes
+    )
+    lake_table.plan(request, context.list_inputs())
+    return lake_table, request
 
 
-def forecast(context: Context) -> Iterator[str]:
+def forecast(context: JobContext) -> Iterator[str]:
     """What the run would remove, as text."""
-    target, _ = _planned(context)
-    found = [result for _, _, result, _ in target.removed() if target.is_gone(result)]
-    if found:
-        n_rows = sum(sum(result.rows.values()) for result in found)
-        inputs = count(len(found), "input that is gone", "inputs that are gone")
-        yield f"would remove {count(n_rows, 'row')} of {inputs}:"
-        for result in found[:MOST_TOLD]:
-            yield f"  {result.input.path}: {grouped(sum(result.rows.values()))}"
-        if len(found) > MOST_TOLD:
-            yield f"  and {grouped(len(found) - MOST_TOLD)} more"
+    lake_table, _ = _plan_run(context)
+    deleted_results = [
+        result
+        for _, _, result, _ in lake_table.iter_removed_results()
+        if lake_table.is_gone(result)
+    ]
+    if deleted_results:
+        n_rows = sum(sum(result.rows.values()) for result in deleted_results)
+        inputs = format_count(len(deleted_results), "input that is gone", "inputs that are gone")
+        yield f"would remove {format_count(n_rows, 'row')} of {inputs}:"
+        for result in deleted_results[:MAX_LISTED_INPUTS]:
+            yield f"  {result.input.path}: {format_grouped(sum(result.rows.values()))}"
+        if len(deleted_results) > MAX_LISTED_INPUTS:
+            yield f"  and {format_grouped(len(deleted_results) - MAX_LISTED_INPUTS)} more"
 
 
-def run_job(context: Context) -> JobSummary:
+def run_job(context: JobContext) -> JobSummary:
     """Export everything."""
-    target, request = _planned(context)
-    ledger, tables = target.ledger, lake_in(context).all_tables(context.inputs())
+    lake_table, request = _plan_run(context)
+    job_directory, tables = (
+        lake_table.job_directory,
+        job_lake_options(context).all_tables(context.readable_inputs()),
+    )
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
-    results = run(context.spark, request, ledger, context.advance)
-    live = Live(bool(ledger.stale))
-    with context.table_file("findings/part-0", FINDINGS) as summary.table:
-        for piece, result in results:
-            summary.numbers["segments"] += piece.start == 0
-            summary.numbers["bytes"] += piece.end - piece.start
+    results = process_job_splits(context.spark, request, job_directory, context.on_progress)
+    observations = InputObservations(bool(job_directory.stale_results))
+    with context.open_table_file("findings/part-0", FINDINGS_TABLE) as summary.findings_table:
+        for split, result in results:
+            summary.counts["segments"] += split.start == 0
+            summary.counts["bytes"] += split.end - split.start
             for name, n in result.rows.items():
-                summary.numbers[name] += n
-            summary.take(result)
-            live.take(piece, result)
-    summary.sum_up()
-    summary.numbers["errors"] = summary.errors
-    context.lease.check(context.to)
-    target.commit(live)
-    summary.lines += target.told()
-    summary.written = [*(f"{context.to}/{name}" for name in tables), summary.table.path]
+                summary.counts[name] += n
+            summary.add_result(result)
+            observations.add_result(split, result)
+    summary.count_findings()
+    summary.counts["errors"] = summary.n_errors
+    context.directory_lease.check(context.output_directory)
+    lake_table.commit_run(observations)
+    summary.lines += lake_table.describe_retained()
+    summary.output_paths = [
+        *(f"{context.output_directory}/{name}" for name in tables),
+        summary.findings_table.path,
+    ]
     return summary

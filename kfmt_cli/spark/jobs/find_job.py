@@ -12,118 +12,144 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from kfmt_cli.arrow.columns.schema import schema_of
-from kfmt_cli.arrow.columns.sections import ArrowPart, record_batch
-from kfmt_cli.arrow.columns.tables import shared_by
-from kfmt_cli.arrow.part_files import keep_rows, parts_of
-from kfmt_cli.core.codecs.decompress import Limit
+from kfmt_cli.arrow.columns.arrow_batches import ArrowRows, arrow_batch
+from kfmt_cli.arrow.columns.schema import arrow_schema
+from kfmt_cli.arrow.columns.tables import shared_columns
+from kfmt_cli.arrow.intermediate_files import read_intermediate_batches, write_intermediate_file
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.core.native.table import Table
+from kfmt_cli.core.table import Table
 from kfmt_cli.errors import UsageError
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.records import Records
-from kfmt_cli.log.selection.record_match import Match
-from kfmt_cli.log.selection.select import Selection
-from kfmt_cli.render.style import grouped
-from kfmt_cli.rows.section import Section
-from kfmt_cli.rows.table_types import FINDINGS, FOUND_RECORDS
-from kfmt_cli.rows.types.found import FOUND
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobSummary, opened
-from kfmt_cli.spark.ledger import Ledger, part_name
-from kfmt_cli.spark.wanted import selected_by_tasks
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.log.selection.record_filter import RecordFilter
+from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.render.style import format_grouped
+from kfmt_cli.rows.columnar_rows import ColumnarRows
+from kfmt_cli.rows.table_types import FINDINGS_TABLE, FOUND_RECORDS_TABLE
+from kfmt_cli.rows.types.match_row import MATCH_ROW
+from kfmt_cli.spark.job import JobDefinition, SplitResult
+from kfmt_cli.spark.job_directory import JobDirectory, intermediate_file_name
+from kfmt_cli.spark.jobs.context import JobContext, JobSummary, open_report_directory
+from kfmt_cli.spark.selections import find_selections_in_tasks
 
 _VIA = b"scan"
-_OF_BATCH = ("position", "size", "base_offset", "has_base_offset", "last_offset")
-MOST_SHOWN = 20  # matches as lines
+_BATCH_COLUMNS = ("position", "size", "base_offset", "has_base_offset", "last_offset")
+MAX_LISTED_MATCHES = 20  # matches as lines
 
 
-def find(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
+def find_in_splits(
+    request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
+) -> list[SplitResult]:
     """Find records in pieces."""
-    columns = FOUND_RECORDS.leaves
+    columns = FOUND_RECORDS_TABLE.leaves
 
-    def rows_in(piece: Piece, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
-        wanted, shared = request.wanted_of(piece), shared_by(piece)
+    def match_rows(split: FileSplit, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
+        selection, shared_column = request.selection_for(split), shared_columns(split)
         for block in blocks:
-            for table in matches(wanted, block, request.limit):
-                yield record_batch(ArrowPart(Section(FOUND, table, _VIA)), columns, shared)
+            for table in iter_matches(selection, block, request.decompression_limit):
+                yield arrow_batch(
+                    ArrowRows(ColumnarRows(MATCH_ROW, table, _VIA)), columns, shared_column
+                )
 
-    return keep_rows(request, pieces, to, part_name(pieces), schema_of(columns), rows_in)
+    return write_intermediate_file(
+        request,
+        splits,
+        output_directory,
+        intermediate_file_name(splits),
+        arrow_schema(columns),
+        match_rows,
+    )
 
 
-def matches(wanted: Selection, block: Block, limit: Limit) -> Iterator[Table]:
-    """The columns of `FOUND` of the wanted records of a block, or of its batches if only a producer
-    is asked for."""
-    if wanted == Selection(match=Match(producer_id=wanted.match.producer_id)):
-        chosen = np.flatnonzero(wanted.match.batches(block.batches))
-        if len(chosen):
-            yield _of_batches(block, chosen)
+def iter_matches(selection: Selection, block: Block, limit: DecompressionLimit) -> Iterator[Table]:
+    """The columns of `MATCH_ROW` of the wanted records of a block, or of its batches if only a
+    producer is asked for."""
+    if selection == Selection(
+        record_filter=RecordFilter(producer_id=selection.record_filter.producer_id)
+    ):
+        batch_indexes = np.flatnonzero(selection.record_filter.batch_mask(block.batches))
+        if len(batch_indexes):
+            yield _batch_matches(block, batch_indexes)
         return
-    for part, records in wanted.near(block, limit):
-        rows = np.flatnonzero(wanted.of_records(part, records))
-        if len(rows):
-            yield _of_records(part, records, rows)
+    for partial_block, records in selection.iter_candidate_runs(block, limit):
+        record_indexes = np.flatnonzero(selection.record_mask(partial_block, records))
+        if len(record_indexes):
+            yield _record_matches(partial_block, records, record_indexes)
 
 
-def _of_batches(block: Block, chosen: IntArray) -> Table:
-    table = Table.empty(FOUND.sources, len(chosen))
-    for name in _OF_BATCH:
-        table[name] = block.batches[name][chosen]
-    table["timestamp"] = block.batches.max_timestamp[chosen]
-    table["has_timestamp"] = block.batches.has_timestamp[chosen]
+def _batch_matches(block: Block, indexes: IntArray) -> Table:
+    table = Table.zeros_for(MATCH_ROW.table_columns, len(indexes))
+    for name in _BATCH_COLUMNS:
+        table[name] = block.batches[name][indexes]
+    table["timestamp"] = block.batches.max_timestamp[indexes]
+    table["has_timestamp"] = block.batches.has_timestamp[indexes]
     table["via_size"] = len(_VIA)
     return table
 
 
-def _of_records(part: Block, records: Records, chosen: IntArray) -> Table:
-    table = _of_batches(part, np.searchsorted(records.ends, chosen, side="right"))
+def _record_matches(block: Block, records: RecordColumns, indexes: IntArray) -> Table:
+    table = _batch_matches(block, np.searchsorted(records.row_ends, indexes, side="right"))
     rows = records.rows
-    table["offset"], table["has_offset"] = rows.offset[chosen], 1
-    table["record_position"] = rows.position[chosen]
-    table["has_record_position"] = rows.has_position[chosen]
-    table["timestamp"], table["has_timestamp"] = rows.timestamp[chosen], rows.has_timestamp[chosen]
+    table["offset"], table["has_offset"] = rows.offset[indexes], 1
+    table["record_position"] = rows.position[indexes]
+    table["has_record_position"] = rows.has_position[indexes]
+    table["timestamp"], table["has_timestamp"] = (
+        rows.timestamp[indexes],
+        rows.has_timestamp[indexes],
+    )
     return table
 
 
-def prepare(context: Context) -> Ledger:
+def prepare(context: JobContext) -> JobDirectory:
     """The directory of the job; raises UsageError if it holds other results."""
-    asked = context.request.asked
-    if not asked:
+    selection_options = context.request.selection_options
+    if not selection_options:
         raise UsageError("give a record filter such as --key")
-    return opened(context, Job("find", find, {"asked": repr(asked)}))
+    return open_report_directory(
+        context, JobDefinition("find", find_in_splits, {"asked": repr(selection_options)})
+    )
 
 
-def run_job(context: Context) -> JobSummary:
+def run_job(context: JobContext) -> JobSummary:
     """Find records in every file."""
-    ledger: Ledger = context.prepared or prepare(context)
-    known = selected_by_tasks(context.spark, context.request, context.inputs())
-    request = replace(context.request, in_folders=known)
+    job_directory: JobDirectory = context.preparation or prepare(context)
+    selections = find_selections_in_tasks(context.spark, context.request, context.readable_inputs())
+    request = replace(context.request, selection_by_directory=selections)
     summary = JobSummary(dict.fromkeys(("segments", "bytes", "places", "errors"), 0))
-    folder = ledger.job.folder(ledger.to)
+    staging_directory = job_directory.job.staging_directory(job_directory.path)
     with (
-        context.table_file("findings/part-0", FINDINGS) as summary.table,
-        context.table_file("found/part-0", FOUND_RECORDS) as table,
+        context.open_table_file("findings/part-0", FINDINGS_TABLE) as summary.findings_table,
+        context.open_table_file("found/part-0", FOUND_RECORDS_TABLE) as table,
     ):
-        for piece, result in context.results(ledger, summary, request):
-            summary.numbers["segments"] += piece.start == 0
-            summary.numbers["bytes"] += piece.end - piece.start
-            for batch in parts_of(f"{folder}/{result['file']}", result["first"], result["end"]):
-                summary.lines += islice(_lines(batch), MOST_SHOWN - len(summary.lines))
+        for split, result in context.iter_results(job_directory, summary, request):
+            summary.counts["segments"] += split.start == 0
+            summary.counts["bytes"] += split.end - split.start
+            for batch in read_intermediate_batches(
+                f"{staging_directory}/{result['file']}", result["first"], result["end"]
+            ):
+                summary.lines += islice(
+                    _format_lines(batch), MAX_LISTED_MATCHES - len(summary.lines)
+                )
                 table.add_batch(batch)
-    if left := table.rows - len(summary.lines):
-        summary.lines.append(f"and {grouped(left)} more")
-    summary.sum_up()
-    summary.numbers |= {"places": table.rows, "errors": summary.errors}
-    summary.errors += not table.rows  # as `kfmt find`
-    summary.written = [table.path, summary.table.path]
+    if n_omitted := table.n_rows - len(summary.lines):
+        summary.lines.append(f"and {format_grouped(n_omitted)} more")
+    summary.count_findings()
+    summary.counts |= {"places": table.n_rows, "errors": summary.n_errors}
+    summary.n_errors += not table.n_rows  # as `kfmt find`
+    summary.output_paths = [table.path, summary.findings_table.path]
     return summary
 
 
-def _lines(batch: pa.RecordBatch) -> Iterator[str]:
+def _format_lines(batch: pa.RecordBatch) -> Iterator[str]:
     names = ("file", "position", "base_offset", "last_offset", "offset")
     for i in range(len(batch)):
-        file, position, first, last, offset = (batch.column(name)[i].as_py() for name in names)
-        place = f"offsets {first}–{last}" if offset is None else f"offset {offset}"
-        yield f"{file}  {place}  batch at byte {position}"
+        file, position, first_offset, last_offset, offset = (
+            batch.column(name)[i].as_py() for name in names
+        )
+        offsets_text = (
+            f"offsets {first_offset}–{last_offset}" if offset is None else f"offset {offset}"
+        )
+        yield f"{file}  {offsets_text}  batch at byte {position}"

@@ -10,33 +10,33 @@ import click
 
 from kfmt_cli.formats.batch import CODECS
 
-Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+OptionDecorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Adds an option to a command."""
 
 
 @dataclass(frozen=True, slots=True)
-class ListedJob:
+class JobSpec:
     """A job."""
 
     name: str
-    help: str
+    description: str
     """Its description, in one line."""
-    target: str
+    run_function: str
     """Module and function."""
-    options: tuple[Option, ...] = ()
+    options: tuple[OptionDecorator, ...] = ()
     """Its own options, in addition to the common ones."""
-    table: str = "segments"
+    listing_table: str = "segments"
     """The table whose files are the inputs."""
-    inputs: str = "kfmt_cli.arrow.inputs:files_of"
+    inputs_function: str = "kfmt_cli.arrow.input_files:list_input_files"
     """Module and function that list the inputs of a request."""
-    prepare: str = ""
+    prepare_function: str = ""
     """Module and function that look at the output directory before Spark starts."""
-    forecast: str = ""
+    forecast_function: str = ""
     """Module and function that say what the job would remove."""
 
 
-_HERE = "kfmt_cli.spark.jobs"
-_SELECTION = (
+_PACKAGE = "kfmt_cli.spark.jobs"
+_SELECTION_OPTIONS = (
     click.option("--from-offset", help="Skip records before this offset.", type=int),
     click.option("--to-offset", help="Skip records after this offset.", type=int),
     click.option(
@@ -68,7 +68,7 @@ _SELECTION = (
         show_default=True,
     ),
 )
-_EXPORT = (
+_EXPORT_OPTIONS = (
     click.option(
         "--mode",
         help="append: keep rows whose input is gone. sync: remove them. replace: keep only rows of "
@@ -95,14 +95,14 @@ _EXPORT = (
         show_default=True,
     ),
     click.option("--columns", help="Record columns, comma-separated (Parquet only).", default=""),
-    *_SELECTION,
+    *_SELECTION_OPTIONS,
 )
-_VERIFY = (
+_VERIFY_OPTIONS = (
     click.option("--deep", help="Also decode every record.", is_flag=True),
     click.option("--strict", help="Also exit with 1 on warnings.", is_flag=True),
 )
 
-_RESTORE = (
+_RESTORE_OPTIONS = (
     click.option(
         "--compression",
         help="Compression codec. By default as in the table of batches, else none.",
@@ -110,59 +110,59 @@ _RESTORE = (
     ),
 )
 
-JOBS: list[ListedJob] = [
-    ListedJob(
+JOB_SPECS: list[JobSpec] = [
+    JobSpec(
         "segments",
         "Write one row per segment: offsets, timestamps, sizes, codecs, findings.",
-        f"{_HERE}.verify:run_job",
-        prepare=f"{_HERE}.verify:prepare_segments",
+        f"{_PACKAGE}.verify:run_job",
+        prepare_function=f"{_PACKAGE}.verify:prepare_segments",
     ),
-    ListedJob(
+    JobSpec(
         "verify",
         "Check every batch; write tables of segments and findings, and a summary.",
-        f"{_HERE}.verify:run_job",
-        _VERIFY,
-        prepare=f"{_HERE}.verify:prepare",
+        f"{_PACKAGE}.verify:run_job",
+        _VERIFY_OPTIONS,
+        prepare_function=f"{_PACKAGE}.verify:prepare",
     ),
-    ListedJob(
+    JobSpec(
         "export",
         "Write records, batches or both as files, by topic and partition.",
-        f"{_HERE}.export_job:run_job",
-        _EXPORT,
-        prepare=f"{_HERE}.export_job:prepare",
-        forecast=f"{_HERE}.export_job:forecast",
+        f"{_PACKAGE}.export_job:run_job",
+        _EXPORT_OPTIONS,
+        prepare_function=f"{_PACKAGE}.export_job:prepare",
+        forecast_function=f"{_PACKAGE}.export_job:forecast",
     ),
-    ListedJob(
+    JobSpec(
         "stats",
         "Write sizes, batch fill, codecs and skew by topic, partition and producer.",
-        f"{_HERE}.stats:run_job",
-        table="batches",
-        prepare=f"{_HERE}.stats:prepare",
+        f"{_PACKAGE}.stats:run_job",
+        listing_table="batches",
+        prepare_function=f"{_PACKAGE}.stats:prepare",
     ),
-    ListedJob(
+    JobSpec(
         "compare",
         "Compare two copies of partitions, A and B: replicas, a backup and its source, or segments "
         "and the records exported from them.",
-        f"{_HERE}.compare:run_job",
-        table="batches",
-        inputs=f"{_HERE}.compare:inputs_of",
-        prepare=f"{_HERE}.compare:prepare",
+        f"{_PACKAGE}.compare:run_job",
+        listing_table="batches",
+        inputs_function=f"{_PACKAGE}.compare:list_inputs",
+        prepare_function=f"{_PACKAGE}.compare:prepare",
     ),
-    ListedJob(
+    JobSpec(
         "find",
         "Find records: the segment, batch and byte of each.",
-        f"{_HERE}.find_job:run_job",
-        _SELECTION,
-        table="batches",
-        prepare=f"{_HERE}.find_job:prepare",
+        f"{_PACKAGE}.find_job:run_job",
+        _SELECTION_OPTIONS,
+        listing_table="batches",
+        prepare_function=f"{_PACKAGE}.find_job:prepare",
     ),
-    ListedJob(
+    JobSpec(
         "restore",
         "Rebuild the segments of partitions from exported records.",
-        f"{_HERE}.restore:run_job",
-        _RESTORE,
-        table="batches",
-        inputs=f"{_HERE}.restore:inputs_of",
-        prepare=f"{_HERE}.restore:prepare",
+        f"{_PACKAGE}.restore:run_job",
+        _RESTORE_OPTIONS,
+        listing_table="batches",
+        inputs_function=f"{_PACKAGE}.restore:list_inputs",
+        prepare_function=f"{_PACKAGE}.restore:prepare",
     ),
 ]

@@ -7,143 +7,168 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 
-from kfmt_cli.arrow.export.exported_rows import Span, forget_rows, spans_kept
-from kfmt_cli.arrow.restore.restored_partition import (
-    LOG_DIRECTORY,
-    ExportedPartition,
-    exported_partitions,
-    grouped_by_file,
-    restore_partition,
-    tables_at,
+from kfmt_cli.arrow.export.exported_rows import (
+    PartitionRowRange,
+    clear_row_cache,
+    scan_exported_file,
 )
-from kfmt_cli.arrow.restore.restoring import RestoredCounts
-from kfmt_cli.core.urls import name_text
+from kfmt_cli.arrow.restore.partition_restorer import RestoredCounts
+from kfmt_cli.arrow.restore.restored_partition import (
+    LOG_DIRECTORY_NAME,
+    ExportedPartition,
+    find_tables,
+    group_by_partition,
+    group_sharing_files,
+    restore_partition,
+)
+from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.errors import KfmtError, UsageError
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.formats.batch import CODECS
-from kfmt_cli.render.style import count, grouped
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.pieces import Pieces
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobSummary, opened
-from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.tasks import in_tasks
-from kfmt_cli.spark.worker import carried, home_for
+from kfmt_cli.render.style import format_count, format_grouped
+from kfmt_cli.spark.job import JobDefinition, SplitResult
+from kfmt_cli.spark.job_directory import JobDirectory
+from kfmt_cli.spark.jobs.context import JobContext, JobSummary, open_report_directory
+from kfmt_cli.spark.tasks import run_in_tasks
+from kfmt_cli.spark.worker import driver_environment, with_driver_kfmt
 from kfmt_cli.topics import CLUSTER_METADATA
-from kfmt_cli.writing.output import need_local
+from kfmt_cli.writers.output import require_local
 
 TASKS_PER_CORE = 4
-MOST_SHOWN = 20  # partitions as lines
+MAX_LISTED_LOSSES = 20  # partitions as lines
 
 
-def inputs_of(
-    request: Request, tell: Callable[[str], None] | None = None, *, is_checked: bool = False
-) -> Pieces:
+def list_inputs(
+    request: ReadRequest,
+    report: Callable[[str], None] | None = None,
+    *,
+    require_topics: bool = False,
+) -> FileSplits:
     """The files of tables of records and batches; raises InputError, UsageError."""
-    del tell, is_checked
-    found: list[Piece] = []
+    del report, require_topics
+    inputs: list[FileSplit] = []
     for path in request.paths:
-        files = tables_at(path)
+        files = find_tables(path)
         if files is None:
-            raise UsageError(f"{name_text(path)}: no table of records in Parquet files")
-        found += files
-    return Pieces(found).in_order()
+            raise UsageError(f"{format_display_name(path)}: no table of records in Parquet files")
+        inputs += files
+    return FileSplits(inputs).sorted_unique()
 
 
-def spans(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
+def find_row_ranges(
+    request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
+) -> list[SplitResult]:
     """The partitions with rows in files."""
-    del to
+    del output_directory
     topics = request.topics
 
-    def is_wanted(topic: str | None) -> bool:
+    def includes_topic(topic: str | None) -> bool:
         # A broker does not start on a metadata log without its snapshots, which no table has.
         return topic in topics if topics else topic != CLUSTER_METADATA
 
-    return [spans_kept(piece, is_wanted) for piece in pieces]
+    return [scan_exported_file(split, includes_topic) for split in splits]
 
 
-def prepare(context: Context) -> Ledger:
+def prepare(context: JobContext) -> JobDirectory:
     """The directory of the job; raises UsageError if it holds other results, or is in a store."""
-    need_local(context.to)
+    require_local(context.output_directory)
     options = {"compression": context.options.get("compression")}
-    return opened(context, Job("restore", spans, options))
+    return open_report_directory(context, JobDefinition("restore", find_row_ranges, options))
 
 
-def run_job(context: Context) -> JobSummary:
+def run_job(context: JobContext) -> JobSummary:
     """Restore every partition."""
-    ledger: Ledger = context.prepared or prepare(context)
+    job_directory: JobDirectory = context.preparation or prepare(context)
     summary = JobSummary()
-    partitions = _partitions(context, ledger, summary)
-    total, n_restored = RestoredCounts(), 0
-    for each, answer in _restored(context, partitions):
-        if isinstance(answer, str):
-            summary.unread.append(f"{each.name}: {answer}")
+    partitions = _find_partitions(context, job_directory, summary)
+    total_counts, n_restored = RestoredCounts(), 0
+    for partition, outcome in _restore_in_tasks(context, partitions):
+        if isinstance(outcome, str):
+            summary.unreadable_inputs.append(f"{partition.name}: {outcome}")
             continue
         n_restored += 1
-        total.add(answer)
-        summary.lines += [f"{each.name}: {words}" for words in answer.losses()]
-    if (left := len(summary.lines) - MOST_SHOWN) > 0:
-        summary.lines[MOST_SHOWN:] = [f"and {grouped(left)} more"]
-    summary.sum_up()
-    summary.lines += _kept(partitions, total)
-    summary.numbers = {"partitions": n_restored, **asdict(total)}
-    summary.errors += total.missing_records + total.damaged
-    summary.written = [f"{context.to}/{LOG_DIRECTORY}"]
+        total_counts.add(outcome)
+        summary.lines += [f"{partition.name}: {loss}" for loss in outcome.losses()]
+    if (n_omitted := len(summary.lines) - MAX_LISTED_LOSSES) > 0:
+        summary.lines[MAX_LISTED_LOSSES:] = [f"and {format_grouped(n_omitted)} more"]
+    summary.count_findings()
+    summary.lines += _describe_retained(partitions, total_counts)
+    summary.counts = {"partitions": n_restored, **asdict(total_counts)}
+    summary.n_errors += total_counts.missing_records + total_counts.damaged
+    summary.output_paths = [f"{context.output_directory}/{LOG_DIRECTORY_NAME}"]
     return summary
 
 
-def _partitions(context: Context, ledger: Ledger, summary: JobSummary) -> list[ExportedPartition]:
+def _find_partitions(
+    context: JobContext, job_directory: JobDirectory, summary: JobSummary
+) -> list[ExportedPartition]:
     """The partitions with records, and their files."""
 
-    def found() -> Iterator[tuple[Piece, str, list[Span]]]:
-        for piece, result in context.results(ledger, summary):
-            yield piece, result["table"], [Span(*row) for row in result["spans"]]
+    def iter_files() -> Iterator[tuple[FileSplit, str, list[PartitionRowRange]]]:
+        for split, result in context.iter_results(job_directory, summary):
+            yield split, result["table"], [PartitionRowRange(*row) for row in result["spans"]]
 
-    return exported_partitions(found())
+    return group_by_partition(iter_files())
 
 
-def _restored(
-    context: Context, partitions: list[ExportedPartition]
+def _restore_in_tasks(
+    context: JobContext, partitions: list[ExportedPartition]
 ) -> Iterator[tuple[ExportedPartition, RestoredCounts | str]]:
     """What became of each partition, in tasks of about the same number of records."""
     if not partitions:
         return
-    spark, named = context.spark, context.options.get("compression")
-    codec = None if named is None else CODECS.index(named)
-    target = sum(each.n_rows for each in partitions)
-    target //= context.request.parallelism * TASKS_PER_CORE
-    shares: list[list[ExportedPartition]] = []
-    for group in grouped_by_file(partitions):
-        if shares and sum(each.n_rows for each in (*shares[-1], *group)) <= target:
-            shares[-1] += group
+    spark, codec_name = context.spark, context.options.get("compression")
+    codec = None if codec_name is None else CODECS.index(codec_name)
+    records_per_task = sum(partition.n_records for partition in partitions)
+    records_per_task //= context.request.parallelism * TASKS_PER_CORE
+    task_partitions: list[list[ExportedPartition]] = []
+    for group in group_sharing_files(partitions):
+        if (
+            task_partitions
+            and sum(partition.n_records for partition in (*task_partitions[-1], *group))
+            <= records_per_task
+        ):
+            task_partitions[-1] += group
         else:
-            shares.append(group)
-    do = carried(home_for(spark), partial(_do, context.to, codec))
-    pickled = [pickle.dumps(share) for share in shares]
-    answers = in_tasks(spark, do, pickled, f"kfmt restore into {context.to}")
-    for share, answer in zip(shares, answers, strict=True):
-        yield from zip(share, pickle.loads(answer), strict=True)  # noqa: S301 (the tasks' own)
+            task_partitions.append(group)
+    restore_task = with_driver_kfmt(
+        driver_environment(spark), partial(_restore_task, context.output_directory, codec)
+    )
+    pickled = [pickle.dumps(share) for share in task_partitions]
+    results = run_in_tasks(
+        spark, restore_task, pickled, f"kfmt restore into {context.output_directory}"
+    )
+    for partitions_of_task, result in zip(task_partitions, results, strict=True):
+        yield from zip(partitions_of_task, pickle.loads(result), strict=True)  # noqa: S301 (the tasks' own)
 
 
-def _do(to: str, codec: int | None, share: bytes) -> bytes:
-    forget_rows()
-    found: list[RestoredCounts | str] = []
-    for each in pickle.loads(share):  # noqa: S301 (the driver's own)
+def _restore_task(output_directory: str, codec: int | None, task_input: bytes) -> bytes:
+    clear_row_cache()
+    outcomes: list[RestoredCounts | str] = []
+    for partition in pickle.loads(task_input):  # noqa: S301 (the driver's own)
         try:
-            found.append(restore_partition(each, to, codec))
+            outcomes.append(restore_partition(partition, output_directory, codec))
         except KfmtError as error:
-            found.append(str(error))
-    return pickle.dumps(found)
+            outcomes.append(str(error))
+    return pickle.dumps(outcomes)
 
 
-def _kept(partitions: list[ExportedPartition], total: RestoredCounts) -> Iterator[str]:
+def _describe_retained(
+    partitions: list[ExportedPartition], total_counts: RestoredCounts
+) -> Iterator[str]:
     """What could be kept, and what not."""
-    bare = sum(not each.batches for each in partitions)
-    if total.unchanged_batches:
-        n = grouped(total.unchanged_batches)
-        yield f"{n} of {count(total.batches, 'batch', 'batches')} unchanged"
-    if bare:
+    n_without_batches = sum(not partition.batches for partition in partitions)
+    if total_counts.unchanged_batches:
+        unchanged_text = format_grouped(total_counts.unchanged_batches)
         yield (
-            f"{count(bare, 'partition')} without a table of batches: codecs, leader epochs and "
+            f"{unchanged_text} of {format_count(total_counts.batches, 'batch', 'batches')} "
+            "unchanged"
+        )
+    if n_without_batches:
+        yield (
+            f"{format_count(n_without_batches, 'partition')} without a table of batches: "
+            "codecs, leader epochs and "
             "empty batches are lost"
         )

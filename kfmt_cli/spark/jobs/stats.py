@@ -13,26 +13,26 @@ from typing import Any
 
 import numpy as np
 
-from kfmt_cli.arrow.checking import micros, results_of
-from kfmt_cli.arrow.piece_blocks import blocks_of
-from kfmt_cli.core.native.table import BoolArray
-from kfmt_cli.core.urls import name_text
+from kfmt_cli.arrow.split_blocks import read_split_blocks
+from kfmt_cli.arrow.split_checks import encode_findings, to_microseconds
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
+from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import Block
 from kfmt_cli.rows.log_tables import BatchTable
-from kfmt_cli.rows.types.counted_batches import COUNTED
-from kfmt_cli.sharing.piece import Piece, telling
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.job import Job, Result
-from kfmt_cli.spark.jobs.context import Context, JobSummary, opened
-from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.rows.types.stats_rows import STATS_ROW_BY_TABLE
+from kfmt_cli.spark.job import JobDefinition, SplitResult
+from kfmt_cli.spark.job_directory import JobDirectory
+from kfmt_cli.spark.jobs.context import JobContext, JobSummary, open_report_directory
 
-NONE = -1
+NO_PRODUCER_ID = -1
 """The producer id for batches without one."""
 
 
 @dataclass(slots=True)
-class Counted:
+class BatchTotals:
     """Totals of some batches."""
 
     batches: int = 0
@@ -48,15 +48,17 @@ class Counted:
     last_time: int | None = None
     last_epoch: int | None = None
 
-    def add(self, other: Counted) -> None:
+    def add(self, other: BatchTotals) -> None:
         """Add other totals."""
-        for name, merge in _MERGED.items():
-            mine, its = getattr(self, name), getattr(other, name)
-            if its is not None:
-                setattr(self, name, its if mine is None else merge(mine, its))
+        for name, merge in _MERGE_FUNCTIONS.items():
+            own_value, other_value = getattr(self, name), getattr(other, name)
+            if other_value is not None:
+                setattr(
+                    self, name, other_value if own_value is None else merge(own_value, other_value)
+                )
 
 
-_MERGED: dict[str, Callable[[int, int], int]] = {
+_MERGE_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     **dict.fromkeys(("batches", "records", "bytes", "compressed"), add),
     "codecs": or_,
     **dict.fromkeys(("first_offset", "first_time"), min),
@@ -64,29 +66,29 @@ _MERGED: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def _count(blocks: Iterable[Block]) -> tuple[Counted, dict[int, Counted]]:
+def _count_blocks(blocks: Iterable[Block]) -> tuple[BatchTotals, dict[int, BatchTotals]]:
     """The totals of a piece: overall, and by producer without control batches."""
-    whole, producers = Counted(), defaultdict[int, Counted](Counted)
+    total, producers = BatchTotals(), defaultdict[int, BatchTotals](BatchTotals)
     for batches in (block.batches for block in blocks if len(block.batches)):
-        whole.add(_counted(batches, np.ones(len(batches), np.bool_)))
-        known = (batches.is_v2 == 1) & (batches.producer_id >= 0)
-        ids = np.where(known, batches.producer_id, NONE)
-        data = (batches.is_v2 == 0) | (batches.control == 0)
-        for producer in np.unique(ids[data]).tolist():
-            producers[producer].add(_counted(batches, data & (ids == producer)))
-    return whole, producers
+        total.add(_batch_totals(batches, np.ones(len(batches), np.bool_)))
+        has_producer = (batches.is_v2 == 1) & (batches.producer_id >= 0)
+        ids = np.where(has_producer, batches.producer_id, NO_PRODUCER_ID)
+        is_data = (batches.is_v2 == 0) | (batches.control == 0)
+        for producer in np.unique(ids[is_data]).tolist():
+            producers[producer].add(_batch_totals(batches, is_data & (ids == producer)))
+    return total, producers
 
 
-def _counted(batches: BatchTable, mask: BoolArray) -> Counted:
-    of_v2 = batches.is_v2[mask] == 1
+def _batch_totals(batches: BatchTable, mask: BoolArray) -> BatchTotals:
+    is_v2 = batches.is_v2[mask] == 1
     # A message of magic 0 or 1 counts as one record; a wrapper's header does not count its records.
-    records = np.where(of_v2, batches.records_count[mask], 1)
+    records = np.where(is_v2, batches.records_count[mask], 1)
     codecs = batches.compression[mask]
     times = batches.max_timestamp[mask]
     times = times[(batches.has_timestamp[mask] == 1) & (times != -1)]
-    epochs = batches.producer_epoch[mask][of_v2]
+    epochs = batches.producer_epoch[mask][is_v2]
     epochs = epochs[epochs >= 0]
-    return Counted(
+    return BatchTotals(
         int(mask.sum()),
         int(records.sum()),
         int(batches.size[mask].sum()),
@@ -100,115 +102,127 @@ def _counted(batches: BatchTable, mask: BoolArray) -> Counted:
     )
 
 
-def count_pieces(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
+def count_splits(
+    request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
+) -> list[SplitResult]:
     """Count the batches of pieces; small logs are read together."""
-    del to
-    results: list[Result] = []
-    for piece, reader, blocks in blocks_of(request, pieces):
-        with telling(piece):
-            whole, by_producer = _count(blocks)
-        producers = [[number, *astuple(found)] for number, found in by_producer.items()]
-        kept = results_of(reader.findings, reader.edges)
-        results.append({"whole": astuple(whole), "producers": producers, **kept})
+    del output_directory
+    results: list[SplitResult] = []
+    for split, reader, blocks in read_split_blocks(request, splits):
+        with name_file_in_errors(split):
+            total, by_producer = _count_blocks(blocks)
+        producers = [[producer_id, *astuple(totals)] for producer_id, totals in by_producer.items()]
+        check_result = encode_findings(reader.findings, reader.boundary)
+        results.append({"whole": astuple(total), "producers": producers, **check_result})
     return results
 
 
-def prepare(context: Context) -> Ledger:
+def prepare(context: JobContext) -> JobDirectory:
     """The directory of the job; raises UsageError if it holds other results."""
-    return opened(context, Job("stats", count_pieces, {}))
+    return open_report_directory(context, JobDefinition("stats", count_splits, {}))
 
 
-def run_job(context: Context) -> JobSummary:
+def run_job(context: JobContext) -> JobSummary:
     """Write the reports."""
-    ledger: Ledger = context.prepared or prepare(context)
-    partitions: dict[tuple[str | None, int | None], Counted] = defaultdict(Counted)
-    producers: dict[tuple[str | None, int], Counted] = defaultdict(Counted)
+    job_directory: JobDirectory = context.preparation or prepare(context)
+    partitions: dict[tuple[str | None, int | None], BatchTotals] = defaultdict(BatchTotals)
+    producers: dict[tuple[str | None, int], BatchTotals] = defaultdict(BatchTotals)
     summary = JobSummary()
-    for piece, result in context.results(ledger, summary):
-        topic, partition = piece.place
-        topic = topic and name_text(topic)
-        whole = Counted(*result.whole)
-        if whole.batches:
-            partitions[topic, partition].add(whole)
-        for producer, *found in result.producers:
-            producers[topic, producer].add(Counted(*found))
-    topics = _topics(partitions)
-    tables = topics, _partitions(partitions), _producers(producers)
-    for (name, type_), rows in zip(COUNTED.items(), tables, strict=True):
-        with context.table_file(name, type_) as table:
+    for split, result in context.iter_results(job_directory, summary):
+        topic, partition = split.topic_partition
+        topic = topic and format_display_name(topic)
+        total = BatchTotals(*result.whole)
+        if total.batches:
+            partitions[topic, partition].add(total)
+        for producer, *values in result.producers:
+            producers[topic, producer].add(BatchTotals(*values))
+    topics = _topic_rows(partitions)
+    tables = topics, _partition_rows(partitions), _producer_rows(producers)
+    for (name, type_), rows in zip(STATS_ROW_BY_TABLE.items(), tables, strict=True):
+        with context.open_table_file(name, type_) as table:
             table.add(rows)
-        summary.numbers[name] = table.rows
-        summary.written.append(table.path)
-    summary.lines = [_line(row) for row in topics]
-    summary.sum_up()
-    if summary.errors:
-        summary.numbers["errors"] = summary.errors
+        summary.counts[name] = table.n_rows
+        summary.output_paths.append(table.path)
+    summary.lines = [_format_line(row) for row in topics]
+    summary.count_findings()
+    if summary.n_errors:
+        summary.counts["errors"] = summary.n_errors
     return summary
 
 
-def _totals(found: Counted) -> dict[str, Any]:
+def _common_columns(totals: BatchTotals) -> dict[str, Any]:
     """The totals in the rows of topics, partitions and producers."""
-    numbers = {name: getattr(found, name) for name in ("batches", "records", "bytes")}
-    times = {name: micros(getattr(found, name)) for name in ("first_time", "last_time")}
+    numbers = {name: getattr(totals, name) for name in ("batches", "records", "bytes")}
+    times = {name: to_microseconds(getattr(totals, name)) for name in ("first_time", "last_time")}
     return {**numbers, **times}
 
 
-def _partitions(found: dict[tuple[str | None, int | None], Counted]) -> Iterator[dict[str, Any]]:
-    for (topic, partition), counted in sorted(found.items(), key=lambda of: _order(*of[0])):
-        offsets = {name: getattr(counted, name) for name in ("first_offset", "last_offset")}
-        yield {"topic": topic, "partition": partition, **offsets, **_totals(counted)}
+def _partition_rows(
+    totals_by_partition: dict[tuple[str | None, int | None], BatchTotals],
+) -> Iterator[dict[str, Any]]:
+    for (topic, partition), totals in sorted(
+        totals_by_partition.items(), key=lambda of: _sort_key(*of[0])
+    ):
+        offsets = {name: getattr(totals, name) for name in ("first_offset", "last_offset")}
+        yield {"topic": topic, "partition": partition, **offsets, **_common_columns(totals)}
 
 
-def _order(topic: str | None, number: int | None) -> tuple[str, int]:
-    return topic or "", -1 if number is None else number
+def _sort_key(topic: str | None, partition_or_producer: int | None) -> tuple[str, int]:
+    return topic or "", -1 if partition_or_producer is None else partition_or_producer
 
 
-def _topics(found: dict[tuple[str | None, int | None], Counted]) -> list[dict[str, Any]]:
-    by_topic: dict[str | None, list[Counted]] = defaultdict(list)
-    for (topic, _), counted in found.items():
-        by_topic[topic].append(counted)
+def _topic_rows(
+    totals_by_partition: dict[tuple[str | None, int | None], BatchTotals],
+) -> list[dict[str, Any]]:
+    by_topic: dict[str | None, list[BatchTotals]] = defaultdict(list)
+    for (topic, _), totals in totals_by_partition.items():
+        by_topic[topic].append(totals)
     rows = []
-    for topic, parts in by_topic.items():
-        whole = Counted()
-        for part in parts:
-            whole.add(part)
-        largest = max(part.bytes for part in parts)
-        codecs = sorted(name for i, name in enumerate(CODECS) if whole.codecs >> i & 1)
+    for topic, partition_totals in by_topic.items():
+        topic_total = BatchTotals()
+        for totals_of_partition in partition_totals:
+            topic_total.add(totals_of_partition)
+        max_bytes = max(part.bytes for part in partition_totals)
+        codecs = sorted(name for i, name in enumerate(CODECS) if topic_total.codecs >> i & 1)
         rows.append(
             {
                 "topic": topic,
-                "partitions": len(parts),
-                "records_per_batch": _ratio(whole.records, whole.batches, 1),
-                "bytes_per_record": _ratio(whole.bytes, whole.records, 1),
+                "partitions": len(partition_totals),
+                "records_per_batch": _ratio(topic_total.records, topic_total.batches, 1),
+                "bytes_per_record": _ratio(topic_total.bytes, topic_total.records, 1),
                 "codecs": ",".join(codecs),
-                "skew": _ratio(largest * len(parts), whole.bytes, 2),
-                **_totals(whole),
+                "skew": _ratio(max_bytes * len(partition_totals), topic_total.bytes, 2),
+                **_common_columns(topic_total),
             }
         )
     return sorted(rows, key=lambda row: (-row["bytes"], row["topic"] or ""))
 
 
-def _producers(found: dict[tuple[str | None, int], Counted]) -> list[dict[str, Any]]:
+def _producer_rows(
+    totals_by_producer: dict[tuple[str | None, int], BatchTotals],
+) -> list[dict[str, Any]]:
     rows = [
         {
             "topic": topic,
-            "producer_id": None if producer == NONE else producer,
-            "records_per_batch": _ratio(counted.records, counted.batches, 1),
-            "bytes_per_batch": _ratio(counted.bytes, counted.batches, 1),
-            "compressed": _ratio(counted.compressed, counted.batches, 3),
-            "last_epoch": counted.last_epoch,
-            **_totals(counted),
+            "producer_id": None if producer == NO_PRODUCER_ID else producer,
+            "records_per_batch": _ratio(totals.records, totals.batches, 1),
+            "bytes_per_batch": _ratio(totals.bytes, totals.batches, 1),
+            "compressed": _ratio(totals.compressed, totals.batches, 3),
+            "last_epoch": totals.last_epoch,
+            **_common_columns(totals),
         }
-        for (topic, producer), counted in found.items()
+        for (topic, producer), totals in totals_by_producer.items()
     ]
-    return sorted(rows, key=lambda row: (-row["bytes"], *_order(row["topic"], row["producer_id"])))
+    return sorted(
+        rows, key=lambda row: (-row["bytes"], *_sort_key(row["topic"], row["producer_id"]))
+    )
 
 
-def _ratio(a: int, b: int, digits: int) -> float | None:
-    return round(a / b, digits) if b else None
+def _ratio(numerator: int, denominator: int, digits: int) -> float | None:
+    return round(numerator / denominator, digits) if denominator else None
 
 
-def _line(row: dict[str, object]) -> str:
+def _format_line(row: dict[str, object]) -> str:
     topic = row["topic"] or "(no partition directory)"
     return (
         f"{topic:<28} {row['partitions']:>4} partitions {row['records']:>12} records "

@@ -10,67 +10,79 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 
-from kfmt_cli.arrow.checking import check_pieces, count_severities, results_of, segment_row
-from kfmt_cli.rows.table_types import FINDINGS, SEGMENTS
-from kfmt_cli.rows.types.segment_row import NOTHING, Numbers, merged
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.job import Job, Result, Stored
-from kfmt_cli.spark.jobs.context import Context, JobSummary, opened
-from kfmt_cli.spark.ledger import Ledger
+from kfmt_cli.arrow.split_checks import check_splits, count_severities, encode_findings, segment_row
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.rows.table_types import FINDINGS_TABLE, SEGMENTS_TABLE
+from kfmt_cli.rows.types.segment_row import EMPTY_NUMBERS, SegmentNumbers, merge_numbers
+from kfmt_cli.spark.job import JobDefinition, SplitResult, StoredResult
+from kfmt_cli.spark.job_directory import JobDirectory
+from kfmt_cli.spark.jobs.context import JobContext, JobSummary, open_report_directory
 
-SUMS = ("batches", "records", "errors", "warnings", "notes")
+SUMMED_COUNTS = ("batches", "records", "errors", "warnings", "notes")
 
 
-def check(request: Request, pieces: Sequence[Piece], to: str) -> list[Result]:
+def check_for_job(
+    request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
+) -> list[SplitResult]:
     """Check pieces; their totals and findings."""
-    del to
+    del output_directory
     return [
-        {"summary": checked.numbers, **results_of(checked.findings, checked.edges)}
-        for checked in check_pieces(request, pieces)
+        {"summary": checked.numbers, **encode_findings(checked.findings, checked.boundary)}
+        for checked in check_splits(request, splits)
     ]
 
 
-def prepare(context: Context, name: str = "verify") -> Ledger:
+def prepare(context: JobContext, name: str = "verify") -> JobDirectory:
     """The directory of the job; raises UsageError if it holds other results."""
-    return opened(context, Job(name, check, {"deep": context.request.deep}))
+    return open_report_directory(
+        context, JobDefinition(name, check_for_job, {"deep": context.request.deep})
+    )
 
 
-def prepare_segments(context: Context) -> Ledger:
+def prepare_segments(context: JobContext) -> JobDirectory:
     """The same of a job that writes no findings."""
     return prepare(context, "segments")
 
 
-def run_job(context: Context) -> JobSummary:
+def run_job(context: JobContext) -> JobSummary:
     """Check every file."""
-    ledger: Ledger = context.prepared or prepare(context)
-    tables = (SEGMENTS,) if ledger.job.name == "segments" else (SEGMENTS, FINDINGS)
-    summary = JobSummary(dict.fromkeys(("segments", "bytes", *SUMS, "damaged"), 0))
-    results, numbers = context.results(ledger, summary), summary.numbers
+    job_directory: JobDirectory = context.preparation or prepare(context)
+    tables = (
+        (SEGMENTS_TABLE,)
+        if job_directory.job.name == "segments"
+        else (SEGMENTS_TABLE, FINDINGS_TABLE)
+    )
+    summary = JobSummary(dict.fromkeys(("segments", "bytes", *SUMMED_COUNTS, "damaged"), 0))
+    results, counts = context.iter_results(job_directory, summary), summary.counts
     with ExitStack() as open_files:
         files = {
-            rows.name: open_files.enter_context(context.table_file(f"{rows.name}/part-0", rows))
-            for rows in tables
+            row_type.name: open_files.enter_context(
+                context.open_table_file(f"{row_type.name}/part-0", row_type)
+            )
+            for row_type in tables
         }
-        summary.table = files.get("findings")
-        for piece, its in summed_up(results):
-            files["segments"].add([segment_row(piece, its)])
-            numbers["segments"] += 1
-            numbers["bytes"] += piece.size
-            for sum_of in SUMS:
-                numbers[sum_of] += its[sum_of] or 0
-            numbers["damaged"] += (its["errors"] or 0) > 0
-    summary.written = [file.path for file in files.values()]
-    summary.lines = [f"{n:>8}  {code}" for code, n in summary.codes.most_common()]
-    summary.sum_up()
+        summary.findings_table = files.get("findings")
+        for split, segment_numbers in sum_by_file(results):
+            files["segments"].add([segment_row(split, segment_numbers)])
+            counts["segments"] += 1
+            counts["bytes"] += split.size
+            for name in SUMMED_COUNTS:
+                counts[name] += segment_numbers[name] or 0
+            counts["damaged"] += (segment_numbers["errors"] or 0) > 0
+    summary.output_paths = [file.path for file in files.values()]
+    summary.lines = [f"{n:>8}  {code}" for code, n in summary.count_by_code.most_common()]
+    summary.count_findings()
     return summary
 
 
-def summed_up(results: Iterable[tuple[Piece, Stored]]) -> Iterator[tuple[Piece, Numbers]]:
+def sum_by_file(
+    results: Iterable[tuple[FileSplit, StoredResult]],
+) -> Iterator[tuple[FileSplit, SegmentNumbers]]:
     """A piece of each file, and the numbers of all its pieces together."""
-    for _, parts in groupby(results, key=lambda done: done[0].path):
-        numbers, codes = NOTHING, Counter[str]()
-        for piece, result in parts:
-            file, numbers = piece, merged(numbers, result.summary)
-            codes.update(result.codes)
-        yield file, {**numbers, **count_severities(codes)}
+    for _, file_results in groupby(results, key=lambda done: done[0].path):
+        numbers, count_by_code = EMPTY_NUMBERS, Counter[str]()
+        for split, result in file_results:
+            file, numbers = split, merge_numbers(numbers, result.summary)
+            count_by_code.update(result.codes)
+        yield file, {**numbers, **count_severities(count_by_code)}

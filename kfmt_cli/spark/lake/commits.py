@@ -13,16 +13,16 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from kfmt_cli.arrow.export.output import get_json, names_in, put_json
+from kfmt_cli.arrow.export.atomic_files import list_file_names, read_json_file, write_json_file
 from kfmt_cli.errors import InputError, OutputError
-from kfmt_cli.spark.lake import parts
-from kfmt_cli.spark.lake.parts import Part, values_in
+from kfmt_cli.spark.lake import change_files
+from kfmt_cli.spark.lake.change_files import ChangeFile, read_values
 
 VERSION = 2  # of the manifest
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class TableCommit:
     """The state of a table after a run."""
 
     number: int = 0
@@ -31,75 +31,96 @@ class Commit:
     """The paths of the run."""
     topics: tuple[str, ...] = ()
     """The topics of the run; empty for all."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ChangeFile, ...] = ()
     """The files under `_kfmt/manifest` with the bundles that the table consists of."""
     time: str = ""
 
 
-def newest(to: str) -> Commit:
+def read_newest_commit(output_directory: str) -> TableCommit:
     """The last commit of a table; number 0 if there is none. Raises InputError."""
-    names = [name for name in names_in(f"{to}/_kfmt/commits") if name.endswith(".json")]
-    return numbered(to, int(max(names).removesuffix(".json"))) if names else Commit()
+    names = [
+        name
+        for name in list_file_names(f"{output_directory}/_kfmt/commits")
+        if name.endswith(".json")
+    ]
+    return (
+        read_commit(output_directory, int(max(names).removesuffix(".json")))
+        if names
+        else TableCommit()
+    )
 
 
-def numbered(to: str, number: int) -> Commit:
+def read_commit(output_directory: str, number: int) -> TableCommit:
     """A commit of a table; raises InputError."""
     if not number:
-        return Commit()
-    place = f"{to}/_kfmt/commits/{_name(number)}"
-    found = get_json(place)
-    if found is None:
-        raise InputError(f"{place}: not a commit; the table cannot be read without it")
-    lists = {name: tuple(found[name]) for name in ("inputs", "topics")}
-    named = tuple(Part(**part) for part in found["parts"])
-    return Commit(**{**found, **lists, "parts": named})
+        return TableCommit()
+    path = f"{output_directory}/_kfmt/commits/{_commit_file_name(number)}"
+    fields = read_json_file(path)
+    if fields is None:
+        raise InputError(f"{path}: not a commit; the table cannot be read without it")
+    path_and_topic_tuples = {name: tuple(fields[name]) for name in ("inputs", "topics")}
+    part_files = tuple(ChangeFile(**part) for part in fields["parts"])
+    return TableCommit(**{**fields, **path_and_topic_tuples, "parts": part_files})
 
 
-def bundles_of(to: str, known: Commit) -> dict[str, list[dict[str, Any]]]:
+def read_file_groups(
+    output_directory: str, commit_read: TableCommit
+) -> dict[str, list[dict[str, Any]]]:
     """The bundles after a commit, named as their results under `_kfmt/done`, and the files of each;
     raises InputError."""
-    bundles: dict[str, list[dict[str, Any]]] = {}
-    for name, about in values_in(_manifest(to), known.parts):
-        if about is None:
-            bundles.pop(name, None)
+    files_by_group: dict[str, list[dict[str, Any]]] = {}
+    for name, contents in read_values(_manifest_path(output_directory), commit_read.parts):
+        if contents is None:
+            files_by_group.pop(name, None)
         else:
-            bundles[name] = about["outputs"]
-    return bundles
+            files_by_group[name] = contents["outputs"]
+    return files_by_group
 
 
-def with_changes(to: str, before: Commit, changes: Iterable[tuple[str, Any]]) -> Commit:
+def write_next_manifest(
+    output_directory: str, previous: TableCommit, changes: Iterable[tuple[str, Any]]
+) -> TableCommit:
     """Write the manifest of the next commit; raises OutputError. changes: bundles with their inputs
     and files, or None."""
-    number = before.number + 1
-    made = parts.appended(_manifest(to), before.parts, number, changes)
-    return replace(before, number=number, parts=made)
+    number = previous.number + 1
+    part_files = change_files.append_changes(
+        _manifest_path(output_directory), previous.parts, number, changes
+    )
+    return replace(previous, number=number, parts=part_files)
 
 
-def publish(to: str, known: Commit, files: Iterable[dict[str, Any]]) -> None:
+def publish_manifest(
+    output_directory: str, table_commit: TableCommit, files: Iterable[dict[str, Any]]
+) -> None:
     """Show readers the manifest of a commit, and all of its files; raises OutputError."""
-    names = [f"manifest/{part.name}" for part in known.parts]
-    shown = {"version": VERSION, "commit": known.number, "parts": names, "outputs": list(files)}
-    put_json(f"{_manifest(to)}.json", shown)
+    part_names = [f"manifest/{part.name}" for part in table_commit.parts]
+    content = {
+        "version": VERSION,
+        "commit": table_commit.number,
+        "parts": part_names,
+        "outputs": list(files),
+    }
+    write_json_file(f"{_manifest_path(output_directory)}.json", content)
 
 
-def sweep(to: str, known: Commit) -> None:
+def delete_unlisted_parts(output_directory: str, table_commit: TableCommit) -> None:
     """Delete the parts of the manifest that a commit does not name."""
-    parts.sweep(_manifest(to), known.parts)
+    change_files.delete_unlisted(_manifest_path(output_directory), table_commit.parts)
 
 
-def _manifest(to: str) -> str:
-    return f"{to}/_kfmt/manifest"
+def _manifest_path(output_directory: str) -> str:
+    return f"{output_directory}/_kfmt/manifest"
 
 
-def commit(to: str, made: Commit) -> None:
+def write_commit(output_directory: str, table_commit: TableCommit) -> None:
     """Make a commit; raises OutputError if there is one with its number."""
-    folder = f"{to}/_kfmt/commits"
-    name = _name(made.number)
-    if name in names_in(folder):
-        raise OutputError(f"{folder}/{name}: another job already wrote this commit")
+    commits_directory = f"{output_directory}/_kfmt/commits"
+    file_name = _commit_file_name(table_commit.number)
+    if file_name in list_file_names(commits_directory):
+        raise OutputError(f"{commits_directory}/{file_name}: another job already wrote this commit")
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    put_json(f"{folder}/{name}", {**asdict(made), "time": now})
+    write_json_file(f"{commits_directory}/{file_name}", {**asdict(table_commit), "time": now})
 
 
-def _name(number: int) -> str:
+def _commit_file_name(number: int) -> str:
     return f"{number:010}.json"

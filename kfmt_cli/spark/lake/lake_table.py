@@ -22,66 +22,75 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from kfmt_cli.arrow.export.carry import KeptPiece, carried
-from kfmt_cli.arrow.export.lake import Output
+from kfmt_cli.arrow.export.atomic_files import list_file_names, remove_file, write_json_file
+from kfmt_cli.arrow.export.lake_options import ExportedFile
 from kfmt_cli.arrow.export.manifest import input_row, output_row
-from kfmt_cli.arrow.export.output import names_in, put_json, remove
-from kfmt_cli.arrow.topic_ids import TopicIds
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.core.urls import is_local, local
-from kfmt_cli.disk.listings import listing
+from kfmt_cli.arrow.export.row_copying import RetainedSplit, copy_retained_rows
+from kfmt_cli.arrow.topic_ids import TopicIdCache
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.urls import is_local, strip_file_scheme
+from kfmt_cli.disk.file_listing import iter_files
 from kfmt_cli.errors import InputError
-from kfmt_cli.render.style import count, grouped
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.render.style import format_count, format_grouped
 from kfmt_cli.rows.table_types import LAKE_TABLES
-from kfmt_cli.sharing.piece import Piece
-from kfmt_cli.sharing.pieces import Pieces
-from kfmt_cli.sharing.request import Request
-from kfmt_cli.spark.job import Stored
+from kfmt_cli.spark.job import StoredResult
+from kfmt_cli.spark.job_directory import JobDirectory
 from kfmt_cli.spark.lake import commits
-from kfmt_cli.spark.lake.commits import Commit, bundles_of, commit, newest, with_changes
-from kfmt_cli.spark.lake.table_formats import TableTarget
-from kfmt_cli.spark.ledger import Ledger
-from kfmt_cli.spark.work import is_unread
+from kfmt_cli.spark.lake.commits import (
+    TableCommit,
+    read_file_groups,
+    read_newest_commit,
+    write_commit,
+    write_next_manifest,
+)
+from kfmt_cli.spark.lake.table_formats import TargetTables
+from kfmt_cli.spark.split_processing import is_unreadable
 
-ALL = -1 << 63  # all rows, as all have higher offsets
-APPEND, SYNC, REPLACE = "append", "sync", "replace"
+ALL_ROWS = -1 << 63  # all rows, as all have higher offsets
+APPEND_MODE, SYNC_MODE, REPLACE_MODE = "append", "sync", "replace"
 # The name of an output: what it is of, where its first piece starts, a hash, a number.
-_MADE = re.compile(r"(?P<front>.*-\d{12})-[0-9a-f]{12}(?P<end>(-\d{1,11})?\.\w+)")
-Partition = tuple[Any, Any]
+_OUTPUT_NAME = re.compile(r"(?P<front>.*-\d{12})-[0-9a-f]{12}(?P<end>(-\d{1,11})?\.\w+)")
+SourcePartition = tuple[Any, Any]
 """Topic id, or topic without one, and partition."""
 
 
 @dataclass(slots=True)
-class Live:
+class InputObservations:
     """What a run found out about its inputs."""
 
-    needs_offsets: bool = True
+    has_deleted_inputs: bool = True
     """Whether the table has rows of inputs that are gone."""
-    unread: set[str] = field(default_factory=set)
+    unreadable_paths: set[str] = field(default_factory=set)
     """Paths of inputs that could not be read."""
-    offsets: dict[Partition, list[tuple[int, int]]] = field(
+    offsets_by_partition: dict[SourcePartition, list[tuple[int, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )
     """First and last offsets of the inputs' rows."""
 
-    def take(self, piece: Piece, result: Stored) -> None:
+    def add_result(self, split: FileSplit, result: StoredResult) -> None:
         """Add the result of a piece."""
-        if is_unread(result):
-            self.unread.add(piece.path)
+        if is_unreadable(result):
+            self.unreadable_paths.add(split.path)
         first, last = result.offsets
-        if first is not None and self.needs_offsets:
-            self.offsets[_partition(result.input)].append((first, last))
+        if first is not None and self.has_deleted_inputs:
+            self.offsets_by_partition[_source_partition(result.input)].append((first, last))
 
-    def begin_in(self, result: Stored) -> int | None:
+    def lowest_offset_within(self, result: StoredResult) -> int | None:
         """The lowest offset of inputs within the offsets of this result's rows; None without."""
         first, last = result.offsets
         if first is None:
             return None
-        known = self.offsets.get(_partition(result.input), ())
-        return min((max(a, first) for a, b in known if a <= last and first <= b), default=None)
+        intervals = self.offsets_by_partition.get(_source_partition(result.input), ())
+        return min(
+            (max(start, first) for start, end in intervals if start <= last and first <= end),
+            default=None,
+        )
 
 
-def _partition(source: Fields) -> Partition:
+def _source_partition(source: FieldDict) -> SourcePartition:
     return source.topic_id or source.topic or source.path, source.partition
 
 
@@ -89,246 +98,300 @@ def _partition(source: Fields) -> Partition:
 class LakeTable:
     """A table, and a run that changes it."""
 
-    ledger: Ledger
+    job_directory: JobDirectory
     mode: str
     inputs: tuple[str, ...]
     topics: frozenset[str]
-    format: str
-    target: TableTarget | None = None
+    file_format: str
+    target_tables: TargetTables | None = None
     """The tables of a table format that the files are committed to, too."""
-    troubled: tuple[str, ...] = ()
+    unlistable_paths: tuple[str, ...] = ()
     """The directories and files that could not be listed."""
     _topic_ids: dict[str, str | None] = field(default_factory=dict)
     """The topic ids of the inputs of this run of which the table has other rows, by path."""
-    _kept: Counter[str] = field(default_factory=Counter)
+    _n_retained_rows: Counter[str] = field(default_factory=Counter)
     """Rows, by table, of inputs that are gone or not part of this run."""
-    _n_kept: int = 0
+    _n_retained_inputs: int = 0
     """The number of these inputs."""
-    _commit: Commit = field(default_factory=Commit)
+    _last_commit: TableCommit = field(default_factory=TableCommit)
     """The last one."""
-    _bundles: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    _files_by_group: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """What it consists of: bundles, with their files."""
 
     def open(self) -> None:
         """Read the state; finish the last commit if its run was killed."""
-        ledger = self.ledger
-        self._commit = newest(ledger.to)
-        self._bundles = bundles_of(ledger.to, self._commit)
-        ledger.state, ledger.run = frozenset(self._bundles), self._commit.number + 1
-        if not ledger.is_dry:
+        job_directory = self.job_directory
+        self._last_commit = read_newest_commit(job_directory.path)
+        self._files_by_group = read_file_groups(job_directory.path, self._last_commit)
+        job_directory.committed_results, job_directory.run_number = (
+            frozenset(self._files_by_group),
+            self._last_commit.number + 1,
+        )
+        if not job_directory.is_dry_run:
             self._publish()
 
-    def plan(self, request: Request, files: Pieces) -> None:
-        """Plan the run. files: with those that could not be listed."""
-        self.troubled = tuple(files.troubles)
-        self.ledger.plan(request, files.readable)
+    def plan(self, request: ReadRequest, all_files: FileSplits) -> None:
+        """Plan the run. all_files: with those that could not be listed."""
+        self.unlistable_paths = tuple(all_files.read_errors)
+        self.job_directory.plan(request, all_files.readable)
 
-    def _stale(self) -> Iterator[tuple[str, str, Stored]]:
+    def _iter_stale_results(self) -> Iterator[tuple[str, str, StoredResult]]:
         """The results whose input has changed, is gone or not asked for: bundle, name, result."""
-        for bundle, names in self.ledger.stale.items():
-            results = self.ledger.results(bundle)
-            yield from ((bundle, name, results[name]) for name in names)
+        for file_group, split_names in self.job_directory.stale_results.items():
+            results = self.job_directory.read_results(file_group)
+            yield from ((file_group, name, results[name]) for name in split_names)
 
-    def removed(self, live: Live | None = None) -> Iterator[tuple[str, str, Stored, int]]:
+    def iter_removed_results(
+        self, observations: InputObservations | None = None
+    ) -> Iterator[tuple[str, str, StoredResult, int]]:
         """The results of which the run removes rows: bundle, name, result, and the offset from
-        which on they go. live: None before the run."""
-        ids, unread = TopicIds(), live.unread if live is not None else set()
-        paths = {result.input.path for *_, result in self._stale()}
+        which on they go. observations: None before the run."""
+        topic_ids, unreadable_paths = (
+            TopicIdCache(),
+            observations.unreadable_paths if observations is not None else set(),
+        )
+        paths = {result.input.path for *_, result in self._iter_stale_results()}
         self._topic_ids = {
-            piece.path: ids.of(piece)
-            for piece in self.ledger.pieces
-            if piece.start == 0 and piece.path in paths
+            split.path: topic_ids.find(split)
+            for split in self.job_directory.splits
+            if split.start == 0 and split.path in paths
         }
-        for bundle, name, result in self._stale():
+        for file_group, split_name, result in self._iter_stale_results():
             path = result.input.path
-            if path in unread or _is_under(path, self.troubled):
+            if path in unreadable_paths or _is_below_any(path, self.unlistable_paths):
                 continue
-            begin = self._removed_from(result, live) if self.is_gone(result) else ALL
-            if begin is not None:
-                yield bundle, name, result, begin
+            removal_offset = (
+                self._removal_offset(result, observations) if self.is_gone(result) else ALL_ROWS
+            )
+            if removal_offset is not None:
+                yield file_group, split_name, result, removal_offset
 
-    def _removed_from(self, result: Stored, live: Live | None) -> int | None:
+    def _removal_offset(
+        self, result: StoredResult, observations: InputObservations | None
+    ) -> int | None:
         """The offset from which on rows go of an input outside this run; None if all stay."""
-        if self.mode == REPLACE:
-            return ALL
+        if self.mode == REPLACE_MODE:
+            return ALL_ROWS
         source = result.input
-        is_other = self.topics and source.topic not in self.topics
-        if is_other or not _is_under(source.path, self.inputs):
+        is_other_topic = self.topics and source.topic not in self.topics
+        if is_other_topic or not _is_below_any(source.path, self.inputs):
             return None
-        if self.mode == SYNC:
-            return ALL
+        if self.mode == SYNC_MODE:
+            return ALL_ROWS
         # The topic's rows are in other files now: the partition moved, was compacted or truncated.
-        begin = None if live is None else live.begin_in(result)
-        return ALL if begin is not None and begin <= result.offsets[0] else begin
+        lowest_offset = None if observations is None else observations.lowest_offset_within(result)
+        return (
+            ALL_ROWS
+            if lowest_offset is not None and lowest_offset <= result.offsets[0]
+            else lowest_offset
+        )
 
-    def is_gone(self, result: Stored) -> bool:
+    def is_gone(self, result: StoredResult) -> bool:
         """Whether the input of a result is not part of this run, or its path is now a file of
         another topic of that name."""
         source = result.input
-        now = self._topic_ids.get(source.path, "")
-        return now == "" or (None not in (now, source.topic_id) and now != source.topic_id)
+        current_topic_id = self._topic_ids.get(source.path, "")
+        return current_topic_id == "" or (
+            None not in (current_topic_id, source.topic_id) and current_topic_id != source.topic_id
+        )
 
-    def told(self) -> list[str]:
+    def describe_retained(self) -> list[str]:
         """What readers find in the table besides the rows of this run."""
-        if not self._n_kept:
+        if not self._n_retained_inputs:
             return []
-        rows = ", ".join(f"{grouped(n)} {table}" for table, n in self._kept.items())
-        inputs = count(self._n_kept, "input that is gone", "inputs that are gone")
+        rows = ", ".join(
+            f"{format_grouped(n)} {table}" for table, n in self._n_retained_rows.items()
+        )
+        inputs = format_count(self._n_retained_inputs, "input that is gone", "inputs that are gone")
         return [f"{rows} kept of {inputs} or not part of this run"]
 
-    def commit(self, live: Live) -> None:
+    def commit_run(self, observations: InputObservations) -> None:
         """Make the rows of the run visible, and remove what they replace."""
-        ledger = self.ledger
-        drops: dict[str, dict[str, int]] = {bundle: {} for bundle in ledger.stale}
-        for bundle, name, _, begin in self.removed(live):
-            drops[bundle][name] = begin
-        for bundle, name, result in self._stale():
-            if name not in drops[bundle]:
-                self._n_kept += 1
-                self._kept.update(result.rows)
-        self._keep_unread(live.unread, drops)
-        state = dict.fromkeys([*ledger.files(), *sorted(ledger.state - ledger.lost)])
-        made: list[str] = []
-        for bundle, names in drops.items():
-            if names:
-                del state[bundle]
-                made += self._rest(bundle, names)
-        state |= dict.fromkeys(made)
-        if set(state) != ledger.state:
-            self._make_commit(state)
+        job_directory = self.job_directory
+        removal_offsets: dict[str, dict[str, int]] = {
+            bundle: {} for bundle in job_directory.stale_results
+        }
+        for file_group, split_name, _, removal_offset in self.iter_removed_results(observations):
+            removal_offsets[file_group][split_name] = removal_offset
+        for file_group, split_name, result in self._iter_stale_results():
+            if split_name not in removal_offsets[file_group]:
+                self._n_retained_inputs += 1
+                self._n_retained_rows.update(result.rows)
+        self._drop_partial_reads(observations.unreadable_paths, removal_offsets)
+        new_state = dict.fromkeys(
+            [
+                *job_directory.result_names(),
+                *sorted(job_directory.committed_results - job_directory.missing_results),
+            ]
+        )
+        copied_groups: list[str] = []
+        for file_group, offset_by_split in removal_offsets.items():
+            if offset_by_split:
+                del new_state[file_group]
+                copied_groups += self._copy_remaining_rows(file_group, offset_by_split)
+        new_state |= dict.fromkeys(copied_groups)
+        if set(new_state) != job_directory.committed_results:
+            self._write_commit(new_state)
         self._publish()
         self.write_manifest()
-        self._sweep()
+        self._delete_unreferenced()
 
-    def _make_commit(self, state: Iterable[str]) -> None:
+    def _write_commit(self, new_state: Iterable[str]) -> None:
         """Make the commit after which the table consists of these bundles."""
-        ledger, before, topics = self.ledger, self._bundles, tuple(sorted(self.topics))
-        self._bundles = {bundle: before.get(bundle, []) for bundle in state}
+        job_directory, previous_groups, topics = (
+            self.job_directory,
+            self._files_by_group,
+            tuple(sorted(self.topics)),
+        )
+        self._files_by_group = {bundle: previous_groups.get(bundle, []) for bundle in new_state}
 
         def changes() -> Iterator[tuple[str, Any]]:
-            yield from ((bundle, None) for bundle in before if bundle not in self._bundles)
-            for bundle in [bundle for bundle in self._bundles if bundle not in before]:
-                files = [output_row(output) for output in ledger.outputs(bundle)]
-                results = ledger.results(bundle).values()
+            yield from (
+                (bundle, None) for bundle in previous_groups if bundle not in self._files_by_group
+            )
+            for file_group in [
+                bundle for bundle in self._files_by_group if bundle not in previous_groups
+            ]:
+                files = [output_row(output) for output in job_directory.output_files(file_group)]
+                results = job_directory.read_results(file_group).values()
                 inputs = [
                     input_row(result.input, result.rows, result.offsets) for result in results
                 ]
-                self._bundles[bundle] = files
-                yield bundle, {"inputs": inputs, "outputs": files}
+                self._files_by_group[file_group] = files
+                yield file_group, {"inputs": inputs, "outputs": files}
 
-        made = with_changes(ledger.to, self._commit, changes())
-        made = replace(made, mode=self.mode, inputs=self.inputs, topics=topics)
-        commit(ledger.to, made)
-        self._commit = made
+        next_commit = write_next_manifest(job_directory.path, self._last_commit, changes())
+        next_commit = replace(next_commit, mode=self.mode, inputs=self.inputs, topics=topics)
+        write_commit(job_directory.path, next_commit)
+        self._last_commit = next_commit
 
-    def _keep_unread(self, unread: set[str], drops: dict[str, dict[str, int]]) -> None:
+    def _drop_partial_reads(
+        self, unreadable_paths: set[str], removal_offsets: dict[str, dict[str, int]]
+    ) -> None:
         """Leave out what was read of an input of which the table has rows already."""
-        ledger = self.ledger
-        if not unread:
+        job_directory = self.job_directory
+        if not unreadable_paths:
             return
-        known = {result.input.path for *_, result in self._stale()}
-        for bundle in ledger.files():
-            if bundle not in ledger.state:
-                results = ledger.results(bundle)
-                its = {
-                    name: ALL
+        stale_paths = {result.input.path for *_, result in self._iter_stale_results()}
+        for file_group in job_directory.result_names():
+            if file_group not in job_directory.committed_results:
+                results = job_directory.read_results(file_group)
+                removed_splits = {
+                    name: ALL_ROWS
                     for name, result in results.items()
-                    if result.input.path in unread & known
+                    if result.input.path in unreadable_paths & stale_paths
                 }
-                drops.setdefault(bundle, {}).update(its)
+                removal_offsets.setdefault(file_group, {}).update(removed_splits)
 
-    def _rest(self, bundle: str, removed: dict[str, int]) -> Iterator[str]:
+    def _copy_remaining_rows(
+        self, file_group: str, offset_by_split: dict[str, int]
+    ) -> Iterator[str]:
         """Copy the rows of a bundle without those that go, by result, from an offset on; the new
         bundle, if any is left."""
-        ledger = self.ledger
-        results = ledger.results(bundle)
-        left = {
-            name: Stored(result, outputs=[], files=[], rows=dict.fromkeys(result.rows, 0))
+        job_directory = self.job_directory
+        results = job_directory.read_results(file_group)
+        remaining_results = {
+            name: StoredResult(result, outputs=[], files=[], rows=dict.fromkeys(result.rows, 0))
             for name, result in results.items()
-            if removed.get(name) != ALL
+            if offset_by_split.get(name) != ALL_ROWS
         }
-        if not left:
+        if not remaining_results:
             return
-        which = blake2b(repr((bundle, ledger.run, sorted(removed))).encode(), digest_size=6)
-        order = {name: i for i, name in enumerate(left)}
-        numbers = {
-            i: KeptPiece(order[name], removed.get(name))
+        name_hash = blake2b(
+            repr((file_group, job_directory.run_number, sorted(offset_by_split))).encode(),
+            digest_size=6,
+        )
+        new_index = {name: i for i, name in enumerate(remaining_results)}
+        retained_splits = {
+            i: RetainedSplit(new_index[name], offset_by_split.get(name))
             for i, name in enumerate(results)
-            if name in order
+            if name in new_index
         }
-        for name in left.keys() & removed:
-            left[name].offsets = [left[name].offsets[0], removed[name] - 1]
-        outputs: list[Output] = []
-        for output in ledger.outputs(bundle):
-            named = _MADE.sub(rf"\g<front>-{which.hexdigest()}\g<end>", output.name)
-            place = self._place(output.name)
-            folder = ledger.job.folder(ledger.to)
-            made = carried(output, numbers, place, folder, named, self.format)
-            outputs += [] if made is None else [made]
-        every = list(left.values())
-        for made in outputs:
-            for piece, _, n_rows in made.spans:
-                if piece >= 0:
-                    every[piece].rows[made.table] += n_rows
-        first = next(iter(left.values()))
-        first.outputs = [output.name for output in outputs]
-        first.files = [asdict(output) for output in outputs]
-        named = f"{bundle.removesuffix('.json')[:200]}-rest-{which.hexdigest()}.json"
-        put_json(f"{ledger.done_folder}/{named}", left)
-        yield named
+        for name in remaining_results.keys() & offset_by_split:
+            remaining_results[name].offsets = [
+                remaining_results[name].offsets[0],
+                offset_by_split[name] - 1,
+            ]
+        outputs: list[ExportedFile] = []
+        for output in job_directory.output_files(file_group):
+            new_name = _OUTPUT_NAME.sub(rf"\g<front>-{name_hash.hexdigest()}\g<end>", output.name)
+            output_path = self._output_path(output.name)
+            staging_directory = job_directory.job.staging_directory(job_directory.path)
+            copied_file = copy_retained_rows(
+                output, retained_splits, output_path, staging_directory, new_name, self.file_format
+            )
+            outputs += [] if copied_file is None else [copied_file]
+        results_in_order = list(remaining_results.values())
+        for copied_file in outputs:
+            for split_index, _, n_rows in copied_file.spans:
+                if split_index >= 0:
+                    results_in_order[split_index].rows[copied_file.table] += n_rows
+        first_result = next(iter(remaining_results.values()))
+        first_result.outputs = [output.name for output in outputs]
+        first_result.files = [asdict(output) for output in outputs]
+        new_name = f"{file_group.removesuffix('.json')[:200]}-rest-{name_hash.hexdigest()}.json"
+        write_json_file(f"{job_directory.results_directory}/{new_name}", remaining_results)
+        yield new_name
 
-    def _place(self, name: str) -> str:
+    def _output_path(self, output_name: str) -> str:
         """Where an output is: not yet published, or published."""
-        staged = f"{self.ledger.job.folder(self.ledger.to)}/{name}"
-        is_staged = is_local(staged) and Path(local(staged)).exists()
-        return staged if is_staged else f"{self.ledger.to}/{name}"
+        staged_path = (
+            f"{self.job_directory.job.staging_directory(self.job_directory.path)}/{output_name}"
+        )
+        is_staged = is_local(staged_path) and Path(strip_file_scheme(staged_path)).exists()
+        return staged_path if is_staged else f"{self.job_directory.path}/{output_name}"
 
     def _publish(self) -> None:
         """Make the last commit visible to readers."""
-        self._move()
-        if self.target is not None:
-            self.target.bring_to(self.ledger.to, self._commit)
+        self._move_staged_files()
+        if self.target_tables is not None:
+            self.target_tables.update_to(self.job_directory.path, self._last_commit)
 
-    def _move(self) -> None:
+    def _move_staged_files(self) -> None:
         """Move the outputs of the last commit to where readers look for them."""
-        ledger = self.ledger
-        staged = Path(local(ledger.job.folder(ledger.to)))
-        if not is_local(ledger.to) or not staged.is_dir():
+        job_directory = self.job_directory
+        staging_directory = Path(
+            strip_file_scheme(job_directory.job.staging_directory(job_directory.path))
+        )
+        if not is_local(job_directory.path) or not staging_directory.is_dir():
             return
-        for file in self._files:
-            made = staged / file["file"]
-            if made.exists():
-                final = Path(local(ledger.to)) / file["file"]
-                final.parent.mkdir(parents=True, exist_ok=True)
-                made.replace(final)
+        for file in self._committed_files:
+            staged_path = staging_directory / file["file"]
+            if staged_path.exists():
+                published_path = Path(strip_file_scheme(job_directory.path)) / file["file"]
+                published_path.parent.mkdir(parents=True, exist_ok=True)
+                staged_path.replace(published_path)
 
     @property
-    def _files(self) -> Iterator[dict[str, Any]]:
+    def _committed_files(self) -> Iterator[dict[str, Any]]:
         """The files of the last commit, as in the manifest."""
-        return chain.from_iterable(self._bundles.values())
+        return chain.from_iterable(self._files_by_group.values())
 
     def write_manifest(self) -> None:
         """Show readers the inputs and files of the table."""
-        commits.publish(self.ledger.to, self._commit, self._files)
+        commits.publish_manifest(self.job_directory.path, self._last_commit, self._committed_files)
 
-    def _sweep(self) -> None:
+    def _delete_unreferenced(self) -> None:
         """Delete results outside the state, and files that no bundle of it has."""
-        ledger = self.ledger
-        commits.sweep(ledger.to, self._commit)
-        for name in names_in(ledger.done_folder) - self._bundles.keys():
-            remove(f"{ledger.done_folder}/{name}")
-        known = {file["file"].rpartition("/")[2] for file in self._files}
-        staged = ledger.job.folder(ledger.to)
-        if staged != ledger.to:
-            shutil.rmtree(local(staged), ignore_errors=True)
-        for table in LAKE_TABLES if self.target is None else ():
+        job_directory = self.job_directory
+        commits.delete_unlisted_parts(job_directory.path, self._last_commit)
+        for name in list_file_names(job_directory.results_directory) - self._files_by_group.keys():
+            remove_file(f"{job_directory.results_directory}/{name}")
+        committed_names = {file["file"].rpartition("/")[2] for file in self._committed_files}
+        staging_directory = job_directory.job.staging_directory(job_directory.path)
+        if staging_directory != job_directory.path:
+            shutil.rmtree(strip_file_scheme(staging_directory), ignore_errors=True)
+        for table in LAKE_TABLES if self.target_tables is None else ():
             with suppress(InputError):  # no such directory
-                for file in listing(f"{ledger.to}/{table}"):
+                for file in iter_files(f"{job_directory.path}/{table}"):
                     name = file.path.rpartition("/")[2]
-                    if _MADE.fullmatch(name) and name not in known:
-                        remove(file.path)
+                    if _OUTPUT_NAME.fullmatch(name) and name not in committed_names:
+                        remove_file(file.path)
 
 
-def _is_under(path: str, inputs: Iterable[str]) -> bool:
+def _is_below_any(path: str, input_paths: Iterable[str]) -> bool:
     """Whether a file is one of some inputs, or below one."""
-    return any(path == given or path.startswith(f"{given.rstrip('/')}/") for given in inputs)
+    return any(
+        path == input_path or path.startswith(f"{input_path.rstrip('/')}/")
+        for input_path in input_paths
+    )

@@ -22,143 +22,168 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kfmt_cli.arrow.export.output import as_json, get_json, put_json, remove
-from kfmt_cli.core.small_objects import NoConditionsError, put_if, tag_of
-from kfmt_cli.core.urls import is_local, local
+from kfmt_cli.arrow.export.atomic_files import (
+    json_bytes,
+    read_json_file,
+    remove_file,
+    write_json_file,
+)
+from kfmt_cli.core.small_objects import ConditionalWriteError, put_conditionally, read_object_etag
+from kfmt_cli.core.urls import is_local, strip_file_scheme
 from kfmt_cli.errors import InputError, OutputError, UsageError
-from kfmt_cli.render.style import safe
+from kfmt_cli.render.style import escape_terminal
 
-BEAT = 10.0  # seconds between two heartbeats in a store
-DEAD_AFTER = 60.0  # seconds without a heartbeat
-MOST_LOCKS = 100  # owners that may end between the opening of the file and the lock
-SETTLED_AFTER = 1.0  # seconds, in a store without conditional writes
+HEARTBEAT_SECONDS = 10.0  # seconds between two heartbeats in a store
+LEASE_TIMEOUT_SECONDS = 60.0  # seconds without a heartbeat
+MAX_LOCK_ATTEMPTS = 100  # owners that may end between the opening of the file and the lock
+SETTLE_SECONDS = 1.0  # seconds, in a store without conditional writes
 
 
-class Lease:
+class DirectoryLease:
     """The right to write to a directory."""
 
     def __init__(self) -> None:
         self.is_lost = threading.Event()
 
-    def check(self, to: str) -> None:
+    def check(self, output_directory: str) -> None:
         """Raise OutputError if another job has taken over."""
         if self.is_lost.is_set():
-            raise OutputError(f"{to}: another job has taken over this directory; nothing committed")
+            raise OutputError(
+                f"{output_directory}: another job has taken over this directory; nothing committed"
+            )
 
 
-def leased(to: str, job: str) -> AbstractContextManager[Lease]:
+def hold_lease(output_directory: str, job_name: str) -> AbstractContextManager[DirectoryLease]:
     """Hold a directory for a job; raises UsageError, which names the owner, if another has it."""
-    place = f"{to}/_kfmt/lease.json"
-    mine = {
+    lease_path = f"{output_directory}/_kfmt/lease.json"
+    own_entry = {
         "owner": uuid.uuid4().hex,
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "job": job,
+        "job": job_name,
         "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-    return (_locked if is_local(to) else _kept)(to, place, mine)
+    return (_hold_file_lock if is_local(output_directory) else _hold_object)(
+        output_directory, lease_path, own_entry
+    )
 
 
 @contextmanager
-def _locked(to: str, place: str, mine: dict[str, Any]) -> Iterator[Lease]:
-    path = Path(local(place))
-    new = [folder for folder in path.parents if not folder.exists()]
+def _hold_file_lock(
+    output_directory: str, lease_path: str, own_entry: dict[str, Any]
+) -> Iterator[DirectoryLease]:
+    local_path = Path(strip_file_scheme(lease_path))
+    created_directories = [folder for folder in local_path.parents if not folder.exists()]
     try:
-        held = _lock(path)
+        lease_file = _open_locked(local_path)
     except BlockingIOError:
-        raise _taken(to, get_json(place) or {}) from None
+        raise _in_use_error(output_directory, read_json_file(lease_path) or {}) from None
     except OSError as error:
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
-    with held:
-        held.truncate(0)
-        held.write(as_json(mine))
-        held.flush()
+        raise OutputError(f"{lease_path}: cannot be written: {error.strerror}") from error
+    with lease_file:
+        lease_file.truncate(0)
+        lease_file.write(json_bytes(own_entry))
+        lease_file.flush()
         try:
-            yield Lease()
+            yield DirectoryLease()
         finally:  # a job that wrote nothing leaves nothing
-            path.unlink(missing_ok=True)
+            local_path.unlink(missing_ok=True)
             with suppress(OSError):
-                for folder in new:
-                    folder.rmdir()
+                for directory in created_directories:
+                    directory.rmdir()
 
 
-def _lock(path: Path) -> BinaryIO:
+def _open_locked(path: Path) -> BinaryIO:
     """Open a file and lock it; raises BlockingIOError if another process has the lock, OSError."""
-    for _ in range(MOST_LOCKS):
+    for _ in range(MAX_LOCK_ATTEMPTS):
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):  # the owner before has just removed it
-            held = path.open("a+b")
+            lease_file = path.open("a+b")
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.path.samestat(os.fstat(held.fileno()), path.stat()):
-                    return held
+                fcntl.flock(lease_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(lease_file.fileno()), path.stat()):
+                    return lease_file
             except OSError:
-                held.close()
+                lease_file.close()
                 raise
-            held.close()
+            lease_file.close()
     raise BlockingIOError
 
 
 @contextmanager
-def _kept(to: str, place: str, mine: dict[str, Any]) -> Iterator[Lease]:
-    lease, done = Lease(), threading.Event()
-    tag = _acquired(to, place, mine)
+def _hold_object(
+    output_directory: str, lease_path: str, own_entry: dict[str, Any]
+) -> Iterator[DirectoryLease]:
+    lease, is_released = DirectoryLease(), threading.Event()
+    tag = _acquire_object(output_directory, lease_path, own_entry)
 
-    def beat() -> None:
-        known: str | None = tag
-        while not done.wait(BEAT):
+    def send_heartbeats() -> None:
+        current_tag: str | None = tag
+        while not is_released.wait(HEARTBEAT_SECONDS):
             try:
-                known = _put(place, mine, known)
+                current_tag = _write_if_unchanged(lease_path, own_entry, current_tag)
             except (InputError, OutputError):
                 continue  # a store that does not answer; it may next time
-            if known is None:
+            if current_tag is None:
                 lease.is_lost.set()
                 return
 
-    beating = threading.Thread(target=beat, daemon=True)
-    beating.start()
+    heartbeat_thread = threading.Thread(target=send_heartbeats, daemon=True)
+    heartbeat_thread.start()
     try:
         yield lease
     finally:
-        done.set()
-        beating.join()
+        is_released.set()
+        heartbeat_thread.join()
         if not lease.is_lost.is_set():
-            remove(place)
+            remove_file(lease_path)
 
 
-def _acquired(to: str, place: str, mine: dict[str, Any]) -> str:
+def _acquire_object(output_directory: str, lease_path: str, own_entry: dict[str, Any]) -> str:
     """Create or take over the lease; its tag. Raises UsageError."""
     for _ in range(2):
-        found = get_json(place)
-        if found is not None and time.time() - float(found.get("beat", 0)) < DEAD_AFTER:
-            raise _taken(to, found)
-        tag = _put(place, mine, None if found is None else tag_of(place))
+        existing_entry = read_json_file(lease_path)
+        if (
+            existing_entry is not None
+            and time.time() - float(existing_entry.get("beat", 0)) < LEASE_TIMEOUT_SECONDS
+        ):
+            raise _in_use_error(output_directory, existing_entry)
+        tag = _write_if_unchanged(
+            lease_path, own_entry, None if existing_entry is None else read_object_etag(lease_path)
+        )
         if tag is not None:
             return tag
-    raise _taken(to, get_json(place) or {})
+    raise _in_use_error(output_directory, read_json_file(lease_path) or {})
 
 
-def _put(place: str, mine: dict[str, Any], tag: str | None) -> str | None:
+def _write_if_unchanged(lease_path: str, own_entry: dict[str, Any], tag: str | None) -> str | None:
     """Write the lease if it is still the one with this tag; its new tag, None if it is not."""
-    data = {**mine, "beat": time.time()}
+    entry = {**own_entry, "beat": time.time()}
     try:
-        return put_if(place, json.dumps(data).encode(), tag)
-    except NoConditionsError:
+        return put_conditionally(lease_path, json.dumps(entry).encode(), tag)
+    except ConditionalWriteError:
         is_first = tag is None
-        if not is_first and (get_json(place) or mine).get("owner") != mine["owner"]:
+        if (
+            not is_first
+            and (read_json_file(lease_path) or own_entry).get("owner") != own_entry["owner"]
+        ):
             return None
-        put_json(place, data)
+        write_json_file(lease_path, entry)
         if is_first:
-            time.sleep(SETTLED_AFTER)
-        is_mine = (get_json(place) or {}).get("owner") == mine["owner"]
+            time.sleep(SETTLE_SECONDS)
+        is_mine = (read_json_file(lease_path) or {}).get("owner") == own_entry["owner"]
         return "" if is_mine else None
 
 
-def _taken(to: str, found: dict[str, Any]) -> UsageError:
+def _in_use_error(output_directory: str, existing_entry: dict[str, Any]) -> UsageError:
     """The error that names the owner of a lease."""
-    job, host = safe(str(found.get("job", "?"))), safe(str(found.get("host", "?")))
-    since = safe(str(found.get("since", "?")))
+    job, host = (
+        escape_terminal(str(existing_entry.get("job", "?"))),
+        escape_terminal(str(existing_entry.get("host", "?"))),
+    )
+    since = escape_terminal(str(existing_entry.get("since", "?")))
     return UsageError(
-        f"{to}: in use by kfmt pipeline {job}, process {found.get('pid', '?')} on {host}, since "
+        f"{output_directory}: in use by kfmt pipeline {job}, process "
+        f"{existing_entry.get('pid', '?')} on {host}, since "
         f"{since}; wait until it ends, or choose another --to"
     )

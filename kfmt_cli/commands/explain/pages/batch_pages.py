@@ -4,51 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.broker.transactions.transactions import Transactions
-from kfmt_cli.commands.explain.pages.page import PageFacts, Part
+from kfmt_cli.broker.transactions.transactions import TransactionTracker
+from kfmt_cli.commands.explain.pages.page import PageFacts, PageSection
 from kfmt_cli.core.codecs.compress import compress
-from kfmt_cli.core.layout.varint import encode, groups, zigzag
+from kfmt_cli.core.layout.varint import encode_uvarint, varint_groups, zigzag_encode
 from kfmt_cli.formats.batch import ATTRIBUTES, CODECS, RECORD_BATCH
 from kfmt_cli.formats.control import CONTROL_TYPES
-from kfmt_cli.log.block import HEADER_SIZE
+from kfmt_cli.log.block import BATCH_HEADER_BYTES
 
-_SHOWN = 12  # bytes drawn per field
+_MAX_SHOWN_BYTES = 12  # bytes drawn per field
 
 
-def batch(facts: PageFacts) -> Iterator[Part]:
+def record_batch_page(facts: PageFacts) -> Iterator[PageSection]:
     """The header of a real batch, field by field."""
     block, batches = facts.first_block, facts.batches
     start, size = int(batches.start[0]), int(batches.size[0])
-    count = int(batches.records_count[0])
+    n_records = int(batches.records_count[0])
     yield (
         "A log is a sequence of record batches and nothing else. A producer collects the records "
         "it has for a partition into a batch; the broker writes the batch to disk as received, "
         "except for the base offset and the leader epoch, and consumers get the same bytes. One "
         "header, one checksum and one compression pass thus serve many records."
     )
-    yield f"The first batch of {facts.words}: {size} bytes, {count} records."
+    yield f"The first batch of {facts.source_label}: {size} bytes, {n_records} records."
     lines = ["byte  field                    value", "────  ───────────────────────  ─────"]
     for field in RECORD_BATCH.fields:
-        at = RECORD_BATCH.offset_of(field.name)
-        if at >= HEADER_SIZE or field.name not in batches.names:
+        position = RECORD_BATCH.field_start(field.name)
+        if position >= BATCH_HEADER_BYTES or field.name not in batches.index_by_name:
             continue
         value = int(batches[field.name][0])
-        lines.append(f"{at:>4}  {field.name:<23}  {value}")
+        lines.append(f"{position:>4}  {field.name:<23}  {value}")
     yield lines
     yield (
-        f"After these {HEADER_SIZE} bytes come the records, compressed together if a codec is set. "
+        f"After these {BATCH_HEADER_BYTES} bytes come the records, compressed together if a "
+        "codec is set. "
         "The checksum covers everything from the attributes onward, but not the fields before "
         "them, which the broker changes. Records store only deltas: an offset delta to the "
         "batch's base offset, and a timestamp delta to its base timestamp."
     )
-    drawn = block.data[start : start + 3 * 16]
+    first_bytes = block.data[start : start + 3 * 16]
     yield [
-        f"{i * 16:>4}  {drawn[i * 16 : i * 16 + 16].hex(' ')}" for i in range(3) if drawn[i * 16 :]
+        f"{i * 16:>4}  {first_bytes[i * 16 : i * 16 + 16].hex(' ')}"
+        for i in range(3)
+        if first_bytes[i * 16 :]
     ]
     yield "Kafka: org.apache.kafka.common.record.DefaultRecordBatch. kfmt hex shows every byte."
 
 
-def attributes(facts: PageFacts) -> Iterator[Part]:
+def attributes_page(facts: PageFacts) -> Iterator[PageSection]:
     """The attribute bits, with their values in real batches."""
     yield (
         "Two bytes of the batch header are bit flags. The checksum covers them, so a broker "
@@ -58,10 +61,10 @@ def attributes(facts: PageFacts) -> Iterator[Part]:
     batches = facts.batches
     n = min(len(batches), 6)
     for bits in ATTRIBUTES:
-        last = bits.at + bits.width - 1
-        place = str(bits.at) if bits.width == 1 else f"{bits.at}–{last}"
-        values = ((batches.attributes[:n] >> bits.at) & ((1 << bits.width) - 1)).tolist()
-        lines.append(f"{place:>4}  {bits.name:<15} {'  '.join(map(str, values))}")
+        last_bit = bits.shift + bits.width - 1
+        bit_range = str(bits.shift) if bits.width == 1 else f"{bits.shift}–{last_bit}"
+        values = ((batches.attributes[:n] >> bits.shift) & ((1 << bits.width) - 1)).tolist()
+        lines.append(f"{bit_range:>4}  {bits.name:<15} {'  '.join(map(str, values))}")
     yield lines
     yield f"The codecs: {', '.join(f'{i} {name}' for i, name in enumerate(CODECS))}."
     yield (
@@ -73,7 +76,7 @@ def attributes(facts: PageFacts) -> Iterator[Part]:
     yield "Kafka: DefaultRecordBatch.attributes. kfmt dump --bits draws them."
 
 
-def varint(facts: PageFacts) -> Iterator[Part]:
+def varint_page(facts: PageFacts) -> Iterator[PageSection]:
     """The number 300 converted to its bytes."""
     del facts
     yield (
@@ -84,9 +87,9 @@ def varint(facts: PageFacts) -> Iterator[Part]:
     )
     lines = ["value     zigzag  groups of 7 bits   bytes"]
     for value in (0, 1, -1, 63, 64, 300, -300):
-        raw = zigzag(value, 32)
-        bits = " ".join(f"{group:07b}" for group in reversed(groups(raw)))
-        lines.append(f"{value:>5}  {raw:>9}  {bits:<17}  {encode(raw).hex(' ')}")
+        raw = zigzag_encode(value, 32)
+        bits = " ".join(f"{group:07b}" for group in reversed(varint_groups(raw)))
+        lines.append(f"{value:>5}  {raw:>9}  {bits:<17}  {encode_uvarint(raw).hex(' ')}")
     yield lines
     yield (
         "A 32-bit number takes at most 5 bytes, a 64-bit one 10. An int32 would always take 4: a "
@@ -95,40 +98,43 @@ def varint(facts: PageFacts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.common.utils.ByteUtils. kfmt encode-varint shows each step."
 
 
-def lz4(facts: PageFacts) -> Iterator[Part]:
+def compression_page(facts: PageFacts) -> Iterator[PageSection]:
     """A real batch compressed by each codec, and Kafka's frame around LZ4."""
     block, batches = facts.first_block, facts.batches
-    plain = next((i for i in range(len(batches)) if not batches.compression[i]), None)
+    uncompressed_index = next((i for i in range(len(batches)) if not batches.compression[i]), None)
     yield (
         "The records of a batch are compressed together, which exploits what they have in common. "
         "The header stays uncompressed, so a broker can assign offsets without recompressing the "
         "records, and serve the batch without decompressing it."
     )
     data = b'{"user":"u-1","action":"click"}' * 40
-    if plain is not None:
-        start, end = int(batches.start[plain]), int(batches.end[plain])
-        data = block.data[start + HEADER_SIZE : end]
-        yield f"{len(data)} bytes of records of {facts.words}, by each codec:"
+    if uncompressed_index is not None:
+        start, end = int(batches.start[uncompressed_index]), int(batches.end[uncompressed_index])
+        data = block.data[start + BATCH_HEADER_BYTES : end]
+        yield f"{len(data)} bytes of records of {facts.source_label}, by each codec:"
     lines = [f"{name:<7} {len(compress(name, data)):>7} bytes" for name in CODECS]
     yield lines
-    made = compress("lz4", data)
+    lz4_frame = compress("lz4", data)
     yield (
         "LZ4 replaces repeated data with a distance and a length. Kafka writes its own kind of "
         "frame: independent blocks of 64 KiB, no checksums and, in magic 0, a header checksum "
         "computed over four bytes too many (KAFKA-3160)."
     )
     yield [
-        f"magic      {made[:4].hex(' ')}",
-        f"descriptor {made[4:6].hex(' ')}   version 1, independent blocks; blocks of 64 KiB",
-        f"checksum   {made[6:7].hex()}",
-        f"block size {made[7:11].hex(' ')}   little-endian: {int.from_bytes(made[7:11], 'little')}",
-        f"block      {made[11 : 11 + _SHOWN].hex(' ')} …",
-        f"end        {made[-4:].hex(' ')}",
+        f"magic      {lz4_frame[:4].hex(' ')}",
+        f"descriptor {lz4_frame[4:6].hex(' ')}   version 1, independent blocks; blocks of 64 KiB",
+        f"checksum   {lz4_frame[6:7].hex()}",
+        (
+            f"block size {lz4_frame[7:11].hex(' ')}   little-endian: "
+            f"{int.from_bytes(lz4_frame[7:11], 'little')}"
+        ),
+        f"block      {lz4_frame[11 : 11 + _MAX_SHOWN_BYTES].hex(' ')} …",
+        f"end        {lz4_frame[-4:].hex(' ')}",
     ]
     yield "Kafka: org.apache.kafka.common.compress.Lz4BlockOutputStream. kfmt stat --what-if."
 
 
-def control(facts: PageFacts) -> Iterator[Part]:
+def control_records_page(facts: PageFacts) -> Iterator[PageSection]:
     """Transaction markers and other control records, and how many a partition has."""
     yield (
         "Some batches are written by the broker itself. Such a control batch has bit 5 set and a "
@@ -137,10 +143,10 @@ def control(facts: PageFacts) -> Iterator[Part]:
         "an offset, so a partition with transactions has offsets without a visible record."
     )
     yield [f"{number}  {name}" for number, name in enumerate(CONTROL_TYPES)]
-    found = 0
-    for block in facts.blocks():
-        found += int((block.batches.control[block.batches.is_v2 == 1] == 1).sum())
-    yield f"{facts.words} has {found} control batches."
+    n_control_batches = 0
+    for block in facts.iter_blocks():
+        n_control_batches += int((block.batches.control[block.batches.is_v2 == 1] == 1).sum())
+    yield f"{facts.source_label} has {n_control_batches} control batches."
     yield (
         "ABORT and COMMIT end a transaction; their value has the epoch of the coordinator that "
         "wrote them. The others belong to KRaft's metadata log."
@@ -148,30 +154,35 @@ def control(facts: PageFacts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.common.record.ControlRecordType. kfmt dump --records."
 
 
-def transactions(facts: PageFacts) -> Iterator[Part]:
+def transactions_page(facts: PageFacts) -> Iterator[PageSection]:
     """A drawing of the first transactions of a partition."""
-    following = Transactions()
-    ended = [done for block in facts.blocks() for done in following.take(block)]
+    transaction_tracker = TransactionTracker()
+    ended_transactions = [
+        done for block in facts.iter_blocks() for done in transaction_tracker.process_block(block)
+    ]
     yield (
         "A producer writes transactional records like any others, with bit 4 set and its producer "
         "id. They are in the log immediately, and read_uncommitted consumers see them. When the "
         "transaction ends, its coordinator has a marker written to each partition: COMMIT or "
         "ABORT."
     )
-    committed = sum(transaction.outcome == "committed" for transaction in ended)
+    n_committed = sum(transaction.outcome == "committed" for transaction in ended_transactions)
     yield (
-        f"{facts.words}: {len(ended)} transactions have ended, {committed} by COMMIT and "
-        f"{len(ended) - committed} by ABORT; {_open(len(following.open))}."
+        f"{facts.source_label}: {len(ended_transactions)} transactions have ended, "
+        f"{n_committed} by COMMIT and "
+        f"{len(ended_transactions) - n_committed} by ABORT; "
+        f"{_format_open(len(transaction_tracker.open_by_producer))}."
     )
     lines = ["producer  records      marker  outcome"]
-    for transaction in ended[:6]:
-        span = (
+    for transaction in ended_transactions[:6]:
+        offsets_text = (
             "–"
             if transaction.first_offset is None
             else f"{transaction.first_offset}–{transaction.last_offset}"
         )
         lines.append(
-            f"{transaction.producer_id:>8}  {span:<11}  {transaction.marker or 0:>6}  "
+            f"{transaction.producer_id:>8}  {offsets_text:<11}  "
+            f"{transaction.marker_offset or 0:>6}  "
             f"{transaction.outcome}"
         )
     yield lines
@@ -181,11 +192,14 @@ def transactions(facts: PageFacts) -> Iterator[Part]:
         "transactions, so that read_committed consumers know which records to skip. A hanging "
         "transaction stops all of them, and the log cleaner."
     )
-    yield f"Here it is {following.last_stable_offset}; the log end offset is {following.log_end}."
+    yield (
+        f"Here it is {transaction_tracker.last_stable_offset}; the log end offset is "
+        f"{transaction_tracker.log_end}."
+    )
     yield "Kafka: ProducerStateManager, TransactionIndex. kfmt txn lists all of them."
 
 
-def request(facts: PageFacts) -> Iterator[Part]:
+def request_header_page(facts: PageFacts) -> Iterator[PageSection]:
     """A request's header, byte by byte."""
     del facts
     yield (
@@ -210,5 +224,5 @@ def request(facts: PageFacts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.common.requests.RequestHeader. kfmt request-header reads yours."
 
 
-def _open(number: int) -> str:
-    return "1 is open" if number == 1 else f"{number} are open"
+def _format_open(n_open: int) -> str:
+    return "1 is open" if n_open == 1 else f"{n_open} are open"

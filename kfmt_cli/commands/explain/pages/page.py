@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from kfmt_cli.core.lazy import load
-from kfmt_cli.core.urls import name_text
-from kfmt_cli.disk.kinds.kind import Input, Kind
-from kfmt_cli.disk.targets import target_of
-from kfmt_cli.disk.tree import Folder, no_log
+from kfmt_cli.core.lazy import load_target
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import DirectoryListing, format_no_log
+from kfmt_cli.disk.input_paths import resolve_path
+from kfmt_cli.disk.kinds.kind import InputFile, Kind
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.open_log import open_log
+from kfmt_cli.log.log_opening import open_log
 from kfmt_cli.rows.log_tables import BatchTable, EntryTable
 
-SAMPLE = Path(__file__).parent / "txn-0"
+SAMPLE_PARTITION = Path(__file__).parent / "txn-0"
 
 Drawing = list[str]
-Part = str | Drawing
+PageSection = str | Drawing
 
 
 @dataclass(frozen=True, slots=True)
-class ListedPage:
+class PageSpec:
     """A page in the list."""
 
     name: str
@@ -33,37 +33,37 @@ class ListedPage:
     target: str
     """Module and function."""
 
-    def parts(self, facts: PageFacts) -> Iterator[Part]:
+    def iter_sections(self, facts: PageFacts) -> Iterator[PageSection]:
         """Its paragraphs and drawings; raises InputError."""
-        make: Callable[[PageFacts], Iterator[Part]] = load(self.target)
-        return make(facts)
+        create_sections: Callable[[PageFacts], Iterator[PageSection]] = load_target(self.target)
+        return create_sections(facts)
 
 
 @dataclass(frozen=True)
 class PageFacts:
     """The partition that supplies a page's numbers."""
 
-    folder: Folder
+    listing: DirectoryListing
     is_sample: bool = False
     """Whether it is the sample that comes with kfmt."""
-    wheel: tuple[int, int, tuple[int, ...], int | None] = (1, 20, (5, 130, 450), None)
+    wheel_settings: tuple[int, int, tuple[int, ...], int | None] = (1, 20, (5, 130, 450), None)
     """Tick, buckets, timers and time of the timing wheel."""
-    still: bool = False
+    is_reproducible: bool = False
     """Omit values that change from run to run."""
 
     @property
-    def words(self) -> str:
+    def source_label(self) -> str:
         """Label for the source of the numbers."""
         if self.is_sample:
             return "a partition written by a 3.9.1 broker"
-        return self.folder.name
+        return self.listing.name
 
     @cached_property
-    def logs(self) -> list[Input]:
+    def logs(self) -> list[InputFile]:
         """Its logs."""
-        return self.folder.logs
+        return self.listing.logs
 
-    def blocks(self) -> Iterator[Block]:
+    def iter_blocks(self) -> Iterator[Block]:
         """The blocks of its logs."""
         for file in self.logs:
             with open_log(file, read_ahead=False) as log:
@@ -77,28 +77,30 @@ class PageFacts:
     @cached_property
     def first_block(self) -> Block:
         """The first block of the first log that has one; raises InputError."""
-        for block in self.blocks():
+        for block in self.iter_blocks():
             if len(block.batches):
                 return block
-        raise InputError(f"{self.folder.path}: no batch in its logs")
+        raise InputError(f"{self.listing.path}: no batch in its logs")
 
-    def index(self, kind: Kind) -> tuple[Input, EntryTable] | None:
+    def find_index(self, kind: Kind) -> tuple[InputFile, EntryTable] | None:
         """The first index of this kind that has entries."""
-        for segment in self.folder.segments:
+        for segment in self.listing.segments:
             file = segment.indexes.get(kind)
-            if file is not None and len(table := file.contents().table):
+            if file is not None and len(table := file.read_contents().table):
                 return file, table
         return None
 
 
-def facts_of(path: str | None) -> PageFacts:
+def load_page_facts(path: str | None) -> PageFacts:
     """Facts about a partition directory, by default the one that comes with kfmt; raises
     InputError, UsageError if there are several."""
-    target = target_of(str(path or SAMPLE))
-    folders = [folder for folder in target.folders if folder.logs]
-    if not folders:
-        raise InputError(next(iter(target.unlisted), no_log(target.path)))
-    if len(folders) > 1:
-        words = "a topic is explained with a single partition"
-        raise UsageError(f"{name_text(target.path)}: {len(folders)} partitions; {words}")
-    return PageFacts(folders[0], is_sample=path is None)
+    target = resolve_path(str(path or SAMPLE_PARTITION))
+    partition_listings = [folder for folder in target.directories if folder.logs]
+    if not partition_listings:
+        raise InputError(next(iter(target.listing_errors), format_no_log(target.path)))
+    if len(partition_listings) > 1:
+        reason = "a topic is explained with a single partition"
+        raise UsageError(
+            f"{format_display_name(target.path)}: {len(partition_listings)} partitions; {reason}"
+        )
+    return PageFacts(partition_listings[0], is_sample=path is None)

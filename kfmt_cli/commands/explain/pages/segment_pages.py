@@ -6,40 +6,41 @@ from collections.abc import Iterator
 from itertools import islice
 
 from kfmt_cli.broker.defaults import (
-    DEDUPE_BUFFER_BYTES,
-    INDEX_INTERVAL_BYTES,
-    SEGMENT_BYTES,
-    SEGMENT_INDEX_BYTES,
+    DEFAULT_DEDUPE_BUFFER_BYTES,
+    DEFAULT_INDEX_INTERVAL_BYTES,
+    DEFAULT_SEGMENT_BYTES,
+    DEFAULT_SEGMENT_INDEX_BYTES,
 )
-from kfmt_cli.broker.offsets.lookup import OFFSET, choose, look_up
-from kfmt_cli.broker.offsets.offset_map import ENTRY, LOAD
-from kfmt_cli.broker.version import NEWEST
-from kfmt_cli.commands.explain.pages.page import PageFacts, Part
-from kfmt_cli.core.times import time_text
-from kfmt_cli.disk.kinds.fixed import OFFSET_INDEX, TIME_INDEX
-from kfmt_cli.disk.tree import size_of
-from kfmt_cli.log.open_log import open_log
-from kfmt_cli.render.style import count
+from kfmt_cli.broker.offsets.lookup import OFFSET_COLUMN, choose_segment, lookup_in_segment
+from kfmt_cli.broker.offsets.offset_map import ENTRY_BYTES, LOAD_FACTOR
+from kfmt_cli.broker.version import NEWEST_VERSION
+from kfmt_cli.commands.explain.pages.page import PageFacts, PageSection
+from kfmt_cli.core.times import format_time
+from kfmt_cli.disk.directory_listing import file_size
+from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND
+from kfmt_cli.log.log_opening import open_log
+from kfmt_cli.render.style import format_count
 
-_ROWS = 5
+_MAX_ROWS = 5
 
 
-def offset_index(facts: PageFacts) -> Iterator[Part]:
+def offset_index_page(facts: PageFacts) -> Iterator[PageSection]:
     """The first entries of a real offset index."""
     yield (
-        f"An .index has one entry for about every {INDEX_INTERVAL_BYTES} bytes of its log: an "
+        f"An .index has one entry for about every {DEFAULT_INDEX_INTERVAL_BYTES} bytes of its "
+        "log: an "
         "offset relative to the segment's base offset, and the position of a batch from which "
         "that offset can be found. Each entry takes eight bytes; there is no header and no "
         "checksum. The index is sparse by design: it fits in memory, and the last few kilobytes "
         "are scanned."
     )
-    found = facts.index(OFFSET_INDEX)
-    if found is not None:
-        file, table = found
-        yield f"{file.name.rpartition('/')[2]} of {facts.words}, {len(table)} entries:"
+    file_and_entries = facts.find_index(OFFSET_INDEX_KIND)
+    if file_and_entries is not None:
+        file, table = file_and_entries
+        yield f"{file.name.rpartition('/')[2]} of {facts.source_label}, {len(table)} entries:"
         lines = ["offset   byte in the log"]
         pairs = zip(table.offset.tolist(), table.log_position.tolist(), strict=True)
-        lines += [f"{offset:>6}   {position:>8}" for offset, position in islice(pairs, _ROWS)]
+        lines += [f"{offset:>6}   {position:>8}" for offset, position in islice(pairs, _MAX_ROWS)]
         yield lines
     yield (
         "The active segment's index is preallocated at its maximum size and filled from the "
@@ -49,7 +50,7 @@ def offset_index(facts: PageFacts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.storage.internals.log.OffsetIndex. kfmt index-check checks it."
 
 
-def time_index(facts: PageFacts) -> Iterator[Part]:
+def time_index_page(facts: PageFacts) -> Iterator[PageSection]:
     """The first entries of a real time index."""
     yield (
         "When a broker adds an offset index entry, it also adds twelve bytes to the .timeindex if "
@@ -58,13 +59,13 @@ def time_index(facts: PageFacts) -> Iterator[Part]:
         "if records arrive out of order. When a segment is closed, its largest timestamp is added "
         "as the last entry; retention uses that one."
     )
-    found = facts.index(TIME_INDEX)
-    if found is not None:
-        file, table = found
-        yield f"{file.name.rpartition('/')[2]} of {facts.words}, {len(table)} entries:"
+    file_and_entries = facts.find_index(TIME_INDEX_KIND)
+    if file_and_entries is not None:
+        file, table = file_and_entries
+        yield f"{file.name.rpartition('/')[2]} of {facts.source_label}, {len(table)} entries:"
         yield [
-            f"{time_text(int(table.timestamp[i]))}   offset {table.offset[i]}"
-            for i in range(min(_ROWS, len(table)))
+            f"{format_time(int(table.timestamp[i]))}   offset {table.offset[i]}"
+            for i in range(min(_MAX_ROWS, len(table)))
         ]
     yield (
         "A lookup by timestamp picks the first segment whose last entry is not older, then the "
@@ -74,37 +75,41 @@ def time_index(facts: PageFacts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.storage.internals.log.TimeIndex. kfmt index-check checks it."
 
 
-def _target(facts: PageFacts) -> int:
+def _choose_lookup_offset(facts: PageFacts) -> int:
     """An offset in the middle of the first segment's index."""
-    found = facts.index(OFFSET_INDEX)
-    return int(found[1].offset[len(found[1]) // 2]) + 3 if found is not None else 0
+    file_and_entries = facts.find_index(OFFSET_INDEX_KIND)
+    return (
+        int(file_and_entries[1].offset[len(file_and_entries[1]) // 2]) + 3
+        if file_and_entries is not None
+        else 0
+    )
 
 
-def _steps(facts: PageFacts, offset: int) -> list[str]:
+def _lookup_lines(facts: PageFacts, offset: int) -> list[str]:
     """The comparisons of the binary search, and the start and end of the scan."""
-    segment = choose(facts.folder.segments, OFFSET, offset)
-    done = look_up(segment, OFFSET, offset, NEWEST)
-    lines = [f"1  segment    {done.log.rpartition('/')[2]}: the last whose name is not above"]
-    for search in done.searches:
+    segment = choose_segment(facts.listing.segments, OFFSET_COLUMN, offset)
+    lookup = lookup_in_segment(segment, OFFSET_COLUMN, offset, NEWEST_VERSION)
+    lines = [f"1  segment    {lookup.log.rpartition('/')[2]}: the last whose name is not above"]
+    for search in lookup.searches:
         lines.append(f"2  {search.entries} entries")
         lines += [
             f"     {step.low:>4} … {step.high:<4}  look at {step.middle}: "
             f"{step.value}, {step.verdict}"
             for step in search.steps
         ]
-    passed = f"{count(done.n_scanned, 'batch', 'batches')} skipped"
-    lines.append(f"3  scan       from byte {done.scan_from}, {passed}")
-    if done.batch is not None:
+    skipped_text = f"{format_count(lookup.n_scanned, 'batch', 'batches')} skipped"
+    lines.append(f"3  scan       from byte {lookup.scan_from}, {skipped_text}")
+    if lookup.batch is not None:
         lines.append(
-            f"4  found      byte {done.batch.position}, offsets {done.batch.base_offset}–"
-            f"{done.batch.last_offset}"
+            f"4  found      byte {lookup.batch.position}, offsets {lookup.batch.base_offset}–"
+            f"{lookup.batch.last_offset}"
         )
     return lines
 
 
-def finding_an_offset(facts: PageFacts) -> Iterator[Part]:
+def lookup_page(facts: PageFacts) -> Iterator[PageSection]:
     """A lookup by offset, step by step."""
-    offset = _target(facts)
+    offset = _choose_lookup_offset(facts)
     yield (
         "When a consumer fetches an offset, the broker picks the segment by its name, searches "
         "its index for the greatest entry not above the offset, and scans batches from there "
@@ -118,28 +123,31 @@ def finding_an_offset(facts: PageFacts) -> Iterator[Part]:
         "fetch of any offset after its first one fails. To know the base offset of a compressed "
         "batch of magic 0 or 1, 4.0 and later decompress it."
     )
-    yield f"Offset {offset} in {facts.words}:"
-    yield _steps(facts, offset)
+    yield f"Offset {offset} in {facts.source_label}:"
+    yield _lookup_lines(facts, offset)
     yield (
         "Kafka: LogSegment.translateOffset, FileRecords, AbstractIndex. "
         "kfmt index-check --lookup-offset."
     )
 
 
-def rolling(facts: PageFacts) -> Iterator[Part]:
+def rolling_page(facts: PageFacts) -> Iterator[PageSection]:
     """The four reasons to roll, with the sizes of real segments."""
     yield (
         "Records are only ever appended to the last segment of a partition. Before each append, "
         "the broker checks whether to roll a new segment:"
     )
     yield [
-        f"size     it would grow beyond segment.bytes ({SEGMENT_BYTES >> 30} GiB)",
+        f"size     it would grow beyond segment.bytes ({DEFAULT_SEGMENT_BYTES >> 30} GiB)",
         "time     the batch is more than segment.ms (7 days) newer than the first",
-        f"index    an index is full: segment.index.bytes ({SEGMENT_INDEX_BYTES >> 20} MiB)",
+        f"index    an index is full: segment.index.bytes ({DEFAULT_SEGMENT_INDEX_BYTES >> 20} MiB)",
         "offset   an offset is more than 2^31 - 1 above the segment's base offset",
     ]
-    yield f"The segments of {facts.words}:"
-    yield [f"{log.name.rpartition('/')[2]}  {size_of(log):>9} bytes" for log in facts.logs[:_ROWS]]
+    yield f"The segments of {facts.source_label}:"
+    yield [
+        f"{log.name.rpartition('/')[2]}  {file_size(log):>9} bytes"
+        for log in facts.logs[:_MAX_ROWS]
+    ]
     yield (
         "The new segment is named after its base offset, in 20 digits. Time means record time: an "
         "idle partition does not roll, however old it gets, until retention finds that everything "
@@ -148,7 +156,7 @@ def rolling(facts: PageFacts) -> Iterator[Part]:
     yield "Kafka: LogSegment.shouldRoll. kfmt retention shows what rolls the active segment next."
 
 
-def retention(facts: PageFacts) -> Iterator[Part]:
+def retention_page(facts: PageFacts) -> Iterator[PageSection]:
     """Which segments are deleted, with the timestamps of real ones."""
     yield (
         "Every five minutes, a broker checks each partition with cleanup.policy=delete, oldest "
@@ -162,17 +170,17 @@ def retention(facts: PageFacts) -> Iterator[Part]:
         "time     its largest timestamp is older than retention.ms",
     ]
     lines = []
-    for segment in facts.folder.segments[:_ROWS]:
+    for segment in facts.listing.segments[:_MAX_ROWS]:
         if segment.log is None:
             continue
         with open_log(segment.log, read_ahead=False) as log:
-            times = [
+            max_timestamps = [
                 int(block.batches.max_timestamp.max()) for block in log.blocks if len(block.batches)
             ]
-        if times:
+        if max_timestamps:
             name = segment.log.name.rpartition("/")[2]
-            lines.append(f"{name}  newest record {time_text(max(times))[:19]}")
-    yield f"The segments of {facts.words}:"
+            lines.append(f"{name}  newest record {format_time(max(max_timestamps))[:19]}")
+    yield f"The segments of {facts.source_label}:"
     yield lines
     yield (
         "The largest timestamp is the last time index entry. Without entries, the file's "
@@ -183,9 +191,9 @@ def retention(facts: PageFacts) -> Iterator[Part]:
     yield "Kafka: UnifiedLog.deleteOldSegments. kfmt retention shows this for each segment."
 
 
-def compaction(facts: PageFacts) -> Iterator[Part]:
+def compaction_page(facts: PageFacts) -> Iterator[PageSection]:
     """A cleaning, step by step."""
-    keys = int(DEDUPE_BUFFER_BYTES // ENTRY * LOAD)
+    n_keys = int(DEFAULT_DEDUPE_BUFFER_BYTES // ENTRY_BYTES * LOAD_FACTOR)
     yield (
         "A compacted partition keeps the latest record per key. The log cleaner works on closed "
         "segments in two steps: it records the latest offset of each key in the dirty part, then "
@@ -206,17 +214,18 @@ def compaction(facts: PageFacts) -> Iterator[Part]:
         "transaction onward are not cleaned."
     )
     yield (
-        f"The map uses {ENTRY} bytes per key: with the default buffer of "
-        f"{DEDUPE_BUFFER_BYTES >> 20} MiB, {keys} keys per pass. A partition is picked when more "
+        f"The map uses {ENTRY_BYTES} bytes per key: with the default buffer of "
+        f"{DEFAULT_DEDUPE_BUFFER_BYTES >> 20} MiB, {n_keys} keys per pass. A partition is "
+        "picked when more "
         "than half of its bytes are dirty (min.cleanable.dirty.ratio), or when a dirty record is "
         "older than max.compaction.lag.ms."
     )
-    path = facts.folder.path if not facts.is_sample else "PATH"
+    path = facts.listing.path if not facts.is_sample else "PATH"
     yield f"kfmt compaction {path} shows what is kept."
     yield "Kafka: kafka.log.LogCleaner, SkimpyOffsetMap."
 
 
-def leader_epochs(facts: PageFacts) -> Iterator[Part]:
+def leader_epochs_page(facts: PageFacts) -> Iterator[PageSection]:
     """The epochs of a real partition."""
     yield (
         "Each time a partition gets a new leader, its leader epoch increases by one, and the "
@@ -224,14 +233,15 @@ def leader_epochs(facts: PageFacts) -> Iterator[Part]:
         "of each epoch. A returning follower asks the leader where its last epoch ended and "
         "truncates its log there: anything beyond is unknown to later leaders."
     )
-    seen: dict[int, int] = {}
-    for block in facts.blocks():
+    start_by_epoch: dict[int, int] = {}
+    for block in facts.iter_blocks():
         pairs = (block.batches[name].tolist() for name in ("partition_leader_epoch", "base_offset"))
         for epoch, offset in zip(*pairs, strict=True):
-            seen.setdefault(epoch, offset)
-    yield f"{facts.words}:"
+            start_by_epoch.setdefault(epoch, offset)
+    yield f"{facts.source_label}:"
     yield [
-        f"epoch {epoch:>3} from offset {offset}" for epoch, offset in sorted(seen.items())[:_ROWS]
+        f"epoch {epoch:>3} from offset {offset}"
+        for epoch, offset in sorted(start_by_epoch.items())[:_MAX_ROWS]
     ]
     yield (
         "Before KIP-101, followers truncated to the high watermark and could lose records or "
@@ -241,7 +251,7 @@ def leader_epochs(facts: PageFacts) -> Iterator[Part]:
     yield "Kafka: LeaderEpochFileCache."
 
 
-def recovery(facts: PageFacts) -> Iterator[Part]:
+def recovery_page(facts: PageFacts) -> Iterator[PageSection]:
     """What a broker does at a start, and what that depends on."""
     yield (
         "After a clean shutdown, a broker leaves .kafka_cleanshutdown. A broker that finds this "
@@ -256,10 +266,11 @@ def recovery(facts: PageFacts) -> Iterator[Part]:
         "    offsets within the segment's range?   no: split it, or fail to start",
         "    update the indexes and producer state",
     ]
-    last = facts.logs[-1]
+    last_log = facts.logs[-1]
     yield (
-        f"{facts.words} has {len(facts.logs)} segments; with the recovery point at its end only "
-        f"{last.name.rpartition('/')[2]} would be recovered, {size_of(last)} bytes."
+        f"{facts.source_label} has {len(facts.logs)} segments; with the recovery point at its "
+        "end only "
+        f"{last_log.name.rpartition('/')[2]} would be recovered, {file_size(last_log)} bytes."
     )
     yield (
         "So one flipped bit in an old segment costs everything after it if that segment is "

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kfmt_cli.commands.explain.pages.page import PageFacts, Part
-from kfmt_cli.disk.opening import descriptor
-from kfmt_cli.disk.tree import size_of
+from kfmt_cli.commands.explain.pages.page import PageFacts, PageSection
+from kfmt_cli.disk.directory_listing import file_size
+from kfmt_cli.disk.file_access import open_descriptor
 
-_ROWS = 8
-_MOST = 1 << 30  # bytes of a file that are queried
+_MAX_FILES = 8
+_MAX_QUERIED_BYTES = 1 << 30  # bytes of a file that are queried
 
 
-def page_cache(facts: PageFacts) -> Iterator[Part]:
+def page_cache_page(facts: PageFacts) -> Iterator[PageSection]:
     """How much of each file is in memory now."""
     yield (
         "A broker does not cache records itself. It reads and writes files, and the operating "
@@ -28,17 +28,17 @@ def page_cache(facts: PageFacts) -> Iterator[Part]:
         "evicts newer ones."
     )
     lines = []
-    for name in () if facts.still else facts.folder.files[:_ROWS]:
-        file = facts.folder.input(name)
-        held = cached(file.path)
-        if held is not None:
-            pages, total = held
-            share = f"{pages / total:>4.0%}" if total else "   –"
-            lines.append(f"{name:<32} {pages:>6} of {total:>6} pages  {share}")
+    for name in () if facts.is_reproducible else facts.listing.files[:_MAX_FILES]:
+        file = facts.listing.input_file(name)
+        page_counts = count_cached_pages(file.path)
+        if page_counts is not None:
+            n_cached, n_pages = page_counts
+            percentage = f"{n_cached / n_pages:>4.0%}" if n_pages else "   –"
+            lines.append(f"{name:<32} {n_cached:>6} of {n_pages:>6} pages  {percentage}")
     if lines:
-        yield f"In the page cache now, of {facts.words}, in pages of {mmap.PAGESIZE} bytes:"
+        yield f"In the page cache now, of {facts.source_label}, in pages of {mmap.PAGESIZE} bytes:"
         yield lines
-    elif not facts.still:
+    elif not facts.is_reproducible:
         yield "This system does not report what is in its page cache."
     yield (
         "Copying or checking a partition fills the cache with data nobody needs; kfmt check "
@@ -48,9 +48,9 @@ def page_cache(facts: PageFacts) -> Iterator[Part]:
     yield "Kafka: org.apache.kafka.common.record.FileRecords, LogManager.flushDirtyLogs."
 
 
-def zero_copy(facts: PageFacts) -> Iterator[Part]:
+def zero_copy_page(facts: PageFacts) -> Iterator[PageSection]:
     """How a broker answers a fetch, with and without copies."""
-    size = sum(map(size_of, facts.logs))
+    size = sum(map(file_size, facts.logs))
     yield (
         "A batch is stored in exactly the form in which it is sent. To answer a fetch, a broker "
         "therefore does not read the bytes at all: it asks the operating system to send a range "
@@ -61,7 +61,8 @@ def zero_copy(facts: PageFacts) -> Iterator[Part]:
         "sendfile      disk → page cache ────────────────────────────────────→ network",
     ]
     yield (
-        f"For the {size} bytes of logs of {facts.words} that saves two copies, {2 * size} bytes "
+        f"For the {size} bytes of logs of {facts.source_label} that saves two copies, "
+        f"{2 * size} bytes "
         "through memory, for each consumer that reads them."
     )
     yield (
@@ -72,7 +73,7 @@ def zero_copy(facts: PageFacts) -> Iterator[Part]:
     yield "Kafka: FileRecords.writeTo, TransferableChannel.transferFrom."
 
 
-def cached(path: str) -> tuple[int, int] | None:
+def count_cached_pages(path: str) -> tuple[int, int] | None:
     """Number of a file's pages in memory and its total pages; None if that cannot be determined.
 
     The file is mapped but its pages are not touched, so a concurrent truncation does no harm.
@@ -81,19 +82,19 @@ def cached(path: str) -> tuple[int, int] | None:
         return None
     libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
     try:
-        handle = descriptor(path)
+        file_descriptor = open_descriptor(path)
     except OSError:
         return None
     try:
-        size = min(os.fstat(handle).st_size, _MOST)
+        size = min(os.fstat(file_descriptor).st_size, _MAX_QUERIED_BYTES)
         if not size:
             return 0, 0
-        mapped = np.frombuffer(mmap.mmap(handle, size, prot=mmap.PROT_READ), np.uint8)
-        pages = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
+        mapped_file = np.frombuffer(mmap.mmap(file_descriptor, size, prot=mmap.PROT_READ), np.uint8)
+        residency = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
         libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
-        failed = libc.mincore(mapped.ctypes.data, size, pages.ctypes.data)
-        return None if failed else (int((pages & 1).sum()), len(pages))
+        error_code = libc.mincore(mapped_file.ctypes.data, size, residency.ctypes.data)
+        return None if error_code else (int((residency & 1).sum()), len(residency))
     except (OSError, ValueError):
         return None
     finally:
-        os.close(handle)
+        os.close(file_descriptor)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.broker.timing_wheel import Timer, TimingWheels, Wheel, WheelStep
-from kfmt_cli.commands.explain.pages.page import PageFacts, Part
+from kfmt_cli.broker.timing_wheel import (
+    HierarchicalTimingWheels,
+    TimerEvent,
+    TimerTask,
+    TimingWheel,
+)
+from kfmt_cli.commands.explain.pages.page import PageFacts, PageSection
 
-_SHOWN = 20  # buckets drawn
+_MAX_SHOWN_BUCKETS = 20  # buckets drawn
 
 
-def timing_wheel(facts: PageFacts) -> Iterator[Part]:
+def timing_wheel_page(facts: PageFacts) -> Iterator[PageSection]:
     """Some timers put into wheels, then time advanced."""
-    tick, size, delays, at = facts.wheel
+    tick_ms, size, delays, draw_at_ms = facts.wheel_settings
     yield (
         "A broker has hundreds of thousands of timers: requests waiting for records, replicas or "
         "group members. In a queue ordered by time, each insertion gets slower as the queue "
@@ -20,51 +25,52 @@ def timing_wheel(facts: PageFacts) -> Iterator[Part]:
         "its bucket takes constant time. Timers beyond the ring go into a coarser wheel, whose "
         "tick is one full turn of the finer one."
     )
-    wheels = TimingWheels(tick, size)
-    lines = [words_of(wheels.add(Timer(f"{delay} ms", delay))) for delay in delays]
+    wheels = HierarchicalTimingWheels(tick_ms, size)
+    lines = [format_timer_event(wheels.add(TimerTask(f"{delay} ms", delay))) for delay in delays]
     timers = ", ".join(f"{delay} ms" for delay in delays)
-    yield f"Wheels of {size} buckets of {tick} ms; timers {timers}:"
+    yield f"Wheels of {size} buckets of {tick_ms} ms; timers {timers}:"
     yield lines
-    yield [line for i, level in enumerate(wheels.levels) for line in draw(level, i)]
+    yield [line for i, level in enumerate(wheels.wheels) for line in draw_wheel(level, i)]
     yield (
         "Empty buckets are skipped: non-empty buckets are kept in a queue ordered by time, and "
         "the broker sleeps until the first one expires. Then each of its timers fires or, in a "
         "coarser wheel, moves down to a finer one:"
     )
-    until = at if at is not None else max(delays, default=0)
-    steps = [words_of(step) for step in wheels.advance(until)]
-    yield steps or [f"{until:>6} ms  no events yet"]
-    if at is not None:
-        yield [line for i, level in enumerate(wheels.levels) for line in draw(level, i)]
+    end_ms = draw_at_ms if draw_at_ms is not None else max(delays, default=0)
+    event_lines = [format_timer_event(step) for step in wheels.advance(end_ms)]
+    yield event_lines or [f"{end_ms:>6} ms  no events yet"]
+    if draw_at_ms is not None:
+        yield [line for i, level in enumerate(wheels.wheels) for line in draw_wheel(level, i)]
     yield "Kafka: org.apache.kafka.server.util.timer.TimingWheel, SystemTimer."
 
 
-def words_of(step: WheelStep) -> str:
+def format_timer_event(step: TimerEvent) -> str:
     """A step as a line."""
-    line = f"{step.now:>6} ms  timer {step.timer.name:>9}  {step.kind:<8}"
+    line = f"{step.time_ms:>6} ms  timer {step.timer.name:>9}  {step.kind:<8}"
     if step.level is None:
         return line.rstrip()
-    return f"{line}  level {step.level}, bucket {step.bucket}, looked at {step.start} ms"
+    return f"{line}  level {step.level}, bucket {step.bucket}, looked at {step.bucket_due_ms} ms"
 
 
-def draw(wheel: Wheel, level: int) -> Iterator[str]:
+def draw_wheel(wheel: TimingWheel, level: int) -> Iterator[str]:
     """A wheel as a row of buckets, each with its number of timers."""
-    numbers = {
-        start // wheel.tick % wheel.size: len(bucket) for start, bucket in wheel.buckets.items()
+    n_timers_by_bucket = {
+        start // wheel.tick % wheel.n_buckets: len(bucket)
+        for start, bucket in wheel.buckets.items()
     }
-    now = wheel.now // wheel.tick % wheel.size
+    current_bucket = wheel.now // wheel.tick % wheel.n_buckets
     cells = []
-    for i in range(min(wheel.size, _SHOWN)):
-        count = numbers.get(i, 0)
-        cells.append(f"[{count}]" if count else ("·" if i != now else "^"))
-    more = " …" if wheel.size > _SHOWN else ""
-    yield f"level {level}  {' '.join(cells)}{more}   {wheel.tick} ms each"
+    for i in range(min(wheel.n_buckets, _MAX_SHOWN_BUCKETS)):
+        count = n_timers_by_bucket.get(i, 0)
+        cells.append(f"[{count}]" if count else ("·" if i != current_bucket else "^"))
+    ellipsis = " …" if wheel.n_buckets > _MAX_SHOWN_BUCKETS else ""
+    yield f"level {level}  {' '.join(cells)}{ellipsis}   {wheel.tick} ms each"
 
 
-def steps_of(facts: PageFacts) -> Iterator[WheelStep]:
+def iter_timer_events(facts: PageFacts) -> Iterator[TimerEvent]:
     """The steps, in order."""
-    tick, size, delays, at = facts.wheel
-    wheels = TimingWheels(tick, size)
+    tick_ms, size, delays, end_ms = facts.wheel_settings
+    wheels = HierarchicalTimingWheels(tick_ms, size)
     for delay in delays:
-        yield wheels.add(Timer(f"{delay} ms", delay))
-    yield from wheels.advance(at if at is not None else max(delays, default=0))
+        yield wheels.add(TimerTask(f"{delay} ms", delay))
+    yield from wheels.advance(end_ms if end_ms is not None else max(delays, default=0))

@@ -26,26 +26,26 @@ _CODEC_SCALE = alt.Scale(
 _OUTCOMES = {"committed": "#8a8f98", "aborted": "#d1495b", "open": "#e08e00"}
 _OUTCOME_SCALE = alt.Scale(domain=list(_OUTCOMES), range=list(_OUTCOMES.values()))
 _SEVERITY_SCALE = alt.Scale(domain=list(SEVERITIES), range=["#d1495b", "#e08e00", "#3d8fd1"])
-_ROW = 22  # pixels of a log, a producer, a bar
+_ROW_PIXELS = 22  # pixels of a log, a producer, a bar
 
 
-def _rows(field: str) -> Spec:
+def _height_by_column(field: str) -> Spec:
     """Properties that make a chart as high as its table's column has distinct values."""
-    return {"width": _WIDTH, "usermeta": {"rows": field, "step": _ROW}}
+    return {"width": _WIDTH, "usermeta": {"rows": field, "step": _ROW_PIXELS}}
 
 
-def _high(pixels: int) -> Spec:
+def _fixed_height(pixels: int) -> Spec:
     """Properties of a chart of this height."""
     return {"width": _WIDTH, "height": pixels}
 
 
-def _marks(table: str, size: Spec, **mark: Any) -> alt.Chart:
+def _chart(table: str, properties: Spec, **mark_properties: Any) -> alt.Chart:
     """A mark for each row of a table, in a chart of this size; `encode` places them."""
-    return alt.Chart(alt.NamedData(table), mark=alt.MarkDef(**mark), **size)
+    return alt.Chart(alt.NamedData(table), mark=alt.MarkDef(**mark_properties), **properties)
 
 
 _UTC = alt.Scale(type="utc")
-_CLOCK = {
+_TIME_FORMATS = {
     "milliseconds": "%H:%M:%S.%L",
     "seconds": "%H:%M:%S",
     "minutes": "%H:%M",
@@ -58,19 +58,19 @@ _CLOCK = {
 }
 
 
-def _time(field: str) -> alt.X:
+def _time_axis(field: str) -> alt.X:
     return alt.X(
         f"{field}:T",
         scale=_UTC,
-        axis=alt.Axis(title="time (UTC)", format=_CLOCK, labelOverlap=True),
+        axis=alt.Axis(title="time (UTC)", format=_TIME_FORMATS, labelOverlap=True),
     )
 
 
-def _numbers(title: str) -> alt.Axis:
+def _number_axis(title: str) -> alt.Axis:
     return alt.Axis(format="~s", title=title)
 
 
-def _told(*fields: str) -> list[alt.Tooltip]:
+def _tooltip_lines(*fields: str) -> list[alt.Tooltip]:
     """The lines of a tooltip: names as `codec:N`, numbers as `bytes:Q`; after `=` is a title other
     than the name."""
     lines = []
@@ -81,123 +81,127 @@ def _told(*fields: str) -> list[alt.Tooltip]:
     return lines
 
 
-def _stretch(*more: str) -> list[alt.Tooltip]:
+def _interval_tooltip(*fields: str) -> list[alt.Tooltip]:
     return [
         alt.Tooltip("from:T", format="%Y-%m-%d %H:%M:%S", title="from"),
         alt.Tooltip("to:T", format="%Y-%m-%d %H:%M:%S", title="to"),
-        *_told(*more, "records:Q", "bytes:Q"),
+        *_tooltip_lines(*fields, "records:Q", "bytes:Q"),
     ]
 
 
-def times(of: str, title: str) -> Any:
+def times_chart(member: str, title: str) -> Any:
     """Stacked columns of bytes or records over time."""
-    return _marks("times", _high(180), type="rect").encode(
-        x=_time("from"),
+    return _chart("times", _fixed_height(180), type="rect").encode(
+        x=_time_axis("from"),
         x2="to:T",
-        y=alt.Y(f"{of}_from:Q", axis=_numbers(title)),
-        y2=f"{of}_to:Q",
+        y=alt.Y(f"{member}_from:Q", axis=_number_axis(title)),
+        y2=f"{member}_to:Q",
         color=alt.Color("series:N", sort=None, legend=alt.Legend(title="topic")),
-        tooltip=_stretch("series:N=topic"),
+        tooltip=_interval_tooltip("series:N=topic"),
     )
 
 
-def topic_times() -> Any:
-    return _marks("topic_times", _high(140), type="rect", color="#3d8fd1").encode(
-        x=_time("from"),
+def topic_times_chart() -> Any:
+    return _chart("topic_times", _fixed_height(140), type="rect", color="#3d8fd1").encode(
+        x=_time_axis("from"),
         x2="to:T",
-        y=alt.Y("bytes:Q", axis=_numbers("bytes")),
+        y=alt.Y("bytes:Q", axis=_number_axis("bytes")),
         y2=alt.datum(0),
-        tooltip=_stretch(),
+        tooltip=_interval_tooltip(),
     )
 
 
-def histogram(table: str, title: str) -> Any:
-    return _marks(table, _high(160), type="bar", color="#3d8fd1").encode(
+def histogram_chart(table: str, title: str) -> Any:
+    return _chart(table, _fixed_height(160), type="bar", color="#3d8fd1").encode(
         x=alt.X(
             "up_to:O",
             sort=None,
             axis=alt.Axis(title=title, labelAngle=0, labelOverlap="greedy"),
         ),
-        y=alt.Y("batches:Q", axis=_numbers("batches")),
-        tooltip=_told("up_to:O=up to", "batches:Q"),
+        y=alt.Y("batches:Q", axis=_number_axis("batches")),
+        tooltip=_tooltip_lines("up_to:O=up to", "batches:Q"),
     )
 
 
-def _codec_bars(table: str, sort: str, value: str, title: str, *told: str) -> Any:
+def _codec_bars(table: str, sort: str, value: str, title: str, *tooltip_fields: str) -> Any:
     """A bar for each codec."""
-    return _marks(table, {}, type="bar").encode(
+    return _chart(table, {}, type="bar").encode(
         y=alt.Y("codec:N", sort=sort, axis=alt.Axis(title=None)),
-        x=alt.X(value, axis=_numbers(title)),
+        x=alt.X(value, axis=_number_axis(title)),
         color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=None),
-        tooltip=_told("codec:N", *told),
+        tooltip=_tooltip_lines("codec:N", *tooltip_fields),
     )
 
 
-def codecs() -> Any:
+def codecs_chart() -> Any:
     value = "sum(bytes):Q"
     bars = _codec_bars("codecs", "-x", value, "bytes", value, "sum(records):Q")
-    return bars.properties(**_rows("codec"))
+    return bars.properties(**_height_by_column("codec"))
 
 
-def what_if() -> Any:
+def codec_trials_chart() -> Any:
     value = "would_be_bytes:Q"
     bars = _codec_bars("what_if", "x", value, "bytes of the sample", f"{value}=bytes")
-    now = (
+    stored_rule = (
         alt.Chart(alt.NamedData("what_if"))
         .mark_rule(color="#d1495b", strokeWidth=2)
         .encode(x="mean(stored_bytes):Q")
     )
-    return (bars + now).properties(**_rows("codec"))
+    return (bars + stored_rule).properties(**_height_by_column("codec"))
 
 
-def freed() -> Any:
+def freed_bytes_chart() -> Any:
     steps = {"interpolate": "step-after", "color": "#2a9d78", "opacity": 0.6, "line": True}
-    return _marks("freed", _high(160), type="area", **steps).encode(
-        x=_time("at"),
-        y=alt.Y("bytes:Q", axis=_numbers("bytes freed by then")),
+    return _chart("freed", _fixed_height(160), type="area", **steps).encode(
+        x=_time_axis("at"),
+        y=alt.Y("bytes:Q", axis=_number_axis("bytes freed by then")),
         tooltip=[
             alt.Tooltip("at:T", format="%Y-%m-%d %H:%M", title="by"),
-            *_told("bytes:Q"),
+            *_tooltip_lines("bytes:Q"),
         ],
     )
 
 
-def lag() -> Any:
-    return _marks("lag", _rows("who"), type="bar", color="#e08e00").encode(
+def lag_chart() -> Any:
+    return _chart("lag", _height_by_column("who"), type="bar", color="#e08e00").encode(
         y=alt.Y("who:N", sort="-x", axis=alt.Axis(title=None, labelLimit=320)),
-        x=alt.X("lag:Q", axis=_numbers("lag (records)")),
-        tooltip=_told("who:N", "lag:Q"),
+        x=alt.X("lag:Q", axis=_number_axis("lag (records)")),
+        tooltip=_tooltip_lines("who:N", "lag:Q"),
     )
 
 
-def order() -> Any:
+def timestamp_order_chart() -> Any:
     points = alt.OverlayMarkDef(size=14)
-    lines = _marks("cells", _high(180), type="line", point=points, strokeWidth=1)
+    lines = _chart("cells", _fixed_height(180), type="line", point=points, strokeWidth=1)
     return lines.transform_filter("datum.max_timestamp != null").encode(
-        x=alt.X("last_offset:Q", axis=_numbers("offset"), scale={"zero": False}),
+        x=alt.X("last_offset:Q", axis=_number_axis("offset"), scale={"zero": False}),
         y=alt.Y(
-            "max_timestamp:T", scale=_UTC, axis=alt.Axis(title="timestamp (UTC)", format=_CLOCK)
+            "max_timestamp:T",
+            scale=_UTC,
+            axis=alt.Axis(title="timestamp (UTC)", format=_TIME_FORMATS),
         ),
         order="last_offset:Q",
         color=alt.Color("partition:N", legend=alt.Legend(title="partition")),
         tooltip=[
-            *_told("partition:N", "last_offset:Q=offset"),
+            *_tooltip_lines("partition:N", "last_offset:Q=offset"),
             alt.Tooltip("max_timestamp:T", format="%Y-%m-%d %H:%M:%S.%L", title="time"),
         ],
     )
 
 
-def strips() -> Any:
-    log = alt.Y("log:N", sort=None, axis=alt.Axis(title="partition / base offset", labelLimit=240))
+def segment_map_chart() -> Any:
+    log_axis = alt.Y(
+        "log:N", sort=None, axis=alt.Axis(title="partition / base offset", labelLimit=240)
+    )
     batches = (
         alt.Chart(alt.NamedData("cells"))
         .mark_rect(height=12, stroke=None)
         .encode(
-            y=log,
-            x=alt.X("position:Q", axis=_numbers("position in the log")),
+            y=log_axis,
+            x=alt.X("position:Q", axis=_number_axis("position in the log")),
             x2="end:Q",
             color=alt.Color("codec:N", scale=_CODEC_SCALE, legend=alt.Legend(title="codec")),
-            tooltip=_told(
+            tooltip=_tooltip_lines(
                 *("log:N", "position:Q=byte", "batches:Q", "records:Q", "codec:N"),
                 *("control:Q=control batches", "index_entries:Q=index entries"),
                 "last_offset:Q=last offset",
@@ -207,35 +211,37 @@ def strips() -> Any:
     entries = (
         alt.Chart(alt.NamedData("index_entries"))
         .mark_tick(orient="vertical", height=4, thickness=1, color="#6b7280", yOffset=9)
-        .encode(y=log, x="position:Q")
+        .encode(y=log_axis, x="position:Q")
     )
     control = (
         alt.Chart(alt.NamedData("control"))
         .mark_point(shape="diamond", filled=True, size=26, color="#111827", stroke="#ffffff")
-        .encode(y=log, x="position:Q")
+        .encode(y=log_axis, x="position:Q")
     )
     damage = (
         alt.Chart(alt.NamedData("marks"))
         .mark_point(shape="triangle-down", filled=True, size=90, yOffset=-9, opacity=1)
         .encode(
-            y=log,
+            y=log_axis,
             x="position:Q",
             fill=alt.Fill("severity:N", scale=_SEVERITY_SCALE, legend=alt.Legend(title="finding")),
-            tooltip=_told("code:N", "position:Q=byte", "message:N"),
+            tooltip=_tooltip_lines("code:N", "position:Q=byte", "message:N"),
         )
     )
     layers = (batches + entries + control + damage).resolve_scale(color="independent")
-    return layers.properties(**_rows("log"))
+    return layers.properties(**_height_by_column("log"))
 
 
-def transactions() -> Any:
-    return _marks("transactions", _rows("producer"), type="bar", height=11, strokeWidth=2).encode(
+def transactions_chart() -> Any:
+    return _chart(
+        "transactions", _height_by_column("producer"), type="bar", height=11, strokeWidth=2
+    ).encode(
         y=alt.Y("producer:N", axis=alt.Axis(title="partition / producer", labelLimit=240)),
-        x=alt.X("first:Q", axis=_numbers("offset"), scale={"zero": False}),
+        x=alt.X("first:Q", axis=_number_axis("offset"), scale={"zero": False}),
         x2="last:Q",
         color=alt.Color("outcome:N", scale=_OUTCOME_SCALE, legend=alt.Legend(title="outcome")),
         stroke=alt.Stroke("outcome:N", scale=_OUTCOME_SCALE),  # keeps short ones visible
-        tooltip=_told(
+        tooltip=_tooltip_lines(
             *("outcome:N", "producer:N"),
             *("first:Q=first offset", "last:Q=last offset", "records:Q"),
         ),
@@ -247,10 +253,10 @@ _AREA_COLOURS = (
     *("#2f6fa8", "#8a5a00", "#1d7357", "#8e4585"),
     *("#5b6470", "#a23847", "#3f51a3", "#6b6b00"),
 )
-_SHOWN = "datum.x1 - datum.x0 > 60 && datum.y1 - datum.y0 > 16"
+_HAS_SPACE_FOR_LABEL = "datum.x1 - datum.x0 > 60 && datum.y1 - datum.y0 > 16"
 
 
-def treemap() -> Spec:
+def treemap_spec() -> Spec:
     """A treemap in plain Vega, as Vega-Lite has no such layout."""
     layout = [
         {"type": "stratify", "key": "id", "parentKey": "parent"},
@@ -266,15 +272,15 @@ def treemap() -> Spec:
     leaves = {"type": "filter", "expr": "datum.label != null"}
     domain = {"data": "leaves", "field": "topic"}
     colour = {"name": "colour", "type": "ordinal", "domain": domain, "range": _AREA_COLOURS}
-    told = {"signal": "{topic: datum.topic, partition: datum.label, size: datum.size}"}
-    area = {
-        "enter": {"fill": {"scale": "colour", "field": "topic"}, "tooltip": told},
+    tooltip = {"signal": "{topic: datum.topic, partition: datum.label, size: datum.size}"}
+    area_encoding = {
+        "enter": {"fill": {"scale": "colour", "field": "topic"}, "tooltip": tooltip},
         "update": {
-            place: {"field": field}
-            for place, field in (("x", "x0"), ("x2", "x1"), ("y", "y0"), ("y2", "y1"))
+            channel: {"field": field}
+            for channel, field in (("x", "x0"), ("x2", "x1"), ("y", "y0"), ("y2", "y1"))
         },
     }
-    label = {
+    label_encoding = {
         "enter": {
             "text": {"field": "label"},
             "baseline": {"value": "top"},
@@ -284,7 +290,7 @@ def treemap() -> Spec:
         "update": {
             "x": {"signal": "datum.x0 + 5"},
             "y": {"signal": "datum.y0 + 4"},
-            "opacity": {"signal": f"{_SHOWN} ? 1 : 0"},
+            "opacity": {"signal": f"{_HAS_SPACE_FOR_LABEL} ? 1 : 0"},
             "limit": {"signal": "datum.x1 - datum.x0 - 8"},
         },
     }
@@ -300,36 +306,45 @@ def treemap() -> Spec:
         ],
         "scales": [colour],
         "marks": [
-            {"type": "rect", "from": {"data": "leaves"}, "encode": area},
-            {"type": "text", "from": {"data": "leaves"}, "interactive": False, "encode": label},
+            {"type": "rect", "from": {"data": "leaves"}, "encode": area_encoding},
+            {
+                "type": "text",
+                "from": {"data": "leaves"},
+                "interactive": False,
+                "encode": label_encoding,
+            },
         ],
     }
 
 
 # Of a Python that looks for modules only where this one does.
-_BUNDLE = """import sys
+_BUNDLE_SCRIPT = """import sys
 sys.path[:] = sys.argv[1:]
 import vl_convert
 sys.stdout.buffer.write(vl_convert.javascript_bundle(None).encode())
 """
 
 
-def runtime() -> str:
+def vega_script() -> str:
     """Vega, Vega-Lite and vegaEmbed as one script, which defines `window.vegaEmbed`; raises
     OutputError.
 
     A process of its own makes it, because vl_convert's V8 kills its process if memory is limited.
     """
     try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-c", _BUNDLE, *sys.path], capture_output=True, check=False
+        process = subprocess.run(
+            [sys.executable, "-I", "-c", _BUNDLE_SCRIPT, *sys.path],
+            capture_output=True,
+            check=False,
         )
     except OSError as error:
         raise OutputError(f"vl_convert did not start: {error.strerror}") from error
-    if done.returncode < 0:
-        words = f"vl_convert was ended by signal {-done.returncode}, maybe for lack of memory"
-        raise OutputError(words)
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").splitlines()
-        raise OutputError(f"vl_convert failed: {said[-1] if said else done.returncode}")
-    return done.stdout.decode()
+    if process.returncode < 0:
+        message = f"vl_convert was ended by signal {-process.returncode}, maybe for lack of memory"
+        raise OutputError(message)
+    if process.returncode:
+        error_lines = process.stderr.decode(errors="replace").splitlines()
+        raise OutputError(
+            f"vl_convert failed: {error_lines[-1] if error_lines else process.returncode}"
+        )
+    return process.stdout.decode()

@@ -13,33 +13,33 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from kfmt_cli.broker.start.outcome import CRASH
-from kfmt_cli.broker.start.ranges import size_of_ranges
-from kfmt_cli.commands.report.page import sheets
+from kfmt_cli.broker.start.offset_intervals import count_offsets
+from kfmt_cli.broker.start.outcome import AFTER_CRASH
+from kfmt_cli.commands.report.page import html_tables
+from kfmt_cli.commands.report.page.chart_registry import create_figures, specs
 from kfmt_cli.commands.report.page.figures import (
-    Figure,
+    ChartFigure,
     by_topic,
-    lagging,
-    place_of,
-    stretches,
-    who,
+    group_and_partition,
+    lagging_commits,
+    partition_or_label,
+    split_outliers,
 )
-from kfmt_cli.commands.report.page.listed_charts import figures_of, specs
-from kfmt_cli.commands.report.page.page_data import PageData, PageRow, label_of
-from kfmt_cli.commands.report.page.sheets import FindingGroup, Sheet
+from kfmt_cli.commands.report.page.html_tables import FindingsOfCode, HtmlTable
+from kfmt_cli.commands.report.page.page_data import PageData, PageRow, row_label
 from kfmt_cli.core.json_text import json_text
-from kfmt_cli.core.times import time_text, until_words
+from kfmt_cli.core.times import format_interval_end, format_time
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import SEVERITIES
-from kfmt_cli.render.start_lines import MOST_LINES as MOST_STEPS
-from kfmt_cli.render.start_lines import commands_of
-from kfmt_cli.render.style import count, grouped, human, safe
+from kfmt_cli.render.start_lines import MAX_START_LINES as MOST_STEPS
+from kfmt_cli.render.start_lines import step_commands
+from kfmt_cli.render.style import escape_terminal, format_bytes, format_count, format_grouped
 
-MOST_TOPICS = 200  # with a page of their own
-MOST_SAID = 3  # items per answer
-MOST_LINES = 8  # of the output of `check`
-MOST_NUMBERS = 300  # rows in the table of a chart
-_ENDS = re.compile("<(/script|/style|!--)", re.IGNORECASE)
+MAX_TOPICS = 200  # with a page of their own
+MAX_ANSWER_ITEMS = 3  # items per answer
+MAX_START_ANSWER_LINES = 8  # of the output of `check`
+MAX_CHART_TABLE_ROWS = 300  # rows in the table of a chart
+_CLOSING_TAGS = re.compile("<(/script|/style|!--)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,90 +62,98 @@ class PageTopic:
 
     name: str
     anchor: str
-    figures: list[Figure]
-    sheets: list[Sheet]
+    figures: list[ChartFigure]
+    sheets: list[HtmlTable]
     n_findings: int
 
 
-def document(data: PageData, runtime: Callable[[], str]) -> str:
-    """The page. runtime: returns the script that draws the charts; without one, the page has only
-    their data."""
-    figures = figures_of(data)
+def render_page(data: PageData, load_chart_script: Callable[[], str]) -> str:
+    """The page. load_chart_script: returns the script that draws the charts; without one, the page
+    has only their data."""
+    figures = create_figures(data)
     anchors = _anchors(data)
-    groups = list(sheets.finding_groups(data))
-    here = Path(__file__).parent
+    groups = list(html_tables.finding_groups(data))
+    template_directory = Path(__file__).parent
     environment = Environment(
-        loader=FileSystemLoader(here),
+        loader=FileSystemLoader(template_directory),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(grouped=grouped, safe_words=safe)
-    about = data.of("report")[0]
-    numbers = {name: numbers_sheet(name, rows) for name, rows in figures.tables.items()}
+    environment.filters.update(grouped=format_grouped, safe_words=escape_terminal)
+    about = data.rows_of_type("report")[0]
+    chart_tables = {name: chart_data_table(name, rows) for name, rows in figures.tables.items()}
     return environment.get_template("page.html.j2").render(
         about=about,
-        made_at=f"{time_text(about.made_at)[:19]} UTC",
+        made_at=f"{format_time(about.made_at)[:19]} UTC",
         answers=list(_answers(data, groups)),
         figures=defaultdict(list, figures.overview),
         tables={
-            "disk": sheets.disk(data),
-            "topics": sheets.topics(data, {name: f"#{at}" for name, at in anchors.items()}),
-            "codecs": sheets.trials(data),
-            "times": sheets.order(data.of("time_order")),
-            "starts": sheets.starts(data),
-            "replicas": sheets.replicas(data),
-            "retention": sheets.retention(data),
-            "consumers": sheets.consumers(data),
-            "transactions": sheets.transactions(data),
+            "disk": html_tables.disk_usage_table(data),
+            "topics": html_tables.topics_table(
+                data, {name: f"#{anchor}" for name, anchor in anchors.items()}
+            ),
+            "codecs": html_tables.codec_trials_table(data),
+            "times": html_tables.time_order_table(data.rows_of_type("time_order")),
+            "starts": html_tables.broker_starts_table(data),
+            "replicas": html_tables.replicas_table(data),
+            "retention": html_tables.retention_table(data),
+            "consumers": html_tables.consumers_table(data),
+            "transactions": html_tables.transactions_table(data),
         },
         cluster=data.cluster,
-        numbers=numbers,
+        numbers=chart_tables,
         groups=groups,
         is_checked=data.is_checked,
         left_out=about.left_out,
         topics=list(_topics(data, anchors, figures.topics)),
         n_more_topics=len(data.topics) - len(anchors),
-        css=_code((here / "page.css").read_text()),
-        js=_code((here / "page.js").read_text()),
-        runtime=_code(runtime()),
-        charts_json=_json({"specs": specs(), "tables": figures.packed()}),
+        css=_escape_closing_tags((template_directory / "page.css").read_text()),
+        js=_escape_closing_tags((template_directory / "page.js").read_text()),
+        runtime=_escape_closing_tags(load_chart_script()),
+        charts_json=_script_json({"specs": specs(), "tables": figures.columnar()}),
     )
 
 
-def _json(value: object) -> Markup:
+def _script_json(value: object) -> Markup:
     """JSON for a script, with nothing that looks like a tag."""
     return Markup(json_text(value).replace("<", "\\u003c"))  # noqa: S704
 
 
-def _code(words: str) -> Markup:
+def _escape_closing_tags(source_text: str) -> Markup:
     """A script or a style, with closing tags inside strings escaped."""
-    return Markup(_ENDS.sub(r"<\\\1", words))  # noqa: S704
+    return Markup(_CLOSING_TAGS.sub(r"<\\\1", source_text))  # noqa: S704
 
 
-def numbers_sheet(name: str, rows: list[dict[str, Any]]) -> Sheet | None:
+def chart_data_table(table_name: str, rows: list[dict[str, Any]]) -> HtmlTable | None:
     """The rows of a chart as a table, without the groups of a treemap."""
     rows = [row for row in rows if row.get("label", "") is not None]
-    headings = [_column(name) for row in rows[:1] for name in row if name not in _DRAWN]
-    caption = f"Data for this chart ({name.replace('_', ' ')})"
-    return sheets.sheet(caption, headings, rows, MOST_NUMBERS)
+    columns = [_column(name) for row in rows[:1] for name in row if name not in _POSITION_COLUMNS]
+    caption = f"Data for this chart ({table_name.replace('_', ' ')})"
+    return html_tables.create_table(caption, columns, rows, MAX_CHART_TABLE_ROWS)
 
 
 # What only places a mark in its chart.
-_DRAWN = frozenset({"id", "parent", "bytes_from", "bytes_to", "records_from", "records_to"})
+_POSITION_COLUMNS = frozenset(
+    {"id", "parent", "bytes_from", "bytes_to", "records_from", "records_to"}
+)
 _HEADINGS = {"label": "partition", "series": "topic"}
-_NUMBERS = frozenset({"bytes", "records", "batches", "lag", "would_be_bytes", "stored_bytes"})
-_TIMES = frozenset({"from", "to", "at"})
+_NUMBER_COLUMNS = frozenset(
+    {"bytes", "records", "batches", "lag", "would_be_bytes", "stored_bytes"}
+)
+_TIME_COLUMNS = frozenset({"from", "to", "at"})
 
 
-def _column(name: str) -> sheets.Heading:
-    words, of = _HEADINGS.get(name, name.replace("_", " ")), itemgetter(name)
-    if name in _NUMBERS:
-        return sheets.whole(words, of)
-    if name in _TIMES:
-        return sheets.Heading(words, lambda row: sheets.PageCell(time_text(of(row)), of(row)))
-    return sheets.text(words, of)
+def _column(name: str) -> html_tables.HtmlTableColumn:
+    title, value_of = _HEADINGS.get(name, name.replace("_", " ")), itemgetter(name)
+    if name in _NUMBER_COLUMNS:
+        return html_tables.integer_column(title, value_of)
+    if name in _TIME_COLUMNS:
+        return html_tables.HtmlTableColumn(
+            title, lambda row: html_tables.HtmlTableCell(format_time(value_of(row)), value_of(row))
+        )
+    return html_tables.text_column(title, value_of)
 
 
 def _anchors(data: PageData) -> dict[str, str]:
@@ -153,50 +161,55 @@ def _anchors(data: PageData) -> dict[str, str]:
     largest."""
     sizes: dict[str, int] = {}
     for row in data.partitions:
-        sizes[label_of(row)] = sizes.get(label_of(row), 0) + row.bytes
-    wrong = {label for label, _, severity in data.n_findings if severity == "error"}
-    ranked = sorted(sizes, key=lambda name: (name not in wrong, -sizes[name]))
-    kept = sorted(ranked[:MOST_TOPICS])
-    return {name: f"topic-{i}" for i, name in enumerate(kept)}
+        sizes[row_label(row)] = sizes.get(row_label(row), 0) + row.bytes
+    labels_with_errors = {label for label, _, severity in data.n_findings if severity == "error"}
+    ranked = sorted(sizes, key=lambda name: (name not in labels_with_errors, -sizes[name]))
+    selected = sorted(ranked[:MAX_TOPICS])
+    return {name: f"topic-{i}" for i, name in enumerate(selected)}
 
 
 def _topics(
-    data: PageData, anchors: Mapping[str, str], figures: Mapping[str, list[Figure]]
+    data: PageData, anchors: Mapping[str, str], figures: Mapping[str, list[ChartFigure]]
 ) -> Iterator[PageTopic]:
     """The pages of topics."""
-    partitions, logs = by_topic(data.partitions), by_topic(data.of("segment_strip"))
-    orders, transactions = by_topic(data.of("time_order")), by_topic(data.of("transaction"))
-    fates = {row.file: row for row in data.of("retention")}
+    partitions, logs = by_topic(data.partitions), by_topic(data.rows_of_type("segment_strip"))
+    orders, transactions = (
+        by_topic(data.rows_of_type("time_order")),
+        by_topic(data.rows_of_type("transaction")),
+    )
+    retention_by_file = {row.file: row for row in data.rows_of_type("retention")}
     n_findings: Counter[str] = Counter()
     for (label, _, _), n in data.n_findings.items():
         n_findings[label] += n
     for name, anchor in anchors.items():
-        found = [
-            sheets.partitions(partitions[name]),
-            sheets.segments(logs[name], fates, sum(row.segments for row in partitions[name])),
-            sheets.order(orders[name]),
-            sheets.not_committed(transactions[name]),
+        candidates = [
+            html_tables.partitions_table(partitions[name]),
+            html_tables.segments_table(
+                logs[name], retention_by_file, sum(row.segments for row in partitions[name])
+            ),
+            html_tables.time_order_table(orders[name]),
+            html_tables.uncommitted_table(transactions[name]),
         ]
-        tables = [table for table in found if table is not None]
+        tables = [table for table in candidates if table is not None]
         yield PageTopic(name, anchor, figures.get(name, []), tables, n_findings[name])
 
 
-def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAnswer]:
+def _answers(data: PageData, groups: Sequence[FindingsOfCode]) -> Iterator[PageAnswer]:
     """Answers to the five questions that a reader asks first."""
-    about = data.of("report")[0]
-    yield _what(about, data)
-    yield _damage(groups, data)
-    starts = [("", line) for line in data.answers[:MOST_LINES]]
-    is_harmed = any(row.lost_offsets or not row.starts for row in data.of("broker_start"))
-    copy = "Copy the directory before a broker starts on it: the start will change it."
-    steps = [("", copy)] if is_harmed else []
-    commands = list(commands_of(data.steps).items())
+    page_row = data.rows_of_type("report")[0]
+    yield _contents_answer(page_row, data)
+    yield _damage_answer(groups, data)
+    starts = [("", line) for line in data.answers[:MAX_START_ANSWER_LINES]]
+    is_harmed = any(row.lost_offsets or not row.starts for row in data.rows_of_type("broker_start"))
+    advice = "Copy the directory before a broker starts on it: the start will change it."
+    steps = [("", advice)] if is_harmed else []
+    commands = list(step_commands(data.steps).items())
     steps += commands[:MOST_STEPS]
     if len(commands) > MOST_STEPS:
-        more = count(len(commands) - MOST_STEPS, "more step")
-        steps.append(("", f"… and {more}; kfmt check --json lists all"))
-    yield _lost(data, starts)
-    verdict = f"{count(len(steps), 'step')} to take" if steps else "No action needed"
+        remaining_text = format_count(len(commands) - MOST_STEPS, "more step")
+        steps.append(("", f"… and {remaining_text}; kfmt check --json lists all"))
+    yield _loss_answer(data, starts)
+    verdict = f"{format_count(len(steps), 'step')} to take" if steps else "No action needed"
     if not steps and any(group.severity == "error" for group in groups):
         verdict = "See each finding for details"
     elif not steps and data.exit_code is ExitCode.UNREADABLE:
@@ -206,94 +219,125 @@ def _answers(data: PageData, groups: Sequence[FindingGroup]) -> Iterator[PageAns
     yield PageAnswer(
         "What should I do?", verdict, "warning" if steps else "plain", steps, "#findings"
     )
-    yield _lag(data)
+    yield _lag_answer(data)
 
 
-def _lost(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
+def _loss_answer(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
     """What the next start loses; assumes a crash if it is unknown how a broker stopped."""
     question = "What is lost?"
-    rows = data.of("broker_start")
+    rows = data.rows_of_type("broker_start")
     if not rows:
         return PageAnswer(question, "No start prediction", "plain", lines, "#findings")
-    kinds = {row.file: row.next_start for row in data.of("log_directory")}
-    nexts = [row for row in rows if row.after == kinds.get(row.log_dir, CRASH)]
-    said = []
-    for name, words in (("lost_offsets", "lost"), ("unreachable_offsets", "unreachable")):
-        hit = [row for row in nexts if row[name]]
-        if hit:
-            n = sum(size_of_ranges(row[name]) for row in hit)
-            least = "at least " if data.left_out_harm else ""
-            said.append(f"{least}{count(n, 'offset')} will be {words} {_places(hit)}")
-    if any(not row.starts for row in [*nexts, *data.of("log_directory")]):
+    next_start_by_directory = {
+        row.file: row.next_start for row in data.rows_of_type("log_directory")
+    }
+    next_starts = [
+        row for row in rows if row.after == next_start_by_directory.get(row.log_dir, AFTER_CRASH)
+    ]
+    sentences = []
+    for name, adjective in (("lost_offsets", "lost"), ("unreachable_offsets", "unreachable")):
+        affected = [row for row in next_starts if row[name]]
+        if affected:
+            n = sum(count_offsets(row[name]) for row in affected)
+            lower_bound_text = "at least " if data.omits_harm else ""
+            sentences.append(
+                f"{lower_bound_text}{format_count(n, 'offset')} will be {adjective} "
+                f"{_location_text(affected)}"
+            )
+    if any(not row.starts for row in [*next_starts, *data.rows_of_type("log_directory")]):
         return PageAnswer(question, "The broker would not start", "error", lines, "#start")
-    if any(row.becomes for row in nexts):
-        said.append("not all partitions will be served")
-    if not said and data.exit_code is ExitCode.UNREADABLE:
+    if any(row.becomes for row in next_starts):
+        sentences.append("not all partitions will be served")
+    if not sentences and data.exit_code is ExitCode.UNREADABLE:
         return PageAnswer(question, "No start prediction", "warning", lines, "#start")
-    verdict = ", ".join(said) or "Nothing is lost at the next start"
-    return PageAnswer(question, verdict, "error" if said else "good", lines, "#start")
+    verdict = ", ".join(sentences) or "Nothing is lost at the next start"
+    return PageAnswer(question, verdict, "error" if sentences else "good", lines, "#start")
 
 
-def _what(about: PageRow, data: PageData) -> PageAnswer:
-    of = f"{count(about.partitions, 'partition')} of {count(about.topics, 'topic')}"
-    lines = [("", f"{count(about.segments, 'log')} in {of}")]
-    lines.append(("", count(about.records, "record")))
-    if about.min_timestamp is not None:
-        first, last = until_words(about.min_timestamp), until_words(about.max_timestamp)
-        lines.append(("", f"from {first} to {last} (UTC)"))
+def _contents_answer(page_row: PageRow, data: PageData) -> PageAnswer:
+    location_text = (
+        f"{format_count(page_row.partitions, 'partition')} of "
+        f"{format_count(page_row.topics, 'topic')}"
+    )
+    lines = [("", f"{format_count(page_row.segments, 'log')} in {location_text}")]
+    lines.append(("", format_count(page_row.records, "record")))
+    if page_row.min_timestamp is not None:
+        from_text, to_text = (
+            format_interval_end(page_row.min_timestamp),
+            format_interval_end(page_row.max_timestamp),
+        )
+        lines.append(("", f"from {from_text} to {to_text} (UTC)"))
         lines += _usual_times(data)
-    return PageAnswer("What is on this disk?", human(about.bytes), "plain", lines, "#topics")
+    return PageAnswer(
+        "What is on this disk?", format_bytes(page_row.bytes), "plain", lines, "#topics"
+    )
 
 
 def _usual_times(data: PageData) -> list[tuple[str, str]]:
     """The time range of nearly all records, if a few are far from it."""
-    rows = data.of("time_bucket")
+    rows = data.rows_of_type("time_bucket")
     if not rows:
         return []
-    _, near, far = stretches(rows)
-    if not far:
+    _, usual, outliers = split_outliers(rows)
+    if not outliers:
         return []
-    first, last = until_words(near[0].from_timestamp), until_words(near[-1].to_timestamp)
-    n = count(sum(row.records for row in far), "record")
+    first, last = (
+        format_interval_end(usual[0].from_timestamp),
+        format_interval_end(usual[-1].to_timestamp),
+    )
+    n = format_count(sum(row.records for row in outliers), "record")
     return [("", f"all but {n} from {first} to {last}")]
 
 
-def _places(rows: Iterable[PageRow]) -> str:
+def _location_text(rows: Iterable[PageRow]) -> str:
     """A place in words: the partition, or the number of partitions."""
-    places = dict.fromkeys(map(place_of, rows))
-    return f"in {next(iter(places))}" if len(places) == 1 else f"in {len(places)} partitions"
+    partitions = dict.fromkeys(map(partition_or_label, rows))
+    return (
+        f"in {next(iter(partitions))}"
+        if len(partitions) == 1
+        else f"in {len(partitions)} partitions"
+    )
 
 
-def _damage(groups: Sequence[FindingGroup], data: PageData) -> PageAnswer:
-    sums = dict.fromkeys(SEVERITIES, 0)
+def _damage_answer(groups: Sequence[FindingsOfCode], data: PageData) -> PageAnswer:
+    count_by_severity = dict.fromkeys(SEVERITIES, 0)
     for group in groups:
-        sums[group.severity] += group.count
-    notes = sums.pop("note")
-    verdict = ", ".join(count(n, severity) for severity, n in sums.items() if n)
-    style = "error" if sums["error"] else "warning" if sums["warning"] else "good"
+        count_by_severity[group.severity] += group.count
+    notes = count_by_severity.pop("note")
+    verdict = ", ".join(format_count(n, severity) for severity, n in count_by_severity.items() if n)
+    style = (
+        "error"
+        if count_by_severity["error"]
+        else "warning"
+        if count_by_severity["warning"]
+        else "good"
+    )
     if not verdict and not data.is_checked:
         return PageAnswer("What is damaged?", "Not checked", "plain", [], "#findings")
     if not verdict and data.exit_code is ExitCode.UNREADABLE:
         verdict, style = "Nothing in what could be read", "warning"
     lines = [
-        ("", f"{grouped(group.count)} × {group.code} {_places(group.rows)}")
-        for group in groups[:MOST_SAID]
+        ("", f"{format_grouped(group.count)} × {group.code} {_location_text(group.rows)}")
+        for group in groups[:MAX_ANSWER_ITEMS]
         if group.severity != "note"
     ]
     if notes:
-        lines.append(("", f"{count(notes, 'note')} for information"))
+        lines.append(("", f"{format_count(notes, 'note')} for information"))
     return PageAnswer("What is damaged?", verdict or "Nothing", style, lines, "#findings")
 
 
-def _lag(data: PageData) -> PageAnswer:
+def _lag_answer(data: PageData) -> PageAnswer:
     question = "Which groups are lagging?"
-    if not data.of("committed_offset"):
-        words = "No committed consumer offsets on this disk"
-        return PageAnswer(question, words, "plain", [], "#consumers")
-    late = sorted(lagging(data), key=lambda row: -row.lag)
-    lines = [("", f"{who(row)}: {count(row.lag, 'record')}") for row in late[:MOST_SAID]]
-    if not late:
+    if not data.rows_of_type("committed_offset"):
+        message = "No committed consumer offsets on this disk"
+        return PageAnswer(question, message, "plain", [], "#consumers")
+    lagging_rows = sorted(lagging_commits(data), key=lambda row: -row.lag)
+    lines = [
+        ("", f"{group_and_partition(row)}: {format_count(row.lag, 'record')}")
+        for row in lagging_rows[:MAX_ANSWER_ITEMS]
+    ]
+    if not lagging_rows:
         return PageAnswer(question, "None", "good", lines, "#consumers")
-    groups = len({row.group for row in late})
-    verdict = f"{count(groups, 'group')} on {count(len(late), 'partition')}"
+    groups = len({row.group for row in lagging_rows})
+    verdict = f"{format_count(groups, 'group')} on {format_count(len(lagging_rows), 'partition')}"
     return PageAnswer(question, verdict, "warning", lines, "#consumers")

@@ -9,21 +9,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kfmt_cli.core.layout.fields import Fields
-from kfmt_cli.disk.kinds import UNKNOWN, kind_of
-from kfmt_cli.disk.partition_path import with_place
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name
+from kfmt_cli.disk.partition_path import with_location
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.render.start_lines import NextStep
 from kfmt_cli.rows.column import RowType
-from kfmt_cli.rows.documents import members
-from kfmt_cli.rows.section import Object
-from kfmt_cli.rows.types.shapes import PAGE
+from kfmt_cli.rows.columnar_rows import JsonObject
+from kfmt_cli.rows.documents import build_members
+from kfmt_cli.rows.types.log_shape_rows import REPORT_ROW
 
-PageRow = Fields
+PageRow = FieldDict
 
 # How many objects of a type are kept; other types are unlimited.
-MOST: Mapping[str, int] = {
+MAX_BY_TYPE: Mapping[str, int] = {
     "finding": 4_000,
     "transaction": 3_000,
     "retention": 20_000,
@@ -32,9 +32,9 @@ MOST: Mapping[str, int] = {
     "committed_offset": 10_000,
     "group": 5_000,
 }
-MOST_COMMITTED = 1_000  # committed transactions
-COMMITTED = 4  # how much these matter: less than anything else
-OF_EACH_KIND = 40  # findings that are as good as the worst
+MAX_COMMITTED_TRANSACTIONS = 1_000  # committed transactions
+COMMITTED_RANK = 4  # how much these matter: less than anything else
+FIRST_OF_KIND = 40  # findings that are as good as the worst
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class PageData:
     """Number of findings, by label, code and severity; also of those that are not kept."""
     n_transactions: Counter[tuple[str, str]] = field(default_factory=Counter)
     """The same for transactions, by label and outcome."""
-    left_out_harm: bool = False
+    omits_harm: bool = False
     """Whether a start that harms was dropped."""
     is_checked: bool = True
     """Whether the logs were checked."""
@@ -58,7 +58,7 @@ class PageData:
     """The answer of `replicas`, if there are several nodes."""
     steps: Sequence[NextStep] = ()
     """Its next steps."""
-    said: dict[str, None] = field(default_factory=dict)
+    message_lines: dict[str, None] = field(default_factory=dict)
     """The lines written to standard error."""
     exit_code: ExitCode = ExitCode.CLEAN
     _ranks: dict[str, bytearray] = field(default_factory=dict)
@@ -66,98 +66,98 @@ class PageData:
     _kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Number of findings, by code and severity."""
 
-    def of(self, type_: str) -> list[PageRow]:
+    def rows_of_type(self, type_: str) -> list[PageRow]:
         """The objects of a type."""
         return self.rows.get(type_, [])
 
     @property
     def partitions(self) -> list[PageRow]:
         """The statistics of each partition; for files elsewhere, of their directory."""
-        return [row for row in self.of("stat") if not _is_of_topic(row)]
+        return [row for row in self.rows_of_type("stat") if not _is_topic_row(row)]
 
     @property
     def topics(self) -> list[PageRow]:
         """The statistics of each topic."""
-        return [row for row in self.of("stat") if _is_of_topic(row)]
+        return [row for row in self.rows_of_type("stat") if _is_topic_row(row)]
 
-    def keep(self, row: Object) -> None:
+    def add(self, row: JsonObject) -> None:
         """Add an object; beyond the limit of its type, instead of one that matters less."""
-        made = PageRow(row)
-        kept = self.rows.setdefault(made.type, [])
-        if made.type == "findings_left_out":
-            self.n_findings[label_of(made), made.code, made.severity] += made.count
-        most = MOST.get(made.type)
-        if most is None:
-            kept.append(made)
+        page_row = PageRow(row)
+        same_type = self.rows.setdefault(page_row.type, [])
+        if page_row.type == "findings_left_out":
+            self.n_findings[row_label(page_row), page_row.code, page_row.severity] += page_row.count
+        max_rows = MAX_BY_TYPE.get(page_row.type)
+        if max_rows is None:
+            same_type.append(page_row)
             return
-        rank = self._rank(made)
-        ranks = self._ranks.setdefault(made.type, bytearray())
-        if rank == COMMITTED and ranks.count(rank) >= MOST_COMMITTED:
-            self._leave_out(made)
+        rank = self._count_and_rank(page_row)
+        ranks = self._ranks.setdefault(page_row.type, bytearray())
+        if rank == COMMITTED_RANK and ranks.count(rank) >= MAX_COMMITTED_TRANSACTIONS:
+            self._omit(page_row)
             return
-        if len(kept) >= most:
-            lesser = (ranks.rfind(other) for other in range(COMMITTED, rank, -1))
-            at = next((at for at in lesser if at >= 0), None)
-            if at is None:
-                self._leave_out(made)
+        if len(same_type) >= max_rows:
+            candidates = (ranks.rfind(other) for other in range(COMMITTED_RANK, rank, -1))
+            index = next((at for at in candidates if at >= 0), None)
+            if index is None:
+                self._omit(page_row)
                 return
-            self._leave_out(kept.pop(at))
-            del ranks[at]
-        kept.append(made)
+            self._omit(same_type.pop(index))
+            del ranks[index]
+        same_type.append(page_row)
         ranks.append(rank)
 
-    def _rank(self, row: PageRow) -> int:
+    def _count_and_rank(self, row: PageRow) -> int:
         """Count an object, and say how much it matters, 0 most."""
         if row.type == "finding":
             code, severity = row.code, row.severity
-            self.n_findings[label_of(row), code, severity] += 1
+            self.n_findings[row_label(row), code, severity] += 1
             self._kinds[code, severity] += 1
-            is_first = self._kinds[code, severity] <= OF_EACH_KIND
+            is_first = self._kinds[code, severity] <= FIRST_OF_KIND
             return 0 if is_first else 1 + SEVERITIES.index(severity)
         if row.type == "transaction":
-            self.n_transactions[label_of(row), row.outcome] += 1
-            return COMMITTED if row.outcome == "committed" else 0
+            self.n_transactions[row_label(row), row.outcome] += 1
+            return COMMITTED_RANK if row.outcome == "committed" else 0
         if row.type == "broker_start":
-            return 0 if harms(row) else 1
+            return 0 if is_harmful(row) else 1
         return 0 if row.type != "committed_offset" or row.lag else 1
 
-    def _leave_out(self, row: PageRow) -> None:
+    def _omit(self, row: PageRow) -> None:
         self.left_out[row.type] += 1
-        self.left_out_harm |= row.type == "broker_start" and harms(row)
+        self.omits_harm |= row.type == "broker_start" and is_harmful(row)
 
-    def put(self, type_: RowType, values: Mapping[str, object]) -> None:
+    def add_row(self, type_: RowType, values: Mapping[str, object]) -> None:
         """Add an object, given its members."""
-        row = members(type_, values)
-        self.keep({"type": type_.name, **with_place(row, type_.placed)})
+        row = build_members(type_, values)
+        self.add({"type": type_.name, **with_location(row, type_.location_source)})
 
-    def tell(self, words: str) -> None:
+    def add_messages(self, text: str) -> None:
         """Keep a message's lines, without duplicates."""
-        for line in words.splitlines():
+        for line in text.splitlines():
             if line:
-                self.said[line] = None
+                self.message_lines[line] = None
 
-    def objects(self) -> Iterator[Object]:
+    def objects(self) -> Iterator[JsonObject]:
         """All objects; the page's own comes first."""
-        first = PAGE.name
-        yield from self.of(first)
+        first = REPORT_ROW.name
+        yield from self.rows_of_type(first)
         for name, rows in self.rows.items():
             if name != first:
                 yield from rows
 
 
-def label_of(row: PageRow) -> str:
+def row_label(row: PageRow) -> str:
     """The name of an object's topic; without one, the path of its directory."""
     if topic := row.get("topic"):
         return str(topic)
     file = str(row.get("file") or "")
-    above, _, name = file.rpartition("/")
-    return above or "." if kind_of(name)[0] is not UNKNOWN else file
+    parent, _, name = file.rpartition("/")
+    return parent or "." if classify_name(name)[0] is not UNKNOWN_KIND else file
 
 
-def harms(row: PageRow) -> bool:
+def is_harmful(row: PageRow) -> bool:
     """Whether a start loses something, or does not serve the partition."""
     return bool(not row.starts or row.becomes or row.lost_offsets or row.unreachable_offsets)
 
 
-def _is_of_topic(row: PageRow) -> bool:
+def _is_topic_row(row: PageRow) -> bool:
     return row.topic is not None and row.partition is None

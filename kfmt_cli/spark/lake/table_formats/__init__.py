@@ -20,14 +20,14 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kfmt_cli.core.lazy import load
+from kfmt_cli.core.lazy import load_target
 from kfmt_cli.core.urls import is_local
-from kfmt_cli.disk.opening import file_at
+from kfmt_cli.disk.file_access import open_binary
 from kfmt_cli.errors import OutputError, UsageError
 from kfmt_cli.rows.table_types import LAKE_TABLES
-from kfmt_cli.spark.lake.commits import Commit, bundles_of, numbered
+from kfmt_cli.spark.lake.commits import TableCommit, read_commit, read_file_groups
 
-AT_ONCE = 16  # footers of files
+MAX_CONCURRENT_FOOTERS = 16  # footers of files
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class DataFile:
     footer: pq.FileMetaData
 
 
-def schema_in(files: Mapping[str, DataFile]) -> pa.Schema:
+def arrow_schema_of_files(files: Mapping[str, DataFile]) -> pa.Schema:
     """The schema of some files, all of one table."""
     return next(iter(files.values())).footer.schema.to_arrow_schema()
 
@@ -47,7 +47,7 @@ class OpenTable(Protocol):
     """A table in its format."""
 
     @property
-    def number(self) -> int:
+    def last_commit_number(self) -> int:
         """The number of the last commit of the export; 0 if there is no table."""
 
     def files(self) -> frozenset[str]:
@@ -63,75 +63,96 @@ class TableFormat:
     """A table format."""
 
     package: str
-    table: str
+    open_table_class: str
     """Module and class; called with the export's directory, the name of a table and the catalog."""
-    takes_catalog: bool = False
+    supports_catalog: bool = False
 
 
-_HERE = "kfmt_cli.spark.lake.table_formats"
+_PACKAGE = "kfmt_cli.spark.lake.table_formats"
 TABLE_FORMATS = {
-    "delta": TableFormat("deltalake", f"{_HERE}.delta:Delta"),
-    "iceberg": TableFormat("pyiceberg", f"{_HERE}.iceberg:Iceberg", takes_catalog=True),
+    "delta": TableFormat("deltalake", f"{_PACKAGE}.delta:DeltaOpenTable"),
+    "iceberg": TableFormat(
+        "pyiceberg", f"{_PACKAGE}.iceberg:IcebergOpenTable", supports_catalog=True
+    ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class TableTarget:
+class TargetTables:
     """The tables of an export."""
 
     format: str
     catalog: str = ""
     """A catalog of the format's library and a namespace, with a dot between them."""
 
-    def check(self, to: str, file_format: str) -> None:
+    def check_options(self, output_directory: str, file_format: str) -> None:
         """Raise UsageError if the tables cannot be written."""
-        known = TABLE_FORMATS[self.format]
+        table_format = TABLE_FORMATS[self.format]
         if file_format != "parquet":
             raise UsageError(f"--table {self.format} needs --format parquet")
-        if self.catalog and not known.takes_catalog:
+        if self.catalog and not table_format.supports_catalog:
             raise UsageError(f"--table {self.format} has no --catalog")
-        if find_spec(known.package) is None:
-            words = f"pip install 'kfmt-cli[{self.format}]'"
-            raise UsageError(f"{known.package} is not installed: {words}")
-        if self.catalog or not is_local(to):
+        if find_spec(table_format.package) is None:
+            install_command = f"pip install 'kfmt-cli[{self.format}]'"
+            raise UsageError(f"{table_format.package} is not installed: {install_command}")
+        if self.catalog or not is_local(output_directory):
             for name in LAKE_TABLES:
-                self._open(to, name)
+                self._open_table(output_directory, name)
 
-    def _open(self, to: str, name: str) -> OpenTable:
-        table: OpenTable = load(TABLE_FORMATS[self.format].table)(to, name, self.catalog)
+    def _open_table(self, output_directory: str, name: str) -> OpenTable:
+        table: OpenTable = load_target(TABLE_FORMATS[self.format].open_table_class)(
+            output_directory, name, self.catalog
+        )
         return table
 
-    def bring_to(self, to: str, commit: Commit) -> None:
+    def update_to(self, output_directory: str, commit: TableCommit) -> None:
         """Commit to each table what the export's commit changed; raises OutputError, UsageError."""
-        now = _files(to, commit)
+        current_files = _read_table_files(output_directory, commit)
         for name in LAKE_TABLES if commit.number else ():
-            table = self._open(to, name)
-            if table.number == commit.number or not (table.number or now[name]):
+            table = self._open_table(output_directory, name)
+            if table.last_commit_number == commit.number or not (
+                table.last_commit_number or current_files[name]
+            ):
                 continue
-            before = _files(to, numbered(to, table.number))[name]
-            removed = before.keys() - now[name]
-            if removed and (foreign := removed - table.files()):
+            previous_files = _read_table_files(
+                output_directory, read_commit(output_directory, table.last_commit_number)
+            )[name]
+            removed = previous_files.keys() - current_files[name]
+            if removed and (foreign_files := removed - table.files()):
                 raise OutputError(
-                    f"{to}/{name}: another writer replaced {min(foreign)}, so its rows "
+                    f"{output_directory}/{name}: another writer replaced {min(foreign_files)}, "
+                    "so its rows "
                     "cannot be removed; nothing committed to this table; export to another --to"
                 )
-            new = {file: n_bytes for file, n_bytes in now[name].items() if file not in before}
-            with ThreadPoolExecutor(AT_ONCE) as pool:
-                footers = pool.map(_footer, (f"{to}/{name}/{file}" for file in new))
-                added = dict(zip(new, map(DataFile, new.values(), footers), strict=True))
+            size_of_new_file = {
+                file: n_bytes
+                for file, n_bytes in current_files[name].items()
+                if file not in previous_files
+            }
+            with ThreadPoolExecutor(MAX_CONCURRENT_FOOTERS) as pool:
+                footers = pool.map(
+                    _read_footer, (f"{output_directory}/{name}/{file}" for file in size_of_new_file)
+                )
+                added = dict(
+                    zip(
+                        size_of_new_file,
+                        map(DataFile, size_of_new_file.values(), footers),
+                        strict=True,
+                    )
+                )
             table.commit(commit.number, added, removed)
 
 
-def _files(to: str, commit: Commit) -> dict[str, dict[str, int]]:
+def _read_table_files(output_directory: str, commit: TableCommit) -> dict[str, dict[str, int]]:
     """The files of each table after a commit: name below its directory, and size in bytes. Raises
     InputError."""
-    made: dict[str, dict[str, int]] = {table: {} for table in LAKE_TABLES}
-    for file in chain.from_iterable(bundles_of(to, commit).values()):
+    files_by_table: dict[str, dict[str, int]] = {table: {} for table in LAKE_TABLES}
+    for file in chain.from_iterable(read_file_groups(output_directory, commit).values()):
         table = file["table"]
-        made[table][file["file"].removeprefix(f"{table}/")] = file["bytes"]
-    return made
+        files_by_table[table][file["file"].removeprefix(f"{table}/")] = file["bytes"]
+    return files_by_table
 
 
-def _footer(place: str) -> pq.FileMetaData:
-    with file_at(place) as source:
+def _read_footer(path: str) -> pq.FileMetaData:
+    with open_binary(path) as source:
         return pq.read_metadata(source)

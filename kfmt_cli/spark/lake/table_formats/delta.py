@@ -16,90 +16,97 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from kfmt_cli.core.small_objects import store_settings
 from kfmt_cli.core.times import now_ms
-from kfmt_cli.core.urls import is_local, local
+from kfmt_cli.core.urls import is_local, strip_file_scheme
 from kfmt_cli.errors import OutputError
-from kfmt_cli.spark.lake.table_formats import DataFile, schema_in
+from kfmt_cli.spark.lake.table_formats import DataFile, arrow_schema_of_files
 
-APP = "kfmt"  # the application whose transactions have the numbers of the export's commits
+APPLICATION_ID = (
+    "kfmt"  # the application whose transactions have the numbers of the export's commits
+)
 # Columns with which readers skip files.
-BOUNDED = (
+STATISTICS_COLUMNS = (
     *("topic", "partition", "offset", "timestamp", "timestamp_ms"),
     *("base_offset", "last_offset", "base_timestamp", "max_timestamp"),
 )
 
 
-class Delta:
+class DeltaOpenTable:
     """A table in a directory of the export."""
 
-    def __init__(self, to: str, name: str, catalog: str) -> None:
+    def __init__(self, output_directory: str, name: str, catalog: str) -> None:
         del catalog
-        self._place = f"{local(to) if is_local(to) else to}/{name}"
-        settings = None if is_local(to) else store_settings(f"{to}/")
-        self._options = None if settings is None else {**settings, "allow_http": "true"}
-        is_there = DeltaTable.is_deltatable(self._place, self._options)
-        self._table = DeltaTable(self._place, storage_options=self._options) if is_there else None
+        self._path = f"{strip_file_scheme(output_directory) if is_local(output_directory) else output_directory}/{name}"
+        store_options = (
+            None if is_local(output_directory) else store_settings(f"{output_directory}/")
+        )
+        self._options = None if store_options is None else {**store_options, "allow_http": "true"}
+        exists = DeltaTable.is_deltatable(self._path, self._options)
+        self._table = DeltaTable(self._path, storage_options=self._options) if exists else None
 
     @property
-    def number(self) -> int:
+    def last_commit_number(self) -> int:
         """The number of the last commit of the export; 0 if there is no table."""
-        return 0 if self._table is None else self._table.transaction_version(APP) or 0
+        return 0 if self._table is None else self._table.transaction_version(APPLICATION_ID) or 0
 
     def files(self) -> frozenset[str]:
         """The names of the table's files below its directory."""
         if self._table is None:
             return frozenset()
-        found = pa.table(self._table.get_add_actions())["path"].to_pylist()
-        return frozenset(unquote(path) for path in found)
+        quoted_paths = pa.table(self._table.get_add_actions())["path"].to_pylist()
+        return frozenset(unquote(path) for path in quoted_paths)
 
     def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
         """Make the table if it is missing, and add and remove files; raises OutputError."""
         if self._table is None:
-            schema = Schema.from_arrow(schema_in(added))
-            self._table = DeltaTable.create(self._place, schema, storage_options=self._options)
+            schema = Schema.from_arrow(arrow_schema_of_files(added))
+            self._table = DeltaTable.create(self._path, schema, storage_options=self._options)
         now = now_ms()
         actions: list[AddAction | RemoveAction] = [
-            AddAction(name, file.n_bytes, {}, now, True, _statistics(file.footer))
+            AddAction(name, file.n_bytes, {}, now, True, _format_statistics(file.footer))
             for name, file in added.items()
         ]
         actions += [RemoveAction(name, True, now) for name in sorted(removed)]
-        about = CommitProperties(app_transactions=[Transaction(APP, number)])
+        commit_properties = CommitProperties(app_transactions=[Transaction(APPLICATION_ID, number)])
         try:
             self._table.create_write_transaction(
-                actions, "append", self._table.schema(), commit_properties=about
+                actions, "append", self._table.schema(), commit_properties=commit_properties
             )
         except DeltaError as error:
-            raise OutputError(f"{self._place}: commit failed: {error}") from error
+            raise OutputError(f"{self._path}: commit failed: {error}") from error
 
 
-def _statistics(footer: pq.FileMetaData) -> str:
+def _format_statistics(footer: pq.FileMetaData) -> str:
     """The number of rows, and the bounds of some columns, as Delta's JSON."""
-    lowest: dict[str, Any] = {}
-    highest: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
+    min_values: dict[str, Any] = {}
+    max_values: dict[str, Any] = {}
+    null_counts: dict[str, int] = {}
     names = [footer.schema.column(i).path for i in range(footer.num_columns)]
-    for name in (name for name in BOUNDED if name in names):
-        groups = [
+    for name in (name for name in STATISTICS_COLUMNS if name in names):
+        group_statistics = [
             footer.row_group(i).column(names.index(name)).statistics
             for i in range(footer.num_row_groups)
         ]
-        if any(group is None or group.null_count is None for group in groups):
+        if any(group is None or group.null_count is None for group in group_statistics):
             continue
-        nulls[name] = sum(group.null_count for group in groups)
-        bounds = [group for group in groups if group.has_min_max]
-        if len(bounds) == sum(group.num_values > 0 for group in groups) and bounds:
-            lowest[name] = _plain(min(group.min for group in bounds))
-            highest[name] = _plain(max(group.max for group in bounds))
+        null_counts[name] = sum(group.null_count for group in group_statistics)
+        with_bounds = [group for group in group_statistics if group.has_min_max]
+        if (
+            len(with_bounds) == sum(group.num_values > 0 for group in group_statistics)
+            and with_bounds
+        ):
+            min_values[name] = _to_json_value(min(group.min for group in with_bounds))
+            max_values[name] = _to_json_value(max(group.max for group in with_bounds))
     return json.dumps(
         {
             "numRecords": footer.num_rows,
-            "minValues": lowest,
-            "maxValues": highest,
-            "nullCount": nulls,
+            "minValues": min_values,
+            "maxValues": max_values,
+            "nullCount": null_counts,
         }
     )
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """A bound as JSON; times have milliseconds, as Kafka's have."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat(timespec="milliseconds")[:-6] + "Z"

@@ -1,0 +1,148 @@
+"""Output files of tasks: written under a temporary name, then renamed, so that a repeated task
+leaves no duplicates."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from kfmt_cli.core.file_systems import file_system_at, first_error_line
+from kfmt_cli.core.small_objects import fetch_object
+from kfmt_cli.core.stores import request_with_retries
+from kfmt_cli.core.urls import is_local, strip_file_scheme
+from kfmt_cli.errors import InputError, OutputError
+
+COPY_BUFFER_BYTES = 1 << 20
+_UNFINISHED_NAME = re.compile(r"\..+\.[0-9a-f]{32}\.unfinished")
+
+
+@contextmanager
+def open_atomic(path: str) -> Iterator[BinaryIO]:
+    """A file that appears, complete, when the block ends; raises OutputError.
+
+    A store completes an upload when it is closed, even after an exception. Files for a store are
+    therefore first written to a temporary file.
+    """
+    try:
+        if not is_local(path):
+            file_system_at(path)  # fails before there is anything to upload
+            with tempfile.TemporaryFile() as temporary_file:
+                yield temporary_file
+                temporary_file.seek(0)
+                _upload(temporary_file, path)
+            return
+        final = Path(strip_file_scheme(path))
+        final.parent.mkdir(parents=True, exist_ok=True)
+        temporary = final.with_name(f".{final.name}.{uuid.uuid4().hex}.unfinished")
+        try:
+            with temporary.open("xb") as out:
+                yield out
+                out.flush()
+                os.fsync(out.fileno())
+            temporary.replace(final)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def remove_unfinished(directory: str) -> None:
+    """Remove unfinished files of dead writers under a directory. A store has none, as objects
+    appear only when complete."""
+    if not is_local(directory):
+        return
+    for path in Path(strip_file_scheme(directory)).rglob(".*"):
+        if _UNFINISHED_NAME.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+
+
+def _upload(source: BinaryIO, path: str) -> None:
+    """Upload a file to a store; raises OutputError."""
+    file_system, store_path = file_system_at(path)
+    try:
+        with file_system.open_output_stream(store_path, compression=None) as out:
+            shutil.copyfileobj(source, out, COPY_BUFFER_BYTES)
+    except Exception as error:  # fsspec's file systems raise many kinds
+        raise OutputError(f"{path}: cannot be written: {first_error_line(error)}") from error
+
+
+def json_bytes(value: object) -> bytes:
+    """A value as JSON, in ASCII, because names need not be valid text."""
+    return json.dumps(value).encode()
+
+
+def write_json_file(path: str, value: object) -> None:
+    """Write a JSON file, all or nothing."""
+    with open_atomic(path) as out:
+        out.write(json_bytes(value))
+
+
+def read_file_bytes(path: str) -> bytes | None:
+    """The content of a small file, None if it is missing; raises InputError."""
+    if is_local(path):
+        try:
+            return Path(strip_file_scheme(path)).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+    if (data := fetch_object(path)) is not None:
+        return data
+
+    def read() -> bytes:
+        system, store_path = file_system_at(path)
+        with system.open_input_file(store_path) as source:
+            return bytes(source.read())
+
+    try:
+        return request_with_retries(read, path)
+    except InputError as error:
+        if error.is_missing:
+            return None
+        raise
+
+
+def read_json_file(path: str) -> Any | None:
+    """The content of a JSON file, None if it is missing or incomplete; raises InputError."""
+    try:
+        return json.loads(read_file_bytes(path) or b"")
+    except ValueError:
+        return None
+
+
+def list_file_names(directory: str) -> set[str]:
+    """The names of the files in a directory, an empty set if it is missing."""
+    try:
+        if is_local(directory):
+            return set(os.listdir(strip_file_scheme(directory)))  # noqa: PTH208 (names only)
+        from pyarrow import fs
+
+        system, store_path = file_system_at(directory)
+        # Google's has no directories unless somebody made them, only the objects in them.
+        is_recursive = isinstance(system, fs.GcsFileSystem)
+        selector = fs.FileSelector(store_path, recursive=is_recursive, allow_not_found=True)
+        prefix_length = len(store_path.strip("/")) + 1
+        entries = system.get_file_info(selector)
+        return {info.path.strip("/")[prefix_length:].partition("/")[0] for info in entries}
+    except OSError:
+        return set()
+
+
+def remove_file(path: str) -> None:
+    """Remove a file if it exists."""
+    if is_local(path):
+        Path(strip_file_scheme(path)).unlink(missing_ok=True)
+        return
+    system, store_path = file_system_at(path)
+    try:
+        system.delete_file(store_path)
+    except OSError:
+        return

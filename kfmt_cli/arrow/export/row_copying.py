@@ -1,0 +1,65 @@
+"""Rows of some inputs, copied from the files of an earlier export to new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kfmt_cli.arrow.export.atomic_files import open_atomic
+from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
+from kfmt_cli.arrow.export.lake_options import ExportedFile
+from kfmt_cli.disk.file_access import open_binary
+from kfmt_cli.rows.table_types import has_records
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedSplit:
+    """What stays of a piece."""
+
+    index: int
+    """Its new number in the bundle."""
+    before_offset: int | None = None
+    """Only rows before the first at or above this offset."""
+
+
+def copy_retained_rows(
+    output: ExportedFile,
+    retained_splits: Mapping[int, RetainedSplit],
+    source_path: str,
+    output_directory: str,
+    file_name: str,
+    format_: str,
+) -> ExportedFile | None:
+    """Copy the rows of some pieces of a file; None if it has none of them. Raises InputError,
+    OSError, OutputError.
+
+    retained_splits: by number, those to keep. source_path: the file. output_directory, file_name:
+    the directory and the name of the new one.
+    """
+    copied_file, file_format = ExportedFile(file_name, output.table), FILE_FORMATS[format_]
+    offset_column = "offset" if has_records(output.table) else "last_offset"
+    ranges: list[tuple[int, int]] = []
+    range_start = 0
+    with open_binary(source_path) as source:
+        for split_index, length, rows in output.spans:
+            retained_split = (
+                RetainedSplit(split_index) if split_index < 0 else retained_splits.get(split_index)
+            )
+            if retained_split is not None:
+                copied_range = length, rows
+                if retained_split.before_offset is not None:
+                    copied_range = file_format.measure_below(
+                        source,
+                        (range_start, range_start + length),
+                        retained_split.before_offset,
+                        offset_column,
+                    )
+                ranges.append((range_start, range_start + copied_range[0]))
+                copied_file.add_span(retained_split.index, *copied_range)
+            range_start += length
+        if not copied_file.rows:
+            return None
+        with open_atomic(f"{output_directory}/{file_name}") as out:
+            file_format.copy_ranges(source, out, ranges)
+            copied_file.bytes = out.tell()
+    return copied_file

@@ -1,0 +1,292 @@
+"""The input files of a request, wherever they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import partial
+from itertools import chain, islice
+
+from kfmt_cli.arrow.tiered_logs import (
+    ManifestCache,
+    ManifestVersion,
+    open_tiered_source,
+    parse_object_prefix,
+    with_log_size,
+)
+from kfmt_cli.core.compressed_files import COMPRESSED_FILE_MESSAGE, compressed_suffix
+from kfmt_cli.core.parallel import MAX_CONNECTIONS, group_small_items, map_ordered
+from kfmt_cli.core.stored_source import StoredSource
+from kfmt_cli.core.stores import StoredFile
+from kfmt_cli.core.urls import format_display_name, is_local
+from kfmt_cli.disk.directory_listing import is_broker_file_name
+from kfmt_cli.disk.file_listing import iter_files
+from kfmt_cli.disk.file_names import (
+    MANIFEST_SUFFIX,
+    directory_mark,
+    distinct_paths,
+    file_topic_partition,
+    format_skipped_directories,
+    path_identity,
+)
+from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name
+from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND
+from kfmt_cli.disk.kinds.kind import InputFile, Kind, quote_content
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND, LOG_KINDS
+from kfmt_cli.disk.mounts import MOUNTS, SourceOpener
+from kfmt_cli.disk.path_resolution import is_tiered
+from kfmt_cli.disk.redpanda import REDPANDA_MESSAGE, is_redpanda_log
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.execution.split_reader import SplitReader
+
+KINDS = {
+    "records": frozenset({LOG_KIND}),
+    "batches": frozenset({LOG_KIND}),
+    "snapshot_records": frozenset({KRAFT_SNAPSHOT_KIND}),
+    "index_entries": frozenset({OFFSET_INDEX_KIND, TIME_INDEX_KIND}),
+}
+
+
+def list_input_files(
+    request: ReadRequest,
+    report: Callable[[str], None] | None = None,
+    files_below: Callable[[str], Iterable[StoredFile]] | None = None,
+    *,
+    require_topics: bool = False,
+    manifest_cache: ManifestCache | None = None,
+) -> FileSplits:
+    """All files of the request, undivided, with unreadable directories listed by their error;
+    raises InputError, also if every entry is an error.
+
+    Directories that a broker has marked, as copies or as set aside, are skipped unless named.
+    report: receives a message about them. files_below: the files below a path, if they are known.
+    require_topics: raise UsageError for a topic without any file. manifest_cache: those of the
+    listing before, replaced by those of this one.
+    """
+    manifest_versions: dict[str, ManifestVersion] = {}
+    manifest_cache = manifest_cache or ManifestCache()
+    all_files = files = FileSplits(
+        _iter_input_files(request, manifest_versions, report, files_below or iter_files)
+    )
+    if manifest_versions or request.topics:
+        files = FileSplits(_iter_topic_files(request, all_files, manifest_versions, manifest_cache))
+    manifest_cache.drop_unlisted(manifest_versions)
+    if require_topics and request.topics:
+        _require_topics(request.topics, files, all_files)
+    if files and not files.readable:
+        raise InputError("; ".join(f"{path}: {why}" for path, why in files.read_errors.items()))
+    return files.sorted_unique()
+
+
+def _require_topics(topics: frozenset[str], files: FileSplits, all_files: FileSplits) -> None:
+    """Raise UsageError for a topic without files."""
+    missing = sorted(topics - {split.topic_partition[0] for split in files})
+    if missing:
+        existing_topics = sorted(
+            {topic for split in all_files if (topic := split.topic_partition[0]) is not None}
+        )
+        candidates = get_close_matches(missing[0], existing_topics, 3, 0.6)
+        suggestion = (
+            f"; did you mean {' or '.join(map(format_display_name, candidates))}?"
+            if candidates
+            else ""
+        )
+        raise UsageError(f"no topic {quote_content(missing[0])} in the given paths{suggestion}")
+
+
+def _iter_input_files(
+    request: ReadRequest,
+    manifest_versions: dict[str, ManifestVersion],
+    report: Callable[[str], None] | None,
+    files_below: Callable[[str], Iterable[StoredFile]],
+) -> Iterator[FileSplit]:
+    """List the files of all topics. manifest_versions: receives the manifests of tiered storage, by
+    the name prefixes of their segments. What has been put together from one object comes once,
+    whatever its path below another one."""
+    tiered_identities: set[str] = set()
+    for path in distinct_paths(request.paths):
+        entries, skipped_directories, directory, is_skipped = (
+            iter(files_below(path)),
+            set[str](),
+            "",
+            False,
+        )
+        is_kafka, is_redpanda = False, False
+        first_entries = list(islice(entries, 2))
+        if not first_entries:
+            raise InputError(f"{path}: no files in it")
+        is_only_file = len(first_entries) == 1
+        for stored in _find_manifest(first_entries[0].path) if is_only_file else ():
+            manifest_versions[stored.path.removesuffix(MANIFEST_SUFFIX)] = (
+                stored.size,
+                stored.modified_ns,
+            )
+        for stored in chain(first_entries, entries):
+            if stored.path.endswith(MANIFEST_SUFFIX) and not stored.error:
+                manifest_versions[stored.path.removesuffix(MANIFEST_SUFFIX)] = (
+                    stored.size,
+                    stored.modified_ns,
+                )
+            parent_directory, _, name = stored.path.rpartition("/")
+            is_kafka = is_kafka or is_broker_file_name(name)
+            is_redpanda = is_redpanda or is_redpanda_log(name)
+            if parent_directory != directory:
+                directory, is_skipped = (
+                    parent_directory,
+                    _is_marked_directory(parent_directory, path),
+                )
+            split = _create_split(request, stored, name, is_only_file)
+            if split is not None and is_tiered(split.path):
+                tiered_identity = path_identity(split.path)
+                if tiered_identity in tiered_identities:
+                    continue
+                tiered_identities.add(tiered_identity)
+            if split is not None and is_skipped:
+                skipped_directories.add(directory)
+            elif split is not None:
+                yield split
+        if is_redpanda and not is_kafka:
+            raise InputError(f"{path}: {REDPANDA_MESSAGE}")
+        if skipped_directories and report is not None:
+            report(f"{path}: {format_skipped_directories(skipped_directories)}\n")
+
+
+def _create_split(
+    request: ReadRequest, stored: StoredFile, name: str, is_only_file: bool
+) -> FileSplit | None:
+    """A file as one piece, None if the request does not include it. is_only_file: it was named
+    explicitly, so a log may have any name."""
+    path, size, read_error, compression_suffix = (
+        stored.path,
+        stored.size,
+        stored.error,
+        compressed_suffix(name),
+    )
+    kind, base_offset, transient = classify_name(name.removesuffix(compression_suffix))
+    if read_error is None:
+        if transient and not is_only_file:
+            return None
+        if compression_suffix and kind in LOG_KINDS:
+            read_error = COMPRESSED_FILE_MESSAGE
+    if read_error is not None and (kind is UNKNOWN_KIND or _table_reads_kind(request, kind)):
+        return FileSplit(path, UNKNOWN_KIND, None, 0, 0, 0, 0, read_error=read_error)
+    reads_logs = any(_table_reads_kind(request, log_kind) for log_kind in LOG_KINDS)
+    may_be_log = is_only_file and reads_logs and (kind is UNKNOWN_KIND or kind in LOG_KINDS)
+    if not _table_reads_kind(request, kind) and not may_be_log:
+        return None
+    return FileSplit(path, kind, base_offset, size, stored.modified_ns, 0, size)
+
+
+def _table_reads_kind(request: ReadRequest, kind: Kind) -> bool:
+    """Whether the table of the request has rows of this kind of file."""
+    return kind in KINDS.get(request.table, LOG_KINDS)
+
+
+def _find_manifest(path: str) -> Iterable[StoredFile]:
+    """The manifest of a file that was named explicitly; none for a file without one."""
+    object_prefix = parse_object_prefix(path)
+    try:
+        return () if object_prefix is None else list(iter_files(object_prefix + MANIFEST_SUFFIX))
+    except InputError:
+        return ()
+
+
+def _iter_topic_files(
+    request: ReadRequest,
+    files: FileSplits,
+    manifest_versions: Mapping[str, ManifestVersion],
+    manifest_cache: ManifestCache,
+) -> Iterator[FileSplit]:
+    """The files of the requested topics. Segments in tiered storage get the size from their
+    manifests, and are skipped if the partition's local logs contain them."""
+    first_local_offset: dict[object, int] = {}
+    for split in files:
+        if parse_object_prefix(split.path) in manifest_versions:
+            continue
+        if split.read_error or request.includes_topic(file_topic_partition(split.path)[0]):
+            yield split
+            if split.kind is LOG_KIND and split.base_offset is not None:
+                previous = first_local_offset.get(split.topic_partition, split.base_offset)
+                first_local_offset[split.topic_partition] = min(previous, split.base_offset)
+    tiered = files.select_where(lambda piece: parse_object_prefix(piece.path) in manifest_versions)
+    resolve = partial(_resolve_tiered_split, request, manifest_versions, manifest_cache)
+    for split in map_ordered(resolve, tiered, MAX_CONNECTIONS):
+        is_in_local_log = (
+            split.topic_partition in first_local_offset
+            and split.base >= first_local_offset[split.topic_partition]
+        )
+        if split.read_error or (
+            request.includes_topic(split.topic_partition[0]) and not is_in_local_log
+        ):
+            yield split
+
+
+def _resolve_tiered_split(
+    request: ReadRequest,
+    manifest_versions: Mapping[str, ManifestVersion],
+    manifest_cache: ManifestCache,
+    split: FileSplit,
+) -> FileSplit:
+    """A segment in tiered storage with the original size of its log, or the reason it cannot be
+    read."""
+    object_prefix = split.path.removesuffix(LOG_KIND.suffix)
+    try:
+        return with_log_size(
+            request,
+            split,
+            manifest_cache.read_contents(object_prefix, manifest_versions[object_prefix]),
+        )
+    except InputError as error:
+        return replace(split, kind=UNKNOWN_KIND, read_error=str(error), is_tiered=True)
+
+
+def mount_split_files(
+    request: ReadRequest, splits: Iterable[FileSplit]
+) -> AbstractContextManager[None]:
+    """Make paths of segments in tiered storage open their logs instead of their chunks. Object
+    sizes come from the listing."""
+    opener_by_path: dict[str, SourceOpener] = {}
+    for split in splits:
+        if split.is_tiered:
+            opener_by_path[split.path] = partial(
+                open_tiered_source, request, split.object_size, split.encoded_chunking
+            )
+        elif not is_local(split.path) and MOUNTS.find(split.path) is None:
+            opener_by_path[split.path] = partial(StoredSource, listed_size=split.size)
+    return MOUNTS.override_openers(opener_by_path)
+
+
+def _is_marked_directory(directory: str, listed_path: str) -> bool:
+    """Whether a broker has marked a directory under a given path."""
+    name = directory.rpartition("/")[2]
+    return directory_mark(name) != "" and name not in listed_path.split("/")
+
+
+def create_split_reader(request: ReadRequest, split: FileSplit) -> SplitReader:
+    """A reader of a piece, wherever it is stored."""
+    return SplitReader(
+        request.selection_for(split),
+        request.decompression_limit,
+        fail_fast=request.fail_fast,
+        raises_if_unreadable=request.raises_if_unreadable,
+    )
+
+
+def group_small_splits(splits: Sequence[FileSplit]) -> Iterator[list[FileSplit]]:
+    """The pieces in order, small logs grouped, others alone."""
+
+    def size(split: FileSplit) -> int | None:
+        is_whole_log = split.kind is LOG_KIND and split.is_whole and not split.read_error
+        return split.size if is_whole_log else None
+
+    return group_small_items(splits, size)
+
+
+def input_file(split: FileSplit) -> InputFile:
+    """The file of a piece."""
+    return InputFile(split.path, split.path, split.kind, split.base_offset)

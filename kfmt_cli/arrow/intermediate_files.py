@@ -1,0 +1,78 @@
+"""Rows that tasks keep for the driver or for other tasks: files of Arrow batches, each found by its
+number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from kfmt_cli.arrow.export.atomic_files import open_atomic, read_file_bytes
+from kfmt_cli.arrow.split_blocks import read_split_blocks
+from kfmt_cli.arrow.split_checks import encode_findings
+from kfmt_cli.core.urls import is_local, strip_file_scheme
+from kfmt_cli.errors import InputError
+from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.log.block import Block
+
+_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def write_intermediate_file(
+    request: ReadRequest,
+    splits: Sequence[FileSplit],
+    output_directory: str,
+    file_name: str,
+    schema: pa.Schema,
+    create_batches: Callable[[FileSplit, Iterable[Block]], Iterator[pa.RecordBatch]],
+) -> list[dict[str, Any]]:
+    """Write rows of pieces to a file, which appears when it is complete; raises OutputError,
+    WorkError. The results say which batches of the file have the rows of a piece.
+
+    output_directory, file_name: a directory, and the file in it. create_batches: makes the rows
+    from the blocks of a piece.
+    """
+    results: list[dict[str, Any]] = []
+    n_batches = 0
+    with (
+        open_atomic(f"{output_directory}/{file_name}") as out,
+        pa.ipc.new_file(out, schema, options=_LZ4) as writer,
+    ):
+        for split, reader, blocks in read_split_blocks(request, splits):
+            first_batch, n_rows = n_batches, 0
+            with name_file_in_errors(split):
+                for batch in create_batches(split, blocks):
+                    writer.write(batch)
+                    n_batches += 1
+                    n_rows += len(batch)
+            check_result = encode_findings(reader.findings, reader.boundary)
+            location = {"file": file_name, "first": first_batch, "end": n_batches, "rows": n_rows}
+            results.append({**location, **check_result})
+    results[0]["outputs"] = [file_name]
+    return results
+
+
+def read_intermediate_batches(
+    path: str, first_batch: int, end_batch: int
+) -> Iterator[pa.RecordBatch]:
+    """The batches first..end-1 of a file; raises InputError."""
+    if first_batch < end_batch:
+        reader = _open_arrow_file(path)
+        for i in range(first_batch, end_batch):
+            yield reader.get_batch(i)
+
+
+@lru_cache(maxsize=8)
+def _open_arrow_file(path: str) -> pa.ipc.RecordBatchFileReader:
+    if is_local(path):
+        try:
+            return pa.ipc.open_file(pa.memory_map(strip_file_scheme(path)))
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+    data = read_file_bytes(path)
+    if data is None:
+        raise InputError(f"{path}: not found")
+    return pa.ipc.open_file(pa.BufferReader(data))

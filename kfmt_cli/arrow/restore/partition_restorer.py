@@ -1,0 +1,402 @@
+"""Exported records become the segments of a partition again.
+
+With the table of batches, each batch has its header, codec and segment again, so that an
+uncompressed log gets the same bytes; a codec may pack the same records otherwise. Without it, the
+records of a batch are known by its position; codec, leader epoch and empty batches are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kfmt_cli.arrow.columns.record_columns import LOG_APPEND_TIME, int_values, records_from_arrow
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.disk.kinds import classify_name
+from kfmt_cli.errors import InputError
+from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
+from kfmt_cli.log.block import CRC_OFFSET_BY_MAGIC, NO_TIMESTAMP
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.render.style import format_count
+from kfmt_cli.rows.log_tables import RecordTable
+from kfmt_cli.writers.batches import CODEC_MASK, STORED_FIELDS, DraftTable, EncodedBatches
+from kfmt_cli.writers.build.batch_assembler import BatchAssembler
+from kfmt_cli.writers.build.batch_drafts import batch_start_mask, draft_headers
+from kfmt_cli.writers.build.json_columns import BUILD_COLUMNS
+from kfmt_cli.writers.output import Staging
+from kfmt_cli.writers.rolling_writer import RollingWriter, RollSettings
+
+MAX_OFFSET = (1 << 63) - 1
+NO_ROW_INDEXES: IntArray = np.zeros(0, np.int64)
+BATCHED_RECORD_COLUMNS = ("offset", "timestamp_ms", "timestamp_type", "key", "value", "headers")
+"""The columns of records whose batches are known."""
+RECORD_COLUMNS = (
+    *(
+        *BATCHED_RECORD_COLUMNS,
+        "producer_id",
+        "producer_epoch",
+        "sequence",
+        "transactional",
+        "control",
+    ),
+    *("file", "batch_position"),
+)
+_HEADER_COLUMNS = ("magic", *STORED_FIELDS)
+BATCH_COLUMNS = (*_HEADER_COLUMNS, "last_offset", "records_count", "crc", "crc_valid", "file")
+_BATCH_KEY_COLUMNS = ("producer_id", "producer_epoch", "transactional", "control", "batch_position")
+
+
+@dataclass(slots=True)
+class RestoredCounts:
+    """What was written of a partition, and what could not be."""
+
+    records: int = 0
+    batches: int = 0
+    unchanged_batches: int = 0
+    """Batches with the checksum that they had."""
+    repeated_records: int = 0
+    """Records that other files have too, as of another replica."""
+    missing_records: int = 0
+    """Records that batches had and the table of records has not."""
+    damaged: int = 0
+    """Batches whose checksum did not match, with their records, which are left out."""
+
+    def losses(self) -> Iterator[str]:
+        """What could not be written, as text."""
+        if self.missing_records:
+            count_text = format_count(self.missing_records, "record")
+            yield (
+                f"{count_text} missing from the table of records, but counted in the table "
+                "of batches"
+            )
+        if self.damaged:
+            yield f"{format_count(self.damaged, 'damaged batch', 'damaged batches')} dropped"
+        if self.repeated_records:
+            count_text = format_count(self.repeated_records, "record")
+            yield f"{count_text} in more than one file, written once"
+
+    def add(self, other: RestoredCounts) -> None:
+        """Add those of another partition."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(slots=True)
+class _BatchCursor:
+    """The batches of a partition in offset order, as they are needed."""
+
+    remaining: Iterator[pa.RecordBatch]
+    buffered: dict[str, Any] = field(default_factory=dict)
+    last_offset: int = -1
+
+    def consume_until(self, offset: int) -> dict[str, Any]:
+        """The batches that begin at or before an offset; moves past them."""
+        buffered_parts = [self.buffered] if self.buffered else []
+        while not buffered_parts or buffered_parts[-1]["first"][-1] <= offset:
+            rows = next(self.remaining, None)
+            if rows is None:
+                break
+            new_columns = self._columns(rows)
+            if len(new_columns["first"]):
+                buffered_parts.append(new_columns)
+        if not buffered_parts:
+            return {}
+        every = {
+            name: np.concatenate([part[name] for part in buffered_parts])
+            for name in buffered_parts[0]
+        }
+        n_consumed = int(np.searchsorted(every["first"], offset, "right"))
+        self.buffered = {name: values[n_consumed:] for name, values in every.items()}
+        if not len(self.buffered["first"]):
+            self.buffered = {}
+        return {name: values[:n_consumed] for name, values in every.items()} if n_consumed else {}
+
+    def _columns(self, rows: pa.RecordBatch) -> dict[str, Any]:
+        """The columns of batches that come after those before."""
+        columns: dict[str, Any] = {
+            name: int_values(rows.column(name))
+            for name in BATCH_COLUMNS
+            if name not in ("file", "base_offset")
+        }
+        columns["file"] = rows.column("file").to_numpy(zero_copy_only=False)
+        last_offsets = columns["last_offset"]
+        base_offsets = int_values(rows.column("base_offset"), -1)
+        # A wrapper of magic 0 or 1 says only where it ends.
+        columns["base_offset"] = np.where(base_offsets < 0, last_offsets, base_offsets)
+        previous_ends = np.maximum.accumulate(np.concatenate([[self.last_offset], last_offsets]))[
+            :-1
+        ]
+        columns["first"] = np.where(base_offsets < 0, previous_ends + 1, base_offsets)
+        mask = last_offsets > previous_ends
+        self.last_offset = max(self.last_offset, int(last_offsets.max(initial=-1)))
+        return {name: values[mask] for name, values in columns.items()}
+
+
+class PartitionRestorer:
+    """Writes the records of a partition into segments under a folder of a staging.
+
+    batches: the rows of its table of batches in offset order; None without such a table. codec: the
+    number of the codec of all batches; None for that of the table, or none. name: for messages.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        staging: Staging,
+        directory: str,
+        roll_settings: RollSettings,
+        batches: Iterable[pa.RecordBatch] | None = None,
+        codec: int | None = None,
+    ) -> None:
+        self.name = name
+        self.counts = RestoredCounts()
+        self.writer = RollingWriter(staging, roll_settings)
+        self._directory, self._rolls_by_file = directory, roll_settings.keeps_named_segments
+        self._batches = None if batches is None else _BatchCursor(iter(batches))
+        self._codec = codec
+        self._assembler = BatchAssembler(self._write_encoded)
+        self._last_offset = -1  # offset
+        self._segment_base_offset = -1  # base offset
+        self._source_file: str | None = None
+        self._last_batch_key: IntArray | None = None  # of the last record
+        self._source_batches = np.zeros(
+            (3, 0), np.int64
+        )  # last offsets, checksums, magics of batches
+        self._open_batch = (
+            -1,
+            True,
+            True,
+        )  # last offset of the open batch, is it sound, of magic 2
+        self._n_declared = self._n_undeclared = 0  # records
+
+    def restore(self, rows: Iterable[pa.RecordBatch]) -> None:
+        """Write all records, in offset order; raises InputError, OutputError."""
+        write_rows = (
+            self._write_unbatched if self._batches is None else self._write_in_source_batches
+        )
+        with self.writer:
+            for arrow_rows in rows:
+                if len(new_rows := self._drop_repeated(arrow_rows)):
+                    write_rows(new_rows)
+            if self._batches is not None:
+                self._write_in_source_batches(None)
+            self._assembler.close()
+        self.counts.records = self._assembler.n_records
+        if self._batches is not None:
+            n_in_v2 = self._assembler.n_records - self._n_undeclared
+            self.counts.missing_records = max(self._n_declared - n_in_v2, 0)
+
+    def _drop_repeated(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows above all earlier offsets."""
+        offsets = int_values(rows.column("offset"))
+        previous_max = np.maximum.accumulate(np.concatenate([[self._last_offset], offsets]))[:-1]
+        mask = offsets > previous_max
+        self._last_offset = max(self._last_offset, int(offsets.max(initial=-1)))
+        self.counts.repeated_records += len(rows) - int(mask.sum())
+        return rows if mask.all() else rows.filter(pa.array(mask))
+
+    # With the table of batches.
+
+    def _write_in_source_batches(self, rows: pa.RecordBatch | None) -> None:
+        """Write records in the batches that they were in; None at the end."""
+        assert self._batches is not None
+        if rows is not None:
+            rows = self._extend_open_batch(rows)
+        last_offset = MAX_OFFSET if rows is None else self._last_offset
+        batch_columns = (
+            self._batches.consume_until(last_offset) if rows is None or len(rows) else {}
+        )
+        offsets = np.zeros(0, np.int64) if rows is None else int_values(rows.column("offset"))
+        if not batch_columns:
+            self._require_batches(offsets, NO_ROW_INDEXES, NO_ROW_INDEXES)
+            return
+        end_rows = np.searchsorted(offsets, batch_columns["last_offset"], "right")
+        start_rows = np.searchsorted(offsets, batch_columns["first"])
+        self._require_batches(offsets, start_rows, end_rows)
+        is_v2, is_undamaged = batch_columns["magic"] == 2, batch_columns["crc_valid"] == 1
+        counts = end_rows - start_rows
+        keep = is_undamaged & ((counts > 0) | (is_v2 & (batch_columns["records_count"] == 0)))
+        self.counts.damaged += int((~is_undamaged).sum())
+        self._n_declared += int(batch_columns["records_count"][is_undamaged & is_v2].sum())
+        self._n_undeclared += int(counts[is_undamaged & ~is_v2].sum())
+        self._open_batch = (
+            int(batch_columns["last_offset"][-1]),
+            bool(is_undamaged[-1]),
+            bool(is_v2[-1]),
+        )
+        if not keep.all():
+            row_mask = np.repeat(keep, counts)
+            rows = None if rows is None else rows.filter(pa.array(row_mask))
+            batch_columns = {name: values[keep] for name, values in batch_columns.items()}
+            counts = counts[keep]
+        if len(counts):
+            self._write_batches(batch_columns, counts, rows)
+
+    def _extend_open_batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Write the records that belong to the open batch; the others."""
+        last_offset, is_undamaged, is_v2 = self._open_batch
+        n_continuing = int(np.searchsorted(int_values(rows.column("offset")), last_offset, "right"))
+        if n_continuing and is_undamaged:
+            records = records_from_arrow(rows.slice(0, n_continuing))
+            self._n_undeclared += 0 if is_v2 else n_continuing
+            self._assembler.extend(records)
+        return rows.slice(n_continuing)
+
+    def _require_batches(self, offsets: IntArray, start_rows: IntArray, end_rows: IntArray) -> None:
+        """Raise InputError for records outside of all batches, with the rows starts..ends-1."""
+        previous_ends = np.concatenate([[0], end_rows])
+        outside = np.flatnonzero(np.append(start_rows, len(offsets)) > previous_ends)
+        if len(outside):
+            offset = int(offsets[previous_ends[outside[0]]])
+            raise InputError(f"{self.name}: offset {offset} is in none of the exported batches")
+
+    def _write_batches(
+        self, batch_columns: dict[str, Any], counts: IntArray, rows: pa.RecordBatch | None
+    ) -> None:
+        """Write batches with their records, a file and magic after another."""
+        ends = np.cumsum(counts)
+        records = _NO_RECORDS if rows is None or not len(rows) else records_from_arrow(rows)
+        batch_headers = _headers_from_columns(batch_columns, records, counts)
+        if self._codec is not None:
+            is_data = batch_headers.attributes & CONTROL.mask == 0
+            recompressed = batch_headers.attributes & ~CODEC_MASK | self._codec
+            batch_headers.attributes = np.where(is_data, recompressed, batch_headers.attributes)
+        source_batches = np.array(
+            [batch_columns["last_offset"], batch_columns["crc"], batch_headers.magic]
+        )
+        open_batches = (
+            self._source_batches[:, -1:]
+            if self._assembler.open_batch
+            else self._source_batches[:, :0]
+        )
+        self._source_batches = np.concatenate([open_batches, source_batches], axis=1)
+        files, magics = batch_columns["file"], batch_headers.magic
+        starts_run = np.ones(len(counts), np.bool_)
+        starts_run[1:] = (files[1:] != files[:-1]) | (np.diff(magics) != 0)
+        first_indexes = np.flatnonzero(starts_run).tolist()
+        for first, last in pairwise([*first_indexes, len(counts)]):
+            self._assembler.close()
+            self._begin_segment(files[first], is_whole_file=True)
+            start, end = int(ends[first] - counts[first]), int(ends[last - 1])
+            record_table = records.rows.select_rows(slice(start, end))
+            range_records = RecordColumns(
+                records.data, record_table, records.headers, ends[first:last] - start
+            )
+            self._assembler.add(batch_headers.select_rows(slice(first, last)), range_records)
+
+    def _begin_segment(self, source_file: str | None, *, is_whole_file: bool) -> None:
+        """Begin a segment if the records are from another file now."""
+        if source_file == self._source_file:
+            return
+        self._source_file = source_file
+        base_offset = (
+            None if source_file is None else classify_name(source_file.rpartition("/")[2])[1]
+        )
+        is_first = self._segment_base_offset < 0
+        if (
+            base_offset is not None
+            and base_offset > self._segment_base_offset
+            and (is_first or self._rolls_by_file)
+        ):
+            self._segment_base_offset = base_offset
+            self.writer.begin(
+                self._directory, base_offset, is_named=is_whole_file and self._rolls_by_file
+            )
+
+    # Without it.
+
+    def _write_unbatched(self, arrow_rows: pa.RecordBatch) -> None:
+        """Write records in batches by their positions."""
+        records = records_from_arrow(arrow_rows)
+        table = records.rows
+        batch_keys = np.array([int_values(arrow_rows.column(name)) for name in _BATCH_KEY_COLUMNS])
+        append_times = np.where(table.timestamp_type == LOG_APPEND_TIME, table.timestamp, 0)
+        batch_keys = np.concatenate([batch_keys, [table.timestamp_type, append_times]])
+        dictionary = arrow_rows.column("file").dictionary_encode()
+        file_indexes, file_names = int_values(dictionary.indices), dictionary.dictionary.to_pylist()
+        boundary_files = [None if i < 0 else file_names[i] for i in file_indexes[[0, -1]].tolist()]
+        starts_batch = batch_start_mask(table)
+        starts_batch[1:] |= (batch_keys[:, 1:] != batch_keys[:, :-1]).any(axis=0) | (
+            file_indexes[1:] != file_indexes[:-1]
+        )
+        if self._last_batch_key is not None and boundary_files[0] == self._source_file:
+            starts_batch[0] = (batch_keys[:, 0] != self._last_batch_key).any()
+        if self._last_batch_key is None:
+            self._begin_segment(boundary_files[0], is_whole_file=False)
+        self._last_batch_key, self._source_file = batch_keys[:, -1], boundary_files[1]
+        first_rows = np.flatnonzero(starts_batch)
+        n_continuing = int(first_rows[0]) if len(first_rows) else len(table)
+        if n_continuing:
+            continuing_records = RecordColumns(
+                records.data,
+                table.select_rows(slice(0, n_continuing)),
+                records.headers,
+                np.array([n_continuing]),
+            )
+            self._assembler.extend(continuing_records)
+        if not len(first_rows):
+            return
+        remaining_rows = table.select_rows(slice(n_continuing, None))
+        end_rows = np.append(first_rows[1:], len(table)) - n_continuing
+        is_control = batch_keys[_BATCH_KEY_COLUMNS.index("control"), first_rows] == 1
+        batch_headers = draft_headers(
+            remaining_rows, first_rows - n_continuing, np.where(is_control, 0, self._codec or 0)
+        )
+        batch_headers.producer_id, batch_headers.producer_epoch = batch_keys[:2, first_rows]
+        is_transactional = batch_keys[_BATCH_KEY_COLUMNS.index("transactional"), first_rows] == 1
+        batch_headers.attributes |= (
+            is_transactional * TRANSACTIONAL.mask | is_control * CONTROL.mask
+        )
+        batch_headers.base_sequence = int_values(arrow_rows.column("sequence"))[first_rows]
+        batch_headers.declared_count = -1
+        self._assembler.add(
+            batch_headers, RecordColumns(records.data, remaining_rows, records.headers, end_rows)
+        )
+
+    def _write_encoded(self, encoded: EncodedBatches) -> None:
+        self.counts.batches += len(encoded)
+        n_known = self._source_batches.shape[1]
+        if n_known and len(encoded):
+            last_offsets, crcs, magics = self._source_batches
+            batch_indexes = np.searchsorted(last_offsets, encoded.last_offset).clip(max=n_known - 1)
+            crc_positions = encoded.starts + np.array(CRC_OFFSET_BY_MAGIC)[magics[batch_indexes]]
+            data: np.ndarray[Any, np.dtype[np.uint8]] = np.frombuffer(encoded.data, np.uint8)
+            crc_bytes = data[crc_positions[:, None] + np.arange(4)].astype(np.int64)
+            written_crcs = crc_bytes @ (1 << np.arange(24, -1, -8))
+            is_unchanged = (last_offsets[batch_indexes] == encoded.last_offset) & (
+                crcs[batch_indexes] & 0xFFFFFFFF == written_crcs
+            )
+            self.counts.unchanged_batches += int(is_unchanged.sum())
+        self.writer.append(encoded)
+
+
+_NO_RECORDS = RecordColumns(
+    b"", RecordTable.zeros_for(BUILD_COLUMNS, 0), np.zeros((4, 0), np.int64), NO_ROW_INDEXES
+)
+
+
+def _headers_from_columns(
+    batch_columns: dict[str, Any], records: RecordColumns, counts: IntArray
+) -> DraftTable:
+    """The headers of batches from their table. Times that it cannot hold are those of the
+    records."""
+    batch_headers = DraftTable.zeros(len(counts))
+    for name in _HEADER_COLUMNS:
+        batch_headers[name] = batch_columns[name]
+    batch_headers.last_offset_delta = batch_columns["last_offset"] - batch_columns["base_offset"]
+    batch_headers.declared_count, batch_headers.has_explicit_max = -1, 1
+    with_records = np.flatnonzero(counts)
+    first_records = (np.cumsum(counts) - counts)[with_records]
+    times = records.rows.timestamp
+    max_times = np.maximum.reduceat(times, first_records)
+    for name, values in (("base_timestamp", times[first_records]), ("max_timestamp", max_times)):
+        stored_times = batch_columns[name][with_records]
+        batch_headers[name][with_records] = np.where(
+            stored_times == NO_TIMESTAMP, values, stored_times
+        )
+    return batch_headers

@@ -1,0 +1,106 @@
+"""What a filter of a query engine implies: the places and the bounds of the rows that pass.
+
+Arrow prunes the files of a dataset by what is known of all their rows. Asked about one imaginary
+file, it says whether any such row can pass; an expression itself cannot be taken apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import and_
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import dataset as ds
+from pyarrow.fs import LocalFileSystem
+
+from kfmt_cli.arrow.columns.arrays import TIMESTAMP_TYPE
+from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.rows.table_types import BATCHES_TABLE, has_records
+
+_FORMAT = ds.IpcFileFormat()
+_MAX_OFFSET = (1 << 63) - 1
+_MAX_TIME_US = 1 << 60  # microseconds from 1970, either way
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A filter on the rows of a table."""
+
+    schema: pa.Schema
+    expression: Any = None
+    """Arrow's expression; None for all rows."""
+
+    @property
+    def referenced_columns(self) -> frozenset[str]:
+        """The columns that it may need: its text contains their names."""
+        identifiers = set(re.findall(r"\w+", str(self.expression)))
+        return frozenset(name for name in self.schema.names if name in identifiers)
+
+    def may_match(self, **values: object) -> bool:
+        """Whether a row with these values of columns can pass."""
+        return self._may_match(
+            reduce(and_, (_equals_value(name, value) for name, value in values.items()))
+        )
+
+    def selection(self, table: str) -> Selection:
+        """The bounds that all rows of a table have if they pass."""
+        if has_records(table):
+            first_us, last_us = self._value_interval(
+                "timestamp", TIMESTAMP_TYPE, -_MAX_TIME_US, _MAX_TIME_US
+            )
+            first_time = None if first_us is None else first_us // 1000
+            last_time = None if last_us is None else -(-last_us // 1000)
+            return Selection(*self._offset_interval("offset"), first_time, last_time)
+        if table == BATCHES_TABLE.name:
+            base_selection, last_selection = (
+                Selection(*self._offset_interval(f"{end}_offset")) for end in ("base", "last")
+            )
+            return base_selection.intersect(last_selection)
+        return Selection()
+
+    def _offset_interval(self, name: str) -> tuple[int | None, int | None]:
+        return self._value_interval(name, pa.int64(), 0, _MAX_OFFSET)
+
+    def _value_interval(
+        self, name: str, type_: pa.DataType, low: int, high: int
+    ) -> tuple[int | None, int | None]:
+        """The least and the largest value of a column in rows that pass; None if any is
+        possible."""
+        if not self._constrains_column(name):
+            return None, None
+        field, scalar = pc.field(name), partial(pa.scalar, type=type_)
+        lowest = _find_lowest(lambda value: self._may_match(field <= scalar(value)), low, high)
+        first_above = _find_lowest(
+            lambda value: not self._may_match(field >= scalar(value)), -high, high
+        )
+        return None if lowest == low else lowest, None if first_above == high else first_above - 1
+
+    def _constrains_column(self, name: str) -> bool:
+        """Whether it says anything of a column, and fails rows that have no value there."""
+        return name in self.referenced_columns and not self.may_match(**{name: None})
+
+    def _may_match(self, premise: Any) -> bool:
+        """Whether a row can pass of which an expression is known to be true."""
+        if self.expression is None:
+            return True
+        file = _FORMAT.make_fragment("any", LocalFileSystem(), partition_expression=premise)
+        files = ds.FileSystemDataset([file], self.schema, _FORMAT, LocalFileSystem())
+        return next(files.get_fragments(self.expression), None) is not None
+
+
+def _equals_value(name: str, value: object) -> Any:
+    field = pc.field(name)
+    return field.is_null() if value is None else field == value
+
+
+def _find_lowest(predicate: Callable[[int], bool], low: int, high: int) -> int:
+    """The lowest number, from low to high, for which something is true; it stays true above."""
+    while low < high:
+        midpoint = (low + high) // 2
+        low, high = (low, midpoint) if predicate(midpoint) else (midpoint + 1, high)
+    return low

@@ -1,0 +1,39 @@
+"""The blocks of pieces, small logs read together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kfmt_cli.arrow.columns.tables import read_healthy_logs
+from kfmt_cli.arrow.input_files import create_split_reader, group_small_splits
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.execution.split_reader import SplitReader
+from kfmt_cli.log.block import Block
+
+
+def read_split_blocks(
+    request: ReadRequest, splits: Sequence[FileSplit]
+) -> Iterator[tuple[FileSplit, SplitReader, Iterable[Block]]]:
+    """The blocks of each piece, with headers and checksums checked, and its reader, which has the
+    findings and edges once they are read."""
+    for group in group_small_splits(splits):
+        small_logs = read_healthy_logs(group) if len(group) > 1 else None
+        for i, split in enumerate(group):
+            reader = create_split_reader(request, split)
+            yield (
+                split,
+                reader,
+                reader.blocks(split)
+                if small_logs is None
+                else (_select_file(small_logs, i, split),),
+            )
+
+
+def _select_file(small_logs: Block, file_index: int, split: FileSplit) -> Block:
+    """The batches of one of the logs of a pack, with its bytes only."""
+    batches = small_logs.batches.select_rows(small_logs.batches.file_number == file_index)
+    first_byte = int(batches.start[0]) if len(batches) else 0
+    data = small_logs.data[first_byte : int(batches.end[-1])] if len(batches) else b""
+    batches.start, batches.end = batches.start - first_byte, batches.end - first_byte
+    return Block(split.path, data, 0, batches)

@@ -1,0 +1,182 @@
+"""The summary and checks of a piece of a file, and their stored form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from kfmt_cli.arrow.columns.arrays import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
+from kfmt_cli.arrow.input_files import create_split_reader, group_small_splits, input_file
+from kfmt_cli.checks.log.checker import LogRangeCheck
+from kfmt_cli.checks.log.small_logs import mark_invalid_records, read_checked_logs
+from kfmt_cli.checks.registry import codes_by_name
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.execution.split_reader import SplitBoundary, collect_facts
+from kfmt_cli.findings.finding import Finding, Severity, sort_findings
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.log.block import is_legacy, split_runs
+from kfmt_cli.log.decoding import read_lazy_records, read_records
+from kfmt_cli.rows.table_types import SEGMENTS_TABLE
+from kfmt_cli.rows.types.finding_row import finding_row as row_of
+from kfmt_cli.rows.types.segment_row import (
+    EMPTY_NUMBERS,
+    SegmentNumbers,
+    bit_names,
+    file_numbers,
+    merge_numbers,
+    summarize_batches,
+)
+
+MAX_STORED_FINDINGS = 10_000  # findings per piece that are kept individually
+MAGICS = ("0", "1", "2")
+
+
+def segment_row(split: FileSplit, numbers: SegmentNumbers) -> dict[str, object]:
+    """A row of the table `segments`, about the file of a piece."""
+    topic, partition = split.topic_partition
+    row: dict[str, object] = {
+        **numbers,
+        "file": format_display_name(split.path),
+        "topic": topic and format_display_name(topic),
+        "partition": partition,
+        "base_offset": split.base_offset,
+        "bytes": split.size,
+        "min_timestamp": to_microseconds(numbers["min_timestamp"]),
+        "max_timestamp": to_microseconds(numbers["max_timestamp"]),
+        "magics": bit_names(numbers["magics"], MAGICS),
+        "codecs": bit_names(numbers["codecs"], CODECS),
+    }
+    return {leaf.name: row[leaf.name] for leaf in SEGMENTS_TABLE.leaves}
+
+
+def to_microseconds(milliseconds: int | None) -> int | None:
+    """A time in Arrow's unit; None for times outside the years 1 to 9999."""
+    if milliseconds is None or not MIN_TIMESTAMP_MS <= milliseconds <= MAX_TIMESTAMP_MS:
+        return None
+    return milliseconds * 1000
+
+
+def finding_row(split: FileSplit, finding: Finding) -> dict[str, object]:
+    """A row of the table `findings`."""
+    topic, partition = split.topic_partition
+    row = {**row_of(finding), "topic": topic, "partition": partition}
+    for name in ("expected", "found"):
+        row[name] = None if row[name] is None else str(row[name])
+    return {
+        name: format_display_name(value) if isinstance(value, str) else value
+        for name, value in row.items()
+    }
+
+
+@dataclass(slots=True)
+class SplitCheckResult:
+    """A piece's content and findings, and the edges that its neighbours need."""
+
+    numbers: SegmentNumbers
+    """See `rows/types/segment_row.py`."""
+    findings: list[Finding]
+    boundary: SplitBoundary | None
+
+
+def check_split(request: ReadRequest, split: FileSplit) -> SplitCheckResult:
+    """Check a piece; with `request.deep`, also decode every record."""
+    reader, numbers = create_split_reader(request, split), dict(EMPTY_NUMBERS)
+    if request.deep:
+        base_offset = split.base_offset
+        log_check = LogRangeCheck(
+            deep=True, limit=request.decompression_limit, base_offset=base_offset
+        )
+        for run, records in reader.records(split, read_lazy_records):
+            run_numbers = summarize_batches(run.batches)
+            if is_legacy(run):
+                run_numbers["records"] = len(records)
+            numbers = merge_numbers(numbers, run_numbers)
+            for _, finding in log_check.check_records(run, records):
+                reader.add_finding(finding)
+        if reader.boundary is not None:
+            reader.boundary.checks |= collect_facts(log_check.checks)
+    else:
+        for block in reader.blocks(split):
+            numbers = merge_numbers(numbers, summarize_batches(block.batches))
+            # Only decompression shows how many messages wrappers contain, and their checksums.
+            for run in split_runs(block):
+                if is_legacy(run):
+                    records = read_records(run, request.decompression_limit)
+                    extra_records = len(records.rows) - len(run.batches)
+                    numbers = merge_numbers(numbers, {**EMPTY_NUMBERS, "records": extra_records})
+                    for finding in records.findings:
+                        reader.add_finding(finding)
+    findings = sort_findings(reader.findings)
+    numbers |= count_severities(Counter(finding.code.name for finding in findings))
+    return SplitCheckResult(numbers, findings, reader.boundary)
+
+
+def check_splits(request: ReadRequest, splits: Sequence[FileSplit]) -> Iterator[SplitCheckResult]:
+    """Check pieces in order; small local logs are checked together."""
+    for group in group_small_splits(splits):
+        group_results = _check_small_logs(request, group) if len(group) > 1 else [None]
+        for split, result in zip(group, group_results, strict=True):
+            final_result = result
+            if final_result is None:
+                with name_file_in_errors(split):
+                    final_result = check_split(request, split)
+            yield final_result
+
+
+def _check_small_logs(
+    request: ReadRequest, splits: Sequence[FileSplit]
+) -> list[SplitCheckResult | None]:
+    """Check the healthy logs of a pack; None for each log that must be checked individually."""
+    small_logs = read_checked_logs([input_file(split) for split in splits])
+    if request.deep:
+        mark_invalid_records(small_logs, request.decompression_limit)
+    same_size = small_logs.sizes == np.array([split.size for split in splits])
+    are_valid = (small_logs.is_valid & same_size).tolist()
+    all_numbers = file_numbers(small_logs.batches, small_logs.file_of_batch, len(splits))
+    return [
+        SplitCheckResult(split_numbers, [], None) if is_valid else None
+        for split_numbers, is_valid in zip(all_numbers, are_valid, strict=True)
+    ]
+
+
+# The results for a piece, as JSON.
+
+
+def encode_findings(findings: list[Finding], boundary: SplitBoundary | None) -> dict[str, Any]:
+    """Findings, up to `MAX_STORED_FINDINGS`, with the number of each code and the edges."""
+    return {
+        "findings": [_encode_finding(finding) for finding in findings[:MAX_STORED_FINDINGS]],
+        "codes": Counter(finding.code.name for finding in findings),
+        "edges": asdict(boundary) if boundary else None,
+    }
+
+
+def _encode_finding(finding: Finding) -> dict[str, Any]:
+    names = ("file", "position", "detail", "offset", "expected", "found", "batch")
+    return {"code": finding.code.name, **{name: getattr(finding, name) for name in names}}
+
+
+def decode_finding(encoded: dict[str, Any]) -> Finding:
+    """Restore a stored finding."""
+    return Finding(**{**encoded, "code": codes_by_name()[encoded["code"]]})
+
+
+def decode_boundary(result: dict[str, Any]) -> SplitBoundary | None:
+    """The edges in a result; None if no batch begins in the piece."""
+    return SplitBoundary(**result["edges"]) if result.get("edges") else None
+
+
+def count_severities(count_by_code: dict[str, int]) -> SegmentNumbers:
+    """The numbers of errors, warnings and notes, from counts by code."""
+    codes = codes_by_name()
+    count_by_severity: SegmentNumbers = {f"{severity.value}s": 0 for severity in Severity}
+    for name, n in count_by_code.items():
+        severity = f"{codes[name].severity.value}s"
+        count_by_severity[severity] = (count_by_severity[severity] or 0) + n
+    return count_by_severity

@@ -1,0 +1,28 @@
+"""The partition of an internal topic that an id belongs to, and so the broker that coordinates it.
+
+Source: `kafka.coordinator.group.GroupMetadataManager.partitionFor`,
+`TransactionStateManager.partitionFor`, `org.apache.kafka.common.utils.Utils.abs`.
+"""
+
+from __future__ import annotations
+
+GROUPS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
+MIN_INT32 = -(1 << 31)  # the number whose absolute value does not fit an int
+DEFAULT_INTERNAL_PARTITIONS = (
+    50  # offsets.topic.num.partitions and transaction.state.log.num.partitions
+)
+
+
+def java_string_hash(text: str) -> int:
+    """`java.lang.String.hashCode`, over UTF-16 code units, as a signed 32-bit number."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    hash_value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        hash_value = (31 * hash_value + (high << 8 | low)) & 0xFFFFFFFF
+    return hash_value - (1 << 32) if hash_value >> 31 else hash_value
+
+
+def coordinator_partition(text: str, partitions: int = DEFAULT_INTERNAL_PARTITIONS) -> int:
+    """The partition of a group or a transactional id."""
+    hash_value = java_string_hash(text)
+    return 0 if hash_value == MIN_INT32 else abs(hash_value) % partitions

@@ -1,0 +1,73 @@
+"""The order in which a controller fences brokers whose sessions expire at the same time.
+
+A controller that becomes active gives every broker that the metadata calls unfenced a new session.
+If none of them is back in time, all expire at once, and are fenced in the order of a hash table.
+Source: `org.apache.kafka.controller.ClusterControlManager.activate`, `BrokerHeartbeatManager`
+(until 3.9: `BrokerHeartbeatStateList`; from 4.0 on `BrokerHeartbeatTracker`),
+`org.apache.kafka.timeline.BaseHashTable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+_FIBONACCI_MULTIPLIER = -7046029254386353131
+_UINT64_MASK = (1 << 64) - 1
+_LOAD_FACTOR = 0.75
+_INITIAL_BINS = 16  # of a new java.util.concurrent.ConcurrentHashMap
+
+
+def fencing_order(
+    registered: Sequence[tuple[int, int]], stale: Iterable[int], *, level: int
+) -> list[int]:
+    """The stale brokers in the order in which they are fenced.
+
+    registered: the id and the broker epoch of each broker, in the order of their registrations.
+    level: the feature level of metadata.version, which says how the controller keeps sessions.
+    """
+    stale_nodes = set(stale)
+    order = (
+        _timeline_map_order(registered)
+        if level < _TRACKER_LEVEL
+        else _concurrent_map_order(registered, stale_nodes, level)
+    )
+    return [node for node in order if node in stale_nodes]
+
+
+# The first levels of 4.0, whose sessions are by broker epoch, and of 4.2, which hashes otherwise.
+_TRACKER_LEVEL, _RECORD_LEVEL = 22, 28
+
+
+def _timeline_map_order(registered: Sequence[tuple[int, int]]) -> list[int]:
+    """The order of a TimelineHashMap: slots by Fibonacci hashing, the last of a slot first."""
+    slots: list[list[int]] = [[], []]
+    for size, (node, _) in enumerate(registered):
+        if (size + 1) * _LOAD_FACTOR > len(slots):
+            nodes = [known for slot in slots for known in slot]
+            slots = [[] for _ in range(2 * len(slots))]
+            for present_node in nodes:
+                slots[_slot(present_node, len(slots))].append(present_node)
+        slots[_slot(node, len(slots))].append(node)
+    return [node for slot in slots for node in reversed(slot)]
+
+
+def _slot(node: int, n_slots: int) -> int:
+    return ((node * _FIBONACCI_MULTIPLIER) & _UINT64_MASK) >> (65 - n_slots.bit_length())
+
+
+def _concurrent_map_order(
+    registered: Sequence[tuple[int, int]], stale_nodes: set[int], level: int
+) -> list[int]:
+    """The order of a ConcurrentHashMap of ids and epochs that are unfenced."""
+    unfenced = [(node, epoch) for node, epoch in registered if node in stale_nodes]
+    n_bins = _INITIAL_BINS
+    while len(unfenced) >= _LOAD_FACTOR * n_bins:
+        n_bins *= 2
+    hash_seed = (
+        0 if level >= _RECORD_LEVEL else 31 * 31
+    )  # a record's hash begins with the first field
+    bins: list[list[int]] = [[] for _ in range(n_bins)]
+    for node, epoch in unfenced:
+        hashed = (hash_seed + 31 * node + (epoch ^ (epoch >> 32))) & 0xFFFFFFFF
+        bins[(hashed ^ (hashed >> 16)) & (n_bins - 1)].append(node)
+    return [node for held in bins for node in held]

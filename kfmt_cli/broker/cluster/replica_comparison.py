@@ -1,0 +1,296 @@
+"""Compare two replicas of a partition: where they agree and where they diverge.
+
+A follower appends its leader's bytes unchanged. Batches with the same offsets therefore have the
+same checksum and leader epoch until each replica is compacted on its own. Where they differ, the
+records that both have decide: equal ones mean compaction, others divergence. Source:
+`kafka.server.AbstractFetcherThread`, KIP-101, KIP-279.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.table import BoolArray
+
+
+class ReplicaRelation(enum.Enum):
+    """How the replicas relate in a range of offsets."""
+
+    IDENTICAL = "identical"
+    COMPACTED = "compacted"
+    DIVERGED = "diverged"
+    DAMAGED = "damaged"
+    ONLY_A = "only in A"
+    ONLY_B = "only in B"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaBatch:
+    """A batch of a replica."""
+
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    crc: int
+    source_row: object = field(default=None, compare=False)
+    """Where its columns are, and its number there, for the caller that reads its records."""
+    is_undamaged: bool = True
+    """Whether its checksum matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaBatches:
+    """Consecutive batches of a replica, as columns."""
+
+    columns: IntArray
+    """Base offset, last offset, leader epoch and checksum, each a row."""
+    undamaged: BoolArray
+    """Whether the checksums match."""
+    source: object = None
+    """Where they are, for the caller that reads their records."""
+
+    def __len__(self) -> int:
+        return len(self.undamaged)
+
+    def batch(self, i: int) -> ReplicaBatch:
+        """One of them."""
+        base, last, epoch, crc = self.columns[:, i].tolist()
+        return ReplicaBatch(base, last, epoch, crc, (self.source, i), bool(self.undamaged[i]))
+
+
+@dataclass(slots=True)
+class ReplicaRange:
+    """Offsets with one relation between the replicas. epochs: the leader epochs in the range."""
+
+    relation: ReplicaRelation
+    first_offset: int
+    last_offset: int
+    a_batches: int = 0
+    b_batches: int = 0
+    a_leader_epochs: set[int] = field(default_factory=set)
+    b_leader_epochs: set[int] = field(default_factory=set)
+
+    def extend_if_same(self, other: ReplicaRange) -> bool:
+        """Extend the range by the next one if the relation is the same; returns whether it is."""
+        if other.relation is not self.relation:
+            return False
+        self.last_offset = max(self.last_offset, other.last_offset)
+        self.a_batches += other.a_batches
+        self.b_batches += other.b_batches
+        self.a_leader_epochs = self.a_leader_epochs | other.a_leader_epochs
+        self.b_leader_epochs = self.b_leader_epochs | other.b_leader_epochs
+        return True
+
+
+@dataclass(slots=True)
+class LeaderEpochs:
+    """The leader epochs of a replica: the first offset of each."""
+
+    start_by_epoch: dict[int, int] = field(default_factory=dict)
+    log_end_offset: int = 0
+    """Its log end offset."""
+
+    def update_epochs(self, epoch_entries: Iterable[tuple[int, int]]) -> None:
+        """Add the epochs of leader-epoch-checkpoint. Like a starting broker, skip those that begin
+        at or after the log end offset."""
+        for epoch, start in epoch_entries:
+            if start < self.log_end_offset:
+                self.start_by_epoch[epoch] = start
+
+    @property
+    def latest_epoch(self) -> int:
+        """The latest epoch, or -1."""
+        return max(self.start_by_epoch, default=-1)
+
+    def end_offset_for(self, epoch: int) -> tuple[int, int]:
+        """The latest known epoch at or below `epoch`, and its end offset."""
+        floor_epoch = max((start for start in self.start_by_epoch if start <= epoch), default=-1)
+        later_starts = [
+            start for epoch, start in self.start_by_epoch.items() if epoch > floor_epoch
+        ]
+        return floor_epoch, min(later_starts, default=self.log_end_offset)
+
+
+def truncation_offset(follower: LeaderEpochs, leader: LeaderEpochs) -> int:
+    """The offset to which a follower truncates its log before it fetches from a newer leader.
+
+    It asks the leader for the end of its own last epoch, and asks again if the leader does not know
+    that epoch. Source: `kafka.server.AbstractFetcherThread.truncateToEpochEndOffsets`, KIP-279.
+    """
+    requested_epoch, end = follower.latest_epoch, follower.log_end_offset
+    while True:
+        leader_epoch, leader_end_offset = leader.end_offset_for(requested_epoch)
+        if leader_epoch == requested_epoch or leader_epoch < 0:
+            return min(end, leader_end_offset if leader_epoch >= 0 else 0)
+        requested_epoch, follower_end_offset = follower.end_offset_for(leader_epoch)
+        end = min(end, follower_end_offset, leader_end_offset)
+        if requested_epoch < 0 or requested_epoch == leader_epoch:
+            return end
+
+
+DifferenceFinder = Callable[[list[ReplicaBatch], list[ReplicaBatch]], int | None]
+
+
+def compare_replicas(
+    a: Iterable[ReplicaBatches], b: Iterable[ReplicaBatches], find_difference: DifferenceFinder
+) -> Iterator[ReplicaRange]:
+    """The ranges of two replicas whose batches come in offset order.
+
+    find_difference: for differing batches over the same offsets, returns the first offset at which
+    both have a record and the records differ, or None.
+    """
+    return merge_adjacent_ranges(
+        _iter_ranges(_ReplicaBatchCursor(iter(a)), _ReplicaBatchCursor(iter(b)), find_difference)
+    )
+
+
+def merge_adjacent_ranges(steps: Iterable[ReplicaRange]) -> Iterator[ReplicaRange]:
+    """Consecutive ranges with the same relation as one."""
+    pending: ReplicaRange | None = None
+    for range_ in steps:
+        if pending is None:
+            pending = range_
+        elif not pending.extend_if_same(range_):
+            yield pending
+            pending = range_
+    if pending is not None:
+        yield pending
+
+
+class _ReplicaBatchCursor:
+    """A position in the batches of a replica. next_batch: the next batch, None at the end."""
+
+    def __init__(self, chunks: Iterator[ReplicaBatches]) -> None:
+        self._remaining = chunks
+        self._chunk: ReplicaBatches | None = None
+        self._row = 0
+        self.next_batch: ReplicaBatch | None = None
+        self._advance(0)
+
+    def _advance(self, n: int) -> None:
+        self._row += n
+        while self._chunk is None or self._row == len(self._chunk):
+            self._chunk, self._row = next(self._remaining, None), 0
+            if self._chunk is None:
+                self.next_batch = None
+                return
+        self.next_batch = self._chunk.batch(self._row)
+
+    def pop(self) -> ReplicaBatch:
+        """The next batch; moves past it."""
+        batch = self.next_batch
+        assert batch is not None
+        self._advance(1)
+        return batch
+
+    def pop_identical(self, other: _ReplicaBatchCursor) -> ReplicaRange:
+        """The identical batches at the front of both, at least one; moves both past them."""
+        self_chunk, other_chunk = self._chunk, other._chunk
+        assert self_chunk is not None
+        assert other_chunk is not None
+        n = min(len(self_chunk) - self._row, len(other_chunk) - other._row)
+        self_rows, other_rows = slice(self._row, self._row + n), slice(other._row, other._row + n)
+        is_identical = (self_chunk.columns[:, self_rows] == other_chunk.columns[:, other_rows]).all(
+            axis=0
+        )
+        is_identical &= self_chunk.undamaged[self_rows] & other_chunk.undamaged[other_rows]
+        n = n if is_identical.all() else int(np.argmin(is_identical))
+        base_offsets, last_offsets, leader_epochs, _ = self_chunk.columns[
+            :, self._row : self._row + n
+        ]
+        epochs = set(np.unique(leader_epochs).tolist())
+        identical_range = ReplicaRange(
+            ReplicaRelation.IDENTICAL,
+            int(base_offsets.min()),
+            int(last_offsets.max()),
+            n,
+            n,
+            epochs,
+            epochs,
+        )
+        self._advance(n)
+        other._advance(n)
+        return identical_range
+
+
+def _iter_ranges(
+    a: _ReplicaBatchCursor, b: _ReplicaBatchCursor, find_difference: DifferenceFinder
+) -> Iterator[ReplicaRange]:
+    while a.next_batch is not None or b.next_batch is not None:
+        if b.next_batch is None or (
+            a.next_batch is not None and a.next_batch.last_offset < b.next_batch.base_offset
+        ):
+            yield _create_range(ReplicaRelation.ONLY_A, [a.pop()], [])
+        elif a.next_batch is None or b.next_batch.last_offset < a.next_batch.base_offset:
+            yield _create_range(ReplicaRelation.ONLY_B, [], [b.pop()])
+        elif a.next_batch == b.next_batch and a.next_batch.is_undamaged:
+            yield a.pop_identical(b)
+        else:
+            a_batches, b_batches = [a.pop()], [b.pop()]
+            while True:
+                last_offset = max(a_batches[-1].last_offset, b_batches[-1].last_offset)
+                if a.next_batch is not None and a.next_batch.base_offset <= last_offset:
+                    a_batches.append(a.pop())
+                elif b.next_batch is not None and b.next_batch.base_offset <= last_offset:
+                    b_batches.append(b.pop())
+                else:
+                    break
+            yield from _iter_differing_ranges(a_batches, b_batches, find_difference)
+
+
+def _iter_differing_ranges(
+    a_batches: list[ReplicaBatch], b_batches: list[ReplicaBatch], find_difference: DifferenceFinder
+) -> Iterator[ReplicaRange]:
+    """The ranges of batches over the same offsets that differ or cannot be compared."""
+    if not all(batch.is_undamaged for batch in (*a_batches, *b_batches)):
+        yield _create_range(ReplicaRelation.DAMAGED, a_batches, b_batches)
+        return
+    differing_offset = find_difference(a_batches, b_batches)
+    # A batch without an epoch, as in a copy that was made from records, says nothing about it.
+    a_epochs, b_epochs = (
+        {owned.leader_epoch for owned in side} - {-1} for side in (a_batches, b_batches)
+    )
+    if differing_offset is None and (a_epochs == b_epochs or not a_epochs or not b_epochs):
+        yield _create_range(ReplicaRelation.COMPACTED, a_batches, b_batches)
+        return
+    diverged = _create_range(ReplicaRelation.DIVERGED, a_batches, b_batches)
+    if differing_offset is not None:
+        diverged.first_offset = max(diverged.first_offset, differing_offset)
+    last_offsets = (
+        max(owned.last_offset for owned in a_batches),
+        max(owned.last_offset for owned in b_batches),
+    )
+    diverged.last_offset = max(diverged.first_offset, min(last_offsets))
+    yield diverged
+    if max(last_offsets) > diverged.last_offset:  # only the longer replica has the rest
+        remaining_relation = (
+            ReplicaRelation.ONLY_A if last_offsets[0] > last_offsets[1] else ReplicaRelation.ONLY_B
+        )
+        yield replace(
+            diverged,
+            relation=remaining_relation,
+            first_offset=diverged.last_offset + 1,
+            last_offset=max(last_offsets),
+            a_batches=0,
+            b_batches=0,
+        )
+
+
+def _create_range(
+    relation: ReplicaRelation, a_batches: list[ReplicaBatch], b_batches: list[ReplicaBatch]
+) -> ReplicaRange:
+    all_batches = [*a_batches, *b_batches]
+    return ReplicaRange(
+        relation,
+        min(batch.base_offset for batch in all_batches),
+        max(batch.last_offset for batch in all_batches),
+        len(a_batches),
+        len(b_batches),
+        {batch.leader_epoch for batch in a_batches},
+        {batch.leader_epoch for batch in b_batches},
+    )

@@ -1,0 +1,146 @@
+"""The indexes of a log as a broker rebuilds them in log recovery.
+
+Source: `org.apache.kafka.storage.internals.log.LogSegment.recover`: a batch gets an entry if it
+begins more than the interval after the last indexed one. The time index gets the largest timestamp
+so far with each entry, and once more at the end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import numpy as np
+
+from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
+from kfmt_cli.core.layout.layout import IntArray, Layout
+from kfmt_cli.errors import InputError
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from kfmt_cli.log.block import NO_TIMESTAMP
+
+
+class IndexBuilder:
+    """Builds the two indexes of a log from its batches, added in order.
+
+    n_offset_entries: entries in the offset index so far. The largest timestamp so far never
+    decreases, so that it grows where it changes; by how much may be more than an int64 can be.
+    """
+
+    def __init__(self, base_offset: int, interval: int = DEFAULT_INDEX_INTERVAL_BYTES) -> None:
+        self.base_offset = base_offset
+        self._interval_bytes = interval
+        self._last_indexed_position = 0
+        self._largest_timestamp = NO_TIMESTAMP
+        self._largest_timestamp_offset = -1
+        self._offset_entries: list[IntArray] = []
+        self._time_entries: list[IntArray] = []
+        self.n_offset_entries = 0
+        self._n_time_entries = 0
+        self._last_entry_timestamp = NO_TIMESTAMP
+
+    def add(self, positions: IntArray, last_offset: IntArray, max_timestamp: IntArray) -> None:
+        """Add the next batches, by their positions in the log; a max_timestamp of -1 means none."""
+        if not len(positions):
+            return
+        rows = np.array(self._select_indexed_rows(positions), np.int64)
+        earlier = np.concatenate([[self._largest_timestamp], max_timestamp])
+        largest = np.maximum.accumulate(earlier)
+        # The batch that first had the largest timestamp so far.
+        first_rows = np.flatnonzero(np.diff(largest, prepend=largest[:1] - 1) != 0)
+        offsets = np.concatenate([[self._largest_timestamp_offset], last_offset])
+        running_max_offsets = offsets[
+            first_rows[np.searchsorted(first_rows, np.arange(len(largest)), "right") - 1]
+        ]
+        if len(rows):
+            self._offset_entries.append(np.array([last_offset[rows], positions[rows]]))
+            times = largest[rows + 1]
+            self._time_entries.append(np.array([times, running_max_offsets[rows + 1]]))
+            self.n_offset_entries += len(rows)
+            self._n_time_entries += int(
+                (np.diff(times, prepend=self._last_entry_timestamp) != 0).sum()
+            )
+            self._last_entry_timestamp = int(times[-1])
+        self._largest_timestamp = int(largest[-1])
+        self._largest_timestamp_offset = int(running_max_offsets[-1])
+
+    def _select_indexed_rows(self, positions: IntArray) -> list[int]:
+        """The rows of the batches that get an entry."""
+        position_list = positions.tolist()
+        rows: list[int] = []
+        row = bisect_right(position_list, self._last_indexed_position + self._interval_bytes)
+        while row < len(position_list):
+            rows.append(row)
+            self._last_indexed_position = position_list[row]
+            row = bisect_right(
+                position_list, self._last_indexed_position + self._interval_bytes, row + 1
+            )
+        return rows
+
+    def count_fitting(self, positions: IntArray, max_timestamp: IntArray, index_bytes: int) -> int:
+        """The number of next batches that fit before an index of `index_bytes` is full.
+
+        Source: `AbstractIndex.isFull`, `TimeIndex.isFull`, which reserves one entry for the end.
+        """
+        free_offset_entries = (
+            index_bytes // OFFSET_INDEX_ENTRY.dtype.itemsize - self.n_offset_entries
+        )
+        max_time_entries = index_bytes // TIME_INDEX_ENTRY.dtype.itemsize - 1
+        if free_offset_entries <= 0 or max_time_entries <= self._n_time_entries:
+            return 0
+        if len(positions) < min(free_offset_entries, max_time_entries - self.n_offset_entries):
+            return len(positions)
+        indexed = self._last_indexed_position
+        rows = np.array(self._select_indexed_rows(positions), np.int64)
+        self._last_indexed_position = indexed
+        largest = np.maximum.accumulate(np.concatenate([[self._largest_timestamp], max_timestamp]))
+        times = np.cumsum(np.diff(largest[rows + 1], prepend=self._last_entry_timestamp) != 0)
+        full = (np.arange(1, len(rows) + 1) >= free_offset_entries) | (
+            times + self._n_time_entries >= max_time_entries
+        )
+        first = np.flatnonzero(full)
+        return int(rows[first[0]]) + 1 if len(first) else len(positions)
+
+    def offset_index(self) -> bytes:
+        """The content of `.index`."""
+        offsets, positions = _concat_columns(self._offset_entries)
+        columns = {"relative_offset": self._to_relative_offsets(offsets), "log_position": positions}
+        return encode_fixed_rows(OFFSET_INDEX_ENTRY, columns)
+
+    def time_index(self) -> bytes:
+        """The content of `.timeindex`."""
+        times, offsets = _concat_columns(
+            [
+                *self._time_entries,
+                np.array([[self._largest_timestamp], [self._largest_timestamp_offset]]),
+            ]
+        )
+        # Only a timestamp larger than the last entry's adds an entry.
+        new = np.diff(times, prepend=NO_TIMESTAMP) != 0
+        columns = {
+            "timestamp": times[new],
+            "relative_offset": self._to_relative_offsets(offsets[new]),
+        }
+        return encode_fixed_rows(TIME_INDEX_ENTRY, columns)
+
+    def _to_relative_offsets(self, offsets: IntArray) -> IntArray:
+        relative = offsets - self.base_offset
+        if (
+            len(relative)
+            and not 0 <= int(relative.min()) <= int(relative.max()) <= MAX_RELATIVE_OFFSET
+        ):
+            raise InputError(
+                f"offsets {offsets.min()}–{offsets.max()} are out of range for the index of a "
+                f"segment with base offset {self.base_offset}"
+            )
+        return relative
+
+
+def encode_fixed_rows(layout: Layout, columns: dict[str, IntArray]) -> bytes:
+    """The concatenated rows of a fixed-size Layout."""
+    rows = np.empty(len(next(iter(columns.values()))), layout.dtype)
+    for name, values in columns.items():
+        rows[name] = values
+    return rows.tobytes()
+
+
+def _concat_columns(parts: list[IntArray]) -> IntArray:
+    return np.concatenate([np.empty((2, 0), np.int64), *parts], axis=1)

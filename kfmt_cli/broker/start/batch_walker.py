@@ -1,0 +1,113 @@
+"""The batch that a broker finds for an offset, from the byte that the index returns onward.
+
+Source: `org.apache.kafka.common.record.FileRecords`: `searchForOffsetWithSize` in 3.9 and 4.0,
+`searchForOffsetFromPosition` from 4.1 on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+from kfmt_cli.broker.start.stored_batches import (
+    CorruptError,
+    PartialHeaderError,
+    StartError,
+    StoredBatch,
+)
+from kfmt_cli.broker.version import KafkaVersion
+
+
+class BatchWalker:
+    """The batches from a byte onward, read on demand.
+
+    base_of: the base offset of a batch; raises StartFailed. error: why the batches, or the search,
+    end before the end of the segment.
+    """
+
+    def __init__(
+        self,
+        batches: Iterator[StoredBatch],
+        version: KafkaVersion,
+        read_base_offset: Callable[[StoredBatch], int],
+    ) -> None:
+        self.batches: list[StoredBatch] = []
+        self.error: CorruptError | StartError | None = None
+        self._remaining = batches
+        self._version = version
+        self._read_base_offset = read_base_offset
+        # What is compared with the target: the highest of it up to each batch.
+        self._running_max_offsets: list[int] = []
+
+    def find(self, offset: int) -> tuple[int, int] | None:
+        """The row of the batch found for an offset, and the last offset with the same answer.
+
+        None if no batch is found, or if the search fails: see `error`.
+        """
+        row = self._find_first_row(offset)
+        if not self._version.searches_by_base_offset:
+            return None if row is None else (row, self.batches[row].last_offset)
+        found_base_offset = None if row is None else self._running_max_offsets[row]
+        if row is None and self.error is not None:
+            if not isinstance(self.error, PartialHeaderError) or self.error.base_offset < offset:
+                return None
+            found_base_offset = self.error.base_offset
+        if row is not None and found_base_offset == offset:
+            return row, offset
+        previous_row = (len(self._running_max_offsets) if row is None else row) - 1
+        if previous_row >= 0 and (last := self.batches[previous_row].last_offset) >= offset:
+            return previous_row, last if found_base_offset is None else min(
+                last, found_base_offset - 1
+            )
+        return None if row is None or found_base_offset is None else (row, found_base_offset - 1)
+
+    def find_or_fail(self, offset: int) -> tuple[int | None, CorruptError | StartError | None]:
+        """The row of the batch that a broker finds for an offset, and why it answers with an error
+        instead."""
+        match = self.find(offset)
+        if match is None:
+            return None, self.error
+        return match[0], self.answer_error(match[0])
+
+    def answer_error(self, row: int) -> StartError | None:
+        """Why a broker does not answer with a batch that it has found; None if it does."""
+        if not self._version.reads_base_offset:
+            return None
+        try:
+            self._read_base_offset(self.batches[row])
+        except StartError as error:
+            return error
+        return None
+
+    def batch_at(self, row: int) -> StoredBatch | None:
+        """The batch in a row; None at the end, or if a broker finds no batch."""
+        while len(self.batches) <= row:
+            try:
+                batch = next(self._remaining, None)
+            except (CorruptError, StartError) as error:
+                self.error = error
+                return None
+            if batch is None:
+                return None
+            self.batches.append(batch)
+        return self.batches[row]
+
+    def _find_first_row(self, offset: int) -> int | None:
+        """The row of the first batch that begins, or ends, at or after an offset."""
+        while not self._running_max_offsets or self._running_max_offsets[-1] < offset:
+            batch = self.batch_at(len(self._running_max_offsets))
+            if batch is None:
+                return None
+            search_key = batch.last_offset
+            if self._version.searches_by_base_offset:
+                try:
+                    search_key = self._read_base_offset(batch)
+                except StartError as error:
+                    self.error = error
+                    return None
+            self._running_max_offsets.append(
+                max(search_key, self._running_max_offsets[-1])
+                if self._running_max_offsets
+                else search_key
+            )
+        return bisect_left(self._running_max_offsets, offset)

@@ -1,0 +1,138 @@
+"""The owner of a log directory or a partition's directory, as a starting broker reads it.
+
+Source: `org.apache.kafka.metadata.properties.MetaProperties`, `MetaPropertiesEnsemble`,
+`org.apache.kafka.storage.internals.checkpoint.PartitionMetadataFile`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kfmt_cli.broker.start.stored_batches import StartError
+from kfmt_cli.core.uuids import parse_uuid
+from kfmt_cli.disk.kinds.kind import InputFile, quote_content, read_small_file
+from kfmt_cli.disk.kinds.properties import (
+    MAX_PROPERTIES_BYTES,
+    decode_java_properties,
+    parse_java_properties,
+)
+from kfmt_cli.errors import InputError
+
+_NUMBER = re.compile(r"[+-]?[0-9]{1,10}\Z")
+_COLON = re.compile(r":\s+")
+_RESERVED_IDS = 100  # the lowest ones
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """The values read from meta.properties."""
+
+    is_missing: bool = False
+    """Whether there is no such file."""
+    version: int | None = None
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_id: str | None = None
+    problem: str | None = None
+    """Why a broker does not start with this file."""
+
+    @property
+    def is_kraft(self) -> bool:
+        """Whether a KRaft broker wrote it."""
+        return self.version == 1
+
+
+def read_meta_properties(file: InputFile) -> MetaProperties:
+    """The values in a meta.properties; raises InputError."""
+    text = decode_java_properties(read_small_file(file, MAX_PROPERTIES_BYTES))
+    syntax_errors: list[str] = []
+    properties = parse_java_properties(text, lambda _, words: syntax_errors.append(words))
+    values = {name: str(value) for _, name, value in properties}
+    if syntax_errors:
+        return MetaProperties(problem=f"{file.name}: {syntax_errors[0]}")
+    version = _parse_int32(values.get("version", "0").strip())
+    node_setting = "broker.id" if version == 0 else "node.id"
+    node = _parse_int32(values.get(node_setting))
+    directory_id = values.get("directory.id")
+    problem = None
+    if version not in (0, 1):
+        problem = f"version {values.get('version')} is unknown"
+    elif node is None and (node_setting in values or version == 1):
+        problem = f"{node_setting} is missing or is not a number"
+    elif node is not None and node < 0:
+        problem = f"{node_setting} is {node}, which is negative"
+    elif version == 1 and "cluster.id" not in values:
+        problem = "cluster.id is missing"
+    elif directory_id is not None:
+        problem = _directory_id_problem(directory_id)
+    full_problem = None if problem is None else f"{file.name}: {problem}"
+    return MetaProperties(
+        False, version, values.get("cluster.id"), node, directory_id, full_problem
+    )
+
+
+def _parse_int32(text: str | None) -> int | None:
+    if text is None or _NUMBER.match(text) is None:
+        return None
+    number = int(text)
+    return number if -(1 << 31) <= number < 1 << 31 else None
+
+
+def _directory_id_problem(text: str) -> str | None:
+    try:
+        data = parse_uuid(text)
+    except ValueError:
+        return f"directory.id {quote_content(text)} is not a valid id"
+    if int.from_bytes(data, "big") < _RESERVED_IDS:
+        return f"directory.id {text} is reserved"
+    return None
+
+
+def read_topic_id(file: InputFile) -> bytes:
+    """The topic id of a partition.metadata; raises StartFailed, InputError."""
+    return parse_topic_id(file, read_small_file(file, MAX_PROPERTIES_BYTES))
+
+
+def parse_topic_id(file: InputFile, data: bytes) -> bytes:
+    """The same, from the file's bytes."""
+    try:
+        lines = data.decode().splitlines()
+    except UnicodeDecodeError:
+        raise StartError(f"{file.name}: not a text file", is_offline=True) from None
+    if not lines:
+        raise StartError(f"{file.name}: the file is empty")
+    version = _COLON.split(lines[0])
+    version_number = _parse_int32(version[1]) if len(version) == 2 else None
+    if version_number is None:
+        raise StartError(
+            f"{file.name}: {quote_content(lines[0])} is not a version line", is_offline=True
+        )
+    if version_number < 0:
+        raise StartError(f"{file.name}: version {version_number}", is_offline=True)
+    if len(lines) < 2:
+        raise StartError(f"{file.name}: no topic id")
+    id_fields = _COLON.split(lines[1])
+    if len(id_fields) != 2:
+        raise StartError(
+            f"{file.name}: {quote_content(lines[1])} is not a topic id", is_offline=True
+        )
+    try:
+        data = parse_uuid(id_fields[1])
+    except ValueError:
+        raise StartError(f"{file.name}: {quote_content(id_fields[1])} is not an id") from None
+    if not any(data):
+        raise StartError(f"{file.name}: the topic id is zero", is_offline=True)
+    return data
+
+
+def read_meta_properties_leniently(
+    file: InputFile, read_errors: list[InputError]
+) -> MetaProperties:
+    """The values in a meta.properties; an unreadable file counts as trouble, and its error is
+    added to `read_errors`."""
+    try:
+        return read_meta_properties(file)
+    except InputError as error:
+        read_errors.append(error)
+        return MetaProperties(problem=str(error))

@@ -1,0 +1,106 @@
+"""The metadata log of a KRaft cluster, replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from kfmt_cli.broker.start.metadata_files import metadata_snapshots, snapshot_end_offset
+from kfmt_cli.broker.state import create_replay
+from kfmt_cli.broker.state.replay import TopicReplay
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.disk.directory_listing import DirectoryListing
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.damage import BATCH_TRUNCATED
+from kfmt_cli.findings.finding import Finding, is_error
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.log_opening import open_log
+from kfmt_cli.log.record_stream import iter_records_and_findings
+from kfmt_cli.topics import CLUSTER_METADATA
+
+
+def replay_metadata_log(
+    directory: DirectoryListing,
+    read_errors: list[InputError],
+    end: int | None,
+    bootstrap: InputFile | None,
+) -> TopicReplay:
+    """The metadata log in a directory, replayed from its newest snapshot. read_errors: the errors
+    of unreadable files are added to it. end: the log end offset after a start, None for the whole
+    log. bootstrap: the initial records of an empty log."""
+    replay = create_replay(CLUSTER_METADATA)
+    start_offset = 0
+    n_records = 0
+    for file in metadata_snapshots(directory)[-1:]:
+        start_offset = snapshot_end_offset(file) or 0
+        n_records += _replay_files(replay, [file], read_errors, 0, None)
+    n_records += _replay_files(replay, directory.logs, read_errors, start_offset, end)
+    if not n_records and bootstrap is not None:
+        _replay_files(replay, [bootstrap], read_errors, 0, None)
+    return replay
+
+
+def replay_undamaged_metadata(
+    directory: DirectoryListing, read_errors: list[InputError], damage_errors: list[InputError]
+) -> TopicReplay:
+    """The metadata log in a directory, replayed from its newest undamaged snapshot. damage_errors:
+    receives an error for each damaged part of its files, whose records are missing."""
+    replay = create_replay(CLUSTER_METADATA)
+    start_offset = 0
+    for file in reversed(metadata_snapshots(directory)):
+        n_before = len(damage_errors)
+        _replay_files(replay, [file], read_errors, 0, None, damage_errors)
+        if len(damage_errors) == n_before:
+            start_offset = snapshot_end_offset(file) or 0
+            break
+        replay.reset()
+    _replay_files(replay, directory.logs, read_errors, start_offset, None, damage_errors)
+    return replay
+
+
+def _replay_files(
+    replay: TopicReplay,
+    files: Iterable[InputFile],
+    read_errors: list[InputError],
+    start_offset: int,
+    end: int | None,
+    damage_errors: list[InputError] | None = None,
+) -> int:
+    """Replay records of files between two offsets; returns the number of data records."""
+    n_records = 0
+    for file in files:
+        try:
+            with open_log(file, read_ahead=False) as opened:
+                log = opened
+                if damage_errors is not None:
+                    log = replace(
+                        opened, blocks=_collect_damage(file, opened.blocks, damage_errors)
+                    )
+                for record in iter_records_and_findings(log, DecompressionLimit()):
+                    if isinstance(record, Finding) or record.offset < start_offset:
+                        continue
+                    if end is not None and record.offset >= end:
+                        return n_records
+                    replay.apply_record(record)
+                    n_records += record.control is None
+        except InputError as error:
+            read_errors.append(error)
+    return n_records
+
+
+def _collect_damage(
+    file: InputFile, blocks: Iterable[Block], errors: list[InputError]
+) -> Iterator[Block]:
+    """The same blocks; adds an error for each damaged part. The end of a log may be cut off, as
+    after a crash."""
+    for block in blocks:
+        batches = block.batches
+        damaged_positions = batches.position[batches.crc_valid == 0].tolist()
+        problems = [(at, "a batch fails its checksum") for at in damaged_positions]
+        block_errors = (each for each in block.findings if is_error(each))
+        reported = [each for each in block_errors if each.code is not BATCH_TRUNCATED]
+        problems += [(each.position or 0, each.message) for each in reported]
+        for position, message in problems:
+            errors.append(InputError(f"{file.name} byte {position}: {message}", file=file.path))
+        yield block

@@ -1,0 +1,207 @@
+"""Ranges of offsets: those in a log, and their differences."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.start.consumer import wrapper_first_offset
+from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.findings.damage import BATCH_TRUNCATED
+from kfmt_cli.findings.finding import is_error
+from kfmt_cli.formats import batch_header_readers as header
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
+from kfmt_cli.log.block import BATCH_HEADER_BYTES
+from kfmt_cli.log.reader import LogReader
+
+_COLUMNS = (
+    *("position", "base_offset", "last_offset", "has_base_offset", "crc_valid", "records_count"),
+    *("start", "end"),
+)
+OffsetInterval = tuple[int, int]
+OffsetIntervals = list[OffsetInterval]
+
+
+def merge_intervals(ranges: Iterable[OffsetInterval]) -> OffsetIntervals:
+    """Ranges in order, with adjacent and overlapping ones merged."""
+    result: OffsetIntervals = []
+    for first, last in sorted(range_ for range_ in ranges if range_[0] <= range_[1]):
+        if result and first <= result[-1][1] + 1:
+            result[-1] = result[-1][0], max(last, result[-1][1])
+        else:
+            result.append((first, last))
+    return result
+
+
+def subtract_intervals(
+    ranges: Iterable[OffsetInterval], excluded_intervals: Iterable[OffsetInterval]
+) -> OffsetIntervals:
+    """The parts of ranges that are outside others."""
+    excluded, excluded_index = merge_intervals(excluded_intervals), 0
+    remaining: OffsetIntervals = []
+    for first, last in merge_intervals(ranges):
+        next_offset = first
+        while excluded_index < len(excluded) and excluded[excluded_index][0] <= last:
+            low, high = excluded[excluded_index]
+            if next_offset < low:
+                remaining.append((next_offset, low - 1))
+            next_offset = max(next_offset, high + 1)
+            if high > last:
+                break  # it may take from the next one, too
+            excluded_index += 1
+        if next_offset <= last:
+            remaining.append((next_offset, last))
+    return remaining
+
+
+def intersect_intervals(
+    ranges: Iterable[OffsetInterval], other_intervals: Iterable[OffsetInterval]
+) -> OffsetIntervals:
+    """The parts of ranges that are inside others."""
+    all_intervals = list(ranges)
+    return subtract_intervals(all_intervals, subtract_intervals(all_intervals, other_intervals))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOffsets:
+    """A batch as kfmt reads it."""
+
+    position: int
+    first_offset: int
+    last_offset: int
+    is_valid: bool
+    """Whether its checksum is valid and its offsets are possible."""
+
+
+@dataclass(slots=True)
+class LogOffsets:
+    """The batches of a log as kfmt reads them, including damaged ones."""
+
+    base: int
+    batches: list[BatchOffsets] = field(default_factory=list)
+    damaged_positions: set[int] = field(default_factory=set)
+    """Positions of damage: batches that fail their checksum, and bytes that are not a batch."""
+
+    def undamaged_offsets(
+        self, malformed_positions: frozenset[int] = frozenset()
+    ) -> OffsetIntervals:
+        """The offsets of the batches without damage, and without findings at these bytes."""
+        positions = sorted(batch.position for batch in self.batches)
+        # What is damaged itself says nothing about the batch before it.
+        malformed_batches = {
+            positions[i - 1]
+            for at in malformed_positions - self.damaged_positions
+            if (i := bisect_right(positions, at))
+        }
+        return [
+            (batch.first_offset, batch.last_offset)
+            for batch in self.batches
+            if batch.is_valid and batch.position not in malformed_batches | self.damaged_positions
+        ]
+
+    def contained_offsets(self, next_base: int | None, size: int | None = None) -> OffsetIntervals:
+        """The offsets that the log contains, or contained before it was damaged.
+
+        A damaged place counts with all offsets between the undamaged batches around it. next_base:
+        the next segment's. size: consider only this many bytes.
+        """
+        ranges: OffsetIntervals = []
+        positions = sorted(self.damaged_positions | {batch.position for batch in self.batches})
+        batches = {batch.position: batch for batch in self.batches}
+        next_offset, claimed, is_damaged = self.base, [], False
+        for position in positions:
+            if size is not None and position >= size:
+                break
+            batch = batches.get(position)
+            if batch is None or not batch.is_valid:
+                is_damaged = True
+                claimed += [] if batch is None else [(batch.first_offset, batch.last_offset)]
+                continue
+            ranges.append((batch.first_offset, batch.last_offset))
+            if (
+                not self.base
+                <= batch.first_offset
+                <= batch.last_offset
+                <= self.base + MAX_RELATIVE_OFFSET
+            ):
+                continue  # says nothing about the damage around it
+            if is_damaged:
+                ranges += _gap_intervals(next_offset, batch.first_offset - 1, claimed)
+            next_offset, claimed, is_damaged = batch.last_offset + 1, [], False
+        if is_damaged:
+            last = None if next_base is None else next_base - 1
+            ranges += _gap_intervals(next_offset, last, claimed)
+        return merge_intervals(ranges)
+
+
+def _gap_intervals(first: int, last: int | None, claimed: OffsetIntervals) -> OffsetIntervals:
+    """The offsets of damaged batches in a gap; last: None if nothing follows."""
+    if last is not None:
+        return [(first, last)]
+    max_offset = first + MAX_RELATIVE_OFFSET
+    return [(max(a, first), b) for a, b in claimed if a <= b <= max_offset]
+
+
+def read_log_offsets(file: InputFile, base: int) -> LogOffsets:
+    """The batches of a log; raises InputError."""
+    log_offsets = LogOffsets(base)
+    with closing(open_source(file.path, file.name)) as source:
+        for block in LogReader(source, base).iter_blocks():
+            for finding in block.findings:
+                if is_error(finding) and finding.position is not None:
+                    log_offsets.damaged_positions.add(finding.position)
+                if finding.code is BATCH_TRUNCATED and finding.position is not None:
+                    header_bytes = source.read_block(finding.position, BATCH_HEADER_BYTES, 1)
+                    _add_truncated_batch(log_offsets, header_bytes, finding.position)
+            columns = (block.batches[name].tolist() for name in _COLUMNS)
+            for (
+                position,
+                header_base_offset,
+                header_last_offset,
+                has_base_offset,
+                crc_valid,
+                count,
+                start,
+                end,
+            ) in zip(*columns, strict=True):
+                first, last_offset, is_valid = (
+                    header_base_offset,
+                    header_last_offset,
+                    bool(crc_valid),
+                )
+                if not has_base_offset:
+                    batch_bytes = bytes(block.data[start:end])
+                    wrapper_first = (
+                        wrapper_first_offset(batch_bytes, header_last_offset) if is_valid else None
+                    )
+                    # What a wrapper that cannot be read holds ends at its offset.
+                    first = base if wrapper_first is None else wrapper_first
+                    is_valid = wrapper_first is not None
+                elif is_valid and header_last_offset < first:
+                    last_offset = first + count - 1
+                if not is_valid:
+                    log_offsets.damaged_positions.add(position)
+                is_possible = is_valid and 0 <= first <= last_offset
+                log_offsets.batches.append(BatchOffsets(position, first, last_offset, is_possible))
+    return log_offsets
+
+
+def _add_truncated_batch(log_offsets: LogOffsets, header_bytes: bytes, position: int) -> None:
+    """Add the offsets of a batch that the end of the file truncates, if its header is complete."""
+    if len(header_bytes) < BATCH_HEADER_BYTES or header.magic(header_bytes) != 2:
+        return
+    first, delta = header.base_offset(header_bytes), header.last_offset_delta(header_bytes)
+    log_offsets.batches.append(BatchOffsets(position, first, first + delta, False))
+
+
+def intervals_to_lists(ranges: Iterable[OffsetInterval]) -> list[list[int]]:
+    """Ranges as JSON has them."""
+    return [list(range_) for range_ in ranges]
+
+
+def count_offsets(ranges: Iterable[OffsetInterval]) -> int:
+    """The number of offsets in ranges."""
+    return sum(last - first + 1 for first, last in ranges)

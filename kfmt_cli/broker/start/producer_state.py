@@ -1,0 +1,227 @@
+"""How a starting broker rebuilds producer state, and how that can fail the start.
+
+It begins at the newest readable snapshot and processes the batches after it, without checking their
+checksums. Source: `ProducerStateManager`, `UnifiedLog.rebuildProducerState`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kfmt_cli.broker.start.recovery_segment import RecoverySegment
+from kfmt_cli.broker.start.stored_batches import StartError, StoredBatch, read_marker, wrap_int64
+from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.errors import WrongKindError
+
+
+class ProducerSnapshots:
+    """The snapshots of a partition, and the transactions open so far.
+
+    file_by_offset: by offset, None for one that this start has written. has_transactions: the sound
+    logs contain transactions, so their batches are also processed.
+    """
+
+    def __init__(self, has_transactions: bool) -> None:
+        self.file_by_offset: dict[int, InputFile | None] = {}
+        self._has_transactions = has_transactions
+        self._map_end_offset = 0
+        self._last_snapshot_offset = 0
+        self._first_offset_by_producer: dict[
+            int, int
+        ] = {}  # the first offset of each producer's transaction
+        self._ongoing_transactions: set[int] = set()
+        self._open_by_snapshot: dict[int, dict[int, int]] = {}  # open ones per snapshot written
+        self._last_abort_offset: int | None = None
+        self._unreplicated_transactions: set[int] = set()
+        self._pending_starts: list[int] = []
+        self._pending_ends: list[tuple[int, str]] = []
+
+    def reset(self, files: Mapping[int, InputFile | None]) -> None:
+        """Begin with these snapshots and an empty state."""
+        self.file_by_offset = dict(files)
+        self._map_end_offset = self._last_snapshot_offset = 0
+        self._restore_open({})
+
+    def _restore_open(self, transactions: dict[int, int]) -> None:
+        self._first_offset_by_producer = dict(transactions)
+        self._ongoing_transactions = set(transactions.values())
+        self._unreplicated_transactions.clear()
+
+    def can_skip(self, segment: RecoverySegment) -> bool:
+        """Whether a segment changes only the end of the state."""
+        return segment.unchanged_end_offset is not None and not self._has_transactions
+
+    def mark_recovered(self, end: int) -> None:
+        """Mark everything up to an offset as processed."""
+        self._map_end_offset = max(self._map_end_offset, end)
+
+    def begin_index(self) -> None:
+        """Begin rebuilding the transaction index of the next segment."""
+        self._last_abort_offset = None
+
+    def update(
+        self, segment: RecoverySegment, batch: StoredBatch, *, writes_index: bool = False
+    ) -> None:
+        """Process a batch; raises CorruptError, StartFailed. writes_index: write the transaction
+        that it aborts to the transaction index."""
+        location = f"{segment.name} byte {batch.position}"
+        first = self._first_offset_by_producer.get(batch.producer_id)
+        if batch.producer_id >= 0 and batch.is_control:
+            marker = read_marker(segment.log_bytes, batch)
+            if marker is not None and first is not None:
+                del self._first_offset_by_producer[batch.producer_id]
+                if writes_index and marker.is_abort:
+                    self._index_abort(location, batch.base_offset)
+                self._pending_ends.append((first, location))
+        elif batch.producer_id >= 0 and first is None and batch.is_transactional:
+            self._first_offset_by_producer[batch.producer_id] = batch.base_offset
+            self._pending_starts.append(batch.base_offset)
+        elif batch.producer_id >= 0 and first is not None and not batch.is_transactional:
+            raise StartError(
+                f"{location}: non-transactional batch inside a transaction of producer "
+                f"{batch.producer_id}"
+            )
+        self._map_end_offset = wrap_int64(batch.last_offset + 1)
+
+    def _index_abort(self, location: str, offset: int) -> None:
+        if self._last_abort_offset is not None and offset <= self._last_abort_offset:
+            raise StartError(f"{location}: an aborted transaction ends before the previous one")
+        self._last_abort_offset = offset
+
+    def resolve_transactions(self) -> None:
+        """Begin and end the transactions of the processed batches; raises StartFailed. A broker
+        does so after each batch in log recovery, but once per segment when it loads one."""
+        self._ongoing_transactions.update(self._pending_starts)
+        for first, location in self._pending_ends:
+            if first not in self._ongoing_transactions:
+                raise StartError(
+                    f"{location}: marker of a transaction whose first offset {first} is also "
+                    "another "
+                    "transaction's"
+                )
+            self._ongoing_transactions.discard(first)
+            self._unreplicated_transactions.add(first)
+        self._pending_starts.clear()
+        self._pending_ends.clear()
+
+    @property
+    def first_unstable(self) -> int | None:
+        """The first offset of the oldest transaction that is open, or that ended since the newest
+        snapshot; None if there is no such transaction."""
+        return min(self._ongoing_transactions | self._unreplicated_transactions, default=None)
+
+    def discard_index(self, segment: RecoverySegment) -> None:
+        """Forget what was to be indexed of a segment that recovery has emptied."""
+
+    def take_snapshot(self) -> None:
+        """Write a snapshot if the state has advanced."""
+        if self._map_end_offset > self._last_snapshot_offset:
+            self.file_by_offset[self._map_end_offset] = None
+            self._save_state(self._map_end_offset)
+            self._last_snapshot_offset = self._map_end_offset
+
+    def _save_state(self, offset: int) -> None:
+        """Keep the state for a snapshot that this start writes."""
+        self._open_by_snapshot[offset] = dict(self._first_offset_by_producer)
+
+    def _restore_state(self, offset: int, file: InputFile | None) -> bool:
+        """Restore the state from a snapshot; False if it is damaged. Raises InputError."""
+        open_transactions = (
+            self._open_by_snapshot[offset] if file is None else _read_open_transactions(file)
+        )
+        if open_transactions is None:
+            return False
+        self._restore_open(open_transactions)
+        return True
+
+    def rebuild(
+        self, segments: list[RecoverySegment], log_start: int, end: int, *, after_clean: bool
+    ) -> None:
+        """Process the batches after the newest snapshot; raises CorruptError, StartFailed,
+        InputError."""
+        if after_clean and not self.file_by_offset:
+            return
+        self.file_by_offset = {
+            offset: file
+            for offset, file in self.file_by_offset.items()
+            if log_start < offset <= end
+        }
+        if end != self._map_end_offset:
+            self._load_newest_snapshot(log_start)
+        if end > self._map_end_offset:
+            self._process_segments(segments, log_start, end)
+        self._map_end_offset = end
+        self.take_snapshot()
+
+    def _load_newest_snapshot(self, log_start: int) -> None:
+        self._restore_open({})
+        while self.file_by_offset:
+            newest = max(self.file_by_offset)
+            file = self.file_by_offset[newest]
+            if self._restore_state(newest, file):
+                self._map_end_offset = self._last_snapshot_offset = newest
+                return
+            del self.file_by_offset[newest]
+        self._map_end_offset = self._last_snapshot_offset = log_start
+
+    def _process_segments(self, segments: list[RecoverySegment], log_start: int, end: int) -> None:
+        bases_below = [segment.base for segment in segments if segment.base <= self._map_end_offset]
+        first = bases_below[-1] if bases_below else -1
+        end_base = max((segment.base for segment in segments if segment.base <= end), default=None)
+        last_two = {segment.base for segment in segments[-2:]}
+        for segment in segments:
+            if not first <= segment.base < end:
+                continue
+            start = max(segment.base, self._map_end_offset, log_start)
+            self._map_end_offset = start
+            if segment.base in last_two:
+                self.take_snapshot()
+            if self.can_skip(segment):
+                continue
+            end_position = segment.size
+            if (
+                segment.base == end_base
+                and (end_batch := segment.translate_offset(end)) is not None
+            ):
+                end_position = end_batch.position
+            begin = segment.translate_offset(start)
+            if begin is None:
+                continue
+            for batch in segment.iter_batches(begin.position):
+                if batch.end_position > end_position:
+                    break
+                if batch.magic >= 2:
+                    self.update(segment, batch)
+            self.resolve_transactions()
+
+    def remove_stray_snapshots(self, bases: list[int]) -> None:
+        """Remove snapshots between segments, except the newest one after the last segment."""
+        stray = None
+        for offset in sorted(self.file_by_offset):
+            if offset not in bases:
+                if stray is not None:
+                    del self.file_by_offset[stray]
+                stray = offset
+        if stray is not None and bases and stray < max(bases):
+            del self.file_by_offset[stray]
+
+
+def _read_open_transactions(file: InputFile) -> dict[int, int] | None:
+    """The first offset of each producer's open transaction in a snapshot; None if it is damaged.
+    Raises InputError if it cannot be read."""
+    try:
+        contents = file.read_contents()
+    except WrongKindError:
+        return None
+    if contents.findings:
+        return None
+    table = contents.table
+    first_offsets = table.current_txn_first_offset.tolist()
+    pairs = zip(table.producer_id.tolist(), first_offsets, strict=True)
+    return {producer: first for producer, first in pairs if first >= 0}
+
+
+def is_producer_snapshot(name: str) -> bool:
+    """Whether a broker treats a file as a snapshot."""
+    return name.endswith(PRODUCER_SNAPSHOT_KIND.suffix)

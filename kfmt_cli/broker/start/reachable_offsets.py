@@ -1,0 +1,304 @@
+"""The offsets of a partition that consumers can reach: the answers to a seek to each of them.
+
+A broker looks for an offset in the segment with the nearest name at or below it, starting at the
+byte that its index returns. It sends up to 1 MiB from the batch that it finds. An offset is
+therefore unreachable if another segment is searched than the one that contains it, if the index
+points past its batch, if the consumer cannot read the batch, or if a batch shortly after it makes
+the consumer's whole poll fail. Source: `LocalLog.read`, `LogSegment.translateOffset`,
+`CompletedFetch`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from kfmt_cli.broker.start.batch_walker import BatchWalker
+from kfmt_cli.broker.start.consumer import (
+    ConsumerFault,
+    DeliveredOffsets,
+    header_fault,
+    read_delivered_offsets,
+)
+from kfmt_cli.broker.start.offset_intervals import (
+    LogOffsets,
+    OffsetInterval,
+    OffsetIntervals,
+    merge_intervals,
+)
+from kfmt_cli.broker.start.recovery_segment import RecoverySegment
+from kfmt_cli.broker.start.stored_batches import StartError, StoredBatch
+
+FETCH_BYTES = 1 << 20  # max.partition.fetch.bytes
+POLL_RECORDS = 500  # max.poll.records
+_MOST_OFFSET = (1 << 63) - 1
+
+
+@dataclass(slots=True)
+class ReachableOffsetSearch:
+    """The offsets that consumers receive from a partition's segments, in order."""
+
+    segments: list[RecoverySegment]
+    end: int
+    interval_by_base: Mapping[int, tuple[int, int]]
+    """The offsets of each segment with a valid log and index; such a segment is not opened."""
+    log_offsets_by_base: Mapping[int, LogOffsets]
+    """The batches that kfmt finds in each of the other logs, by base offset."""
+    malformed_by_log: Mapping[int, frozenset[int]]
+    """Positions of batches, by log, with a known fault other than the checksum."""
+    _seeks_by_base: dict[int, _SegmentSeeks] = field(default_factory=dict)
+
+    def find(self, log_start: int) -> OffsetIntervals:
+        """The offsets that consumers receive."""
+        reachable: OffsetIntervals = []
+        for i, segment in enumerate(self.segments):
+            next_base = self.segments[i + 1].base if i + 1 < len(self.segments) else self.end
+            low, high = max(segment.base, log_start), min(next_base, self.end) - 1
+            reachable += self._iter_delivered(i, [(low, high)])
+        return merge_intervals(reachable)
+
+    def find_in_sequence(self, log_start: int) -> OffsetIntervals:
+        """The offsets that consumers receive together with lower ones, wherever a seek to them
+        leads: a segment that reaches into the next one is sent as a whole."""
+        delivered: OffsetIntervals = []
+        for segment, following in pairwise(self.segments):
+            low, high = max(segment.base, log_start), following.base - 1
+            if low <= high:
+                delivered += self._delivered_beyond(segment, low, high)
+        return merge_intervals(delivered)
+
+    def _iter_delivered(self, i: int, requested: OffsetIntervals) -> Iterator[OffsetInterval]:
+        """The offsets received by seeks that begin in a segment, from it or from later ones."""
+        for segment in self.segments[i:]:
+            requested = merge_intervals(requested)
+            if not requested:
+                return
+            interval = self.interval_by_base.get(segment.base)
+            if interval is not None:
+                first, last = interval
+                yield from ((max(first, a), min(last, b)) for a, b in requested)
+                requested = [(max(a, last + 1), b) for a, b in requested]
+                continue
+            remaining: OffsetIntervals = []
+            for low, high in requested:
+                try:
+                    delivered, not_found = self._segment_seeks(segment).find_delivered(low, high)
+                except StartError:  # it cannot be read
+                    continue
+                yield from delivered
+                remaining += not_found
+            requested = remaining
+
+    def _delivered_beyond(self, segment: RecoverySegment, low: int, high: int) -> OffsetIntervals:
+        """The offsets above high that are sent with those of low..high, by a segment that reaches
+        into the next one."""
+        interval = self.interval_by_base.get(segment.base)
+        if interval is not None and interval[1] <= high:
+            return []
+        search = self._segment_seeks(segment)
+        try:
+            return search.find_delivered_beyond(low, high) + search.find_delivered_beyond(
+                high, high
+            )
+        except StartError:  # it cannot be read
+            return []
+
+    def _segment_seeks(self, segment: RecoverySegment) -> _SegmentSeeks:
+        search = self._seeks_by_base.get(segment.base)
+        if search is None:
+            log_offsets = self.log_offsets_by_base.get(segment.base) or LogOffsets(segment.base)
+            starts = sorted(batch.position for batch in log_offsets.batches)
+            suspects = (
+                self.malformed_by_log.get(segment.base, frozenset()) | log_offsets.damaged_positions
+            )
+            # A batch's fault may be reported at a byte inside it, or at its end.
+            suspects |= {starts[i - 1] for at in suspects if (i := bisect_left(starts, at))}
+            first_offset_by_position = {
+                batch.position: batch.first_offset
+                for batch in log_offsets.batches
+                if batch.position not in suspects
+            }
+            search = self._seeks_by_base[segment.base] = _SegmentSeeks(
+                segment, first_offset_by_position, sorted(suspects)
+            )
+        return search
+
+
+class _SegmentSeeks:
+    """Seeks in one segment. good: the first offset of each batch that is delivered complete, by
+    position. suspects: positions of faults."""
+
+    def __init__(
+        self,
+        segment: RecoverySegment,
+        first_offset_by_position: dict[int, int],
+        suspects: list[int],
+    ) -> None:
+        self._segment = segment
+        self._first_offset_by_position = first_offset_by_position
+        self._suspects = suspects
+        self._walkers: dict[int, BatchWalker] = {}
+        self._delivered_by_position: dict[int, DeliveredOffsets | None] = {}
+
+    def find_delivered(self, low: int, high: int) -> tuple[OffsetIntervals, OffsetIntervals]:
+        """The offsets received by seeks to low..high, and those seeks that find nothing here."""
+        delivered: OffsetIntervals = []
+        unanswered: OffsetIntervals = []
+        boundaries = self._target_boundaries(low, high)
+        for first, last in zip(
+            [low, *boundaries], [*(cut - 1 for cut in boundaries), high], strict=True
+        ):
+            target = first
+            walk = self._walker_for(target)
+            while target <= last:
+                answer = walk.find(target)
+                if answer is None:
+                    if walk.error is None:  # a search that fails returns an error
+                        unanswered.append((target, last))
+                    break
+                row, last_target = answer
+                last_target = min(last_target, last)
+                if walk.answer_error(row) is None:
+                    self._add_delivered(walk, row, target, last_target, delivered)
+                target = last_target + 1
+        return delivered, unanswered
+
+    def _walker_for(self, offset: int) -> BatchWalker:
+        start = self._segment.lookup_position(offset)
+        return self._walkers.setdefault(start, self._segment.walker_from(start))
+
+    def find_delivered_beyond(self, target: int, high: int) -> OffsetIntervals:
+        """The offsets above high that a seek receives with its first fetch."""
+        walk = self._walker_for(target)
+        row, error = walk.find_or_fail(target)
+        if row is None or error is not None:
+            return []
+        intervals: OffsetIntervals = []
+        low = max(target, high + 1)
+        for batch, delivered in self._iter_fetched(walk, row):
+            if delivered is None:
+                intervals.append((max(low, self._first_offset(batch)), batch.last_offset))
+            else:
+                intervals += ((offset, offset) for offset in delivered.offsets if offset >= low)
+            low = max(low, batch.last_offset + 1)
+        return intervals
+
+    def _iter_fetched(
+        self, walk: BatchWalker, row: int
+    ) -> Iterator[tuple[StoredBatch, DeliveredOffsets | None]]:
+        """The batches sent with one, each with what a consumer receives of it, up to a fault."""
+        end = self._fetch_end(walk.batches[row])
+        while (batch := walk.batch_at(row)) is not None and batch.end_position <= end:
+            delivered = self._delivered_offsets(batch)
+            yield batch, delivered
+            if delivered is not None and delivered.fault is not ConsumerFault.NONE:
+                return
+            row += 1
+
+    def _target_boundaries(self, low: int, high: int) -> list[int]:
+        """The seeks within low..high at which the index may return another byte than before.
+
+        The binary search ends at an entry that equals the target. Unless each entry is greater
+        than the one before it, the next target may therefore lead it elsewhere.
+        """
+        offsets, _ = self._segment.entries
+        filled = offsets.filled
+        if len(offsets) == len(filled) and bool((filled[1:] > filled[:-1]).all()):
+            boundaries = filled
+        else:
+            boundaries = np.concatenate((filled, filled + 1, [self._segment.base + 1]))
+        inner_boundaries: list[int] = np.unique(
+            boundaries[(low < boundaries) & (boundaries <= high)]
+        ).tolist()
+        return inner_boundaries
+
+    def _add_delivered(
+        self, walk: BatchWalker, row: int, first_target: int, last: int, intervals: OffsetIntervals
+    ) -> None:
+        """Add the offsets received by seeks to at..last at a batch."""
+        first_failing = self._first_failing_offset(walk, row, self._fetch_end(walk.batches[row]))
+        low = first_target  # the first seek that has received nothing yet
+        for batch, delivered in self._iter_fetched(walk, row):
+            if delivered is None:
+                first = self._first_offset(batch)
+                intervals.append((max(low, first), min(last, batch.last_offset, first_failing - 1)))
+                low = max(low, batch.last_offset + 1)
+            else:
+                for offset in delivered.offsets:
+                    if low <= offset <= last and offset < first_failing:
+                        intervals.append((offset, offset))
+                    # After the largest offset, a consumer accepts any.
+                    low = max(low, offset + 1) if offset < _MOST_OFFSET else first_target
+            if low > last:
+                break
+
+    def _fetch_end(self, batch: StoredBatch) -> int:
+        """The end of the bytes sent with a batch."""
+        return min(batch.position + max(FETCH_BYTES, batch.size), self._segment.size)
+
+    def _first_offset(self, batch: StoredBatch) -> int:
+        """The first offset of a batch; a wrapper does not have it in its header."""
+        return self._first_offset_by_position.get(batch.position, batch.base_offset)
+
+    def _delivered_offsets(self, batch: StoredBatch) -> DeliveredOffsets | None:
+        """The offsets that a consumer receives of a batch; None for all of them."""
+        if batch.position in self._first_offset_by_position:
+            return None
+        if batch.position not in self._delivered_by_position:
+            self._delivered_by_position[batch.position] = read_delivered_offsets(
+                self._segment.log_bytes, batch
+            )
+        return self._delivered_by_position[batch.position]
+
+    def _first_failing_offset(self, walk: BatchWalker, row: int, end: int) -> int:
+        """First offset from which a poll fails as a whole, because of this batch or a later one.
+
+        Above every offset if no poll fails. end: the end of the bytes sent.
+        """
+        batch = walk.batches[row]
+        delivered = self._delivered_offsets(batch)
+        no_offset = _MOST_OFFSET + 1
+        if delivered is not None and delivered.fault is ConsumerFault.ERROR:
+            return no_offset  # does not get to the batches after it
+        if delivered is not None and delivered.fault is ConsumerFault.POISON:
+            if len(delivered.offsets) < POLL_RECORDS:
+                return min(batch.base_offset, batch.last_offset)
+            return delivered.offsets[1 - POLL_RECORDS]
+        if batch.position in self._first_offset_by_position:
+            suspect = bisect_right(self._suspects, batch.position)
+            if suspect == len(self._suspects) or self._suspects[suspect] >= end:
+                return no_offset
+        n_safe = self._count_before_failure(walk, row, end)
+        if n_safe is None:
+            return no_offset
+        first = (
+            self._first_offset(batch)
+            if delivered is None
+            else min(delivered.offsets, default=no_offset)
+        )
+        return max(batch.last_offset + 1 - n_safe, first)
+
+    def _count_before_failure(self, walk: BatchWalker, row: int, end: int) -> int | None:
+        """The number of a batch's last records that share a poll with a batch that fails it."""
+        n = 0
+        while n < POLL_RECORDS:
+            row += 1
+            following = walk.batch_at(row)
+            if following is None or following.end_position > end:
+                position = walk.batches[row - 1].end_position
+                fault = header_fault(self._segment.log_bytes, position, end)
+                return POLL_RECORDS - 1 - n if fault is ConsumerFault.POISON else None
+            delivered = self._delivered_offsets(following)
+            if delivered is None:
+                n += following.last_offset - self._first_offset(following) + 1
+                continue
+            n += len(delivered.offsets)
+            if delivered.fault is ConsumerFault.POISON and n < POLL_RECORDS:
+                return POLL_RECORDS - 1 - n
+            if delivered.fault is not ConsumerFault.NONE:
+                return None
+        return None

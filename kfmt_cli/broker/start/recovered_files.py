@@ -1,0 +1,170 @@
+"""The indexes and snapshots that a broker writes if it finds only the logs of a partition.
+
+This is the start that `check` predicts, with the complete state of each producer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.broker.index_builder import encode_fixed_rows
+from kfmt_cli.broker.start.log_loader import LogLoaderInput, load_log
+from kfmt_cli.broker.start.producer_state import ProducerSnapshots
+from kfmt_cli.broker.start.recovery_segment import RecoverySegment
+from kfmt_cli.broker.start.stored_batches import StoredBatch, read_marker
+from kfmt_cli.broker.transactions.producers import (
+    ProducerBatch,
+    ProducerStateEntry,
+    ProducerStateManager,
+)
+from kfmt_cli.broker.version import OLDEST_VERSION
+from kfmt_cli.disk.directory_listing import DirectoryListing
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.formats import batch_header_readers as header
+from kfmt_cli.formats.control import ABORT, COMMIT
+from kfmt_cli.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, increment_sequence
+
+
+@dataclass(slots=True)
+class RecoveredSegment:
+    """A segment that remains after the start."""
+
+    base: int
+    n_entries: int
+    """Entries of its index."""
+    files: dict[str, bytes | None] = field(default_factory=dict)
+
+
+def recover_partition(
+    directory: DirectoryListing, index_interval_bytes: int, expired_before: int | None
+) -> tuple[list[RecoveredSegment], dict[int, bytes]]:
+    """The remaining segments with their indexes, and the snapshots by offset.
+
+    expired_before: as for `Producers.expire`. Raises StartFailed, InputError.
+    """
+    snapshots = _ProducerStateSnapshots(expired_before)
+    loaded = load_log(
+        LogLoaderInput(
+            directory,
+            is_clean=False,
+            version=OLDEST_VERSION,
+            index_interval_bytes=index_interval_bytes,
+        ),
+        snapshots,
+    )
+    loaded.close()
+    recovered_segments = [
+        _encode_files(segment, snapshots.aborted_by_segment.get(segment.base, ()))
+        for segment in loaded.segments
+    ]
+    return recovered_segments, {
+        offset: snapshots.encoded_by_offset[offset]
+        for offset, file in snapshots.file_by_offset.items()
+        if not file
+    }
+
+
+def _encode_files(segment: RecoverySegment, aborted: Iterable[dict[str, int]]) -> RecoveredSegment:
+    offsets, positions = (entry.filled for entry in segment.entries)
+    times = np.array(segment.time_entries, np.int64).reshape(-1, 2)
+    index_columns = {"relative_offset": offsets - segment.base, "log_position": positions}
+    time_columns = {"timestamp": times[:, 0], "relative_offset": times[:, 1] - segment.base}
+    name = f"{segment.base:020}"
+    files: dict[str, bytes | None] = {
+        f"{name}.index": encode_fixed_rows(OFFSET_INDEX_ENTRY, index_columns),
+        f"{name}.timeindex": encode_fixed_rows(TIME_INDEX_ENTRY, time_columns),
+        f"{name}.txnindex": b"".join(map(ABORTED_TRANSACTION.write, aborted)) or None,
+    }
+    return RecoveredSegment(segment.base, len(offsets), files)
+
+
+class _ProducerStateSnapshots(ProducerSnapshots):
+    """Snapshots with complete producer state. encoded_by_offset: the snapshots that this start
+    writes, by offset. aborted_by_segment: the transactions of each segment's index, by base
+    offset."""
+
+    def __init__(self, expired_before: int | None) -> None:
+        super().__init__(has_transactions=True)
+        self._expired_before = expired_before
+        self._producers = ProducerStateManager()
+        self._producers_by_snapshot: dict[int, dict[int, ProducerStateEntry]] = {}
+        self.encoded_by_offset: dict[int, bytes] = {}
+        self.aborted_by_segment: dict[int, list[dict[str, int]]] = {}
+
+    def _restore_open(self, transactions: dict[int, int]) -> None:
+        super()._restore_open(transactions)
+        if not transactions:
+            self._producers = ProducerStateManager()
+
+    def _restore_state(self, offset: int, file: InputFile | None) -> bool:
+        if not super()._restore_state(offset, file):
+            return False
+        self._producers = ProducerStateManager()
+        if file is None:
+            self._producers.restore(self._producers_by_snapshot[offset])
+        else:
+            self._producers.load(file.read_contents().table, offset)
+        if self._expired_before is not None:
+            self._producers.expire(self._expired_before)
+        return True
+
+    def _save_state(self, offset: int) -> None:
+        super()._save_state(offset)
+        self._producers.map_end_offset = offset
+        self._producers_by_snapshot[offset] = self._producers.copy_entries()
+        self.encoded_by_offset[offset] = self._producers.encode_snapshot()
+
+    def begin_index(self) -> None:
+        super().begin_index()
+        self._segment_aborts: list[dict[str, int]] = []
+
+    def discard_index(self, segment: RecoverySegment) -> None:
+        self.aborted_by_segment.pop(segment.base, None)
+
+    def update(
+        self, segment: RecoverySegment, batch: StoredBatch, *, writes_index: bool = False
+    ) -> None:
+        super().update(segment, batch, writes_index=writes_index)
+        if writes_index:
+            self.aborted_by_segment[segment.base] = self._segment_aborts
+        if batch.producer_id < 0:
+            return
+        event = _read_producer_batch(segment, batch)
+        if event is None:
+            return
+        aborted = self._producers.apply_batch(event)
+        if writes_index and aborted is not None:
+            self._segment_aborts.append(aborted)
+
+
+def _read_producer_batch(segment: RecoverySegment, batch: StoredBatch) -> ProducerBatch | None:
+    """The effect of a batch on its producer; None for a batch that the cleaner has emptied."""
+    header_bytes = segment.log_bytes.read(batch.position, BATCH_HEADER_BYTES)
+    base_sequence, delta = (
+        np.array(header.base_sequence(header_bytes)),
+        np.array(header.last_offset_delta(header_bytes)),
+    )
+    event = ProducerBatch(
+        batch.producer_id,
+        header.producer_epoch(header_bytes),
+        int(increment_sequence(base_sequence, delta)),
+        batch.base_offset,
+        batch.last_offset,
+        batch.max_timestamp,
+        int(batch.is_transactional),
+        batch.position,
+    )
+    if not batch.is_control:
+        return event
+    marker = read_marker(segment.log_bytes, batch)
+    if marker is None:
+        return None
+    return event._replace(
+        control_type=ABORT if marker.is_abort else COMMIT,
+        timestamp=marker.timestamp,
+        coordinator_epoch=marker.coordinator_epoch,
+    )

@@ -1,0 +1,107 @@
+"""The files of a partition during a start: which are deleted, and which replace others.
+
+Source: `LogLoader.removeTempFilesAndCollectSwapFiles`, `LogLoader.load`.
+"""
+
+from __future__ import annotations
+
+from kfmt_cli.broker.start.recovery_segment import RecoverySegment
+from kfmt_cli.broker.start.stored_batches import StartError
+from kfmt_cli.broker.version import KafkaVersion
+from kfmt_cli.disk.directory_listing import DirectoryListing, file_size
+from kfmt_cli.disk.file_names import MAX_OFFSET, parse_offset_name
+from kfmt_cli.disk.kinds.kind import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
+
+_DELETED_KRAFT_SNAPSHOT = f".checkpoint{DELETED_SUFFIX}"
+
+
+class StartFiles:
+    """The files by name; nothing is changed on the disk.
+
+    file_by_name: the file to read for each name; a swapped file keeps its old path. deleted: names
+    on the disk, in order. swapped: names that swapped files took. replaced_sizes: the sizes in
+    bytes of the files that they replaced. created: indexes that the broker creates empty.
+    """
+
+    def __init__(self, folder: DirectoryListing, version: KafkaVersion) -> None:
+        self._folder = folder
+        self._version = version
+        self.file_by_name = {
+            file: folder.input_file(file)
+            for file in folder.files
+            if file not in folder.special_files
+        }
+        self.deleted: list[str] = []
+        self.swapped: set[str] = set()
+        self.replaced_sizes: dict[str, int] = {}
+        self.created: set[str] = set()
+
+    def parse_offset(self, name: str) -> int:
+        """The offset at the start of a name; raises StartFailed."""
+        name_offset = parse_offset_name(name)
+        if name_offset is None:
+            display_name = self._folder.input_file(name).name
+            raise StartError(f"{display_name}: the name does not start with an offset")
+        return name_offset
+
+    def delete(self, name: str, *, is_replaced: bool = False, is_side_effect: bool = False) -> None:
+        """Delete a file if it exists. is_replaced: another file takes its name. is_side_effect: it
+        is deleted along with another file, so do not list it."""
+        file = self.file_by_name.pop(name, None)
+        if file is not None and is_replaced:
+            self.replaced_sizes[name] = file_size(file)
+        elif file is not None and not is_side_effect:
+            is_on_disk = name in self._folder.files or name not in self.swapped
+            self.deleted.append(name if is_on_disk else f"{name}{SWAP_SUFFIX}")
+
+    def complete_swaps(self) -> None:
+        """Delete unfinished files and complete interrupted segment replacements."""
+        cleaned: dict[str, int] = {}
+        swaps: dict[str, int] = {}
+        for name in list(self.file_by_name):
+            if name.endswith(DELETED_SUFFIX) and not name.endswith(_DELETED_KRAFT_SNAPSHOT):
+                self.delete(name)
+            elif name.endswith(CLEANED_SUFFIX):
+                cleaned[name] = self.parse_offset(name)
+            elif name.endswith(SWAP_SUFFIX):
+                swaps[name] = self.parse_offset(name)
+        min_cleaned_offset = min(cleaned.values(), default=MAX_OFFSET + 1)
+        unfinished = [name for name, offset in swaps.items() if offset >= min_cleaned_offset]
+        for name in (*unfinished, *cleaned):
+            self.delete(name)
+        logs = [
+            name
+            for name in swaps
+            if name in self.file_by_name and name.endswith(f".log{SWAP_SUFFIX}")
+        ]
+        bounds = [self._log_bounds(name) for name in logs]
+        if bounds:
+            first, end = min(first for first, _ in bounds), max(first for _, first in bounds)
+            for name in list(self.file_by_name):
+                name_offset = None if name.endswith(SWAP_SUFFIX) else parse_offset_name(name)
+                if name_offset is not None and first <= name_offset < end:
+                    # If a replaced log's other files are needed, they are rebuilt.
+                    is_replaced = name + SWAP_SUFFIX in self.file_by_name
+                    quietly = not name.endswith(".log")
+                    self.delete(name, is_replaced=is_replaced, is_side_effect=quietly)
+        for name in [name for name in self.file_by_name if name.endswith(SWAP_SUFFIX)]:
+            target_name = name.removesuffix(SWAP_SUFFIX)
+            self.delete(target_name, is_replaced=True)
+            self.file_by_name[target_name] = self.file_by_name.pop(name)
+            self.swapped.add(target_name)
+
+    def _log_bounds(self, name: str) -> tuple[int, int]:
+        """The base offset of a swapped log, and the end offset that a broker finds."""
+        file = self.file_by_name[name]
+        base = self.parse_offset(name)
+        segment = RecoverySegment(base, file.name, file.path, file_size(file), None, self._version)
+        index = name.removesuffix(f".log{SWAP_SUFFIX}") + ".index"
+        segment.index_file = self.file_by_name.get(index + SWAP_SUFFIX)
+        if segment.index_file is None:
+            # The search for the log end offset creates an empty one, which replaces the other.
+            self.created.add(index)
+            self.delete(index, is_replaced=True)
+        try:
+            return base, segment.next_offset
+        finally:
+            segment.close()

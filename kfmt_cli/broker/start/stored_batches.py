@@ -1,0 +1,244 @@
+"""The batches of a log as a broker steps over them, and where that fails.
+
+A broker checks less than kfmt: it accepts a length that is not too small, silently stops at one
+that reaches past the end, and verifies checksums only in log recovery. Source:
+`org.apache.kafka.common.record.FileLogInputStream`, `DefaultRecordBatch`, `LegacyRecord`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kfmt_cli.core.codecs.checksum import compute_crc
+from kfmt_cli.core.layout.varint import VarintError, decode_uvarint, zigzag_decode
+from kfmt_cli.core.source import Source
+from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.formats import batch_header_readers as header
+from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
+from kfmt_cli.formats.control import ABORT
+from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS
+from kfmt_cli.log.block import (
+    BATCH_HEADER_BYTES,
+    CRC_OFFSET_BY_MAGIC,
+    CRC_START_BY_MAGIC,
+    LOG_OVERHEAD_BYTES,
+    POLYNOMIAL_BY_MAGIC,
+)
+from kfmt_cli.log.control import CONTROL_KEY_BYTES, MARKER_BYTES, MARKER_TYPES
+from kfmt_cli.log.damage.batch_candidates import BYTES_UP_TO_MAGIC
+
+_MESSAGE_TIME_END = MESSAGE_LAYOUTS[1].field_start("key")
+MIN_BATCH_LENGTH = 14  # size of a message of magic 0, without offset and size
+WINDOW_BYTES = 1 << 20
+CRC_CHUNK_BYTES = 16 << 20  # bytes read at once to compute a batch's checksum
+
+
+def wrap_int64(value: int) -> int:
+    """A sum of offsets, wrapped to 64 bits."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+class CorruptError(Exception):
+    """Corruption for a broker: `CorruptRecordException`, `InvalidRecordException`."""
+
+
+class StartError(Exception):
+    """The broker does not start; the message has the reason. is_offline: if it has several log
+    directories, it starts without this one."""
+
+    def __init__(self, message: str, *, is_offline: bool = False) -> None:
+        super().__init__(message)
+        self.is_offline = is_offline
+
+
+class PartialHeaderError(StartError):
+    """The file ends inside the header of a batch. base_offset: the batch's, which a broker needs
+    less of the header for."""
+
+    def __init__(self, message: str, base_offset: int) -> None:
+        super().__init__(message)
+        self.base_offset = base_offset
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """A batch as a broker steps over it."""
+
+    position: int
+    size: int
+    """Its size in bytes, including offset and length."""
+    magic: int
+    base_offset: int
+    last_offset: int
+    """The last offset in its header."""
+    max_timestamp: int = -1
+    """The max timestamp in its header."""
+    attributes: int = 0
+    """Its attributes, if magic 2 or later."""
+    producer_id: int = -1
+    """Its producer id, if magic 2 or later."""
+
+    @property
+    def end_position(self) -> int:
+        """The byte after it."""
+        return self.position + self.size
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it is marked as transactional."""
+        return bool(self.attributes & TRANSACTIONAL.mask)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is marked as a control batch."""
+        return bool(self.attributes & CONTROL.mask)
+
+
+class LogBytes:
+    """The bytes of a log, read in windows; raises InputError. size: bytes at opening."""
+
+    def __init__(self, path: str, name: str) -> None:
+        self.name = name
+        self._source: Source = open_source(path, name)
+        self.size = self._source.size or 0
+        self._window_start = 0
+        self._window = b""
+
+    def read(self, position: int, n: int) -> bytes:
+        """Up to n bytes; fewer at the end of the file."""
+        if position < self._window_start or position + n > self._window_start + len(self._window):
+            self._window_start = position
+            self._window = self._source.read_block(
+                position, max(WINDOW_BYTES, n), min(n, self.size)
+            )
+        return self._window[position - self._window_start : position - self._window_start + n]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+
+def iter_stored_batches(
+    log: LogBytes, start: int, end: int, *, is_recovery: bool = False
+) -> Iterator[StoredBatch]:
+    """The batches from a byte onward; raises CorruptError, and StartFailed at a partial header.
+
+    is_recovery: a batch that is shorter than its header ends the log, since recovery checks the
+    size of a batch before it reads its fields.
+    """
+    position = start
+    while position < end - BYTES_UP_TO_MAGIC:
+        header_bytes = log.read(position, BATCH_HEADER_BYTES)
+        if len(header_bytes) < BYTES_UP_TO_MAGIC:
+            return
+        offset, size = header.base_offset(header_bytes), header.batch_length(header_bytes)
+        if size < MIN_BATCH_LENGTH:
+            raise CorruptError(
+                f"{log.name} byte {position}: batch size {size} is below the minimum, "
+                f"{MIN_BATCH_LENGTH}"
+            )
+        if position > end - LOG_OVERHEAD_BYTES - size:
+            return
+        if (
+            is_recovery
+            and header.magic(header_bytes) >= 2
+            and LOG_OVERHEAD_BYTES + size < BATCH_HEADER_BYTES
+        ):
+            return
+        yield _parse_batch(log, position, LOG_OVERHEAD_BYTES + size, offset, header_bytes)
+        position += LOG_OVERHEAD_BYTES + size
+
+
+def _parse_batch(
+    log: LogBytes, position: int, size: int, offset: int, header_bytes: bytes
+) -> StoredBatch:
+    magic = header.magic(header_bytes)
+    if magic < 2:
+        has_time = magic == 1 and len(header_bytes) >= _MESSAGE_TIME_END
+        time = header.message_timestamp(header_bytes) if has_time else -1
+        return StoredBatch(position, size, magic, offset, offset, time)
+    if len(header_bytes) < BATCH_HEADER_BYTES:
+        raise PartialHeaderError(
+            f"{log.name} byte {position}: the file ends inside a batch header", offset
+        )
+    return StoredBatch(
+        *(
+            position,
+            size,
+            magic,
+            offset,
+            wrap_int64(offset + header.last_offset_delta(header_bytes)),
+        ),
+        *(
+            header.max_timestamp(header_bytes),
+            header.attributes(header_bytes),
+            header.producer_id(header_bytes),
+        ),
+    )
+
+
+def is_batch_valid(log: LogBytes, batch: StoredBatch) -> bool:
+    """Whether a batch has a complete header and its checksum matches."""
+    crc_magic = 2 if batch.magic >= 2 else max(batch.magic, 0)
+    if batch.magic >= 2 and batch.size < BATCH_HEADER_BYTES:
+        return False
+    crc, position = 0, batch.position + CRC_START_BY_MAGIC[crc_magic]
+    while position < batch.end_position:
+        chunk = log.read(position, min(CRC_CHUNK_BYTES, batch.end_position - position))
+        if not chunk:
+            return False
+        crc = compute_crc(POLYNOMIAL_BY_MAGIC[crc_magic], chunk, crc)
+        position += len(chunk)
+    stored = log.read(batch.position + CRC_OFFSET_BY_MAGIC[crc_magic], 4)
+    return crc == int.from_bytes(stored, "big")
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionMarker:
+    """A transaction marker."""
+
+    is_abort: bool
+    coordinator_epoch: int
+    timestamp: int
+    """The record's timestamp."""
+
+
+def read_marker(log: LogBytes, batch: StoredBatch) -> TransactionMarker | None:
+    """Read a transaction marker to rebuild producer state; None if the cleaner emptied the batch.
+
+    Raises CorruptError if a broker cannot read the marker, StartFailed if a broker does not treat
+    the fault as corruption.
+    """
+    data = log.read(batch.position, min(batch.size, WINDOW_BYTES))
+    if header.records_count(data) == 0:
+        return None
+    try:
+        _, position = decode_uvarint(data, BATCH_HEADER_BYTES, len(data), 32)
+        delta, position = decode_uvarint(data, position + 1, len(data), 64)
+        _, position = decode_uvarint(data, position, len(data), 32)
+        raw, position = decode_uvarint(data, position, len(data), 32)
+        key_size = zigzag_decode(raw)
+        key = data[position : position + max(key_size, 0)]
+        raw, position = decode_uvarint(data, position + max(key_size, 0), len(data), 32)
+        value_size = zigzag_decode(raw)
+    except VarintError:
+        raise CorruptError("undecodable control record") from None
+    if key_size < CONTROL_KEY_BYTES or len(key) < CONTROL_KEY_BYTES:
+        raise CorruptError(f"control record whose key is too short (size {key_size})")
+    version, type_ = struct.unpack_from(">hh", key)
+    if version < 0:
+        raise CorruptError(f"control record with negative version {version}")
+    if type_ not in MARKER_TYPES:
+        raise StartError(
+            f"{log.name} byte {batch.position}: control record of type {type_} instead of a "
+            "transaction marker"
+        )
+    if value_size < MARKER_BYTES or position + MARKER_BYTES > len(data):
+        raise CorruptError(f"control record whose value is too short (size {value_size})")
+    marker_version, coordinator_epoch = struct.unpack_from(">hi", data, position)
+    if marker_version < 0:
+        raise CorruptError("transaction marker with a negative version")
+    timestamp = wrap_int64(header.base_timestamp(data) + zigzag_decode(delta))
+    return TransactionMarker(type_ == ABORT, coordinator_epoch, timestamp)

@@ -1,0 +1,87 @@
+"""Which batches of a log are listed: by codec, producer, transaction, control."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.errors import UsageError, unknown_name_error
+from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.rows.types.batch import BATCH_ROW
+
+CODEC_NAMES: tuple[str, ...] = BATCH_ROW["compression"].choices
+BATCH_FILTER_SYNTAX = (
+    "codec=lz4 producer=7 transactional control damaged; prefix a word with - to negate it"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFilter:
+    """A filter of batches; None matches any value."""
+
+    codec: str | None = None
+    producer_id: int | None = None
+    transactional: bool | None = None
+    control: bool | None = None
+    damaged: bool | None = None
+
+    def __bool__(self) -> bool:
+        """Whether the filter excludes any batch."""
+        return self != BatchFilter()
+
+    def mask(self, batches: BatchTable) -> BoolArray:
+        """The mask of the listed batches."""
+        mask = np.ones(len(batches), np.bool_)
+        if self.codec is not None:
+            mask &= batches.compression == CODEC_NAMES.index(self.codec)
+        if self.producer_id is not None:
+            mask &= (batches.producer_id == self.producer_id) & (batches.is_v2 == 1)
+        for column, expected in (
+            ("transactional", self.transactional),
+            ("control", self.control),
+        ):
+            if expected is not None:
+                mask &= (batches[column] == 1) == expected
+        if self.damaged is not None:
+            mask &= (batches.crc_valid == 0) == self.damaged
+        return mask
+
+    @property
+    def text(self) -> str:
+        """The filter as typed."""
+        terms = []
+        if self.codec is not None:
+            terms.append(f"codec={self.codec}")
+        if self.producer_id is not None:
+            terms.append(f"producer={self.producer_id}")
+        for name in FLAG_NAMES:
+            expected = getattr(self, name)
+            if expected is not None:
+                terms.append(name if expected else f"-{name}")
+        return " ".join(terms)
+
+
+FLAG_NAMES = ("transactional", "control", "damaged")
+
+
+def parse_batch_filter(text: str) -> BatchFilter:
+    """The filter as typed, such as `codec=lz4 -control`; raises UsageError."""
+    values: dict[str, str | int | bool] = {}
+    for term in text.split():
+        name, separator, value = term.partition("=")
+        flag = name.removeprefix("-")
+        if name == "codec" and separator:
+            if value not in CODEC_NAMES:
+                raise unknown_name_error("codec", value, CODEC_NAMES)
+            values["codec"] = value
+        elif name == "producer" and separator:
+            if not value.lstrip("-").isdigit():
+                raise UsageError(f"producer={value}: a producer id is a number")
+            values["producer_id"] = int(value)
+        elif flag in FLAG_NAMES and not separator:
+            values[flag] = not name.startswith("-")
+        else:
+            raise UsageError(f"{term!r}: not understood; use {BATCH_FILTER_SYNTAX}")
+    return BatchFilter(**values)  # type: ignore[arg-type]

@@ -1,0 +1,195 @@
+"""The findings for a partition, from the code of `kfmt check`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
+from kfmt_cli.browse.disk_nodes import DiskNode
+from kfmt_cli.browse.text_host import CapturingHost
+from kfmt_cli.commands.check.command import CheckCommand, code_filter
+from kfmt_cli.commands.check.directory_result import CHECK_RESULT
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.input_paths import normalize_parent
+from kfmt_cli.errors import KfmtError, OutputClosed
+from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCode, Severity
+from kfmt_cli.render.sinks.sink import OutputStreams, Sink
+from kfmt_cli.render.style import NO_COLOUR, escape_terminal
+
+MAX_GROUP_PARTITIONS = 250  # partitions checked in one run,
+MAX_GROUP_BYTES = 256 << 20  # and their bytes
+_SEVERITY_ORDER = list(Severity)  # the most severe first
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCheckResult:
+    """The result of checking a partition."""
+
+    findings: tuple[Finding, ...] = ()
+    """The most severe first, then in the order of files and bytes."""
+    check_error: str = ""
+    """Why it could not be checked."""
+    suppressed: Counter[Severity] = field(default_factory=Counter)
+    """How many more findings it has, by severity."""
+
+    @property
+    def mark(self) -> tuple[str, str]:
+        """The mark in the tree, and its style."""
+        if self.check_error:
+            return "unread", "bad"
+        return findings_mark(self.findings, self.suppressed) or ("✓", "good")
+
+
+_MARKS_BY_SEVERITY = ((Severity.ERROR, "✗", "bad"), (Severity.WARNING, "!", "warn"))
+
+
+def findings_mark(
+    findings: Collection[Finding], suppressed: Mapping[Severity, int] = MappingProxyType({})
+) -> tuple[str, str] | None:
+    """The mark for some findings, and its style; None if none of them is an error or a warning.
+    suppressed: how many more there are."""
+    for severity, symbol, style in _MARKS_BY_SEVERITY:
+        n_findings = sum(finding.code.severity is severity for finding in findings)
+        if n_findings := n_findings + suppressed.get(severity, 0):
+            return f"{symbol}{n_findings}", style
+    return None
+
+
+class _FindingSink(Sink):
+    """Keeps the findings."""
+
+    def __init__(self, out: OutputStreams) -> None:
+        super().__init__(out)
+        self.findings: list[Finding] = []
+        self.suppressed: list[tuple[str, Severity, int]] = []
+        """File, severity and number of findings left out."""
+
+    def write_finding(self, finding: Finding) -> None:
+        self.findings.append(finding)
+
+    def write_suppressed(self, file: str, code: FindingCode, number: int) -> None:
+        self.suppressed.append((file, code.severity, number))
+
+
+def check_paths(paths: tuple[str, ...], is_cancelled: Callable[[], bool]) -> NodeCheckResult | None:
+    """Check some paths; None once `is_cancelled` returns True."""
+    try:
+        sink, run = _run_check(paths, is_cancelled)
+    except OutputClosed:
+        return None
+    except KfmtError as error:
+        return NodeCheckResult(check_error=escape_terminal(str(error)))
+    host = run.host
+    assert isinstance(host, CapturingHost)
+    check_error = host.output.strip() if run.summary.n_unread and not sink.findings else ""
+    result = NodeCheckResult(_sort_by_severity(sink.findings), check_error)
+    for _, severity, n_findings in sink.suppressed:
+        result.suppressed[severity] += n_findings
+    return result
+
+
+def check_partitions(
+    nodes: Sequence[DiskNode], is_cancelled: Callable[[], bool]
+) -> list[NodeCheckResult] | None:
+    """Check several partitions in one run, which is faster; None once `is_cancelled` returns
+    True."""
+    paths = tuple(path for node in nodes if node.has_files for path in node.paths)
+    if not paths:
+        return [NodeCheckResult() for _ in nodes]
+    try:
+        sink, run = _run_check(paths, is_cancelled)
+    except OutputClosed:
+        return None
+    except KfmtError:
+        return _check_separately(nodes, is_cancelled)
+    names = [
+        format_display_name(normalize_parent(node.path)) for node in nodes
+    ]  # as check has them
+    findings_by_name: dict[str, list[Finding]] = {name: [] for name in names}
+    suppressed_by_name: dict[str, Counter[Severity]] = {name: Counter() for name in names}
+    finding_owners = [_find_owner(finding.file, findings_by_name) for finding in sink.findings]
+    suppressed_owners = [_find_owner(file, findings_by_name) for file, _, _ in sink.suppressed]
+    if run.summary.n_unread or "" in finding_owners or "" in suppressed_owners:
+        return _check_separately(nodes, is_cancelled)
+    for name, finding in zip(finding_owners, sink.findings, strict=True):
+        findings_by_name[name].append(finding)
+    for name, (_, severity, n_findings) in zip(suppressed_owners, sink.suppressed, strict=True):
+        suppressed_by_name[name][severity] += n_findings
+    return [
+        NodeCheckResult(
+            _sort_by_severity(findings_by_name[name]), suppressed=suppressed_by_name[name]
+        )
+        for name in names
+    ]
+
+
+def _check_separately(
+    nodes: Sequence[DiskNode], is_cancelled: Callable[[], bool]
+) -> list[NodeCheckResult] | None:
+    """Check each partition by itself, to see which of them failed."""
+    results = []
+    for node in nodes:
+        result = check_paths(node.paths, is_cancelled) if node.has_files else NodeCheckResult()
+        if result is None:
+            return None
+        results.append(result)
+    return results
+
+
+def _find_owner(file: str, names: Collection[str]) -> str:
+    """The name that a file has or is below; empty if there is none."""
+    while file and file not in names:
+        file = file.rpartition("/")[0]
+    return file
+
+
+def _run_check(
+    paths: tuple[str, ...], is_cancelled: Callable[[], bool]
+) -> tuple[_FindingSink, CommandRun]:
+    """Run `check`; raises OutputClosed once `is_cancelled` returns True, and UsageError."""
+    host = CapturingHost(theme=NO_COLOUR, err_theme=NO_COLOUR, is_cancelled=is_cancelled)
+    sink = _FindingSink(host)
+    run = CommandRun(host, sink, CHECK_RESULT)
+    code_selection = code_filter((), ())
+    check = CheckCommand(
+        run,
+        1,
+        DecompressionLimit(),
+        DEFAULT_INDEX_INTERVAL_BYTES,
+        None,
+        MAX_FINDINGS,
+        code_selection,
+    )
+    check.check_and_show(paths)
+    if is_cancelled():
+        raise OutputClosed(host.exit_code)
+    return sink, run
+
+
+def group_for_checking(nodes: Iterable[DiskNode]) -> Iterator[list[DiskNode]]:
+    """Groups of partitions to check together, small enough that first results appear soon."""
+    group: list[DiskNode] = []
+    size = 0
+    for node in nodes:
+        if group and (len(group) >= MAX_GROUP_PARTITIONS or size + node.size > MAX_GROUP_BYTES):
+            yield group
+            group, size = [], 0
+        group.append(node)
+        size += node.size
+    if group:
+        yield group
+
+
+def _sort_by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=_sort_key))
+
+
+def _sort_key(finding: Finding) -> tuple[int, bool, str, int]:
+    """Sort key: the most severe first, findings within a file before findings about the file."""
+    severity = _SEVERITY_ORDER.index(finding.code.severity)
+    return severity, finding.position is None, finding.file, finding.position or 0

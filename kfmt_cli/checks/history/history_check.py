@@ -1,0 +1,86 @@
+"""Base classes of checks of a partition's history, of checkpoints and of starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.start.brokers import BrokerDirectories
+from kfmt_cli.broker.start.directory import LogDirectory
+from kfmt_cli.broker.start.outcome import PredictedStart
+from kfmt_cli.checks.base import Check
+from kfmt_cli.checks.history.log_history import LogHistory
+from kfmt_cli.disk.directory_listing import DirectoryListing
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import Finding
+
+LogOffsetIntervals = Mapping[int, tuple[int, int]]
+"""The first offset and the end offset of each log of a partition, by base offset."""
+_MAX_NAMES = 3  # partitions that a finding names
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFiles:
+    """The files next to the logs of a partition."""
+
+    checkpoint_epochs: list[tuple[int, int]] | None = None
+    """Epochs and start offsets in leader-epoch-checkpoint, None without the file."""
+    snapshots: Mapping[int, InputFile] = field(default_factory=dict)
+    """The producer snapshots, by offset."""
+    log_start_offset: int = 0
+    """The log start offset."""
+    on_unreadable: Callable[[InputError], None] = lambda _: None
+    """Reports one of them that could not be read."""
+
+
+def format_some(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    n_more = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
+
+
+class HistoryCheck(Check):
+    """A rule about the history in the logs of a partition, in order."""
+
+    def __init__(self, files: HistoryFiles) -> None:
+        self.files = files
+
+    def check_log(self, history: LogHistory) -> Iterable[Finding]:
+        """Add the next log; returns its findings."""
+        raise NotImplementedError
+
+    def finish(self) -> Iterable[Finding]:
+        """Findings after the last log."""
+        return ()
+
+
+class CheckpointCheck(Check):
+    """A rule about the checkpoints of a log directory."""
+
+    def check_directory(
+        self,
+        listing: DirectoryListing,
+        directory: LogDirectory,
+        offset_intervals: Mapping[tuple[str | None, int | None], LogOffsetIntervals],
+        reported_ends: Mapping[tuple[str | None, int | None], int],
+    ) -> Iterable[Finding]:
+        """Findings about a log directory. reported_ends: the end offsets up to which offsets are
+        reported as lost."""
+        raise NotImplementedError
+
+
+class BrokerCheck(Check):
+    """A rule about the log directories of a broker."""
+
+    def check_broker(self, broker: BrokerDirectories) -> Iterable[Finding]:
+        """Findings about a broker."""
+        raise NotImplementedError
+
+
+class StartCheck(Check):
+    """A rule about a predicted start."""
+
+    def check_start(self, start: PredictedStart, findings: Iterable[Finding]) -> Iterable[Finding]:
+        """Findings about a start. findings: the findings about the partition's files."""
+        raise NotImplementedError

@@ -1,0 +1,263 @@
+"""Check the indexes of many small segments at once, with the rules of `entry_rules.py`.
+
+Only fully healthy segments pass. `checker.py` checks every other segment by itself and reports what
+is wrong. So this code may doubt too much, but never too little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kfmt_cli.checks.index.entry_rules import (
+    ENTRY_RULES,
+    ORDER_RULES,
+    EntryTargets,
+    IndexEntries,
+    OffsetBatches,
+    ends_early,
+    is_further_on,
+    is_sparse,
+)
+from kfmt_cli.checks.log.small_logs import read_checked_logs
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KIND
+from kfmt_cli.disk.kinds.kind import Kind
+from kfmt_cli.disk.segment import Segment
+from kfmt_cli.log.block import max_timestamps
+from kfmt_cli.log.small_logs import SmallLogs, read_small_file
+from kfmt_cli.rows.log_tables import EntryTable
+
+# Offsets relative to the segment's base take 31 bits; the segment's number is above them.
+SEGMENT_SHIFT = 32
+
+IndexSizes = list[tuple[Kind, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _SmallIndexEntries:
+    """The entries of one kind of index, of all segments."""
+
+    kind: Kind
+    segment_of_entry: IntArray
+    """Each entry's segment."""
+    sizes: IntArray
+    """Bytes of each file."""
+    counts: IntArray
+    """Entries of each file."""
+    table: EntryTable
+    """The rows, like those of a single file's reader."""
+
+
+def check_small_segments(
+    segments: Sequence[Segment], index_interval_bytes: int
+) -> list[IndexSizes | None]:
+    """Kind, bytes and entries of each index of a healthy segment; None for any other segment."""
+    logs = [segment.log for segment in segments if segment.log is not None]
+    return find_healthy_index_sizes(segments, read_checked_logs(logs), index_interval_bytes)
+
+
+def find_healthy_index_sizes(
+    segments: Sequence[Segment], logs: SmallLogs, index_interval_bytes: int
+) -> list[IndexSizes | None]:
+    """`check_small_segments` for segments whose logs have been read."""
+    pack = replace(logs, is_valid=logs.is_valid.copy())
+    pack.is_valid &= np.array([_has_standard_indexes(segment) for segment in segments])
+    batches, segment_of_batch = pack.batches, pack.file_of_batch
+    pack.is_valid[segment_of_batch[(batches.transactional == 1) | (batches.is_v2 == 0)]] = False
+    counts = np.bincount(segment_of_batch, minlength=len(segments))
+    pack.is_valid &= counts > 0
+    if not pack.is_valid.any():
+        return [None] * len(segments)
+    facts = _SmallIndexFacts(pack, segments)
+    kinds = (OFFSET_INDEX_KIND, TIME_INDEX_KIND)
+    entries_by_kind = {
+        kind: _read_entries(segments, kind, pack.is_valid, facts.base_offsets) for kind in kinds
+    }
+    facts.check_offsets(entries_by_kind[OFFSET_INDEX_KIND], index_interval_bytes)
+    facts.check_times(entries_by_kind[TIME_INDEX_KIND])
+    is_valid = pack.is_valid.tolist()
+    return [_index_sizes(entries_by_kind, i) if is_valid[i] else None for i in range(len(segments))]
+
+
+def _has_standard_indexes(segment: Segment) -> bool:
+    """Whether a segment has an offset index, a time index and no other, and a base offset."""
+    both = len(segment.indexes) == 2 and OFFSET_INDEX_KIND in segment.indexes
+    return (
+        both and TIME_INDEX_KIND in segment.indexes and segment.required_log.base_offset is not None
+    )
+
+
+def _index_sizes(entries_by_kind: dict[Kind, _SmallIndexEntries], segment_index: int) -> IndexSizes:
+    return [
+        (kind, int(entries.sizes[segment_index]), int(entries.counts[segment_index]))
+        for kind, entries in entries_by_kind.items()
+    ]
+
+
+def _read_entries(
+    segments: Sequence[Segment], kind: Kind, is_valid: BoolArray, base_offsets: IntArray
+) -> _SmallIndexEntries:
+    """The entries of one kind of index of all segments; odd files have none."""
+    layout = kind.layouts[0]
+    entry_bytes = layout.dtype.itemsize
+    contents: list[bytes] = []
+    for i, segment in enumerate(segments):
+        file = segment.indexes.get(kind)
+        data = read_small_file(file) if file is not None and is_valid[i] else None
+        if data is None or len(data) % entry_bytes:
+            is_valid[i] = False
+            data = b""
+        contents.append(data)
+    sizes = np.array([len(piece) for piece in contents], np.int64)
+    stored_entries = np.frombuffer(b"".join(contents), layout.dtype)
+    counts = sizes // entry_bytes
+    segment_of_entry = np.repeat(np.arange(len(segments)), counts)
+    names = [field.name for field in layout.fields]
+    table = EntryTable.zeros_for([*names, "offset"], len(stored_entries))
+    for name in names:
+        table[name] = stored_entries[name]
+    table.offset = table.relative_offset + base_offsets[segment_of_entry]
+    return _SmallIndexEntries(kind, segment_of_entry, sizes, counts, table)
+
+
+class _SmallIndexFacts:
+    """Facts from the logs about the entries of all segments."""
+
+    def __init__(self, pack: SmallLogs, segments: Sequence[Segment]) -> None:
+        self._logs = pack
+        self.base_offsets = np.array(
+            [segment.any_file.base_or_zero for segment in segments], np.int64
+        )
+        """The base offset of each segment."""
+        batches, segment_of_batch = pack.batches, pack.file_of_batch
+        self._batches, self._segment_of_batch = batches, segment_of_batch
+        self._timestamps = max_timestamps(batches)
+        self._previous_max = self._compute_previous_max()
+        # In a segment that is not good, offsets may be anything; its entries are not checked.
+        relative_last = batches.last_offset - self.base_offsets[segment_of_batch]
+        offset_keys = (segment_of_batch << SEGMENT_SHIFT) + relative_last.clip(
+            0, (1 << SEGMENT_SHIFT) - 1
+        )
+        self._offset_keys = np.maximum.accumulate(offset_keys)
+        self._position_keys = (segment_of_batch << SEGMENT_SHIFT) + batches.position
+        n = len(segments)
+        self._is_last = np.array([segment.is_last for segment in segments])
+        last_batches = (np.searchsorted(segment_of_batch, np.arange(n), side="right") - 1).clip(0)
+        self._log_ends = batches.position[last_batches] + batches.size[last_batches]
+        self._last_offsets = batches.last_offset[last_batches]
+        self._max_batch_bytes = np.zeros(n, np.int64)
+        np.maximum.at(self._max_batch_bytes, segment_of_batch, batches.size)
+        self._max_timestamps = np.full(n, -1)
+        np.maximum.at(self._max_timestamps, segment_of_batch, self._timestamps)
+
+    def _mark_invalid(self, segment_of_row: IntArray, is_wrong: BoolArray) -> None:
+        self._logs.is_valid[segment_of_row[is_wrong]] = False
+
+    def _apply_rules(
+        self, entries: _SmallIndexEntries, targets: EntryTargets, offset_batches: OffsetBatches
+    ) -> IndexEntries:
+        """Apply the rules, and doubt the segments of entries that break one."""
+        segment_of_entry = entries.segment_of_entry
+        is_same_segment = np.diff(segment_of_entry) == 0
+        self._mark_invalid(
+            segment_of_entry[1:],
+            is_same_segment & ORDER_RULES[entries.kind].is_broken(entries.table),
+        )
+        index_entries = IndexEntries(
+            *(entries.table, targets, offset_batches, np.zeros(0, np.bool_)),
+            *(
+                self._logs.sizes[segment_of_entry],
+                self.base_offsets[segment_of_entry],
+                self._last_offsets[segment_of_entry],
+            ),
+        )
+        for rule in ENTRY_RULES[entries.kind]:
+            self._mark_invalid(segment_of_entry, rule.is_broken(index_entries))
+        return index_entries
+
+    def _find_targets(self, entries: _SmallIndexEntries) -> EntryTargets:
+        """The batches that the entries of offset indexes point to."""
+        batches, segment_of_entry = self._batches, entries.segment_of_entry
+        position = entries.table.log_position
+        batch_of_entry = np.searchsorted(
+            self._position_keys, (segment_of_entry << SEGMENT_SHIFT) + position.clip(0)
+        )
+        batch_of_entry = batch_of_entry.clip(0, len(self._segment_of_batch) - 1)
+        targets = EntryTargets.zeros(len(segment_of_entry))
+        targets.is_batch_start = (self._segment_of_batch[batch_of_entry] == segment_of_entry) & (
+            batches.position[batch_of_entry] == position
+        )
+        targets.base_offset = batches.base_offset[batch_of_entry]
+        targets.last_offset = batches.last_offset[batch_of_entry]
+        return targets
+
+    def _find_offset_batches(self, entries: _SmallIndexEntries) -> OffsetBatches:
+        """The batches that contain the entries' offsets, without timestamps of records."""
+        batches, segment_of_entry = self._batches, entries.segment_of_entry
+        offset = entries.table.offset
+        keys = (segment_of_entry << SEGMENT_SHIFT) + entries.table.relative_offset.clip(0)
+        batch_of_entry = np.searchsorted(self._offset_keys, keys).clip(
+            0, len(self._segment_of_batch) - 1
+        )
+        starts_at_or_before = (self._segment_of_batch[batch_of_entry] == segment_of_entry) & (
+            batches.base_offset[batch_of_entry] <= offset
+        )
+        offset_batches = OffsetBatches.zeros(len(segment_of_entry))
+        offset_batches.contains_offset = starts_at_or_before & (
+            batches.last_offset[batch_of_entry] >= offset
+        )
+        offset_batches.position = batches.position[batch_of_entry]
+        offset_batches.max_timestamp = self._timestamps[batch_of_entry]
+        offset_batches.previous_max_timestamp = self._previous_max[batch_of_entry]
+        return offset_batches
+
+    def check_offsets(self, entries: _SmallIndexEntries, index_interval_bytes: int) -> None:
+        """Apply the rules for offset indexes, also those for long gaps between entries."""
+        index_entries = self._apply_rules(
+            entries, self._find_targets(entries), self._find_offset_batches(entries)
+        )
+        self._mark_invalid(entries.segment_of_entry, is_further_on(index_entries))
+        n_segments, segment_of_entry, ends = (
+            len(self._logs.is_valid),
+            entries.segment_of_entry,
+            self._log_ends,
+        )
+        positions = np.append(entries.table.log_position, 0)
+        first_rows = np.searchsorted(segment_of_entry, np.arange(n_segments))
+        end_rows = np.searchsorted(segment_of_entry, np.arange(n_segments), side="right")
+        has_entries = end_rows > first_rows
+        # A segment without entries has no gaps to check.
+        for lengths in (
+            positions[first_rows.clip(0, len(positions) - 1)],
+            ends - positions[(end_rows - 1).clip(0)],
+        ):
+            self._logs.is_valid &= ~(
+                has_entries & is_sparse(lengths, index_interval_bytes, self._max_batch_bytes)
+            )
+        gap_bytes, segment_of_gap = np.diff(positions[:-1]), segment_of_entry[1:]
+        is_wide = is_sparse(gap_bytes, index_interval_bytes, self._max_batch_bytes[segment_of_gap])
+        self._mark_invalid(segment_of_gap, (np.diff(segment_of_entry) == 0) & is_wide)
+
+    def check_times(self, entries: _SmallIndexEntries) -> None:
+        """Apply the rules for time indexes. Doubt also closed segments whose last entry is below
+        their largest timestamp, and segments whose last entry is zero."""
+        self._apply_rules(entries, EntryTargets.zeros(0), self._find_offset_batches(entries))
+        end_rows = np.searchsorted(
+            entries.segment_of_entry, np.arange(len(self._logs.is_valid)), side="right"
+        )
+        times = np.append(entries.table.timestamp, -1)
+        has_entries = entries.counts > 0
+        last_timestamps = np.where(has_entries, times[(end_rows - 1).clip(0)], -1)
+        self._logs.is_valid &= ~(~self._is_last & ends_early(last_timestamps, self._max_timestamps))
+        self._logs.is_valid &= ~(has_entries & (last_timestamps == 0))
+
+    def _compute_previous_max(self) -> IntArray:
+        """The largest timestamp before each batch in its segment."""
+        previous_max = np.full(len(self._segment_of_batch), -1)
+        for first, end in self._logs.iter_batch_ranges():
+            previous_max[first + 1 : end] = np.maximum.accumulate(self._timestamps[first:end])[:-1]
+        return previous_max

@@ -1,0 +1,209 @@
+"""Check a log: its blocks in reading order, each with all checks, on several threads.
+
+A `LogRangeCheck` has the results for a stretch of a log. Consecutive stretches are joined,
+whichever thread, process or machine checked them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Generic, TypeAlias, TypeVar
+
+from kfmt_cli.checks.base import LogCheck, Scope
+from kfmt_cli.checks.log.offset_range import OffsetRange
+from kfmt_cli.checks.registry import create_log_checks
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import Finding, sort_findings
+from kfmt_cli.log.block import Block, is_legacy, split_runs
+from kfmt_cli.log.decoding import read_lazy_records
+from kfmt_cli.log.decompression import decompress_ahead, must_decode_separately
+from kfmt_cli.log.log_opening import OpenLog, SourceWrapper, open_log, unwrapped_source
+from kfmt_cli.log.records import RecordColumns
+
+# A process returns at most this many findings; the main process reads a file with more.
+MAX_COLLECTED_FINDINGS = 10_000
+
+
+def iter_with_header_findings(blocks: Iterable[Block], checks: list[LogCheck]) -> Iterator[Block]:
+    """Blocks in reading order, each with the findings of the header checks added."""
+    for block in blocks:
+        findings = [finding for check in checks for finding in check.check_block(block, None)]
+        yield (
+            replace(block, findings=sort_findings([*block.findings, *findings]))
+            if findings
+            else block
+        )
+
+
+@contextmanager
+def open_checked_log(
+    file: InputFile, read_ahead: bool, wrap_source: SourceWrapper = unwrapped_source
+) -> Iterator[OpenLog]:
+    """Open a log whose blocks include findings about their headers, see `open_log`; raises
+    InputError."""
+    with open_log(file, read_ahead, wrap_source) as log:
+        checks = create_log_checks(Scope.HEADERS, log.base_offset)
+        yield replace(log, blocks=iter_with_header_findings(log.blocks, checks))
+
+
+@dataclass(slots=True)
+class LogRangeCheck:
+    """The results for a stretch of a log whose headers have been checked."""
+
+    deep: bool
+    """Whether every record is decoded."""
+    limit: DecompressionLimit
+    base_offset: int | None = None
+    n_records: int = 0
+    """The number of decoded records, or else of records that headers declare."""
+    offset_range: OffsetRange = field(default_factory=OffsetRange)
+    checks: list[LogCheck] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    """The findings about the last block, in file order."""
+
+    def __post_init__(self) -> None:
+        if self.deep and not self.checks:
+            self.checks = create_log_checks(Scope.RECORDS, self.base_offset)
+
+    def check_block(self, block: Block) -> None:
+        """Add the next block."""
+        findings = list(block.findings)
+        boundary_findings: list[Finding] = []
+        for run in split_runs(block):
+            if self.deep or is_legacy(run):
+                # Checking messages inside wrappers needs decompression in any case.
+                records = read_lazy_records(run, self.limit)
+                findings += records.findings
+                for check, finding in self.check_records(run, records):
+                    (boundary_findings if check.needs_previous_batch else findings).append(finding)
+            else:
+                self.n_records += count_declared_records(run)
+                self.offset_range.add_batches(run, None)
+        # Findings about a batch and the previous one come first, as they do between blocks.
+        self.findings = sort_findings([*boundary_findings, *findings])
+
+    def check_records(self, run: Block, records: RecordColumns) -> list[tuple[LogCheck, Finding]]:
+        """Add the records of the next run of batches; returns each check's findings."""
+        self.n_records += len(records)
+        pairs = [
+            (check, finding) for check in self.checks for finding in check.check_block(run, records)
+        ]
+        self.offset_range.add_batches(run, records)
+        return pairs
+
+    def merge_later(self, later: LogRangeCheck) -> list[Finding]:
+        """Add the following stretch; returns its findings and the ones where the two meet."""
+        pairs = zip(self.checks, later.checks, strict=True)
+        boundary_findings = [
+            finding for check, other in pairs for finding in check.merge_later(other)
+        ]
+        self.n_records += later.n_records
+        self.offset_range.merge_later(later.offset_range)
+        return sort_findings([*boundary_findings, *later.findings])
+
+
+def count_declared_records(run: Block) -> int:
+    """The number of records that headers declare, without impossible counts."""
+    counts = run.batches.records_count
+    max_counts = run.batches.last_offset_delta + 1
+    return int(counts[(counts >= 0) & (counts <= max_counts)].sum())
+
+
+ResultT = TypeVar("ResultT")
+
+
+CheckOutcome: TypeAlias = tuple[ResultT | InputError, list[Finding]]
+"""What a check returns, or why it ended early, and its findings up to there."""
+
+
+class ReturnCapture(Generic[ResultT]):
+    """Iterates over the findings of a check and keeps what it returns."""
+
+    value: ResultT | InputError
+    """Set after the last finding; an error if the input cannot be read to its end."""
+
+    def __init__(self, findings: Generator[Finding, None, ResultT]) -> None:
+        self._findings = findings
+
+    def __iter__(self) -> Iterator[Finding]:
+        try:
+            self.value = yield from self._findings
+        except InputError as error:
+            self.value = error
+
+
+def collect_check(findings: Generator[Finding, None, ResultT]) -> CheckOutcome[ResultT] | None:
+    """The result of a check; None if it makes more findings than `MAX_COLLECTED_FINDINGS`."""
+    capture = ReturnCapture(findings)
+    collected = list(islice(capture, MAX_COLLECTED_FINDINGS + 1))
+    return (capture.value, collected) if len(collected) <= MAX_COLLECTED_FINDINGS else None
+
+
+@dataclass(frozen=True, slots=True)
+class LogCheckResult:
+    """The result for a log: bytes, batches and records read, and its offsets."""
+
+    bytes: int
+    batches: int
+    records: int
+    offset_range: OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class LogChecker:
+    """How to check logs."""
+
+    deep: bool
+    """Decompress and decode every record."""
+    limit: DecompressionLimit
+    workers: int
+    """Threads per file."""
+
+    def iter_findings(
+        self,
+        file: InputFile,
+        on_progress: Callable[[int], None] = lambda _: None,
+        on_block: Callable[[Block], None] | None = None,
+    ) -> Generator[Finding, None, LogCheckResult]:
+        """The findings about one file, in file order; raises InputError.
+
+        on_progress: called with the number of bytes of each block. on_block: called with each
+        block, in order, including the findings about its headers.
+        """
+        with open_checked_log(file, read_ahead=not self.deep) as log:
+            total = LogRangeCheck(self.deep, self.limit, log.base_offset)
+
+            def check_block(block: Block) -> LogRangeCheck:
+                stretch = LogRangeCheck(self.deep, self.limit, log.base_offset)
+                stretch.check_block(block)
+                return stretch
+
+            workers = self.workers if self.deep and log.is_large else 0
+            blocks = self._iter_prepared(log.blocks, on_progress, on_block)
+            for stretch in map_ordered(check_block, blocks, workers, must_decode_separately):
+                yield from total.merge_later(stretch)
+            reader = log.reader
+            return LogCheckResult(
+                reader.bytes_read, reader.n_batches, total.n_records, total.offset_range
+            )
+
+    def _iter_prepared(
+        self,
+        blocks: Iterable[Block],
+        on_progress: Callable[[int], None],
+        on_block: Callable[[Block], None] | None,
+    ) -> Iterator[Block]:
+        for block in blocks:
+            on_progress(len(block.data))
+            if on_block is not None:
+                on_block(block)
+            if self.deep:
+                yield from decompress_ahead(block, self.limit)
+            else:
+                yield block

@@ -1,0 +1,49 @@
+"""The offsets in a stretch of a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.records import RecordColumns
+
+
+@dataclass(slots=True)
+class OffsetRange:
+    """first, last: offsets of its batches, None if it has no undamaged ones. has_holes: some
+    offsets between the two have no record, for example after compaction."""
+
+    first: int | None = None
+    last: int | None = None
+    has_holes: bool = False
+
+    def add_batches(self, run: Block, records: RecordColumns | None) -> None:
+        """Add a run of batches. records: the run's records, if decoded."""
+        batches = run.batches
+        base_offsets, last_offsets = batches.base_offset, batches.last_offset
+        # The checksum does not cover the offset: a batch that ends before it begins is damaged.
+        is_plausible = (batches.crc_valid == 1) & (last_offsets >= base_offsets)
+        if not is_plausible.any():
+            return
+        counts = batches.records_count if records is None else records.row_counts
+        if not is_plausible.all():
+            base_offsets, last_offsets, counts = (
+                base_offsets[is_plausible],
+                last_offsets[is_plausible],
+                counts[is_plausible],
+            )
+        has_gaps = bool(
+            (counts < last_offsets - base_offsets + 1).any()
+            or (base_offsets[1:] > last_offsets[:-1] + 1).any()
+        )
+        self.merge_later(OffsetRange(int(base_offsets[0]), int(last_offsets[-1]), has_gaps))
+
+    def merge_later(self, other: OffsetRange) -> None:
+        """Add the extent of the following stretch."""
+        if other.first is None:
+            return
+        if self.last is not None and other.first > self.last + 1:
+            self.has_holes = True
+        self.has_holes |= other.has_holes
+        self.first = other.first if self.first is None else self.first
+        self.last = other.last

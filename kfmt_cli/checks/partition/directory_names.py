@@ -1,0 +1,93 @@
+"""Check the names in a directory.
+
+Source: `org.apache.kafka.storage.internals.log.LogLoader` (from which names it takes an offset,
+and how it handles `.swap` files), `kafka.log.LogManager.loadLogs` and
+`org.apache.kafka.storage.internals.log.UnifiedLog.parseTopicPartitionName`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from kfmt_cli.broker.start.log_directory_files import is_log_directory
+from kfmt_cli.checks.partition.base import DirectoryCheck
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import DirectoryListing
+from kfmt_cli.disk.file_names import parse_broker_topic_partition, parse_offset_name
+from kfmt_cli.disk.kinds import CLEAN_SHUTDOWN_KIND
+from kfmt_cli.disk.kinds.kind import CLEANED_SUFFIX, SWAP_SUFFIX
+from kfmt_cli.findings import partition as codes
+from kfmt_cli.findings.finding import Finding
+
+_LOG_NAME = re.compile(r"^\d{20}\.log$")
+_SWAP_NAME = re.compile(r"^\d{20}\.log\.swap$")
+# Names from which a broker takes an offset: the part before the first dot.
+_NAME_WITH_OFFSET = re.compile(r"\.(?:log|index|timeindex|txnindex|snapshot|cleaned|swap)$")
+# Directories that a broker skips or deletes.
+_IGNORED_DIRECTORIES = frozenset({"remote-log-index-cache"} | CLEAN_SHUTDOWN_KIND.names)
+
+
+class DirectoryNamesCheck(DirectoryCheck):
+    """All names are ones that a starting broker expects."""
+
+    codes = (
+        codes.NAME_NOT_NUMERIC,
+        codes.DIRECTORY_NOT_A_PARTITION,
+        codes.SWAP_FILE,
+        codes.LOG_NOT_CHECKED,
+    )
+
+    def check_names(self, listing: DirectoryListing) -> Iterator[Finding]:
+        yield from find_non_partitions(listing)
+        for name in () if listing.accepts_any_log else sorted(listing.renamed_logs):
+            message = "starts like a log, but was skipped because the directory has segments"
+            yield Finding(listing.input_file(name).name, codes.LOG_NOT_CHECKED, None, message)
+        if not any(map(_is_segment_name, listing.files)):
+            return
+        yield from _iter_swap_findings(listing)
+        for name in listing.files:
+            if _lacks_offset(name):
+                message = f"{format_display_name(name)!r} does not start with an offset"
+                yield Finding(listing.input_file(name).name, codes.NAME_NOT_NUMERIC, None, message)
+
+
+# Partitions have files of the same names, so the cache avoids most matching.
+@lru_cache(maxsize=4096)
+def _is_segment_name(name: str) -> bool:
+    return _LOG_NAME.match(name) is not None or _SWAP_NAME.match(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def _lacks_offset(name: str) -> bool:
+    """Whether a broker would take an offset from a name that has none."""
+    return _NAME_WITH_OFFSET.search(name) is not None and parse_offset_name(name) is None
+
+
+def _iter_swap_findings(listing: DirectoryListing) -> Iterator[Finding]:
+    """Findings for `.swap` logs that a start renames, not for unfinished ones that it deletes."""
+    if not any(name.endswith(SWAP_SUFFIX) for name in listing.files):
+        return
+    cleaned_names = (file for file in listing.files if file.endswith(CLEANED_SUFFIX))
+    cleaned_offsets = [base for base in map(parse_offset_name, cleaned_names) if base is not None]
+    for name in listing.files:
+        offset = int(name.partition(".")[0]) if _SWAP_NAME.match(name) else None
+        if offset is None or (cleaned_offsets and offset >= min(cleaned_offsets)):
+            continue
+        target = name.removesuffix(SWAP_SUFFIX)
+        exists = target in listing.files
+        effect = "it replaces the existing log" if exists else "no log with that name exists"
+        message = f"a broker was stopped before renaming this file to {target}: {effect}"
+        yield Finding(listing.input_file(name).name, codes.SWAP_FILE, None, message, offset=offset)
+
+
+def find_non_partitions(listing: DirectoryListing) -> Iterator[Finding]:
+    """Findings for directories with which a broker does not start."""
+    if not is_log_directory(listing):
+        return
+    for name in listing.directories:
+        if name not in _IGNORED_DIRECTORIES and parse_broker_topic_partition(name) is None:
+            message = f'{format_display_name(name)!r} does not end in "-" and a partition number'
+            display_path = listing.input_file(name).name
+            yield Finding(display_path, codes.DIRECTORY_NOT_A_PARTITION, None, message)

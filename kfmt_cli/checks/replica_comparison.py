@@ -1,0 +1,267 @@
+"""Two replicas of a partition, read and compared."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.broker.cluster.replica_comparison import (
+    LeaderEpochs,
+    ReplicaBatch,
+    ReplicaBatches,
+    ReplicaRange,
+    ReplicaRelation,
+    compare_replicas,
+)
+from kfmt_cli.broker.start.checkpoints import (
+    LEADER_EPOCH_CHECKPOINT,
+    CheckpointError,
+    NumberError,
+    read_epoch_entries,
+)
+from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.disk.file_access import is_file
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.findings.finding import MAX_FINDINGS, FindingCollector
+from kfmt_cli.log.block import Block, slice_block, split_runs
+from kfmt_cli.log.decoding import read_records, split_resolved_runs
+from kfmt_cli.log.selection.record_filter import record_headers
+from kfmt_cli.rows.column import Column, ColumnKind, LocationSource, RowType
+
+RANGE_ROW = RowType(
+    "range",
+    "A range of offsets with the same relation between replicas A (`file`) and B.",
+    (
+        Column("other", ColumnKind.TEXT, "B's directory or file.", is_hidden=True),
+        Column(
+            "relation",
+            ColumnKind.TEXT,
+            ", ".join(relation.value for relation in ReplicaRelation) + ".",
+        ),
+        Column("first_offset", doc="The first offset."),
+        Column("last_offset", doc="The last offset."),
+        Column("a_batches", doc="Batches of A."),
+        Column("b_batches", doc="Batches of B."),
+        Column(
+            "a_leader_epochs",
+            ColumnKind.JSON,
+            "Leader epochs of A's batches.",
+            heading="a epochs",
+        ),
+        Column(
+            "b_leader_epochs",
+            ColumnKind.JSON,
+            "Leader epochs of B's batches.",
+            heading="b epochs",
+        ),
+        Column("why", ColumnKind.TEXT, "Likely cause.", presence_column="has_why"),
+    ),
+    LocationSource.PARTITION,
+)
+
+ComparisonRow = tuple[object, ...]
+
+
+class ReplicaAgreement(enum.Enum):
+    """How two replicas compare."""
+
+    IDENTICAL = "identical"
+    CONSISTENT = "consistent"
+    DAMAGED = "damaged"
+    MISSING = "missing"
+    DIVERGED = "diverged"
+
+
+STARTS_LATER, NOT_CAUGHT_UP = "the other starts later (retention)", "the other has not caught up"
+AFTER_DIVERGENCE = "after the divergence"
+COMPACTED_AWAY, MISSING_FROM_OTHER = "removed by compaction", "missing from the other"
+
+
+@dataclass(slots=True)
+class ComparedReplica:
+    """A replica, and what is learnt while reading it."""
+
+    partition: Partition
+    limit: DecompressionLimit
+    """Decompression limit for wrappers of magic 0 and 1."""
+    findings: FindingCollector
+    """The findings to show."""
+    first_offset: int | None = None
+    """The first offset."""
+    log_end_offset: int = 0
+    """The log end offset."""
+    has_holes: bool = False
+    """Whether compaction has removed records."""
+    leader_epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
+    """Leader epochs and their start offsets."""
+
+    def read_checkpoint_epochs(self) -> None:
+        """Read the leader epochs in its leader-epoch-checkpoint, if valid; raises InputError."""
+        path = str(self.partition.directory / LEADER_EPOCH_CHECKPOINT)
+        if is_file(path):
+            with suppress(CheckpointError, NumberError):
+                self.leader_epochs.update_epochs(
+                    read_epoch_entries(classify_file(path, format_display_name(path)))
+                )
+
+    def iter_batches(self) -> Iterator[ReplicaBatches]:
+        """Its batches in order."""
+        for file in self.partition.logs:
+            with open_checked_log(file, read_ahead=False) as log:
+                for block in log.blocks:
+                    self.findings.add_all(block.findings)
+                    yield from map(self._as_replica_batches, split_resolved_runs(block, self.limit))
+
+    def _as_replica_batches(self, block: Block) -> ReplicaBatches:
+        batches = block.batches
+        base_offsets, last_offsets, is_v2 = (
+            batches.base_offset,
+            batches.last_offset,
+            batches.is_v2 == 1,
+        )
+        self.has_holes |= bool(
+            (is_v2 & (batches.records_count < last_offsets - base_offsets + 1)).any()
+        )
+        if len(base_offsets):
+            self.first_offset = (
+                int(base_offsets[0]) if self.first_offset is None else self.first_offset
+            )
+            self.log_end_offset = self.leader_epochs.log_end_offset = max(
+                self.log_end_offset, int(last_offsets.max()) + 1
+            )
+        epochs = batches.partition_leader_epoch
+        epoch_starts = np.flatnonzero((np.diff(epochs, prepend=-1) != 0) & is_v2)
+        for i in epoch_starts.tolist():
+            if epochs[i] >= 0:
+                self.leader_epochs.start_by_epoch.setdefault(int(epochs[i]), int(base_offsets[i]))
+        columns = np.array([base_offsets, last_offsets, epochs, batches.crc])
+        return ReplicaBatches(columns, batches.crc_valid == 1, block)
+
+
+@dataclass(slots=True)
+class ReplicaComparison:
+    """The ranges of two replicas, in the part that was read."""
+
+    a: ComparedReplica
+    b: ComparedReplica
+    ranges: list[ReplicaRange] = field(default_factory=list)
+
+    @classmethod
+    def from_partitions(
+        cls,
+        left: Partition,
+        right: Partition,
+        limit: DecompressionLimit,
+        max_findings: int = MAX_FINDINGS,
+    ) -> ReplicaComparison:
+        """Two replicas that are not read yet. max_findings: to keep of each kind and side."""
+        a, b = (
+            ComparedReplica(partition, limit, FindingCollector(max_findings))
+            for partition in (left, right)
+        )
+        return cls(a, b)
+
+    def read(self) -> None:
+        """Read and compare both; raises InputError."""
+        self.ranges = list(
+            compare_replicas(self.a.iter_batches(), self.b.iter_batches(), self._find_difference)
+        )
+
+    @property
+    def divergence(self) -> ReplicaRange | None:
+        """Where they diverge first."""
+        diverged = (each for each in self.ranges if each.relation is ReplicaRelation.DIVERGED)
+        return next(diverged, None)
+
+    @property
+    def missing(self) -> list[ReplicaRange]:
+        """The ranges missing from one side for no reason that a broker has."""
+        divergence = self.divergence
+        return [
+            each
+            for each in self.ranges
+            if self.likely_reason(each, divergence) == MISSING_FROM_OTHER
+        ]
+
+    @property
+    def verdict(self) -> ReplicaAgreement:
+        """The result."""
+        relations = {each.relation for each in self.ranges}
+        if ReplicaRelation.DIVERGED in relations:
+            return ReplicaAgreement.DIVERGED
+        if self.missing:
+            return ReplicaAgreement.MISSING
+        if ReplicaRelation.DAMAGED in relations:
+            return ReplicaAgreement.DAMAGED
+        return (
+            ReplicaAgreement.IDENTICAL
+            if relations <= {ReplicaRelation.IDENTICAL}
+            else ReplicaAgreement.CONSISTENT
+        )
+
+    def likely_reason(
+        self, replica_range: ReplicaRange, divergence: ReplicaRange | None
+    ) -> str | None:
+        """Likely reason why only one replica has a range; None for other ranges."""
+        if replica_range.relation not in (ReplicaRelation.ONLY_A, ReplicaRelation.ONLY_B):
+            return None
+        if divergence is not None and replica_range.first_offset > divergence.first_offset:
+            return AFTER_DIVERGENCE
+        other = self.b if replica_range.relation is ReplicaRelation.ONLY_A else self.a
+        if other.first_offset is not None and replica_range.last_offset < other.first_offset:
+            return STARTS_LATER
+        if replica_range.first_offset >= other.log_end_offset:
+            return NOT_CAUGHT_UP
+        return COMPACTED_AWAY if other.has_holes else MISSING_FROM_OTHER
+
+    def iter_rows(self) -> Iterator[tuple[str | int | None, ...]]:
+        """The rows of `RANGE_ROW`."""
+        divergence = self.divergence
+        for replica_range in self.ranges:
+            yield (
+                self.b.partition.name,
+                replica_range.relation.value,
+                replica_range.first_offset,
+                replica_range.last_offset,
+                replica_range.a_batches,
+                replica_range.b_batches,
+                str(sorted(replica_range.a_leader_epochs)),
+                str(sorted(replica_range.b_leader_epochs)),
+                self.likely_reason(replica_range, divergence),
+            )
+
+    def _find_difference(
+        self, left_batches: list[ReplicaBatch], right_batches: list[ReplicaBatch]
+    ) -> int | None:
+        """The first offset at which the two have different records; None if they agree."""
+        left, right = self._records_by_offset(left_batches), self._records_by_offset(right_batches)
+        common = sorted(set(left) & set(right))
+        return next((offset for offset in common if left[offset] != right[offset]), None)
+
+    def _records_by_offset(self, batches: list[ReplicaBatch]) -> dict[int, ComparisonRow]:
+        """The records of some batches by offset."""
+        by_offset: dict[int, ComparisonRow] = {}
+        for batch in batches:
+            assert isinstance(batch.source_row, tuple)
+            block, i = batch.source_row
+            for run in split_runs(slice_block(block, i, i + 1)):
+                records = read_records(run, self.a.limit)
+                names = ("offset", "timestamp", "key", "key_size", "value", "value_size")
+                columns = (records.rows[name].tolist() for name in names)
+                for row, (offset, timestamp, key, key_size, value, value_size) in enumerate(
+                    zip(*columns, strict=True)
+                ):
+                    by_offset[offset] = (
+                        timestamp,
+                        record_headers(records, row),
+                        None if key_size < 0 else records.data[key : key + key_size],
+                        None if value_size < 0 else records.data[value : value + value_size],
+                    )
+        return by_offset

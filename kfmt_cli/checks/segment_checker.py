@@ -1,0 +1,134 @@
+"""Check a segment in one pass: its log's batches and records, its indexes, and the log's history of
+producers and leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kfmt_cli.checks.history.log_history import LogHistory, small_log_histories
+from kfmt_cli.checks.index.checker import IndexChecker, IndexCheckState
+from kfmt_cli.checks.index.small_segments import find_healthy_index_sizes
+from kfmt_cli.checks.log.checker import LogChecker, LogCheckResult
+from kfmt_cli.checks.log.small_logs import check_small_logs, read_checked_logs
+from kfmt_cli.disk.directory_listing import is_segment_log
+from kfmt_cli.disk.segment import Segment
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.finding import Finding, FindingCollector
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.summary.log_summary import LogNumbers, LogShapeFactory, summarize_small_logs
+
+
+@dataclass(slots=True)
+class SegmentCheckResult:
+    """The result for one segment."""
+
+    log_result: LogCheckResult
+    index_findings: list[FindingCollector] = field(default_factory=list)
+    """Findings about each of its indexes."""
+    index_error: InputError | None = None
+    """Why an index could not be read."""
+    history: LogHistory | None = None
+    """None if the log is not named like a segment."""
+    numbers: LogNumbers | None = None
+    """None if they are not wanted, or the log has findings, which other readers may judge in
+    another way."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentChecker:
+    """How to check segments."""
+
+    log_checker: LogChecker
+    index_checker: IndexChecker
+    with_fingerprints: bool = False
+    """Whether histories have fingerprints."""
+    create_shape: LogShapeFactory | None = None
+    """For the numbers of healthy logs; None if they are not wanted."""
+
+    def iter_findings(
+        self, segment: Segment, on_progress: Callable[[int], None] = lambda _: None
+    ) -> Generator[Finding, None, SegmentCheckResult]:
+        """Check a segment that has a log; yields findings about the log as they are made.
+
+        on_progress: called with the number of bytes of each block. Raises InputError if the file is
+        not a log.
+        """
+        log = segment.required_log
+        index, unread = self._start_indexes(segment)
+        history = LogHistory(log.name, log.base_or_zero) if is_segment_log(log) else None
+        if history is not None and self.with_fingerprints:
+            history.fingerprint = 0
+
+        numbers = None if self.create_shape is None else LogNumbers(self.create_shape(log))
+        is_healthy = True
+
+        def on_block(block: Block) -> None:
+            nonlocal is_healthy
+            is_healthy &= not block.findings
+            if numbers is not None and is_healthy:
+                numbers.add_block(block)
+            # Both name control batches and open wrappers, in a table that others also read.
+            table = block.batches.copy()
+            own = Block(block.name, block.data, block.position, table, block.findings)
+            if index is not None:
+                index.add_block(own)
+            if history is not None:
+                history.add_block(own)
+
+        log_result = yield from self.log_checker.iter_findings(log, on_progress, on_block)
+        result = SegmentCheckResult(log_result, index_error=unread, history=history)
+        if numbers is not None and is_healthy:
+            numbers.statistics.finish(log_result.bytes)
+            result.numbers = numbers
+        if index is not None:
+            result.index_findings += self._iter_index_findings(index, log_result.bytes)
+        return result
+
+    def check_group(self, segments: Sequence[Segment]) -> list[SegmentCheckResult | None]:
+        """Check small segments together; None for one that must be checked by itself."""
+        pack = read_checked_logs([segment.log for segment in segments if segment.log is not None])
+        log_histories = small_log_histories(pack, with_fingerprints=self.with_fingerprints)
+        index_sizes = find_healthy_index_sizes(
+            segments, pack, self.index_checker.index_interval_bytes
+        )
+        numbers = (
+            None if self.create_shape is None else summarize_small_logs(pack, self.create_shape)
+        )
+        results: list[SegmentCheckResult | None] = []
+        for i, log_result in enumerate(
+            check_small_logs(pack, self.log_checker.deep, self.log_checker.limit)
+        ):
+            if log_result is None:
+                results.append(None)
+                continue
+            result = SegmentCheckResult(log_result, history=log_histories[i])
+            if numbers is not None:
+                result.numbers = numbers[i]
+            if index_sizes[i] is None:
+                self._check_doubtful_indexes(segments[i], pack.file_block(i), result)
+            results.append(result)
+        return results
+
+    def _check_doubtful_indexes(
+        self, segment: Segment, block: Block, result: SegmentCheckResult
+    ) -> None:
+        """Check the indexes of a log that is healthy and one block."""
+        index, result.index_error = self._start_indexes(segment)
+        if index is not None:
+            index.add_block(block)
+            result.index_findings += self._iter_index_findings(index, result.log_result.bytes)
+
+    def _start_indexes(self, segment: Segment) -> tuple[IndexCheckState | None, InputError | None]:
+        """Start checking the wanted indexes, or return why one of them cannot be read."""
+        try:
+            return (
+                self.index_checker.read_indexes(segment) if segment.requested_indexes else None
+            ), None
+        except InputError as error:
+            return None, error
+
+    def _iter_index_findings(
+        self, index: IndexCheckState, log_size: int
+    ) -> Iterator[FindingCollector]:
+        return (result.findings for result in self.index_checker.index_results(index, log_size))

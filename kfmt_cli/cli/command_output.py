@@ -1,0 +1,176 @@
+"""The standard streams; the only place that checks whether one is a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from kfmt_cli.core.native.build_state import interpreted_modules, stale_message
+from kfmt_cli.errors import NO_OUTPUT_MESSAGE, ExitCode, OutputClosed, OutputError
+from kfmt_cli.render.style import COLOUR_THEME, NO_COLOUR, Theme
+
+PROGRESS_DELAY_SECONDS = 1.0  # seconds of work before a progress bar appears
+MIN_PROGRESS_BYTES = 256 << 20  # bytes for which a progress bar appears at once
+
+# Bytes from which onward interpreted modules are noticeably slow.
+SLOW_MODE_BYTES = 8 << 20
+SLOW_MODE_MESSAGE = (
+    "kfmt: running in slow mode, many times slower: there was no C compiler when kfmt was "
+    "installed. Install one and reinstall kfmt, or install a prebuilt wheel\n"
+)
+
+
+class CommandOutput:
+    """The output of a command. color: auto, always or never.
+
+    goes_on: the command does more than print; drop output once standard output is closed.
+    exit_code: the command's exit code so far, also used if the output is closed.
+    """
+
+    def __init__(self, color: str = "auto", ignores_closed_output: bool = False) -> None:
+        self._ignores_closed_output = ignores_closed_output
+        self.exit_code = ExitCode.CLEAN
+        if sys.stdout is None:
+            raise OutputError(NO_OUTPUT_MESSAGE)
+        self.out_is_terminal = sys.stdout.isatty()
+        self.err_is_terminal = sys.stderr.isatty()
+        self.theme = self._theme(color, self.out_is_terminal)
+        self.err_theme = self._theme(color, self.err_is_terminal)
+        self._expected_bytes = 0
+        if message := stale_message():
+            self.write_error(f"kfmt: {message}\n")
+
+    @staticmethod
+    def _theme(color: str, is_terminal: bool) -> Theme:
+        if color == "auto":
+            no_colour = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+            return COLOUR_THEME if is_terminal and not no_colour else NO_COLOUR
+        return COLOUR_THEME if color == "always" else NO_COLOUR
+
+    @property
+    def width(self) -> int | None:
+        """Terminal width for rows, in columns; None if standard output is not a terminal."""
+        return _terminal_columns() if self.out_is_terminal else None
+
+    @property
+    def err_width(self) -> int | None:
+        """Terminal width of standard error, in columns; None if it is not a terminal."""
+        return _terminal_columns() if self.err_is_terminal else None
+
+    def raise_exit_code(self, exit_code: ExitCode) -> None:
+        """Raise the exit code to this one, unless it is already higher."""
+        self.exit_code = max(self.exit_code, exit_code)
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write bytes to standard output immediately; raises OutputClosed, OutputError."""
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(sys.stdout.fileno(), view) :]
+        except BrokenPipeError:
+            if self._ignores_closed_output:
+                return
+            # click would turn the plain error into its own exit code.
+            raise OutputClosed(self.exit_code) from None
+        except OSError as error:
+            raise OutputError(f"cannot write output: {error.strerror}") from error
+
+    def write_text(self, text: str) -> None:
+        """Write text to standard output."""
+        if text:
+            self.write(text.encode("utf-8", "backslashreplace"))
+
+    def write_error(self, text: str) -> None:
+        """Write text to standard error, if it is open; the output does not need it."""
+        if sys.stderr is not None:
+            with suppress(OSError, ValueError):
+                sys.stderr.write(text)
+                sys.stderr.flush()
+
+    def expect_bytes(self, n_bytes: int) -> None:
+        """Count bytes that will be read; notes slow mode once they are many."""
+        previous = self._expected_bytes
+        self._expected_bytes += n_bytes
+        if previous <= SLOW_MODE_BYTES < self._expected_bytes and interpreted_modules():
+            self.write_error(SLOW_MODE_MESSAGE)
+
+    @contextmanager
+    def progress(self, total: int | None, *, with_rows: bool = False) -> Iterator[ProgressBar]:
+        """A progress bar for `total` bytes on standard error, if it is a terminal and work is long.
+
+        total: None or 0 for a stream of unknown length. with_rows: rows are written at the same
+        time; if they go to a terminal, there is no bar.
+        """
+        self.expect_bytes(total or 0)
+        is_enabled = self.err_is_terminal and not (with_rows and self.out_is_terminal)
+        bar = ProgressBar(total, is_enabled, self.expect_bytes)
+        bar.on_progress(0)
+        try:
+            yield bar
+        finally:
+            bar.stop()
+
+
+def _terminal_columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+class ProgressBar:
+    """A progress bar that appears only after a while."""
+
+    def __init__(
+        self, total: int | None, is_enabled: bool, expect_bytes: Callable[[int], None]
+    ) -> None:
+        self._total = total
+        self._is_enabled = is_enabled
+        self._expect_bytes = expect_bytes
+        self._n_done = 0
+        self._started_at = time.monotonic()
+        self._bar: object | None = None
+
+    def on_progress(self, n_bytes: int) -> None:
+        """Report that `n_bytes` more are done."""
+        self._n_done += n_bytes
+        if not self._total:
+            self._expect_bytes(n_bytes)
+        is_too_early = (
+            self._total or 0
+        ) < MIN_PROGRESS_BYTES and time.monotonic() - self._started_at < PROGRESS_DELAY_SECONDS
+        if not self._is_enabled or is_too_early:
+            return
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        if self._bar is None:
+            console = Console(stderr=True)
+            self._bar = bar = Progress(
+                BarColumn(),
+                DownloadColumn(),
+                TransferSpeedColumn(),
+                TimeRemainingColumn(compact=True),
+                console=console,
+                transient=True,
+            )
+            bar.start()
+            bar.add_task("", total=self._total)
+        assert isinstance(self._bar, Progress)
+        self._bar.update(
+            self._bar.task_ids[0], completed=min(self._n_done, self._total or self._n_done)
+        )
+
+    def stop(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.stop()  # type: ignore[attr-defined]
+            self._bar = None

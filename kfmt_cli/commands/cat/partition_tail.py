@@ -1,0 +1,67 @@
+"""Follows a partition that a broker is still writing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.disk.directory_listing import file_size, list_directory
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.errors import InputError
+from kfmt_cli.log.block import Block
+
+
+def tail_partition(
+    partition: Partition, start_position: tuple[InputFile, int], on_idle: Callable[[], None]
+) -> Iterator[tuple[InputFile, Block]]:
+    """The blocks of a log of a partition from a byte on, and of later logs; never ends.
+
+    on_idle: called when there is nothing new. A batch is returned once it is complete. Raises
+    InputError.
+    """
+    file, position = start_position
+    while True:
+        has_new_batches = False
+        for block in _iter_complete_blocks(file, position):
+            position = complete_end(block, position)
+            has_new_batches = True
+            yield file, block
+        if has_new_batches:
+            continue
+        next_log = _find_next_log(partition, file)
+        if next_log is not None:
+            file, position = next_log, 0
+        else:
+            on_idle()
+
+
+def complete_end(block: Block, previous_end: int) -> int:
+    """Position after the last batch of a block that is complete; `previous_end` if none is."""
+    batches = block.batches
+    is_complete = batches.crc_valid == 1
+    return int((batches.position + batches.size)[is_complete].max(initial=previous_end))
+
+
+def _iter_complete_blocks(file: InputFile, position: int) -> Iterator[Block]:
+    """The complete batches starting at a byte."""
+    if file_size(file) <= position:
+        return
+    try:
+        for block in read_blocks_from(file, position):
+            is_complete = block.batches.crc_valid == 1
+            n_complete = len(is_complete) if is_complete.all() else int(is_complete.argmin())
+            block.batches = block.batches.select_rows(slice(0, n_complete))
+            if n_complete:
+                yield block
+            if n_complete < len(is_complete):  # still being written
+                return
+    except InputError as error:
+        if not error.is_missing:  # a broker removes old logs
+            raise
+
+
+def _find_next_log(partition: Partition, file: InputFile) -> InputFile | None:
+    """The next log, once the broker has rolled; otherwise None."""
+    logs = list_directory(str(partition.directory), prefix="").logs
+    return next((log for log in logs if log.base_or_zero > file.base_or_zero), None)

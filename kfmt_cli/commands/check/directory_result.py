@@ -1,0 +1,85 @@
+"""check: the result for one directory, with the predicted starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kfmt_cli.broker.start.offset_intervals import count_offsets
+from kfmt_cli.broker.start.outcome import PredictedStart
+from kfmt_cli.checks.history.log_history import LogFingerprint
+from kfmt_cli.disk.directory_listing import DirectoryListing
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.findings.finding import Finding, FindingCollector, SeverityCounts, is_error
+from kfmt_cli.rows.file_result import FileResultType
+
+CHECK_RESULT = FileResultType(
+    ("segments", "records", "bytes"),
+    {"segments": 8, "records": 11, "bytes": 14},
+    ("directory", "directories"),
+)
+
+
+@dataclass(slots=True)
+class DirectoryCheckResult(SeverityCounts):
+    """The result of checking one directory."""
+
+    display_path: str
+    """Its name in output."""
+    path: str
+    """Its path in suggested commands."""
+    listing: DirectoryListing | None
+    segments: int = 0
+    records: int = 0
+    bytes: int = 0
+    findings: FindingCollector = field(default_factory=FindingCollector)
+    all_findings: list[Finding] = field(default_factory=list)
+    """Its findings, including those that --only or --ignore hide; of each file and kind, the first
+    ones."""
+    n_hidden: int = 0
+    """The number of those that --only or --ignore hide."""
+    offset_intervals: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """First offset and end offset of each log, by base offset."""
+    has_transactions: bool = False
+    fingerprints: list[LogFingerprint] = field(default_factory=list)
+    """The prints of the readable logs, in order."""
+    lost_offsets: list[tuple[int, int]] = field(default_factory=list)
+    n_partly_read: int = 0
+    """The number of logs with bytes that the disk cannot give."""
+    starts: list[PredictedStart] = field(default_factory=list)
+    clean_shutdown_path: str | None = None
+    """Path of `.kafka_cleanshutdown` in its log directory; None if missing."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to report about it."""
+        seen = self.segments, self.records, self.n_partly_read, self.starts, self.all_findings
+        return not any(seen)
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether it needs attention: errors, warnings, or a start that fails or loses offsets."""
+        return bool(
+            self.errors
+            or self.warnings
+            or any(start.fails or start.loses_data for start in self.starts)
+        )
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """Sort key: worse directories first."""
+        fails = any(not start.starts for start in self.starts)
+        lost = sum(count_offsets(start.lost) for start in self.starts)
+        return (-fails, -self.errors, -lost, -self.warnings, -self.notes)
+
+    @property
+    def log_errors(self) -> list[Finding]:
+        """The findings of severity error in its logs."""
+        return [
+            each
+            for each in self.all_findings
+            if is_error(each) and each.file.endswith(LOG_KIND.suffix)
+        ]
+
+    def find_start(self, kind: str) -> PredictedStart | None:
+        """The predicted start of this kind, CRASH or CLEAN; None if not predicted."""
+        return next((start for start in self.starts if start.after == kind), None)

@@ -1,0 +1,346 @@
+"""check: the next steps for the findings, and their cost.
+
+No step loses, hides or sets aside what the next start would serve without it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.broker.start.offset_intervals import (
+    count_offsets,
+    merge_intervals,
+    subtract_intervals,
+)
+from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, PredictedStart
+from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.commands.check.directory_result import DirectoryCheckResult
+from kfmt_cli.disk.directory_listing import DirectoryListing
+from kfmt_cli.disk.file_access import is_plain_disk_path
+from kfmt_cli.disk.file_names import directory_mark, real_path
+from kfmt_cli.disk.kinds.logs import DELETED_LOG_SUFFIX
+from kfmt_cli.disk.path_resolution import RSM_PRIVATE_KEY
+from kfmt_cli.errors import InputError, InputErrorHandler, UnreadableBytesError
+from kfmt_cli.findings import files as kind_codes
+from kfmt_cli.findings import partition as partition_codes
+from kfmt_cli.findings.consequences import REBUILD_ABORTS, REBUILD_ADVICE
+from kfmt_cli.log.block import Block
+from kfmt_cli.render.start_lines import NextStep
+from kfmt_cli.render.style import format_count, format_grouped, shell_quote, shell_quote_path
+from kfmt_cli.writers.salvage.unreadable_parts import UnreadableParts
+
+SALVAGE_DELETED_COMMAND = "kfmt salvage --deleted"
+REBUILD_COMMAND = "kfmt rebuild-index --in-place"
+# Files and directories that prevent a broker from starting and that it does not need.
+_BLOCKING_CODES = (
+    partition_codes.NAME_NOT_NUMERIC,
+    partition_codes.DIRECTORY_NOT_A_PARTITION,
+    kind_codes.CHECKPOINT_MALFORMED,
+)
+
+
+def next_steps(
+    results: Sequence[DirectoryCheckResult],
+    starts: Sequence[PredictedStart],
+    missing_meta_properties: Iterable[tuple[str, list[str]]],
+    on_error: Callable[[str], None],
+) -> Iterator[NextStep]:
+    """All next steps: what a broker would delete, what lets it start, what rescues and repairs
+    partitions, and last what is paid for with other partitions' offsets. missing_meta_properties:
+    as for `_meta_properties_step`. on_error: receives errors about unreadable logs."""
+    blocking_paths = {start.file for start in starts if not start.starts}
+    yield from add_private_key(_undelete_steps(results, on_error))
+    yield from (_meta_properties_step(path, lines) for path, lines in missing_meta_properties)
+    moves = [step for report in results for step in _move_aside_steps(report, blocking_paths)]
+    yield from moves
+    yield from add_private_key(_salvage_steps(results, {step.file for step in moves}))
+    yield from _rebuild_steps(results)
+    yield from _force_recovery_steps(results, starts)
+
+
+def add_private_key(steps: Iterable[NextStep]) -> Iterator[NextStep]:
+    """The steps, with the key for encrypted segments that this run reads."""
+    key = RSM_PRIVATE_KEY.get()
+    option = "" if key is None else f" --rsm-private-key {shell_quote_path(key)}"
+    for step in steps:
+        joint = f"{step.joint_command}{option}" if step.joint_command else ""
+        yield replace(step, command=f"{step.command}{option}", joint_command=joint)
+
+
+def _steps_per_partition(
+    amounts: Iterable[tuple[DirectoryCheckResult, int]],
+    format_command: Callable[[str], str],
+    format_price: Callable[[int], str],
+) -> Iterator[NextStep]:
+    """A step for each partition, and what it is for all partitions of the log directory.
+
+    amounts: what the step costs or brings for each partition; the joint cost is their sum.
+    """
+    steps = []
+    amount_by_command: Counter[str] = Counter()
+    n_partitions_by_command: Counter[str] = Counter()
+    for report, amount in amounts:
+        command_text, joint_command = (
+            format_command(shell_quote_path(of))
+            for of in (report.path, str(Path(report.path).parent))
+        )
+        steps.append(
+            NextStep(report.display_path, command_text, format_price(amount), joint_command)
+        )
+        amount_by_command[joint_command] += amount
+        n_partitions_by_command[joint_command] += 1
+    for step in steps:
+        joint_price = (
+            f"{format_price(amount_by_command[step.joint_command])} "
+            f"({format_count(n_partitions_by_command[step.joint_command], 'partition')})"
+        )
+        yield replace(step, joint_price=joint_price)
+
+
+def _undelete_steps(
+    results: Sequence[DirectoryCheckResult], on_error: Callable[[str], None]
+) -> Iterator[NextStep]:
+    """Copy deleted records before a broker removes them."""
+    yield from _steps_per_partition(
+        _count_deleted(results, on_error),
+        lambda path: f"{SALVAGE_DELETED_COMMAND} {path} DST",
+        lambda n: (
+            f"brings back {format_count(n, 'deleted record')}; a broker removes them once it starts"
+        ),
+    )
+
+
+def _count_deleted(
+    results: Sequence[DirectoryCheckResult], on_error: Callable[[str], None]
+) -> Iterator[tuple[DirectoryCheckResult, int]]:
+    """The number of records that are still in directories marked -delete and in logs marked
+    .deleted, of each partition that has some. on_error: receives errors about unreadable logs."""
+    for report in results:
+        if report.listing is None:
+            continue
+        is_deleted_partition = directory_mark(report.listing.path.rstrip("/")) == "delete"
+        n_records = _count_deleted_records(report.listing, on_error) + (
+            report.records if is_deleted_partition else 0
+        )
+        if n_records:
+            yield report, n_records
+
+
+def _count_deleted_records(listing: DirectoryListing, on_error: Callable[[str], None]) -> int:
+    """The number of records in a directory's deleted logs, by their batch headers."""
+
+    def report_unread(error: InputError) -> None:
+        if not error.is_missing:  # a broker removes it after a minute
+            on_error(str(error))
+
+    n_records = 0
+    for name in listing.files:
+        if name.endswith(DELETED_LOG_SUFFIX) and name not in listing.special_files:
+            log = listing.input_file(name)
+            with InputErrorHandler(report_unread):
+                try:
+                    n_records += _count_records(read_blocks_from(log))
+                except UnreadableBytesError as error:
+                    on_error(str(error))
+                    with open_checked_log(log, False, UnreadableParts().fill_source) as opened:
+                        n_records += _count_records(opened.blocks)
+    return n_records
+
+
+def _count_records(blocks: Iterable[Block]) -> int:
+    """The number of records in the batches that are not known to be damaged."""
+    record_counts = (block.batches.records_count[block.batches.crc_valid != 0] for block in blocks)
+    return sum(int(its.sum()) for its in record_counts)
+
+
+def _salvage_steps(
+    results: Sequence[DirectoryCheckResult], handled_paths: set[str]
+) -> Iterator[NextStep]:
+    """Copy the undamaged batches that a start would lose or hide, or that keep a broker down, or
+    that lie around bytes that cannot be read.
+
+    handled_paths: directories with a step after which the broker starts.
+    """
+    batch_amounts: list[tuple[DirectoryCheckResult, int]] = []
+    record_amounts: list[tuple[DirectoryCheckResult, int]] = []
+    partly_read = [(report, report.n_partly_read) for report in results if report.n_partly_read]
+    for report in results:
+        starts = (report.find_start(AFTER_CRASH), report.find_start(AFTER_CLEAN_SHUTDOWN))
+        active_starts = [start for start in starts if start is not None and start.becomes is None]
+        at_risk = merge_intervals(range_ for start in active_starts for range_ in start.salvageable)
+        if (
+            active_starts
+            and report.display_path not in handled_paths
+            and all(_prevents_start(report, start) for start in active_starts)
+        ):
+            at_risk = merge_intervals(
+                (first, end - 1) for first, end in report.offset_intervals.values()
+            )
+        if at_risk and not report.n_partly_read:
+            # Consumers receive the records before the fault in a batch.
+            amounts = (
+                record_amounts
+                if any(start.received_damaged for start in active_starts)
+                else batch_amounts
+            )
+            amounts.append((report, count_offsets(at_risk)))
+    yield from _steps_per_partition(
+        partly_read, "kfmt salvage {} DST".format, _price_of_partly_read
+    )
+    yield from _steps_per_partition(
+        batch_amounts, "kfmt salvage {} DST".format, partial(_salvage_price, "undamaged batch")
+    )
+    yield from _steps_per_partition(
+        record_amounts,
+        "kfmt salvage {} --records DST".format,
+        partial(_salvage_price, "undamaged batch and record"),
+    )
+
+
+def _price_of_partly_read(n: int) -> str:
+    return f"copies every undamaged batch to DST; {format_count(n, 'log')} can be read in part only"
+
+
+def _prevents_start(report: DirectoryCheckResult, start: PredictedStart) -> bool:
+    """Whether a partition's own logs keep a broker from starting."""
+    return not start.starts and not start.is_duplicate and start.file == report.display_path
+
+
+def _salvage_price(content_name: str, n: int) -> str:
+    return f"copies every {content_name} to DST, {format_count(n, 'offset')} at risk among them"
+
+
+def _rebuild_steps(results: Sequence[DirectoryCheckResult]) -> Iterator[NextStep]:
+    """Rebuild indexes of undamaged logs."""
+    needed_rebuilds = [(report, _needed_rebuild(report)) for report in results]
+    for has_aborts, command in ((True, f"{REBUILD_COMMAND} --all-files"), (False, REBUILD_COMMAND)):
+        yield from _steps_per_partition(
+            ((report, report.bytes) for report, wants in needed_rebuilds if wants is has_aborts),
+            f"{command} {{}}".format,
+            lambda n: f"reads {format_grouped(n)} bytes; stop the broker first",
+        )
+
+
+def _needed_rebuild(report: DirectoryCheckResult) -> bool | None:
+    """Whether indexes are to be rebuilt, and transaction indexes too; None if not."""
+    if not is_plain_disk_path(report.path):
+        return None  # nothing is changed in an archive
+    advice = [finding.code.advice for finding in report.findings if finding.code.advice]
+    needs_abort_indexes = any(REBUILD_ABORTS in words for words in advice)
+    needs_rebuild = needs_abort_indexes or any(
+        index in words for words in advice for index in REBUILD_ADVICE
+    )
+    if not needs_rebuild or report.log_errors:
+        return None
+    return needs_abort_indexes
+
+
+def _force_recovery_steps(
+    results: Sequence[DirectoryCheckResult], starts: Sequence[PredictedStart]
+) -> Iterator[NextStep]:
+    """Delete `.kafka_cleanshutdown` where the log directory as a whole gains by log recovery.
+
+    While the broker starts with the file, no partition may pay for it with offsets of its own; if
+    it does not start, its failed start deletes the file anyway.
+    """
+    results_by_marker: defaultdict[str, list[DirectoryCheckResult]] = defaultdict(list)
+    for report in results:
+        if report.clean_shutdown_path is not None and is_plain_disk_path(
+            report.clean_shutdown_path
+        ):
+            results_by_marker[report.clean_shutdown_path].append(report)
+    for marker, marked_results in results_by_marker.items():
+        directory = marker.rpartition("/")[0]
+        failing_kinds = {
+            start.after
+            for start in starts
+            if not start.starts
+            and (start.file == directory or start.file.startswith(f"{directory}/"))
+        }
+        failing_kinds |= {
+            start.after for report in marked_results for start in report.starts if not start.starts
+        }
+        if AFTER_CRASH in failing_kinds or (
+            AFTER_CLEAN_SHUTDOWN not in failing_kinds and not _gains_by_recovery(marked_results)
+        ):
+            continue
+        crash_starts = [report.find_start(AFTER_CRASH) for report in marked_results]
+        n_lost = sum(count_offsets(start.lost) for start in crash_starts if start is not None)
+        price = "no offsets are lost"
+        if n_lost:
+            n_partitions = sum(bool(start and start.lost) for start in crash_starts)
+            price = (
+                f"{format_count(n_lost, 'offset')} lost in "
+                f"{format_count(n_partitions, 'partition')}"
+            )
+        price_text = (
+            f"forces log recovery of the whole log directory: {price}; startup takes longer"
+        )
+        yield NextStep(directory or marker, f"rm {shell_quote_path(marker)}", price_text)
+
+
+def _count_served_offsets(report: DirectoryCheckResult, kind: str) -> int:
+    """The number of offsets that consumers receive after a start."""
+    start = report.find_start(kind)
+    if start is None or start.fails:
+        return 0
+    contained = [(first, end - 1) for first, end in report.offset_intervals.values()]
+    return count_offsets(subtract_intervals(contained, [*start.lost, *start.unreachable]))
+
+
+def _gains_by_recovery(results: Sequence[DirectoryCheckResult]) -> bool:
+    """Whether log recovery brings some partition offsets that a clean start does not give, and
+    takes none from any that it does."""
+    is_gain = False
+    for report in results:
+        crash, clean = report.find_start(AFTER_CRASH), report.find_start(AFTER_CLEAN_SHUTDOWN)
+        n_gained_offsets = _count_served_offsets(report, AFTER_CRASH) - _count_served_offsets(
+            report, AFTER_CLEAN_SHUTDOWN
+        )
+        is_gain |= n_gained_offsets > 0
+        if crash is None or clean is None or clean.fails:
+            continue
+        if crash.fails or n_gained_offsets < 0 or subtract_intervals(crash.lost, clean.lost):
+            return False
+    return is_gain
+
+
+def _meta_properties_step(path: str, lines: list[str]) -> NextStep:
+    """The step that writes the missing meta.properties of a log directory."""
+    file = shell_quote_path(str(Path(path) / "meta.properties"))
+    command = " ".join(map(shell_quote, ("printf", "%s\\n", *lines)))
+    return NextStep(path, f"{command} > {file}", "the broker does not start without this file")
+
+
+def _move_aside_steps(report: DirectoryCheckResult, blocking_paths: set[str]) -> Iterator[NextStep]:
+    """Steps that move away files the broker fails on and does not need.
+
+    blocking_paths: the files and directories that prevent it from starting.
+    """
+    if report.listing is None or not is_plain_disk_path(report.path):
+        return  # nothing is changed in an archive
+    moved_paths = set()
+    for finding in report.all_findings:
+        if finding.code not in _BLOCKING_CODES:
+            continue
+        # A directory has a report of its own, unless it is a link to one that has.
+        is_directory = finding.file == report.display_path
+        directory = Path(report.path)
+        file = directory if is_directory else directory / Path(finding.file).name
+        if file in moved_paths or blocking_paths.isdisjoint((finding.file, report.display_path)):
+            continue
+        moved_paths.add(file)
+        new_path = file.with_name(f"{file.name}.aside")
+        if finding.code is partition_codes.DIRECTORY_NOT_A_PARTITION:
+            new_path = Path(real_path(str(file), may_be_link=False)).parent.parent / new_path.name
+        price = "the broker does not start with this file and does not need it"
+        yield NextStep(
+            report.display_path,
+            f"mv {shell_quote_path(str(file))} {shell_quote_path(str(new_path))}",
+            price,
+        )

@@ -1,0 +1,237 @@
+"""compaction: a dry run of the log cleaner over one partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.broker.defaults import DEFAULT_DEDUPE_BUFFER_BYTES
+from kfmt_cli.broker.log_cleaner import (
+    AbortedTransaction,
+    CleanedTransactionMetadata,
+    CleaningCounts,
+    CleaningRules,
+    DirtyRange,
+    fill_offset_map,
+    retained_mask,
+)
+from kfmt_cli.broker.offsets.offset_map import OffsetMap
+from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.broker.topic_settings import TopicSettings
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.disk.directory_listing import file_modified_ms, file_size
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.log.block import Block, split_runs
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompression import decompress_ahead
+from kfmt_cli.log.derived_columns import fill_derived_columns
+from kfmt_cli.log.records import RecordColumns
+
+MutableIntervals = list[list[int]]
+
+
+@dataclass(slots=True)
+class CleanerHistory:
+    """Facts from the batch headers of a partition: aborted transactions, last stable offset, log
+    end offset, timestamp of each log's first batch, and number of records."""
+
+    aborted_transactions: list[AbortedTransaction] = field(default_factory=list)
+    last_stable_offset: int = 0
+    log_end_offset: int = 0
+    first_timestamp_by_base: dict[int, int] = field(default_factory=dict)
+    n_records: int = 0
+    is_damaged: bool = False
+
+    def raise_log_end(self, end: int) -> None:
+        """Raise the log end offset to `end`, which an empty last segment may move."""
+        if self.last_stable_offset == self.log_end_offset:
+            self.last_stable_offset = max(self.last_stable_offset, end)
+        self.log_end_offset = max(self.log_end_offset, end)
+
+
+@dataclass(slots=True)
+class CleaningRun:
+    """A dry run of cleaning one partition."""
+
+    partition: Partition
+    cleaner_history: CleanerHistory
+    dirty_range: DirtyRange
+    settings: TopicSettings
+    now_ms: int
+    records_offsets: bool = False
+    """Record the offsets that are kept."""
+    buffer_bytes: int = DEFAULT_DEDUPE_BUFFER_BYTES
+    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    n_passes: int = 0
+    """Number of passes."""
+    remaining_offsets: MutableIntervals = field(default_factory=list)
+
+    def count_only(self) -> CleaningCounts:
+        """Count the records without cleaning anything."""
+        counts = CleaningCounts()
+        for file in self.partition.logs:
+            self._count_retained(file, counts)
+        return counts
+
+    def clean(self) -> CleaningCounts:
+        """Clean up to the first uncleanable offset, in as many passes as the map requires."""
+        start_offset, end_offset = self.dirty_range.first, self.dirty_range.end
+        retained_by_base: dict[int, BoolArray] = {}
+        counts = CleaningCounts()
+        while True:
+            self.n_passes += 1
+            offset_map = self._build_offset_map(start_offset, end_offset)
+            reached_offset = min(offset_map.latest_offset + 1, end_offset)
+            is_last = reached_offset >= end_offset or reached_offset <= start_offset
+            counts = CleaningCounts()
+            self.remaining_offsets = []
+            transaction_metadata = CleanedTransactionMetadata(())
+            pending_aborts = sorted(self.cleaner_history.aborted_transactions)
+            for i, file in enumerate(self.partition.logs):
+                base_offset = file.base_or_zero
+                if base_offset >= reached_offset:
+                    if is_last:
+                        self._count_retained(file, counts)
+                    continue
+                next_base_offset = self._next_base(i)
+                while pending_aborts and pending_aborts[0][0] < next_base_offset:
+                    transaction_metadata.add_aborted(pending_aborts.pop(0))
+                rules = CleaningRules(
+                    offset_map, self.now_ms, self._retains_legacy_tombstones(file)
+                )
+                retained_by_base[base_offset] = self._retained_records(
+                    file,
+                    rules,
+                    transaction_metadata,
+                    counts,
+                    retained_by_base.get(base_offset),
+                    is_last,
+                )
+            if is_last:
+                return counts
+            start_offset = reached_offset
+            del offset_map, rules  # before the next one is allocated
+
+    def _next_base(self, log_index: int) -> int:
+        logs = self.partition.logs
+        return logs[log_index + 1].base_or_zero if log_index + 1 < len(logs) else 1 << 62
+
+    def _retains_legacy_tombstones(self, file: InputFile) -> bool:
+        """Whether tombstones of magic 0 and 1 in a log are not yet due for removal."""
+        clean_logs = [
+            log for log in self.partition.logs if log.base_or_zero < self.dirty_range.first
+        ]
+        delete_horizon = 0
+        if clean_logs and self.dirty_range.first > 0:
+            delete_horizon = file_modified_ms(clean_logs[-1]) - self.settings.delete_retention_ms
+        return file_modified_ms(file) > delete_horizon
+
+    def _build_offset_map(self, start_offset: int, end_offset: int) -> OffsetMap:
+        """The latest offset of each key in the dirty part, until the map is full."""
+        offset_map = OffsetMap(self.buffer_bytes, self.cleaner_history.n_records)
+        transaction_metadata = CleanedTransactionMetadata(
+            transaction
+            for transaction in self.cleaner_history.aborted_transactions
+            if transaction[1] >= start_offset
+        )
+        logs = self.partition.logs
+        for i, file in enumerate(logs):
+            base_offset = file.base_or_zero
+            if base_offset >= end_offset or self._next_base(i) <= start_offset:
+                continue
+            for run, records in self._iter_records(file):
+                if not fill_offset_map(
+                    offset_map, run, records, transaction_metadata.removable_mask(run), start_offset
+                ):
+                    return offset_map
+            offset_map.latest_offset = max(
+                offset_map.latest_offset, min(self._next_base(i), end_offset) - 1
+            )
+        return offset_map
+
+    def _retained_records(
+        self,
+        file: InputFile,
+        rules: CleaningRules,
+        transaction_metadata: CleanedTransactionMetadata,
+        counts: CleaningCounts,
+        previously_retained: BoolArray | None,
+        is_last: bool,
+    ) -> BoolArray:
+        """Mask of the records of a log that survive this pass and all previous ones."""
+        masks: list[BoolArray] = []
+        position = 0
+        for run, records in self._iter_records(file):
+            retained = retained_mask(
+                run, records, transaction_metadata.removable_mask(run), rules, counts
+            )
+            if previously_retained is not None:
+                before_slice = previously_retained[position : position + len(retained)]
+                counts.retained -= int((retained & ~before_slice).sum())
+                counts.removed += int((retained & ~before_slice).sum())
+                retained &= before_slice
+            position += len(retained)
+            masks.append(retained)
+            if is_last:
+                self._add_remaining(records, retained)
+        return np.concatenate(masks) if masks else np.zeros(0, np.bool_)
+
+    def _count_retained(self, file: InputFile, counts: CleaningCounts) -> None:
+        """Count a log that is not cleaned as kept."""
+        if not self.records_offsets:
+            for block in read_blocks_from(file, checked=False):
+                counts.retained += int(block.batches.record_counts.sum())
+            return
+        for _, records in self._iter_records(file):
+            counts.retained += len(records.rows)
+            self._add_remaining(records, np.ones(len(records.rows), np.bool_))
+
+    def _add_remaining(self, records: RecordColumns, retained: BoolArray) -> None:
+        """Add the offsets of the kept records to `remaining`."""
+        if not self.records_offsets:
+            return
+        offsets: IntArray = records.rows.offset[retained]
+        if not len(offsets):
+            return
+        gap_rows = np.flatnonzero(np.diff(offsets) != 1)
+        first_offsets = np.concatenate([offsets[:1], offsets[gap_rows + 1]]).tolist()
+        last_offsets = np.concatenate([offsets[gap_rows], offsets[-1:]]).tolist()
+        for first, last in zip(first_offsets, last_offsets, strict=True):
+            if self.remaining_offsets and first == self.remaining_offsets[-1][1] + 1:
+                self.remaining_offsets[-1][1] = last
+            else:
+                self.remaining_offsets.append([first, last])
+
+    def _iter_records(self, file: InputFile) -> Iterator[tuple[Block, RecordColumns]]:
+        """The records of the undamaged batches of a log."""
+        for block in read_blocks_from(file, read_ahead=True, checked=False):
+            for decompressed_block in decompress_ahead(block, self.limit):
+                for run in split_runs(decompressed_block):
+                    records = read_records(run, self.limit)
+                    if not run.batches.is_v2.all():
+                        fill_derived_columns(run, records)
+                    yield run, records
+
+    def count_segments_after(self) -> int:
+        """Number of segments after cleaning, which merges neighbours that fit into one segment.
+
+        Source: `kafka.log.Cleaner.groupSegmentsBySize`, which uses the sizes before cleaning.
+        """
+        if not self.n_passes:
+            return len(self.partition.logs)
+        n_segments, group_bytes, group_base_offset = 0, 0, None
+        for file in self.partition.logs:
+            base_offset, n_bytes = file.base_or_zero, file_size(file)
+            if base_offset >= self.dirty_range.end:
+                n_segments, group_bytes, group_base_offset = n_segments + 1, 0, None
+                continue
+            fits = group_bytes + n_bytes <= self.settings.segment_bytes
+            if group_base_offset is None or not fits or base_offset - group_base_offset >= 1 << 31:
+                n_segments, group_bytes, group_base_offset = n_segments + 1, 0, base_offset
+            group_bytes += n_bytes
+        return n_segments

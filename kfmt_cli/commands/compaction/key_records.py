@@ -1,0 +1,93 @@
+"""compaction --key: every record of a key, whether it is kept, and why."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfmt_cli.broker.log_cleaner import DirtyRange
+from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.compaction.lines import key_lines
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.log.selection.record_filter import RecordFilter
+from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.render.style import format_count
+from kfmt_cli.rows.documents import KEY_FATE_ROW
+
+
+def show_key_records(
+    run: CommandRun,
+    partition: Partition,
+    key: bytes,
+    dirty_range: DirtyRange,
+    never_reason: str | None,
+    limit: DecompressionLimit,
+) -> int:
+    """Show every record of a key in a partition; returns their number.
+
+    never_reason: why the cleaner does not clean the partition, if so.
+    """
+    rows = _read_key_records(partition, key, limit)
+    for i, row in enumerate(rows):
+        row.stays, row.why = (
+            (True, never_reason)
+            if never_reason
+            else _predict_retention(row, rows[i + 1 :], dirty_range)
+        )
+        heading = partition.name if i == 0 else None
+        run.sink.write_document(KEY_FATE_ROW, row, key_lines(row, run.sink.out.theme, heading))
+    if rows:
+        run.sink.write_hint(format_count(len(rows), "record"))
+    return len(rows)
+
+
+def _read_key_records(
+    partition: Partition, key: bytes, limit: DecompressionLimit
+) -> list[FieldDict]:
+    """The records of a key, with the members of `KEY_FATE_ROW` that do not depend on a cleaning."""
+    selection, key_records = Selection(record_filter=RecordFilter(key=key)), []
+    for file in partition.logs:
+        for block in read_blocks_from(file, read_ahead=True):
+            block.batches = block.batches.select_rows(block.batches.crc_valid == 1)
+            for batch_run, records in selection.iter_candidate_runs(block, limit):
+                record_rows = records.rows
+                for row in np.flatnonzero(selection.record_mask(batch_run, records)).tolist():
+                    batch_index = int(np.searchsorted(records.row_ends, row, side="right"))
+                    key_records.append(
+                        FieldDict(
+                            file=file.name,
+                            batch_position=int(batch_run.batches.position[batch_index]),
+                            offset=int(record_rows.offset[row]),
+                            timestamp=int(record_rows.timestamp[row])
+                            if record_rows.has_timestamp[row]
+                            else None,
+                            value_size=int(record_rows.value_size[row]),
+                        )
+                    )
+    return key_records
+
+
+LATEST_REASON = "latest record for its key"
+
+
+def _predict_retention(
+    record: FieldDict, later_records: list[FieldDict], dirty_range: DirtyRange
+) -> tuple[bool, str]:
+    """Whether the next cleaning keeps a record, and why."""
+    if record.offset >= dirty_range.end:
+        if not later_records:
+            return True, LATEST_REASON
+        return True, f"not cleanable yet: {dirty_range.why}"
+    superseding = next(
+        (other for other in reversed(later_records) if other.offset < dirty_range.end), None
+    )
+    if superseding is not None:
+        return False, f"superseded by offset {superseding.offset}: removed by the next cleaning"
+    if later_records:
+        reason = f"superseded by offset {later_records[-1].offset}"
+        return True, f"{reason}, which is not cleanable yet: {dirty_range.why}"
+    if record.value_size < 0:
+        return True, f"{LATEST_REASON}: a tombstone, removed at its delete horizon"
+    return True, LATEST_REASON

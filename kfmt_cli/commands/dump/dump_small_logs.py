@@ -1,0 +1,73 @@
+"""The text of many small logs, decoded as one block and written by one template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from kfmt_cli.checks.log.small_logs import read_checked_logs
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompression import decompress_ahead
+from kfmt_cli.log.derived_columns import fill_derived_columns, record_rows
+from kfmt_cli.log.rows_reader import LogRowsReader
+from kfmt_cli.log.small_logs import SmallLogs
+from kfmt_cli.render.sinks.sink import FileHeading, Sink
+from kfmt_cli.rows.columnar_rows import ColumnarRows, NestedRows
+from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.rows.types.batch import BATCH_ROW
+from kfmt_cli.rows.types.record import RECORD_ROW
+from kfmt_cli.topics.decoder import Decoder
+
+MAX_BLOCKS = 2  # a pack that decompresses to more is read file by file
+
+RenderedOrInput = InputFile | memoryview
+
+
+def render_small_logs(
+    sink: Sink,
+    rows_reader: LogRowsReader,
+    find_decoder: Callable[[InputFile], Decoder | None],
+    files: list[InputFile],
+) -> list[RenderedOrInput]:
+    """The text of the files in order; a file that must be read individually is returned itself."""
+    small_logs = read_checked_logs(files)
+    for i, file in enumerate(files):
+        if rows_reader.with_records and find_decoder(file) is not None:
+            small_logs.is_valid[i] = False
+    small_logs.batches.file_number = small_logs.file_of_batch
+    decompressed_rows = list(_iter_rows(small_logs, rows_reader))
+    if len(decompressed_rows) > MAX_BLOCKS or not small_logs.is_valid.any():
+        return [*files]
+    file_heading = FileHeading("", files=tuple(file.name for file in files))
+    writer = sink.begin_rows(
+        file_heading, BATCH_ROW, RECORD_ROW if rows_reader.with_records else None
+    )
+    output: list[RenderedOrInput] = []
+    group_boundaries = np.flatnonzero(
+        np.diff(small_logs.is_valid.astype(np.int8), prepend=0, append=0)
+    ).tolist()
+    next_file = 0
+    for first, end in zip(group_boundaries[::2], group_boundaries[1::2], strict=True):
+        output += files[next_file:first]
+        for rows in decompressed_rows:
+            file_index = rows.outer.table.as_type(BatchTable).file_number
+            first_row, end_row = np.searchsorted(file_index, [first, end]).tolist()
+            output += writer.render(rows, first_row, end_row)
+        next_file = end
+    output += files[next_file:]
+    return output
+
+
+def _iter_rows(small_logs: SmallLogs, rows_reader: LogRowsReader) -> Iterator[NestedRows]:
+    """The rows of the good files; marks files with findings as no longer good."""
+    block = small_logs.valid_batches()
+    if not rows_reader.with_records:
+        yield NestedRows(ColumnarRows(BATCH_ROW, block.batches))
+        return
+    for decompressed_block in decompress_ahead(block, rows_reader.limit):
+        records = read_records(decompressed_block, rows_reader.limit)
+        fill_derived_columns(decompressed_block, records)
+        small_logs.mark_invalid([*decompressed_block.findings, *records.findings])
+        yield record_rows(decompressed_block, records)

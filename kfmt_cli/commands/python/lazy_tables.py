@@ -1,0 +1,143 @@
+"""Logs as lazy tables for query engines: Polars and DuckDB.
+
+Part of kfmt_cli's Python API (docs/python.md). The engine says which columns it needs, and only
+these are built.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kfmt_cli.commands.python.read import LogRowReader, Path, as_sequence, log_rows, parse_bounds
+from kfmt_cli.core.credentials import strip_credentials
+from kfmt_cli.errors import InputError, UsageError, unknown_name_error
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+    from kfmt_cli.arrow.row_filter import RowFilter
+    from kfmt_cli.commands.sql.log_dataset import LogDataset
+    from kfmt_cli.log.selection.selection import Selection
+
+TABLES = ("records", "batches")
+
+
+@dataclass(frozen=True, slots=True)
+class TableScanSource:
+    """A table of some logs, each time with the columns that are needed."""
+
+    path: Path | Sequence[Path]
+    table: str
+    selection: Selection
+    ignore_unreadable: bool
+
+    def __post_init__(self) -> None:
+        """Shown without credentials; raises UsageError."""
+        if self.table not in TABLES:
+            raise unknown_name_error("table", self.table, TABLES)
+        paths_without_credentials = [
+            strip_credentials(os.fsdecode(path)) for path in as_sequence(self.path)
+        ]
+        object.__setattr__(self, "path", paths_without_credentials)
+
+    def log_rows_with_columns(self, columns: Sequence[str] | None = None) -> LogRowReader:
+        """The rows with some columns, in this order; None: all columns."""
+        return log_rows(self.path, self.table == "records", columns, self.selection)
+
+    def iter_arrow_batches(
+        self, columns: Sequence[str] | None = None, row_filter: RowFilter | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Arrow batches with the rows that can pass a filter, and others; raises InputError for
+        an input that cannot be read, unless ignored."""
+        rows = self.log_rows_with_columns(columns)
+        if row_filter is not None and self.table == "records":
+            rows = rows.within(row_filter.selection(self.table))
+        for arrow_batch in rows.arrow():
+            self._raise_unread(rows)
+            yield arrow_batch
+        self._raise_unread(rows)
+
+    def _raise_unread(self, rows: LogRowReader) -> None:
+        if rows.unread and not self.ignore_unreadable:
+            raise InputError(rows.unread[0])
+
+
+def scan(
+    path: Path | Sequence[Path],
+    *,
+    table: str = "records",
+    first_offset: int | None = None,
+    last_offset: int | None = None,
+    first_time: int | datetime | None = None,
+    last_time: int | datetime | None = None,
+    ignore_unreadable: bool = False,
+) -> pl.LazyFrame:
+    """A table of logs as a Polars LazyFrame: files, partition directories, log directories.
+
+    table: "records" or "batches". first_offset to last_time: inclusive bounds; times are in
+    milliseconds, or a datetime. ignore_unreadable: skip inputs that cannot be read. Raises
+    UsageError without Polars or pyarrow; collecting raises InputError for an input that cannot be
+    read.
+    """
+    _require("polars", "polars")
+    _require("pyarrow", "'kfmt-cli[arrow]'")
+    import polars as pl
+
+    try:
+        from polars.io.plugins import register_io_source
+    except ImportError:
+        raise UsageError(f"Polars {pl.__version__} is too old: pip install -U polars") from None
+    selection = parse_bounds(first_offset, last_offset, first_time, last_time)
+    source = TableScanSource(path, table, selection, ignore_unreadable)
+
+    def frames(
+        columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _: int | None
+    ) -> Iterator[pl.DataFrame]:
+        for arrow_batch in source.iter_arrow_batches(columns):
+            if n_rows == 0:
+                return
+            frame = pl.DataFrame(arrow_batch)
+            if n_rows is not None:  # counts rows before the predicate
+                frame = frame.head(n_rows)
+                n_rows -= len(frame)
+            yield frame if predicate is None else frame.filter(predicate)
+
+    empty_frame: Any = pl.DataFrame(source.log_rows_with_columns().schema.empty_table())
+    return register_io_source(frames, schema=empty_frame.schema)
+
+
+def dataset(
+    path: Path | Sequence[Path],
+    *,
+    table: str = "records",
+    first_offset: int | None = None,
+    last_offset: int | None = None,
+    first_time: int | datetime | None = None,
+    last_time: int | datetime | None = None,
+    ignore_unreadable: bool = False,
+) -> LogDataset:
+    """A table of logs as a pyarrow dataset, which DuckDB queries by the name of its variable.
+
+    Takes what `scan` takes. Raises UsageError without pyarrow; a query fails, naming an input
+    that cannot be read.
+    """
+    _require("pyarrow", "'kfmt-cli[arrow]'")
+    from kfmt_cli.commands.sql.log_dataset import LogDataset
+
+    selection = parse_bounds(first_offset, last_offset, first_time, last_time)
+    source = TableScanSource(path, table, selection, ignore_unreadable)
+    return LogDataset(source.log_rows_with_columns().schema, source.iter_arrow_batches)
+
+
+def _require(name: str, package: str) -> None:
+    """Raise UsageError without a library."""
+    try:
+        import_module(name)
+    except ImportError:
+        raise UsageError(f"{name} is not installed: pip install {package}") from None

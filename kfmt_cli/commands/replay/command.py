@@ -1,0 +1,474 @@
+"""replay: sends the records of partitions on disks to a live cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.each_partition import LogStartNotes, log_progress
+from kfmt_cli.commands.replay.groups import committed_offsets
+from kfmt_cli.commands.replay.lines import format_group_line, format_partition_line
+from kfmt_cli.commands.replay.sources import (
+    RecordChunk,
+    ReplaySource,
+    ReplaySourceReader,
+    find_sources,
+)
+from kfmt_cli.commands.replay.state_file import ReplaySourceState, ReplayState, load_state
+from kfmt_cli.commands.replay.topic_plans import DEFAULT_REPLICATION_FACTOR, TopicPlan, create_plans
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.disk.partitions import Partition, find_partitions
+from kfmt_cli.errors import InputError, OutputError, UsageError
+from kfmt_cli.findings.finding import FindingCollector
+from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.render.style import escape_terminal, format_count
+from kfmt_cli.rows.types.replay_rows import REPLAYED_GROUP_ROW, REPLAYED_ROW
+
+if TYPE_CHECKING:
+    from kfmt_cli.commands.replay.cluster import ClusterClient
+    from kfmt_cli.commands.replay.sender import GroupOffsetPoints, ReplaySender
+
+# Seconds and records after which all is acknowledged and the state file written.
+SAVE_INTERVAL_SECONDS, MAX_PENDING_RECORDS = 2.0, 100_000
+MAX_CHUNK_RECORDS = 20_000  # records between two looks at these
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """What to replay, where and how."""
+
+    bootstrap_server: str
+    """Empty with dry_run."""
+    topics: tuple[str, ...] = ()
+    as_topic: str | None = None
+    by_key: bool = False
+    wanted: Selection = field(default_factory=Selection)
+    groups: bool = False
+    state: Path | None = None
+    rate: int | None = None
+    dry_run: bool = False
+    producer_config: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for options that exclude each other."""
+        if self.groups and self.by_key:
+            words = "--by-key spreads a partition's records, so its offsets have no counterpart"
+            raise UsageError(f"--groups cannot be combined with --by-key: {words}")
+
+    @property
+    def resume_options(self) -> dict[str, Any]:
+        """Those that must be the same when a replay is resumed."""
+        bounds = {
+            name.replace("first", "from").replace("last", "to"): getattr(self.wanted, name)
+            for name in ("first_offset", "last_offset", "first_time", "last_time")
+        }
+        return {"as": self.as_topic, "by_key": self.by_key, **bounds}
+
+
+@dataclass(slots=True)
+class _PartitionProgress:
+    """What has happened to the records of a partition in this run."""
+
+    reader: ReplaySourceReader
+    state: ReplaySourceState
+    """How far it has been acknowledged."""
+    resumed_at: int
+    """Where this run began."""
+    findings: FindingCollector
+    records: int = 0
+    bytes: int = 0
+    already_there: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+
+    def add_chunk(self, chunk: RecordChunk, n_arrived: int) -> None:
+        """Count the records of a chunk."""
+        self.records += len(chunk) - n_arrived
+        self.already_there += n_arrived
+        self.bytes += chunk.n_bytes
+        if self.first_offset is None:
+            self.first_offset = int(chunk.offsets[0])
+        self.last_offset = int(chunk.offsets[-1])
+
+
+@dataclass(slots=True)
+class ReplayCommand:
+    """One call of `replay`."""
+
+    run: CommandRun
+    options: ReplayOptions
+    limit: DecompressionLimit
+    _n_records: int = 0
+    _completed_sources: set[str] = field(default_factory=set)
+    _start_notes: LogStartNotes = field(init=False)
+    _sources: list[ReplaySource] = field(default_factory=list)
+    _target_topics: dict[str, str] = field(default_factory=dict)
+    """The topic in the cluster of each of these, by its name."""
+    _group_commits: list[FieldDict] = field(default_factory=list)
+    """Of groups, in the same partitions."""
+    _state: ReplayState = field(init=False)
+    _cluster: ClusterClient = field(init=False)
+
+    def paths(self, paths: tuple[str, ...]) -> None:
+        """Replay the partitions under some paths; raises UsageError, NotFoundError, OutputError."""
+        run = self.run
+        self._start_notes = LogStartNotes(run)
+        partitions = find_partitions(paths, run.report_unreadable, run.sink.note)
+        if not partitions:
+            return
+        self._sources = find_sources(partitions, self.options.topics, self.options.as_topic)
+        self._target_topics = {source.name: source.target_topic for source in self._sources}
+        plans = create_plans(self._sources, partitions, run.report_unreadable)
+        self._group_commits = self._group_offsets(partitions)
+        start_time = time.monotonic()
+        logs = [log for source in self._sources for log in source.partition.logs]
+        with log_progress(run, [*logs, *logs]):  # transactions first, then records
+            if self.options.dry_run:
+                self._preview(plans)
+            else:
+                self._replay(plans)
+        count_text = format_count(self._n_records, "record")
+        if self.options.dry_run:
+            run.sink.write_hint(f"{count_text} to be sent; nothing was sent")
+        else:
+            seconds = time.monotonic() - start_time
+            run.sink.write_hint(f"{count_text} sent and acknowledged in {seconds:.1f} s")
+
+    def _group_offsets(self, partitions: Iterable[Partition]) -> list[FieldDict]:
+        """The offsets that groups had committed in the partitions to replay."""
+        if not self.options.groups:
+            return []
+        committed = committed_offsets(self.run, partitions, self.limit)
+        if not committed:
+            self.run.sink.note("no group has committed offsets in __consumer_offsets here\n")
+        return [offset for offset in committed if offset.place in self._target_topics]
+
+    # Without a cluster.
+
+    def _preview(self, plans: dict[str, TopicPlan]) -> None:
+        state = load_state(self.options.state, "", self.options.resume_options)
+        for source in self._sources:
+            self._start_notes.note_partition(source.partition)
+            source_state = state.sources.get(source.name, ReplaySourceState())
+            progress = self._start_progress(
+                source, source_state, plans[source.target_topic].n_partitions
+            )
+            with self.run.catch_unreadable():
+                for chunk in progress.reader.iter_chunks(progress.resumed_at):
+                    progress.add_chunk(chunk, 0)
+            self._report_partition(progress)
+        for offset in self._group_commits:
+            self._report_group(offset, None, None)
+
+    # With one.
+
+    def _replay(self, plans: dict[str, TopicPlan]) -> None:
+        from kfmt_cli.commands.replay.cluster import ClusterClient, producer_settings
+
+        settings = producer_settings(self.options.producer_config)
+        self._cluster = cluster = ClusterClient(self.options.bootstrap_server, settings)
+        cluster.connect()
+        self._state = load_state(
+            self.options.state, cluster.cluster_id, self.options.resume_options
+        )
+        for plan in plans.values():
+            self._ensure_topic(plan)
+        end_offsets_by_topic = {name: self._state.targets.get(name, {}) for name in plans}
+        topic_partitions = [
+            (topic, partition)
+            for topic, partitions in end_offsets_by_topic.items()
+            for partition in partitions
+        ]
+        ends = cluster.settled_log_end_offsets(topic_partitions) if topic_partitions else {}
+        for topic, topic_sources in groupby(self._sources, key=lambda source: source.target_topic):
+            sender = self._create_sender(topic)
+            try:
+                self._send_topic(sender, list(topic_sources), ends)
+            finally:
+                sender.discard_unsent()
+        self._commit_groups()
+
+    def _ensure_topic(self, plan: TopicPlan) -> None:
+        """Create a topic that the cluster lacks; raises OutputError if it cannot take all
+        partitions."""
+        cluster = self._cluster
+        n_existing = cluster.n_partitions_by_topic.get(plan.name)
+        if n_existing is None:
+            plan.adapt_to_brokers(cluster.n_brokers)
+            cluster.create_topic(plan)
+            message = f"created with {format_count(plan.n_partitions, 'partition')}"
+            if plan.replication_factor != DEFAULT_REPLICATION_FACTOR:
+                message += f", replication factor {plan.replication_factor}"
+            message += "".join(f"; {change}" for change in plan.changes)
+            self.run.sink.note(f"{escape_terminal(plan.name)}: {message}\n")
+            return
+        max_partition = max(
+            source.partition_index for source in self._sources if source.target_topic == plan.name
+        )
+        if max_partition >= n_existing and not self.options.by_key:
+            message = (
+                f"has {format_count(n_existing, 'partition')}, so partition "
+                f"{max_partition} cannot be kept"
+            )
+            raise OutputError(
+                f"{cluster.address}: {plan.name}: {message}; add partitions or --by-key"
+            )
+
+    def _create_sender(self, topic: str) -> ReplaySender:
+        from kfmt_cli.commands.replay.sender import ReplaySender
+
+        cluster = self._cluster
+        limits = cluster.topic_limits(topic)
+        if not limits.keeps_timestamps:
+            message = "message.timestamp.type is LogAppendTime, so timestamps are not kept"
+            self.run.sink.note(f"{escape_terminal(topic)}: {message}\n")
+        return ReplaySender(
+            cluster, topic, limits, cluster.create_producer(limits), self.options.rate
+        )
+
+    def _send_topic(
+        self, sender: ReplaySender, sources: list[ReplaySource], ends: Mapping[tuple[str, int], int]
+    ) -> None:
+        """Send the records of a topic; complains about partitions that cannot be read. ends: where
+        the partitions end that an earlier run has sent to."""
+        self._read_topic_ends(sender, sources, ends)
+        for source in sources:
+            self._start_notes.note_partition(source.partition)
+            group_offsets = sorted(
+                {commit.offset for commit in self._group_commits if commit.place == source.name}
+            )
+            with self.run.catch_unreadable():
+                self._send_source(source, sender, group_offsets)
+                self._completed_sources.add(source.name)
+
+    def _read_topic_ends(
+        self, sender: ReplaySender, sources: list[ReplaySource], ends: Mapping[tuple[str, int], int]
+    ) -> None:
+        """Keep where the topic ends before anything is sent; after an earlier run, read what has
+        arrived without being acknowledged."""
+        topic, cluster, state = sender.topic, self._cluster, self._state
+        partitions = {source.partition_index for source in sources}
+        if self.options.by_key:
+            partitions = set(range(cluster.n_partitions_by_topic[topic]))
+        known_ends = state.targets.setdefault(topic, {})
+        if self.options.by_key and known_ends and set(known_ends) != partitions:
+            message = (
+                f"has {format_count(len(partitions), 'partition')}, but an earlier run "
+                f"saw {len(known_ends)}"
+            )
+            raise OutputError(
+                f"{cluster.address}: {topic}: {message}; keys would change partitions"
+            )
+        for partition, begin in known_ends.items():
+            end = ends[topic, partition]
+            if end < begin:
+                message = f"ends at offset {end}, before {begin} of the state file"
+                message += "; was the topic recreated?"
+                raise OutputError(f"{cluster.address}: {topic}-{partition}: {message}")
+            sender.read_arrived(partition, begin, end, 2 * MAX_PENDING_RECORDS)
+        new_partitions = [(topic, number) for number in sorted(partitions - set(known_ends))]
+        known_ends |= {
+            number: end for (_, number), end in cluster.log_end_offsets(new_partitions).items()
+        }
+        state.write_file()
+
+    def _send_source(
+        self, source: ReplaySource, sender: ReplaySender, group_offsets: list[int]
+    ) -> None:
+        """Send the records of a partition from where an earlier run got; raises InputError after
+        those before it are acknowledged, OutputError."""
+        from kfmt_cli.commands.replay.sender import GroupOffsetPoints
+
+        source_state = self._state.sources.setdefault(source.name, ReplaySourceState())
+        is_new = source_state.target_offset is None
+        relevant_offsets = [
+            offset for offset in group_offsets if is_new or offset >= source_state.next_offset
+        ]
+        points = GroupOffsetPoints(
+            [offset for offset in relevant_offsets if offset not in source_state.points],
+            source_state.points,
+        )
+        progress = self._start_progress(
+            source, source_state, self._cluster.n_partitions_by_topic[source.target_topic]
+        )
+        try:
+            self._send_all(progress, sender, points)
+        except InputError:
+            self._save_acknowledged(progress, sender)
+            self._report_partition(progress)
+            raise
+        except OutputError as error:
+            position_text = (
+                f"acknowledged before offset {source_state.next_offset} of {source.partition.name}"
+            )
+            raise OutputError(f"{error}; {position_text}") from None
+        self._report_partition(progress)
+
+    def _send_all(
+        self, progress: _PartitionProgress, sender: ReplaySender, points: GroupOffsetPoints
+    ) -> None:
+        n_pending, last_save = 0, time.monotonic()
+        rate = self.options.rate
+        max_records = (
+            MAX_CHUNK_RECORDS if rate is None else max(min(MAX_CHUNK_RECORDS, rate // 2), 1)
+        )
+        for chunk in _limit_chunks(progress.reader.iter_chunks(progress.resumed_at), max_records):
+            first_offset = int(chunk.offsets[0])
+            if progress.first_offset is None and first_offset not in [
+                *points.target_offsets,
+                *points.pending_offsets,
+            ]:
+                points.pending_offsets.insert(0, first_offset)
+                points.pending_offsets.sort()
+            progress.add_chunk(chunk, sender.send_chunk(chunk, points))
+            n_pending += len(chunk)
+            if (
+                n_pending >= MAX_PENDING_RECORDS
+                or time.monotonic() - last_save >= SAVE_INTERVAL_SECONDS
+            ):
+                self._save_acknowledged(progress, sender)
+                n_pending, last_save = 0, time.monotonic()
+        self._save_acknowledged(progress, sender)
+
+    def _save_acknowledged(self, progress: _PartitionProgress, sender: ReplaySender) -> None:
+        """Wait until all records are acknowledged, and keep that."""
+        last_offsets = sender.await_acknowledgements()
+        if progress.last_offset is None:
+            return
+        source, source_state = progress.reader.source, progress.state
+        source_state.next_offset = progress.last_offset + 1
+        if not self.options.by_key:
+            source_state.target_offset = last_offsets.get(
+                source.partition_index, source_state.target_offset
+            )
+        ends = self._state.targets[source.target_topic]
+        ends.update(
+            {
+                partition: max(offset + 1, ends[partition])
+                for partition, offset in last_offsets.items()
+            }
+        )
+        self._state.write_file()
+
+    def _start_progress(
+        self, source: ReplaySource, source_state: ReplaySourceState, n_partitions: int
+    ) -> _PartitionProgress:
+        """A partition of which nothing is sent yet. n_partitions: of its topic in the cluster."""
+        findings = FindingCollector(self.run.max_findings)
+        n_key_partitions = n_partitions if self.options.by_key else None
+        reader = ReplaySourceReader(
+            source,
+            self.options.wanted,
+            self.limit,
+            n_key_partitions,
+            lambda finding: self.run.report_findings([finding], findings),
+        )
+        return _PartitionProgress(reader, source_state, source_state.next_offset, findings)
+
+    # Output.
+
+    def _report_partition(self, progress: _PartitionProgress) -> None:
+        """Show what has been sent of a partition."""
+        reader, source_state = progress.reader, progress.state
+        source, options = reader.source, self.options
+        self._n_records += progress.records
+        is_placed = not (options.dry_run or options.by_key or progress.first_offset is None)
+        row: dict[str, object] = {
+            **REPLAYED_ROW.members_from(progress, reader, options),
+            "file": source.partition.name,
+            "target_topic": source.target_topic,
+            "target_partition": None if options.by_key else source.partition_index,
+            "target_first_offset": source_state.points.get(progress.first_offset or 0)
+            if is_placed
+            else None,
+            "target_last_offset": source_state.target_offset if is_placed else None,
+            "resumed_at": progress.resumed_at or None,
+        }
+        self.run.report_suppressed(source.partition.name, progress.findings)
+        sink = self.run.sink
+        sink.write_document(
+            REPLAYED_ROW, row, [format_partition_line(source.name, FieldDict(row), sink.out.theme)]
+        )
+
+    def _commit_groups(self) -> None:
+        """Commit the offsets of groups, translated; complains about groups that are active."""
+        active = self._cluster.active_groups({offset.group for offset in self._group_commits})
+        for group, commits in groupby(self._group_commits, key=lambda offset: offset.group):
+            commits_and_targets = [(offset, self._target_offset(offset)) for offset in commits]
+            committable = [
+                (offset, target) for offset, target in commits_and_targets if target is not None
+            ]
+            reason = None
+            if group in active:
+                reason = f"the group is {active[group]} in the cluster; stop its members"
+            elif committable:
+                try:
+                    self._cluster.commit_offsets(
+                        group,
+                        [
+                            (
+                                self._target_topics[offset.place],
+                                offset.partition,
+                                target,
+                                offset.metadata,
+                            )
+                            for offset, target in committable
+                        ],
+                    )
+                except OutputError as error:
+                    reason = str(error)
+            if reason is not None:
+                self.run.report_unreadable(f"group {group}: offsets not committed: {reason}")
+            for commit, target in commits_and_targets:
+                self._report_group(commit, target, reason)
+
+    def _target_offset(self, commit: FieldDict) -> int | None:
+        """Where a group continues in the cluster; None if that is unknown."""
+        if commit.place not in self._completed_sources:
+            return None
+        source_state = self._state.sources[commit.place]
+        if commit.offset in source_state.points:
+            return source_state.points[commit.offset]
+        if commit.offset < source_state.next_offset:
+            return None
+        if source_state.target_offset is not None:
+            return source_state.target_offset + 1
+        return self._state.targets[self._target_topics[commit.place]][commit.partition]
+
+    def _report_group(self, commit: FieldDict, target: int | None, reason: str | None) -> None:
+        if self.options.dry_run:
+            reason = "dry run"
+        elif reason is None and target is None and commit.place not in self._completed_sources:
+            reason = "its partition could not be read to the end"
+        elif reason is None and target is None:
+            reason = "its records were sent by a run without --groups"
+            message = f"offset {commit.offset} of {commit.place} not committed: {reason}"
+            self.run.report_unreadable(f"group {commit.group}: {message}")
+        row: dict[str, object] = {
+            **REPLAYED_GROUP_ROW.members_from(commit),
+            "target_topic": self._target_topics[commit.place],
+            "target_offset": target,
+            "committed": reason is None,
+            "reason": reason,
+        }
+        sink = self.run.sink
+        sink.write_document(
+            REPLAYED_GROUP_ROW, row, [format_group_line(FieldDict(row), sink.out.theme)]
+        )
+
+
+def _limit_chunks(chunks: Iterable[RecordChunk], max_records: int) -> Iterator[RecordChunk]:
+    """Chunks of at most this many records."""
+    for chunk in chunks:
+        for first in range(0, len(chunk), max_records):
+            yield (
+                chunk
+                if len(chunk) <= max_records
+                else chunk.select_range(first, first + max_records)
+            )

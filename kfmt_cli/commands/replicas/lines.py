@@ -1,0 +1,235 @@
+"""replicas: the answer, the partitions that need a decision, and the cost of each order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
+
+from kfmt_cli.broker.cluster.election import NO_LEADER
+from kfmt_cli.broker.version import version_from_level
+from kfmt_cli.commands.replicas.advice import (
+    StartOrderCost,
+    answer_lines,
+    compute_costs,
+    next_steps,
+)
+from kfmt_cli.commands.replicas.command import OfflineCluster, PartitionComparison, is_controller
+from kfmt_cli.commands.replicas.nodes import replica_by_broker
+from kfmt_cli.render.sinks.sink import Sink
+from kfmt_cli.render.start_lines import step_lines
+from kfmt_cli.render.style import (
+    escape_terminal,
+    fit_lines,
+    format_count,
+    format_hidden_columns,
+    format_range,
+)
+from kfmt_cli.render.tables.line_table import LineColumn, LineTable
+
+_MAX_EVIDENCE_LINES = 8
+LEGEND = "broker: log end offset   → after its own start   ✗ damaged"
+_NONE = "–"
+
+Column = LineColumn[PartitionComparison]
+Cell = Callable[[PartitionComparison], str]
+
+
+def show_screen(sink: Sink, cluster: OfflineCluster, paths: Sequence[str]) -> None:
+    """Show people what was found."""
+    theme, width = sink.out.theme, sink.out.width
+
+    def write_lines(lines: Iterator[str], style: str | None = None) -> None:
+        for line in lines:
+            fitted_line = fit_lines(line, width)
+            sink.write_line(
+                f"{fitted_line if style is None else theme.paint(style, fitted_line)}\n"
+            )
+
+    write_lines(_heading_lines(cluster))
+    sink.write_line("\n")
+    lines = list(answer_lines(cluster))
+    if lines:
+        write_lines(iter(lines), "bold")
+        sink.write_line("\n")
+    _write_partitions(sink, cluster)
+    costs = compute_costs(cluster)
+    if any(not cost.is_free for cost in costs):
+        rows = [(cost.order.text, cost) for cost in costs]
+        cost_column: LineColumn[StartOrderCost] = LineColumn(
+            "cost", lambda cost: cost.description, align_right=False
+        )
+        table = LineTable("order", rows, (cost_column,), theme, None)
+        sink.write_line(f"\n{table.format_heading()}")
+        write_lines(table.format_line(name, cost).rstrip("\n") for name, cost in rows)
+    evidence_lines = list(_evidence_lines(cluster))
+    if evidence_lines:
+        sink.write_line(f"\n{theme.paint('bold', 'signs of lost data')}\n")
+        write_lines(iter(evidence_lines[:_MAX_EVIDENCE_LINES]))
+    if len(evidence_lines) > _MAX_EVIDENCE_LINES:
+        sink.write_line(
+            f"  … and {len(evidence_lines) - _MAX_EVIDENCE_LINES} more; --json lists all\n"
+        )
+    write_lines(step_lines(list(next_steps(cluster, paths)), theme, width))
+
+
+def _write_partitions(sink: Sink, cluster: OfflineCluster) -> None:
+    """The table of the partitions that need a decision, and the number of the others."""
+    listed_partitions = [
+        partition
+        for partition in cluster.partitions
+        if partition.needs_decision or sink.display_options.lists_all
+    ]
+    if listed_partitions:
+        named_partitions = [
+            (escape_terminal(partition.name), partition) for partition in listed_partitions
+        ]
+        width = None if sink.display_options.wide else sink.out.width
+        table = LineTable("partition", named_partitions, _columns(cluster), sink.out.theme, width)
+        sink.write_line(
+            table.format_heading()
+            + "".join(table.format_line(name, partition) for name, partition in named_partitions)
+        )
+        sink.write_line(f"{LEGEND}\n")
+        if table.n_hidden:
+            sink.write_line(f"{format_hidden_columns(table.n_hidden)}\n")
+    if n_others := len(cluster.partitions) - len(listed_partitions):
+        noun_phrases = "partition needs", "partitions need"
+        sink.write_line(
+            f"{format_count(n_others, *noun_phrases)} no decision; use --all to list them\n"
+        )
+
+
+def _heading_lines(cluster: OfflineCluster) -> Iterator[str]:
+    """The nodes, and the metadata that decides."""
+    node_lists = []
+    registered = {} if cluster.image is None else cluster.image.brokers
+    controllers = [
+        n for n in cluster.nodes if n.node_id not in registered and is_controller(n, cluster.nodes)
+    ]
+    brokers = [node for node in cluster.nodes if node not in controllers]
+    for role, nodes in (("broker", brokers), ("controller", controllers)):
+        ids = sorted(node.node_id for node in nodes if node.node_id is not None)
+        if ids:
+            plural = "" if len(ids) == 1 else "s"
+            node_lists.append(f"{role}{plural} {', '.join(map(str, ids))}")
+    n_directories = sum(len(node.directories) for node in cluster.nodes)
+    line = f"{format_count(n_directories, 'directory', 'directories')}: {', '.join(node_lists)}"
+    image, metadata_node = cluster.image, cluster.metadata_node
+    if metadata_node is None or image is None:
+        yield line
+    else:
+        version = version_from_level(image.metadata_version_level).version.name
+        yield f"{line} · cluster {metadata_node.cluster_id} · Kafka {version}"
+        yield (
+            f"metadata: {escape_terminal(metadata_node.display_path)}, offset "
+            f"{image.log_end_offset} of epoch {image.last_epoch}"
+        )
+    yield from map(escape_terminal, cluster.evidence)
+
+
+def _columns(cluster: OfflineCluster) -> list[Column]:
+    """The columns of the partitions' table; the orders are hidden first."""
+    columns: list[Column] = [
+        LineColumn("leader", _metadata_cell("leader"), hide_rank=3),
+        LineColumn("ISR", _metadata_cell("isr"), hide_rank=2),
+    ]
+    if cluster.image is not None and cluster.image.has_elr:
+        columns.append(LineColumn("ELR", _metadata_cell("elr"), hide_rank=4))
+        columns.append(LineColumn("last known", _metadata_cell("last_known"), hide_rank=5))
+    ids = {c.broker_id for p in cluster.partitions for c in p.replicas if c.broker_id is not None}
+    columns += [_broker_column(id_) for id_ in sorted(ids)]
+    columns.append(LineColumn("replicas", _relation_text, hide_rank=6, align_right=False))
+    orders = enumerate(cluster.orders)
+    columns += [
+        LineColumn(order.text, _outcome_cell(i), hide_rank=7 + i, align_right=False)
+        for i, order in orders
+    ]
+    return columns
+
+
+def _metadata_cell(name: str) -> Cell:
+    """The cell of a value in the metadata."""
+
+    def cell(partition: PartitionComparison) -> str:
+        if partition.metadata is None:
+            return ""
+        value = getattr(partition.metadata.leadership, name)
+        if name == "leader":
+            return "none" if value == NO_LEADER else str(value)
+        return ",".join(map(str, value)) or _NONE
+
+    return cell
+
+
+def _broker_column(broker: int) -> Column:
+    """The column of a broker's replicas."""
+
+    def cell(partition: PartitionComparison) -> str:
+        replica = replica_by_broker(partition.replicas).get(broker)
+        if replica is None:
+            return ""
+        if replica.is_set_aside:
+            return "set aside"
+        if replica.listing is None:
+            return "missing"
+        if not replica.is_end_known:
+            return "?"
+        end = replica.log_end or 0
+        end_after_text = str(replica.log_end_after)
+        if replica.log_end_after is None:
+            end_after_text = "offline" if replica.is_predicted else "?"
+        after_start_text = "" if replica.log_end_after == end else f"→{end_after_text}"
+        return f"{end}{after_start_text}{' ✗' if replica.damaged_offsets else ''}"
+
+    def style(partition: PartitionComparison) -> str:
+        replica = replica_by_broker(partition.replicas).get(broker)
+        is_bad = (
+            replica is None
+            or replica.damaged_offsets
+            or replica.is_set_aside
+            or replica.listing is None
+        )
+        return "bad" if is_bad else "good"
+
+    return LineColumn(f"broker {broker}", cell, style=style)
+
+
+def _relation_text(partition: PartitionComparison) -> str:
+    """How the replicas relate."""
+    older_branches = partition.replica_branches.branches[1:]
+    texts = [f"{branch.owner_names} diverged at {branch.diverged_at}" for branch in older_branches]
+    return "; ".join(texts) or partition.verdict
+
+
+def _outcome_cell(order_index: int) -> Cell:
+    """The cell of what becomes of a partition with an order."""
+
+    def cell(partition: PartitionComparison) -> str:
+        if not partition.outcomes:
+            return ""
+        outcome = partition.outcomes[order_index]
+        if not outcome.is_certain:
+            return " or ".join(dict.fromkeys(map(_end_text, outcome.log_end_offsets)))
+        lost_text = (
+            f", loses {', '.join(starmap(format_range, outcome.lost_offsets))}"
+            if outcome.lost_offsets
+            else ""
+        )
+        return f"{_end_text(outcome.log_end_offset)}{lost_text}"
+
+    return cell
+
+
+def _end_text(end: int | None) -> str:
+    return "offline" if end is None else str(end)
+
+
+def _evidence_lines(cluster: OfflineCluster) -> Iterator[str]:
+    """Each sentence about the replicas once, with the partitions it is true of."""
+    partitions_by_sentence: dict[str, list[str]] = {}
+    for partition in cluster.partitions:
+        for sentence in partition.evidence:
+            partitions_by_sentence.setdefault(sentence, []).append(escape_terminal(partition.name))
+    for sentence, names in partitions_by_sentence.items():
+        more_text = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        yield f"  {', '.join(names[:3])}{more_text}: {sentence}"

@@ -1,0 +1,183 @@
+"""replicas: the rows of a dead cluster, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kfmt_cli.broker.cluster.election import NO_LEADER
+from kfmt_cli.broker.start.offset_intervals import intervals_to_lists
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.replicas.advice import next_steps
+from kfmt_cli.commands.replicas.command import OfflineCluster, PartitionComparison, is_controller
+from kfmt_cli.commands.replicas.lines import show_screen
+from kfmt_cli.commands.replicas.nodes import ClusterNode, DiskReplica
+from kfmt_cli.commands.replicas.start_orders import PartitionOutcome
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.errors import ExitCode
+from kfmt_cli.rows.documents import NEXT_STEP_ROW
+from kfmt_cli.rows.types.cluster_rows import (
+    DIRECTORY_ROW,
+    REPLICA_ROW,
+    REPLICAS_ROW,
+    START_ORDER_ROW,
+)
+
+Row = dict[str, object]
+
+
+def show_cluster(run: CommandRun, cluster: OfflineCluster, paths: Sequence[str]) -> None:
+    """Show what was found."""
+    if any(map(_has_problem, cluster.partitions)):
+        run.host.raise_exit_code(ExitCode.FINDINGS)
+    if run.sink.for_people:
+        show_screen(run.sink, cluster, paths)
+        return
+    output_rows(run, cluster, cluster.partitions)
+    for step in next_steps(cluster, paths):
+        run.sink.write_document(NEXT_STEP_ROW, NEXT_STEP_ROW.members_from(step), ())
+
+
+def output_rows(
+    run: CommandRun, cluster: OfflineCluster, partitions: Iterable[PartitionComparison]
+) -> None:
+    """Output the rows of the nodes and of some partitions."""
+    for node in cluster.nodes:
+        for row in _directory_rows(node, cluster):
+            run.sink.write_document(DIRECTORY_ROW, row, ())
+    for partition in partitions:
+        for replica in partition.replicas:
+            run.sink.write_document(REPLICA_ROW, _replica_row(partition, replica, cluster), ())
+        run.sink.write_document(REPLICAS_ROW, _replicas_row(partition, cluster), ())
+        for outcome in partition.outcomes:
+            run.sink.write_document(START_ORDER_ROW, _order_row(partition, outcome), ())
+
+
+def _has_problem(partition: PartitionComparison) -> bool:
+    """Whether an order loses something or copies part."""
+    if partition.replica_branches.diverged_at is not None or partition.verdict in (
+        "damaged",
+        "foreign",
+    ):
+        return True
+    return any(outcome.lost_offsets or outcome.returning_offsets for outcome in partition.outcomes)
+
+
+def _directory_rows(node: ClusterNode, cluster: OfflineCluster) -> Iterator[Row]:
+    """A row for each log directory of a node; the metadata log is in the first."""
+    roles = ["controller"] if is_controller(node, cluster.nodes) else []
+    is_registered = cluster.image is not None and node.node_id in cluster.image.brokers
+    if is_registered or (not roles and node.broker.replicas):
+        roles.insert(0, "broker")
+    for i, directory in enumerate(node.directories):
+        image = node.image if i == 0 else None
+        yield {
+            "file": format_display_name(directory.path),
+            "node_id": node.node_id,
+            "roles": roles,
+            "cluster_id": node.cluster_id,
+            "directory_id": directory.meta_properties.directory_id,
+            "clean_shutdown": directory.clean_shutdown_path is not None,
+            "metadata_end_offset": None if image is None else image.log_end_offset,
+            "metadata_epoch": None if image is None else image.last_epoch,
+            "metadata_is_newest": image is not None
+            and image.recency_key == cluster.newest_metadata_key,
+            "why_not": node.absence_reason,
+        }
+
+
+def _replica_row(
+    partition: PartitionComparison, replica: DiskReplica, cluster: OfflineCluster
+) -> Row:
+    metadata = partition.metadata
+    may_lead, why_not = _may_lead(partition, replica, cluster)
+    state = None if metadata is None else metadata.leadership
+    return {
+        **REPLICA_ROW.members_from(replica),
+        "topic": partition.topic_partition[0],
+        "partition": partition.topic_partition[1],
+        "log_start_offset": replica.log_start,
+        "log_end_offset": replica.log_end,
+        "log_end_offset_after_start": 0 if replica.is_set_aside else replica.log_end_after,
+        "epochs": intervals_to_lists(replica.epochs),
+        "high_watermark_checkpoint": replica.high_watermark,
+        "damaged_offsets": intervals_to_lists(replica.damaged_offsets),
+        "in_isr": None if state is None else replica.broker_id in state.isr,
+        "in_elr": None if state is None else replica.broker_id in state.elr,
+        "may_lead": may_lead,
+        "why_not": why_not,
+    }
+
+
+def _may_lead(
+    partition: PartitionComparison, replica: DiskReplica, cluster: OfflineCluster
+) -> tuple[str, str | None]:
+    """From which list a replica may be elected, or why it is not."""
+    node = cluster.nodes[replica.node_index]
+    if node.rejection_reason is not None:
+        return "no", f"the broker is not admitted: {node.rejection_reason}"
+    if node.start_failure_reason is not None:
+        return "no", f"the broker does not start: {node.start_failure_reason}"
+    if partition.metadata is None:
+        return "no", "the metadata does not contain the partition"
+    state = partition.metadata.leadership
+    if replica.broker_id not in state.replicas:
+        return "no", "the metadata does not assign a replica to the broker"
+    lists = {"isr": state.isr, "elr": state.elr, "last_known_leader": state.last_known}
+    for name, brokers in lists.items():
+        if replica.broker_id in brokers:
+            return name, None
+    if state.allows_unclean_election:
+        return "unclean", None
+    return "no", "not in the ISR, and unclean.leader.election.enable is false"
+
+
+def _replicas_row(partition: PartitionComparison, cluster: OfflineCluster) -> Row:
+    metadata, metadata_node = partition.metadata, cluster.metadata_node
+    state = None if metadata is None else metadata.leadership
+    return {
+        **REPLICAS_ROW.members_from(state, metadata, partition, partition.replica_branches),
+        "topic": partition.topic_partition[0],
+        "partition": partition.topic_partition[1],
+        "replicas": [] if state is None else list(state.replicas),
+        "isr": [] if state is None else list(state.isr),
+        "eligible_leader_replicas": [] if state is None else list(state.elr),
+        "last_known_elr": [] if state is None else list(state.last_known),
+        "min_insync_replicas": None if state is None else state.min_isr,
+        "unclean_leader_election_enable": None if state is None else state.allows_unclean_election,
+        "metadata_from": None if metadata_node is None else metadata_node.display_path,
+        "branches": [
+            {
+                "brokers": [copy.broker_id for copy in branch.replicas],
+                "latest_epoch": branch.latest_epoch,
+                "end": branch.end,
+            }
+            for branch in partition.replica_branches.branches
+        ],
+    }
+
+
+def _order_row(partition: PartitionComparison, outcome: PartitionOutcome) -> Row:
+    alternatives: list[Row] = []
+    if not outcome.is_certain:
+        alternatives = [
+            {"leader": _leader_or_none(election.leader), "log_end_offset": offset}
+            for election, offset in zip(outcome.elections, outcome.log_end_offsets, strict=True)
+        ]
+    return {
+        "topic": partition.topic_partition[0],
+        "partition": partition.topic_partition[1],
+        "order": outcome.order.json_value,
+        "unclean": outcome.order.has_unclean_election,
+        "leader": outcome.leader,
+        "elected_from": outcome.elections[0].elected_from if outcome.leader is not None else None,
+        "log_end_offset": outcome.log_end_offset,
+        "lost_offsets": intervals_to_lists(outcome.lost_offsets),
+        "lost_acknowledged_at_least": intervals_to_lists(outcome.lost_acknowledged_offsets),
+        "returning_offsets": intervals_to_lists(outcome.returning_offsets),
+        "certain": outcome.is_certain,
+        "alternatives": alternatives,
+    }
+
+
+def _leader_or_none(node: int) -> int | None:
+    return None if node == NO_LEADER else node

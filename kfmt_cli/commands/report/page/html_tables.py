@@ -1,0 +1,515 @@
+"""The tables of a page, readable without JavaScript."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any
+
+from kfmt_cli.broker.start.offset_intervals import count_offsets
+from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH
+from kfmt_cli.commands.report.page.figures import latest_commits
+from kfmt_cli.commands.report.page.page_data import PageData, PageRow, is_harmful, row_label
+from kfmt_cli.core.layout.field import MS_UNIT
+from kfmt_cli.core.times import format_duration, format_interval_end
+from kfmt_cli.findings.finding import SEVERITIES
+from kfmt_cli.render.style import format_bytes, format_count, format_grouped
+from kfmt_cli.rows.column import ColumnKind, RowType
+from kfmt_cli.rows.documents import DISK_USAGE_ROW, STATISTICS_ROW, TRANSACTIONS_ROW, WHAT_IF_ROW
+from kfmt_cli.rows.types.log_shape_rows import SEGMENT_STRIP_ROW, TIME_ORDER_ROW
+from kfmt_cli.rows.types.state_rows import COMMITTED_OFFSET_ROW
+from kfmt_cli.rows.types.transaction import TRANSACTION_ROW
+
+NO_VALUE_TEXT = "–"
+MAX_ROWS = 1_000  # per table
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlTableCell:
+    """A cell: its text, sort value and link target."""
+
+    text: str
+    sort_value: float | str | None = None
+    link: str | None = None
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlTableColumn:
+    """A column: its heading, and the function that makes its cells."""
+
+    title: str
+    make_cell: Callable[[Any], HtmlTableCell]
+    is_number: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlTable:
+    """A table."""
+
+    caption: str
+    columns: tuple[HtmlTableColumn, ...]
+    rows: list[list[HtmlTableCell]]
+    n_omitted: int = 0
+    """Number of rows omitted."""
+
+
+def create_table(
+    caption: str, columns: Sequence[HtmlTableColumn], rows: Sequence[Any], max_rows: int = MAX_ROWS
+) -> HtmlTable | None:
+    """A table of rows; None if there are none. max_rows: how many it shows."""
+    if not rows:
+        return None
+    shown = [[heading.make_cell(row) for heading in columns] for row in rows[:max_rows]]
+    return HtmlTable(caption, tuple(columns), shown, max(len(rows) - max_rows, 0))
+
+
+# Columns.
+
+
+def text_column(title: str, value_of: Callable[[Any], object]) -> HtmlTableColumn:
+    """A column of text."""
+
+    def cell(row: Any) -> HtmlTableCell:
+        value = value_of(row)
+        return HtmlTableCell(NO_VALUE_TEXT if value is None else str(value))
+
+    return HtmlTableColumn(title, cell)
+
+
+def _number_column(
+    title: str, value_of: Callable[[Any], Any], format_value: Callable[[Any], str], style: str = ""
+) -> HtmlTableColumn:
+    def cell(row: Any) -> HtmlTableCell:
+        value = value_of(row)
+        return (
+            HtmlTableCell(NO_VALUE_TEXT)
+            if value is None
+            else HtmlTableCell(format_value(value), value, style=style)
+        )
+
+    return HtmlTableColumn(title, cell, True)
+
+
+def integer_column(title: str, value_of: Callable[[Any], Any]) -> HtmlTableColumn:
+    """A column of whole numbers."""
+    return _number_column(title, value_of, format_grouped)
+
+
+def decimal_column(title: str, value_of: Callable[[Any], Any]) -> HtmlTableColumn:
+    """A column of numbers with a fraction."""
+    return _number_column(title, value_of, _format_tenths)
+
+
+def _format_tenths(value: float) -> str:
+    whole_part, _, tenths = f"{value:.1f}".partition(".")
+    return f"{format_grouped(int(whole_part))}.{tenths}"
+
+
+def size_column(title: str, value_of: Callable[[Any], Any]) -> HtmlTableColumn:
+    """A column of bytes."""
+    return _number_column(title, value_of, format_bytes)
+
+
+def time_column(title: str, value_of: Callable[[Any], Any]) -> HtmlTableColumn:
+    """A column of times."""
+    return _number_column(title, value_of, format_interval_end, "time")
+
+
+_SIZES = frozenset({"bytes", "disk_bytes", "freed_now", "freed_later"})
+_SIZES |= {"sample_bytes", "stored_bytes", "would_be_bytes"}
+
+
+def member_columns(type_: RowType, *names: str) -> Iterator[HtmlTableColumn]:
+    """Columns of members of a type, as their kinds say; after `=` is a heading other than the
+    name."""
+    for name in names:
+        member, _, title = name.partition("=")
+        column, value_of = type_[member], attrgetter(member)
+        title = title or member.replace("_", " ")
+        if column.unit == MS_UNIT:
+            yield time_column(f"{title} (UTC)", value_of)
+        elif column.kind is ColumnKind.REAL:
+            yield decimal_column(title, value_of)
+        elif column.kind is not ColumnKind.NUMBER:
+            yield text_column(title, value_of)
+        else:
+            yield (
+                size_column(title, value_of)
+                if member in _SIZES
+                else integer_column(title, value_of)
+            )
+
+
+def file_column(rows: Sequence[PageRow], title: str) -> HtmlTableColumn:
+    """A column of files or directories, relative to the log directory if all share one."""
+    log_directories = {row.log_dir for row in rows}
+    prefix = f"{log_directories.pop()}/" if len(log_directories) == 1 else ""
+
+    def cell(row: Any) -> HtmlTableCell:
+        return HtmlTableCell(row.file.removeprefix(prefix))
+
+    return HtmlTableColumn(title, cell)
+
+
+# Tables of the whole disk.
+
+
+def disk_usage_table(data: PageData) -> HtmlTable | None:
+    """Disk usage."""
+    headings = (
+        *member_columns(DISK_USAGE_ROW, "file=directory"),
+        text_column("purpose", lambda row: str(row.purpose).replace("_", " ")),
+        *member_columns(DISK_USAGE_ROW, "files", "bytes=size", "disk_bytes=on disk"),
+        *member_columns(DISK_USAGE_ROW, "freed_now=freed by retention now", "freed_later"),
+        *member_columns(DISK_USAGE_ROW, "becomes=effect on a broker"),
+    )
+    return create_table("Disk usage", headings, data.rows_of_type("disk_usage"))
+
+
+def topics_table(data: PageData, anchors: Mapping[str, str]) -> HtmlTable | None:
+    """The topics, the largest first. anchors: of the topics that have a page of their own."""
+    rows = [*data.topics, *(row for row in data.partitions if row.topic is None)]
+    rows.sort(key=lambda row: -row.bytes)
+    total = sum(row.bytes for row in rows) or 1
+    n_partitions = Counter(row_label(row) for row in data.partitions)
+    count_by_label_and_severity: dict[str, Counter[str]] = defaultdict(Counter)
+    for (label, _, severity), n in data.n_findings.items():
+        count_by_label_and_severity[label][severity] += n
+
+    def name_cell(row: PageRow) -> HtmlTableCell:
+        label = row_label(row)
+        return HtmlTableCell(label, label, anchors.get(label))
+
+    def findings_cell(row: PageRow) -> HtmlTableCell:
+        counts = count_by_label_and_severity[row_label(row)]
+        texts = [format_count(counts[name], name) for name in SEVERITIES[:2] if counts[name]]
+        worst = next((name for name in SEVERITIES[:2] if counts[name]), "good")
+        return HtmlTableCell(
+            ", ".join(texts) or "ok", counts["error"] * 1e6 + counts["warning"], None, worst
+        )
+
+    headings = (
+        HtmlTableColumn("topic", name_cell),
+        HtmlTableColumn("findings", findings_cell),
+        integer_column("partitions", lambda row: n_partitions[row_label(row)]),
+        *member_columns(STATISTICS_ROW, "segments=logs", "bytes=size"),
+        decimal_column("share (%)", lambda row: 100 * row.bytes / total),
+        *member_columns(STATISTICS_ROW, "records", "records_per_batch", "bytes_per_record"),
+        text_column("codecs", lambda row: ", ".join(row.codecs or ())),
+        *member_columns(STATISTICS_ROW, "min_timestamp=from", "max_timestamp=to"),
+    )
+    return create_table("Totals by topic", headings, rows)
+
+
+def codec_trials_table(data: PageData) -> HtmlTable | None:
+    """The effect of other codecs on a sample."""
+    headings = (
+        *member_columns(WHAT_IF_ROW, "codec", "sample_bytes=records in the sample"),
+        *member_columns(WHAT_IF_ROW, "stored_bytes=stored now", "would_be_bytes=would be"),
+        decimal_column("saved (%)", lambda row: 100 * row.saved),
+        decimal_column("ratio", lambda row: row.sample_bytes / (row.would_be_bytes or 1)),
+    )
+    return create_table("Alternative codecs, on a sample", headings, data.rows_of_type("what_if"))
+
+
+def time_order_table(rows: Sequence[PageRow]) -> HtmlTable | None:
+    """The order of timestamps."""
+    headings = (
+        file_column(rows, "partition"),
+        *member_columns(TIME_ORDER_ROW, "batches_with_time=batches with a timestamp"),
+        *member_columns(TIME_ORDER_ROW, "batches_out_of_order=out of order"),
+        text_column("longest gaps without a batch", _gaps),
+    )
+    return create_table("Timestamp order and gaps", headings, rows)
+
+
+def _gaps(row: PageRow) -> str:
+    return (
+        "; ".join(
+            f"{format_duration(end - begin)} before offset {format_grouped(offset)}"
+            for begin, end, offset in row.gaps[:3]
+        )
+        or NO_VALUE_TEXT
+    )
+
+
+def broker_starts_table(data: PageData) -> HtmlTable | None:
+    """The effect of a start on each partition that needs attention."""
+    starts_by_file: dict[str, dict[str, PageRow]] = defaultdict(dict)
+    for row in data.rows_of_type("broker_start"):
+        starts_by_file[row.file][row.after] = row
+    rows = list(starts_by_file.items())
+    rows.sort(key=lambda item: not any(map(is_harmful, item[1].values())))
+
+    def start_cell(kind: str) -> Callable[[Any], HtmlTableCell]:
+        def create_cell(item: Any) -> HtmlTableCell:
+            row = item[1].get(kind)
+            if row is None:
+                return HtmlTableCell(NO_VALUE_TEXT)
+            return HtmlTableCell(
+                _start_text(row), None, None, "error" if is_harmful(row) else "good"
+            )
+
+        return create_cell
+
+    headings = (
+        HtmlTableColumn("directory", lambda item: HtmlTableCell(item[0])),
+        HtmlTableColumn("after a crash", start_cell(AFTER_CRASH)),
+        HtmlTableColumn("after a clean shutdown", start_cell(AFTER_CLEAN_SHUTDOWN)),
+    )
+    return create_table("Broker start by partition", headings, rows)
+
+
+def replicas_table(data: PageData) -> HtmlTable | None:
+    """The replicas of each partition for which it matters which broker starts first."""
+    replica_by_partition: dict[TopicAndPartition, dict[int, PageRow]] = defaultdict(dict)
+    for row in data.rows_of_type("replica"):
+        replica_by_partition[_topic_and_partition(row)][row.broker_id] = row
+    outcomes_by_partition: dict[TopicAndPartition, dict[str, PageRow]] = defaultdict(dict)
+    for row in data.rows_of_type("start_order"):
+        outcomes_by_partition[_topic_and_partition(row)][_order_text(row)] = row
+    brokers = sorted(
+        {
+            broker
+            for by_partition in replica_by_partition.values()
+            for broker in by_partition
+            if broker is not None
+        }
+    )
+    orders = dict.fromkeys(
+        order for by_partition in outcomes_by_partition.values() for order in by_partition
+    )
+
+    def replica_cell(broker: int) -> Callable[[Any], HtmlTableCell]:
+        return lambda row: _replica_cell(
+            replica_by_partition[_topic_and_partition(row)].get(broker)
+        )
+
+    def outcome_cell(order: str) -> Callable[[Any], HtmlTableCell]:
+        return lambda row: _outcome_cell(
+            outcomes_by_partition[_topic_and_partition(row)].get(order)
+        )
+
+    headings = (
+        text_column("partition", lambda row: "{}-{}".format(*_topic_and_partition(row))),
+        text_column("leader", lambda row: "none" if row.leader == -1 else row.leader),
+        text_column("ISR", lambda row: ", ".join(map(str, row.isr))),
+        text_column("replicas", attrgetter("verdict")),
+        *(HtmlTableColumn(f"broker {broker}", replica_cell(broker)) for broker in brokers),
+        *(HtmlTableColumn(f"order {order}", outcome_cell(order)) for order in orders),
+    )
+    return create_table(
+        "Replicas, and the end of each order of starts", headings, data.rows_of_type("replicas")
+    )
+
+
+TopicAndPartition = tuple[str, int]
+
+
+def _topic_and_partition(row: PageRow) -> TopicAndPartition:
+    return row.topic, row.partition
+
+
+def _order_text(row: PageRow) -> str:
+    order = row.order
+    return order if isinstance(order, str) else ",".join(map(str, order))
+
+
+def _replica_cell(row: PageRow | None) -> HtmlTableCell:
+    """Where a replica ends, now and after its own start."""
+    if row is None:
+        return HtmlTableCell(NO_VALUE_TEXT)
+    if row.file is None:
+        return HtmlTableCell("missing", None, None, "error")
+    end, end_after_start = row.log_end_offset or 0, row.log_end_offset_after_start
+    text = format_grouped(end)
+    if end_after_start != end:
+        text += f" → {'offline' if end_after_start is None else format_grouped(end_after_start)}"
+    return HtmlTableCell(text, end, None, "error" if row.damaged_offsets else "good")
+
+
+def _outcome_cell(row: PageRow | None) -> HtmlTableCell:
+    """What becomes of a partition."""
+    if row is None:
+        return HtmlTableCell(NO_VALUE_TEXT)
+    possible_ends = row.alternatives or [row]
+    offsets = dict.fromkeys(end["log_end_offset"] for end in possible_ends)
+    text = " or ".join("offline" if end is None else format_grouped(end) for end in offsets)
+    lost = count_offsets(row.lost_offsets)
+    if lost:
+        text += f", {format_count(lost, 'offset')} lost"
+    return HtmlTableCell(text, -lost, None, "error" if lost or None in offsets else "good")
+
+
+def _start_text(row: PageRow) -> str:
+    if row.becomes:
+        return f"not served ({row.becomes}): {row.reason or ''}".rstrip(": ")
+    if not row.starts:
+        return f"the broker does not start: {row.reason}"
+    parts = [f"log start offset {row.log_start_offset}, log end offset {row.log_end_offset}"]
+    parts += [
+        (
+            f"{truncation['file'].rpartition('/')[2]} truncated to "
+            f"{format_grouped(truncation['size'])} bytes"
+        )
+        for truncation in row.cut
+    ]
+    if row.deleted:
+        parts.append(f"{format_count(len(row.deleted), 'file')} deleted")
+    for ranges, adjective in (
+        (row.lost_offsets, "lost"),
+        (row.unreachable_offsets, "unreachable"),
+    ):
+        if ranges:
+            parts.append(f"{format_count(count_offsets(ranges), 'offset')} {adjective}")
+    return "; ".join(parts)
+
+
+def retention_table(data: PageData) -> HtmlTable | None:
+    """How much retention deletes when, by topic."""
+    totals_by_topic: dict[str, PageRow] = {}
+    for row in data.rows_of_type("retention"):
+        empty_totals = PageRow(topic=row_label(row), logs=0, now=0, later=0, next_at=None, kept=0)
+        totals = totals_by_topic.setdefault(empty_totals.topic, empty_totals)
+        totals.logs += 1
+        if row.deletable:
+            totals.now += row.bytes
+        elif row.deletable_at is not None and not row.odd:
+            totals.later += row.bytes
+            totals.next_at = min(row.deletable_at, totals.next_at or row.deletable_at)
+        else:
+            totals.kept += row.bytes
+        totals.settings = ", ".join(
+            f"{name}={setting.get('value')}" for name, setting in row.settings.items()
+        )
+    headings = (
+        text_column("topic", attrgetter("topic")),
+        integer_column("logs", attrgetter("logs")),
+        size_column("deletable now", attrgetter("now")),
+        size_column("deletable later", attrgetter("later")),
+        time_column("next at (UTC)", attrgetter("next_at")),
+        size_column("kept", attrgetter("kept")),
+        text_column("settings", attrgetter("settings")),
+    )
+    return create_table("Retention forecast", headings, list(totals_by_topic.values()))
+
+
+def consumers_table(data: PageData) -> HtmlTable | None:
+    """Groups and their progress, the largest lag first."""
+    names = ("group", "topic", "partition", "offset=committed offset", "log_end_offset")
+    more_names = ("lag=lag (records)", "commit_timestamp=committed at")
+    headings = tuple(member_columns(COMMITTED_OFFSET_ROW, *names, *more_names))
+    rows = sorted(latest_commits(data), key=lambda row: -(row.lag or 0))
+    return create_table("Committed offsets", headings, rows)
+
+
+def transactions_table(data: PageData) -> HtmlTable | None:
+    """The partitions with transactions."""
+    headings = (
+        file_column(data.rows_of_type("transactions"), "partition"),
+        *member_columns(TRANSACTIONS_ROW, "committed", "aborted", "open"),
+        *member_columns(TRANSACTIONS_ROW, "last_stable_offset", "log_end_offset"),
+    )
+    return create_table("Transactions by partition", headings, data.rows_of_type("transactions"))
+
+
+# Tables of a topic.
+
+
+def partitions_table(rows: Sequence[PageRow]) -> HtmlTable | None:
+    """The partitions of a topic."""
+    headings = (
+        file_column(rows, "partition"),
+        *member_columns(STATISTICS_ROW, "segments=logs", "bytes=size", "batches", "records"),
+        *member_columns(STATISTICS_ROW, "first_offset", "last_offset"),
+        *member_columns(STATISTICS_ROW, "min_timestamp=from", "max_timestamp=to", "producers"),
+    )
+    return create_table("Partitions", headings, rows)
+
+
+def segments_table(
+    rows: Sequence[PageRow], retention_by_file: Mapping[str, PageRow], n_logs: int
+) -> HtmlTable | None:
+    """The logs of a topic. retention_by_file: what retention does with each, by file. n_logs: how
+    many the topic has."""
+
+    def deletion_cell(row: PageRow) -> HtmlTableCell:
+        retention = retention_by_file.get(row.file)
+        if retention is None or not (retention.deletable or retention.deletable_at is not None):
+            return HtmlTableCell(NO_VALUE_TEXT)
+        at = retention.deletable_at
+        return HtmlTableCell("now" if retention.deletable else format_interval_end(at), at)
+
+    headings = (
+        file_column(rows, "log"),
+        *member_columns(SEGMENT_STRIP_ROW, "bytes=size", "batches", "records", "last_offset"),
+        *member_columns(
+            SEGMENT_STRIP_ROW, "index_entries", "min_timestamp=from", "max_timestamp=to"
+        ),
+        HtmlTableColumn("deletable from (UTC)", deletion_cell),
+        text_column("why", lambda row: retention_by_file.get(row.file, PageRow()).get("why")),
+    )
+    ordered = sorted(rows, key=lambda row: (row.partition or 0, row.base_offset or 0))
+    table = create_table("Logs", headings, ordered) or HtmlTable("Logs", headings, [])
+    n_omitted = max(n_logs - len(table.rows), 0)
+    return replace(table, n_omitted=n_omitted) if table.rows or n_omitted else None
+
+
+def uncommitted_table(rows: Sequence[PageRow]) -> HtmlTable | None:
+    """Open and aborted transactions."""
+    headings = (
+        *member_columns(TRANSACTION_ROW, "outcome"),
+        file_column(rows, "partition"),
+        *member_columns(TRANSACTION_ROW, "producer_id=producer", "transactional_id"),
+        *member_columns(
+            TRANSACTION_ROW, "first_offset", "last_offset", "records", "start_timestamp=started"
+        ),
+        text_column("hanging", lambda row: {True: "yes", False: "no"}.get(row.hanging)),
+    )
+    uncommitted = [row for row in rows if row.outcome != "committed"]
+    return create_table("Open and aborted transactions", headings, uncommitted)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsOfCode:
+    """Findings of one kind."""
+
+    code: str
+    severity: str
+    count: int
+    rows: list[PageRow]
+    consequences: list[tuple[str, str]]
+
+
+def finding_groups(data: PageData) -> Iterator[FindingsOfCode]:
+    """The findings by code and severity, the worst first."""
+    groups: dict[tuple[str, str], list[PageRow]] = defaultdict(list)
+    for row in data.rows_of_type("finding"):
+        groups[row.code, row.severity].append(row)
+    counts: Counter[tuple[str, str]] = Counter()
+    for (_, code, severity), n in data.n_findings.items():
+        counts[code, severity] += n
+    # Findings at a place in a file come before findings about missing files.
+    ranked = sorted(
+        groups.items(),
+        key=lambda item: (
+            SEVERITIES.index(item[0][1]),
+            item[1][0].position is None,
+            -len(item[1]),
+        ),
+    )
+    for (code, severity), rows in ranked:
+        labels = (
+            ("after a crash", "after_crash"),
+            ("after a clean shutdown", "after_clean_shutdown"),
+            ("what to do", "advice"),
+        )
+        consequences = [
+            (label, str(value))
+            for label, name in labels
+            if len({row[name] for row in rows}) == 1 and (value := rows[0][name])
+        ]
+        yield FindingsOfCode(code, severity, counts[code, severity], rows, consequences)

@@ -1,0 +1,216 @@
+"""Topic settings from options, a file or the metadata log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.start.directory import LogDirectory, open_log_directory
+from kfmt_cli.broker.start.metadata_replay import replay_undamaged_metadata
+from kfmt_cli.broker.topic_settings import (
+    FIELD_BY_TOPIC_SETTING,
+    TopicSettings,
+    apply_properties,
+    overridden_fields,
+    parse_cleanup_policy,
+)
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.disk.directory_listing import list_directory
+from kfmt_cli.disk.file_access import is_directory
+from kfmt_cli.disk.file_names import parse_topic_partition, partition_directory
+from kfmt_cli.disk.kinds.properties import decode_java_properties, parse_java_properties
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.errors import InputError, UsageError, unknown_name_error
+from kfmt_cli.rows.types.state_rows import CONFIG_ROW
+from kfmt_cli.topics import CLUSTER_METADATA
+
+# Sources of a setting.
+FROM_OPTION, FROM_FILE, FROM_METADATA_LOG, FROM_DEFAULT = (
+    "option",
+    "file",
+    "metadata log",
+    "Kafka's default",
+)
+
+
+def settings_with_sources(
+    settings: TopicSettings, sources: Mapping[str, str], setting_names: Iterable[str]
+) -> dict[str, dict[str, object]]:
+    """Some settings by topic setting name, each with its value and source."""
+    return {
+        name: {
+            "value": settings.setting_value(name),
+            "source": sources.get(FIELD_BY_TOPIC_SETTING[name], FROM_DEFAULT),
+        }
+        for name in setting_names
+    }
+
+
+@dataclass(slots=True)
+class TopicSettingsResolver:
+    """Looks up the settings of topics."""
+
+    config_path: Path | None = None
+    """A properties file."""
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    """Settings from options, by field name."""
+    _config_settings: TopicSettings | None = None
+    _config_properties: Mapping[str, str] = field(default_factory=dict)
+    _directory_by_path: dict[Path, LogDirectory] = field(default_factory=dict)
+
+    @classmethod
+    def from_options(
+        cls, config_path: Path | None, options: Mapping[str, object]
+    ) -> TopicSettingsResolver:
+        """With settings from options, named as the fields are; None for those that were not given.
+        The policy is a list of names with commas. Raises UsageError."""
+        overrides = {name: value for name, value in options.items() if value is not None}
+        if "cleanup_policy" in overrides:
+            overrides["cleanup_policy"] = policies = parse_cleanup_policy(
+                str(overrides["cleanup_policy"])
+            )
+            for name in sorted(policies - {"compact", "delete"}):
+                raise unknown_name_error("cleanup policy", name, ("compact", "delete"))
+        return cls(config_path, overrides)
+
+    def resolve_partition(
+        self, partition: Partition, on_error: Callable[[str], None]
+    ) -> tuple[LogDirectory, tuple[str, int], TopicSettings]:
+        """A partition's log directory, topic with number, and settings; raises UsageError.
+
+        on_error: receives errors about unreadable files of the log directory.
+        """
+        log_directory = partition.log_directory
+        if log_directory not in self._directory_by_path:
+            self._directory_by_path[log_directory] = open_log_directory(log_directory)
+        topic, partition_index = partition.topic_partition
+        directory, settings = (
+            self._directory_by_path[log_directory],
+            self.topic_settings(topic, log_directory),
+        )
+        configs = _load_metadata_configs(log_directory)
+        for error in (*directory.read_errors, *configs.read_errors, *configs.damage_errors):
+            on_error(str(error))
+        return directory, (topic or "", partition_index or 0), settings
+
+    def setting_sources(self, partition: Partition) -> dict[str, str]:
+        """Source of each setting of a partition's topic that is not a default; call `of` first."""
+        properties_by_topic = _load_metadata_configs(partition.log_directory).properties_by_topic
+        sources = dict.fromkeys(overridden_fields(self._config_properties), FROM_FILE)
+        for properties in (
+            properties_by_topic.get("", {}),
+            properties_by_topic.get(partition.topic_partition[0] or "", {}),
+        ):
+            sources |= dict.fromkeys(overridden_fields(properties), FROM_METADATA_LOG)
+        return sources | dict.fromkeys(self.overrides, FROM_OPTION)
+
+    def has_metadata_log(self, log_directory: Path) -> bool:
+        """Whether a log directory has a metadata log, which contains all changed settings."""
+        return is_directory(f"{log_directory}/{CLUSTER_METADATA}-0")
+
+    def topic_settings(self, topic: str | None, log_directory: Path) -> TopicSettings:
+        """The settings of a topic with a partition in a log directory; raises UsageError."""
+        if self._config_settings is None:
+            self._config_settings = TopicSettings()
+            if self.config_path is not None:
+                self._config_properties = read_properties(self.config_path)
+                self._config_settings = apply_properties(
+                    self._config_settings, self._config_properties
+                )
+        properties_by_topic = _load_metadata_configs(log_directory).properties_by_topic
+        settings = apply_properties(self._config_settings, properties_by_topic.get("", {}))
+        settings = apply_properties(
+            settings, properties_by_topic.get(topic or "", {}) if topic else {}
+        )
+        return replace(settings, **self.overrides)  # type: ignore[arg-type]
+
+
+def read_properties(path: Path, *, has_secrets: bool = False) -> dict[str, str]:
+    """The names and values in a properties file, as Java reads it; raises UsageError, which quotes
+    no value of a file with secrets."""
+
+    def raise_malformed(position: int, message: str) -> None:
+        raise UsageError(f"{path} byte {position}: {'malformed' if has_secrets else message}")
+
+    try:
+        text = decode_java_properties(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    return {name: str(value) for _, name, value in parse_java_properties(text, raise_malformed)}
+
+
+def is_topic_compacted(topic: str | None, log_directory: Path) -> bool | None:
+    """Whether a topic is compacted, from the metadata log of a log directory; None if unknown.
+    Raises InputError."""
+    if topic is None or not is_directory(f"{log_directory}/{CLUSTER_METADATA}-0"):
+        return None
+    properties_by_topic = _read_topic_properties(log_directory)
+    if (
+        topic not in properties_by_topic
+        and not properties_by_topic.get("", {})
+        and topic.startswith("__")
+    ):
+        return None
+    return TopicSettingsResolver().topic_settings(topic, log_directory).compacts
+
+
+def read_index_interval(partition_path: Path) -> int:
+    """The index.interval.bytes of a partition's topic, from the metadata log next to it, or
+    Kafka's default; raises InputError."""
+    directory = partition_directory(str(partition_path))
+    properties_by_topic = _read_topic_properties(directory.parent)
+    topic, _ = parse_topic_partition(directory.name)
+    for properties in (properties_by_topic.get(topic or "", {}), properties_by_topic.get("", {})):
+        for name in ("index.interval.bytes", "log.index.interval.bytes"):
+            if properties.get(name, "").isdigit():
+                return int(properties[name])
+    return DEFAULT_INDEX_INTERVAL_BYTES
+
+
+def _read_topic_properties(log_directory: Path) -> dict[str, dict[str, str]]:
+    """The settings of topics in the metadata log of a log directory; raises InputError."""
+    configs = _load_metadata_configs(log_directory)
+    for error in configs.read_errors:
+        raise error
+    return configs.properties_by_topic
+
+
+@dataclass(slots=True)
+class _MetadataConfigs:
+    """The settings in a metadata log."""
+
+    properties_by_topic: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Those of each topic; cluster-wide broker defaults under an empty name."""
+    read_errors: list[InputError] = field(default_factory=list)
+    """The errors of its files that could not be read."""
+    damage_errors: list[InputError] = field(default_factory=list)
+    """Errors about damage in them: settings may be missing or old."""
+
+
+@lru_cache(maxsize=8)
+def _load_metadata_configs(log_directory: Path) -> _MetadataConfigs:
+    """The settings in the metadata log of a log directory."""
+    configs = _MetadataConfigs()
+    path = f"{log_directory}/{CLUSTER_METADATA}-0"
+    if not is_directory(path):
+        return configs
+    try:
+        directory_listing = list_directory(path)
+    except InputError as error:
+        configs.read_errors.append(error)
+        return configs
+    replay = replay_undamaged_metadata(
+        directory_listing, configs.read_errors, configs.damage_errors
+    )
+    for row in replay.sorted_rows()[CONFIG_ROW].values():
+        config = FieldDict(zip(CONFIG_ROW.member_names, row, strict=True))
+        default_key = "" if config.resource_type == "BROKER" and not config.resource else None
+        topic = config.resource if config.resource_type == "TOPIC" else default_key
+        if topic is not None and config.value is not None:
+            configs.properties_by_topic.setdefault(str(topic), {})[str(config.name)] = str(
+                config.value
+            )
+    return configs

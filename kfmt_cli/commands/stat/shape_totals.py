@@ -1,0 +1,191 @@
+"""Log shapes combined by topic and partition; single logs as strips."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import file_size
+from kfmt_cli.disk.file_access import read_bytes_at
+from kfmt_cli.disk.file_names import file_topic_partition
+from kfmt_cli.disk.kinds import classify_name
+from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.disk.segment import SEGMENT_KINDS, segment_file_path
+from kfmt_cli.errors import InputError
+from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
+from kfmt_cli.log.summary.log_summary import LogNumbers
+from kfmt_cli.log.summary.shape import LogShape, SegmentMap, TimeOrder
+from kfmt_cli.log.summary.statistics import LogStatistics
+from kfmt_cli.render.plot import shape_lines
+from kfmt_cli.render.sinks.sink import Sink
+from kfmt_cli.rows.types.log_shape_rows import (
+    CODEC_USE_ROW,
+    SEGMENT_STRIP_ROW,
+    TIME_BUCKET_ROW,
+    TIME_ORDER_ROW,
+)
+
+MAX_BUCKETS_PER_TOPIC = 150  # time buckets per topic
+MIN_BUCKETS_PER_TOPIC = 12  # time buckets per topic if there are many topics
+MAX_BUCKETS = 6_000  # time buckets of all topics
+TOTAL_MAP_CELLS = 16_000  # in the strips of all logs
+MAX_CELLS_PER_MAP = 96  # in a strip
+MAX_SEGMENT_MAPS = 1_500
+# Of the statistics of a log.
+SEGMENT_MAP_COUNTS = (
+    "bytes",
+    "batches",
+    "records",
+    "last_offset",
+    "min_timestamp",
+    "max_timestamp",
+)
+MAX_INDEX_BYTES = 16 << 20  # bytes of an index, more than a broker's default maximum
+
+
+@dataclass(frozen=True, slots=True)
+class LogShapeFactory:
+    """Makes the shapes of logs, without batches yet."""
+
+    n_cells_by_path: Mapping[str, int] = field(default_factory=dict)
+    """The number of cells of each log with a strip, by its path."""
+
+    def __call__(self, log: InputFile) -> LogShape:
+        """The shape of a log."""
+        return LogShape(segment_map=create_segment_map(log, self.n_cells_of(log)))
+
+    def n_cells_of(self, log: InputFile) -> int:
+        """The number of cells of a log, 0 for one without a strip."""
+        return self.n_cells_by_path.get(log.path, 0)
+
+
+def create_shapes(logs: Sequence[InputFile], first_names: Collection[str] = ()) -> LogShapeFactory:
+    """The shapes of some logs. The files named in `first_names` get a strip before the largest
+    ones."""
+    sizes = list(map(file_size, logs))
+    ranked = sorted(range(len(logs)), key=lambda i: (logs[i].name not in first_names, -sizes[i], i))
+    with_map = ranked[:MAX_SEGMENT_MAPS]
+    n_cells = max(min(TOTAL_MAP_CELLS // max(len(with_map), 1), MAX_CELLS_PER_MAP), 1)
+    return LogShapeFactory({logs[i].path: n_cells for i in with_map})
+
+
+@dataclass(frozen=True, slots=True)
+class LogNumbersCache:
+    """The numbers of healthy logs that another command has read."""
+
+    shape_factory: LogShapeFactory = field(default_factory=LogShapeFactory)
+    numbers_by_path: dict[str, LogNumbers] = field(default_factory=dict)
+    """By the log's path."""
+
+    def pop(self, log: InputFile, shapes: LogShapeFactory) -> LogNumbers | None:
+        """The numbers of a log, which are then no longer here; None if it was not counted with this
+        strip."""
+        is_same = self.shape_factory.n_cells_of(log) == shapes.n_cells_of(log)
+        return self.numbers_by_path.pop(log.path, None) if is_same else None
+
+
+def create_segment_map(log: InputFile, n_cells: int) -> SegmentMap | None:
+    """The strip of a log with the entries of its offset index, without batches yet; None for no
+    cells."""
+    if not n_cells:
+        return None
+    segment_map = SegmentMap(file_size(log), n_cells)
+    try:
+        entries = _read_index_positions(log)
+    except InputError as error:
+        segment_map.index_error = "" if error.is_missing else str(error)
+    else:
+        if entries is not None:
+            segment_map.add_index_positions(entries)
+    return segment_map
+
+
+def _read_index_positions(log: InputFile) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+    """The positions in a log's offset index; None for a file without one. Raises InputError."""
+    if classify_name(os.path.basename(log.path))[0] not in SEGMENT_KINDS:  # noqa: PTH119 (many)
+        return None
+    path = segment_file_path(log.path, OFFSET_INDEX_KIND)
+    data = read_bytes_at(path, 0, MAX_INDEX_BYTES, format_display_name(path))
+    entry_dtype = OFFSET_INDEX_ENTRY.dtype
+    entries = np.frombuffer(data, entry_dtype, len(data) // entry_dtype.itemsize)
+    used = np.flatnonzero(entries["relative_offset"])  # a preallocated index ends with zeros
+    return entries["log_position"][: used[-1] + 1 if len(used) else 0].astype(np.int64)
+
+
+@dataclass(slots=True)
+class ShapeTotals:
+    """Combines the shapes of all logs."""
+
+    shape_by_topic: dict[str | None, LogShape] = field(default_factory=dict)
+    order_by_partition: dict[str, TimeOrder] = field(default_factory=dict)
+    """By partition."""
+    total_statistics: LogStatistics = field(default_factory=LogStatistics)
+    _segment_map_rows: list[dict[str, object]] = field(default_factory=list)
+
+    def add_log(self, partition: Partition, file: InputFile, numbers: LogNumbers) -> None:
+        """Add the next log of a partition."""
+        statistics, shape = numbers.statistics, numbers.shape
+        if shape is None:
+            return
+        topic, _ = file_topic_partition(file.path)
+        self.total_statistics.merge_later(statistics)
+        self.shape_by_topic.setdefault(topic, LogShape()).merge_later(shape)
+        self.order_by_partition.setdefault(partition.name, TimeOrder()).merge_later(
+            shape.time_order
+        )
+        if shape.segment_map is None:
+            return
+        row: dict[str, object] = {
+            "file": file.name,
+            "base_offset": file.base_offset,
+            **{name: getattr(statistics, name) for name in SEGMENT_MAP_COUNTS},
+            "index_entries": shape.segment_map.index_entries,
+            "cells": [list(cell) for cell in shape.segment_map.iter_cells()],
+        }
+        self._segment_map_rows.append(row)
+
+    def write(self, sink: Sink) -> None:
+        """Show all shapes."""
+        if sink.for_people:
+            total_shape = LogShape()
+            for shape in self.shape_by_topic.values():
+                total_shape.merge_later(shape)
+            sink.write_line(
+                "".join(shape_lines(total_shape, self.total_statistics, sink.out.width))
+            )
+        for row in self._bucket_rows():
+            sink.write_document(TIME_BUCKET_ROW, row, ())
+        for topic, shape in self.shape_by_topic.items():
+            for codec, (batches, records, size) in sorted(shape.counts_by_codec.items()):
+                counts = {"batches": batches, "records": records, "bytes": size}
+                sink.write_document(CODEC_USE_ROW, {"topic": topic, "codec": codec, **counts}, ())
+        for name, order in self.order_by_partition.items():
+            gaps = [list(gap[1:]) for gap in order.gaps]
+            numbers = {"batches_with_time": order.batches, "batches_out_of_order": order.late}
+            sink.write_document(TIME_ORDER_ROW, {"file": name, **numbers, "gaps": gaps}, ())
+        for row in self._segment_map_rows:
+            sink.write_document(SEGMENT_STRIP_ROW, row, ())
+
+    def _bucket_rows(self) -> Iterator[dict[str, object]]:
+        max_buckets = min(
+            max(MAX_BUCKETS // max(len(self.shape_by_topic), 1), MIN_BUCKETS_PER_TOPIC),
+            MAX_BUCKETS_PER_TOPIC,
+        )
+        for topic, shape in self.shape_by_topic.items():
+            for begin, end, (batches, records, size) in shape.buckets.resampled(
+                max_buckets
+            ).iter_intervals():
+                yield {
+                    "topic": topic,
+                    "from_timestamp": begin,
+                    "to_timestamp": end,
+                    "batches": batches,
+                    "records": records,
+                    "bytes": size,
+                }

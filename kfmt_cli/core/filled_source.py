@@ -1,0 +1,115 @@
+"""Reads around bytes that are lost, such as those of bad sectors, as `salvage` does."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from kfmt_cli.core.source import Source
+from kfmt_cli.errors import UnreadableBytesError
+
+FILLER_BYTE = (
+    b"\xff"  # zeros would look like the preallocated end of a file; no batch begins like this
+)
+_BY_END = attrgetter("end")
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRange:
+    """Lost bytes, from the first to the end."""
+
+    start: int
+    end: int
+    error: UnreadableBytesError
+
+
+@dataclass(slots=True)
+class UnreadableRanges:
+    """The lost bytes of a file that are known."""
+
+    ranges: list[UnreadableRange] = field(default_factory=list)
+    """In order, without overlaps. Other threads may add to them."""
+
+    def add(self, start: int, end: int, error: UnreadableBytesError) -> None:
+        """A range, up to the next one that is known. Its first byte is in none."""
+        next_range = next(self.ranges_after(start), None)
+        if next_range is not None:
+            end = min(end, next_range.start)
+        insort(self.ranges, UnreadableRange(start, end, error), key=_BY_END)
+
+    def ranges_after(self, position: int) -> Iterator[UnreadableRange]:
+        """The ranges that end after a position, in order."""
+        return iter(self.ranges[bisect_right(self.ranges, position, key=_BY_END) :])
+
+    def first_unreadable(self, position: int, size: int) -> int | None:
+        """The first lost byte of `size` bytes at a position; None if none is lost."""
+        next_range = next(self.ranges_after(position), None)
+        if next_range is None or next_range.start >= position + size:
+            return None
+        return max(next_range.start, position)
+
+    def count_bytes_in(self, position: int, size: int) -> int:
+        """The number of lost bytes among `size` bytes at a position."""
+        n_bytes = 0
+        for unreadable in self.ranges_after(position):
+            n_bytes += max(
+                0, min(unreadable.end, position + size) - max(unreadable.start, position)
+            )
+        return n_bytes
+
+
+class FilledSource(Source):
+    """A source with filler in place of lost bytes.
+
+    lost: is added to; what it has is not read again, as a failing disk takes seconds for each
+    attempt.
+    """
+
+    def __init__(self, source: Source, unreadable: UnreadableRanges) -> None:
+        self.name, self.size = source.name, source.size
+        self.max_block_bytes, self.loss_unit_bytes = source.max_block_bytes, source.loss_unit_bytes
+        self._source, self._unreadable = source, unreadable
+
+    def read_block(self, position: int, length: int, min_length: int) -> bytes:
+        end, min_end = position + length, position + max(min_length, 1)
+        filled = bytearray()
+        while (cursor := position + len(filled)) < min(min_end, end):
+            unreadable_start = self._unreadable.first_unreadable(cursor, end - cursor)
+            if unreadable_start == cursor:
+                read_end = min(end, next(self._unreadable.ranges_after(cursor)).end)
+                read_end = read_end if self.size is None else min(read_end, self.size)
+                if read_end <= cursor:
+                    break
+                filled += FILLER_BYTE * (read_end - cursor)
+                continue
+            read_end = end if unreadable_start is None else unreadable_start
+            try:
+                data = self._source.read_block(
+                    cursor, read_end - cursor, min(min_end, read_end) - cursor
+                )
+            except UnreadableBytesError as error:
+                error_position = max(cursor, error.position)
+                self._unreadable.add(
+                    error_position,
+                    error_position - error_position % self.loss_unit_bytes + self.loss_unit_bytes,
+                    error,
+                )
+                continue
+            if not data:
+                break
+            filled += data
+        return bytes(filled)
+
+    def data_end(self) -> int:
+        return self._source.data_end()
+
+    def prefetch(self, position: int, length: int) -> None:
+        self._source.prefetch(position, length)
+
+    def release(self, position: int) -> None:
+        self._source.release(position)
+
+    def close(self) -> None:
+        self._source.close()

@@ -1,0 +1,214 @@
+"""Wire types that Kafka's protocol messages add to the ones in logs: text, uuids, flags, floats and
+lists.
+
+Types with a length have two forms: classic, with a fixed-size length, and compact, in flexible
+versions, whose length is stored plus one as an unsigned varint (0 is null).
+Source: KIP-482, `org.apache.kafka.common.protocol.types.Type`.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kfmt_cli.core.layout.wire_types import (
+    COMPACT,
+    Buffer,
+    BytesWireType,
+    Int8,
+    Int16,
+    Int32,
+    IntegerWireType,
+    LengthType,
+    UVarint32,
+    Value,
+    WireError,
+    WireType,
+    read_consecutive,
+    read_length,
+    require_bytes,
+)
+from kfmt_cli.core.uuids import format_uuid, parse_uuid
+
+if TYPE_CHECKING:
+    from kfmt_cli.core.layout.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class BoolOrFloatWireType:
+    """A flag, of which 0 is false and anything else true, or an IEEE 754 floating-point number.
+    struct_format: the format that `struct` has for it."""
+
+    name: str
+    size: int
+    struct_format: str
+
+    def read(self, data: Buffer, position: int, end: int) -> tuple[Value, int]:
+        require_bytes(self.size, position, end)
+        (value,) = struct.unpack_from(self.struct_format, data, position)
+        return value, position + self.size
+
+    def write(self, value: Value) -> bytes:
+        return struct.pack(self.struct_format, value)
+
+
+@dataclass(frozen=True, slots=True)
+class UuidWireType:
+    """16 bytes; a value is Kafka's text form: URL-safe base64 without padding."""
+
+    name: str = "uuid"
+    size: int = 16
+
+    def read(self, data: Buffer, position: int, end: int) -> tuple[str, int]:
+        require_bytes(self.size, position, end)
+        return format_uuid(bytes(data[position : position + self.size])), position + self.size
+
+    def write(self, value: Value) -> bytes:
+        assert isinstance(value, str)
+        return parse_uuid(value)
+
+
+@dataclass(frozen=True, slots=True)
+class TextWireType:
+    """A length and that many bytes of UTF-8; a length of -1 is null."""
+
+    length_type: LengthType
+    nullable: bool = False
+    size: None = None
+
+    @property
+    def name(self) -> str:
+        return f"{'nullable ' if self.nullable else ''}string, length as {self.length_type.name}"
+
+    def read(self, data: Buffer, position: int, end: int) -> tuple[str | None, int]:
+        length, start = read_length(self.length_type, -int(self.nullable), data, position, end)
+        if length < 0:
+            return None, start
+        try:
+            return bytes(data[start : start + length]).decode(), start + length
+        except UnicodeDecodeError as error:
+            raise WireError(f"not UTF-8: {error.reason}", start + error.start, "NOT_TEXT") from None
+
+    def write(self, value: Value) -> bytes:
+        if value is None:
+            return self.length_type.write(-1)
+        assert isinstance(value, str)
+        data = value.encode()
+        return self.length_type.write(len(data)) + data
+
+
+@dataclass(frozen=True, slots=True)
+class ListWireType:
+    """A count and that many values of a type; a count of -1 is null."""
+
+    count_type: LengthType
+    element_type: WireType
+    nullable: bool = False
+    size: None = None
+
+    @property
+    def name(self) -> str:
+        return f"{'nullable ' if self.nullable else ''}list of {self.element_type.name}"
+
+    def read(self, data: Buffer, position: int, end: int) -> tuple[list[Value] | None, int]:
+        count, elements_start = read_length(
+            self.count_type, -int(self.nullable), data, position, end
+        )
+        if count < 0:
+            return None, elements_start
+        return read_consecutive(self.element_type.read, count, data, elements_start, end)
+
+    def write(self, value: Value) -> bytes:
+        if value is None:
+            return self.count_type.write(-1)
+        assert isinstance(value, list)
+        return self.count_type.write(len(value)) + b"".join(
+            self.element_type.write(element) for element in value
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StructWireType:
+    """A structure as a value in another."""
+
+    layout: Layout
+    nullable: bool = False
+    """A presence marker precedes it: in tagged fields an unsigned varint, 0 for null, elsewhere a
+    byte, -1 for null (KIP-893)."""
+    is_tagged: bool = False
+    size: None = None
+
+    @property
+    def name(self) -> str:
+        return f"{'nullable ' if self.nullable else ''}{self.layout.name}"
+
+    def read_presence(self, data: Buffer, position: int, end: int) -> tuple[bool, int]:
+        """Whether a nullable structure is present, and the byte after its marker."""
+        if self.is_tagged:
+            varint_marker, after = UVarint32.read(data, position, end)
+            return varint_marker > 0, after
+        byte_marker, after = Int8.read(data, position, end)
+        return byte_marker >= 0, after
+
+    def read(self, data: Buffer, position: int, end: int) -> tuple[dict[str, Value] | None, int]:
+        if self.nullable:
+            present, position = self.read_presence(data, position, end)
+            if not present:
+                return None, position
+        return self.layout.read_values(data, position, end)
+
+    def write(self, value: Value) -> bytes:
+        if value is None:
+            return UVarint32.write(0) if self.is_tagged else Int8.write(-1)
+        assert isinstance(value, dict)
+        return (Int8.write(1) if self.nullable else b"") + self.layout.write(value)
+
+
+class DeclaredType:
+    """A type as a definition names it, before a version decides its encoding."""
+
+    __slots__ = ()
+    size = None
+
+    def read(self, data: Buffer, position: int, end: int) -> tuple[Value, int]:
+        """Raise TypeError: `core/layout/versions.py` turns it into a readable type."""
+        raise TypeError(
+            f"{self!r} has no version, bytes {position} to {end} of {len(data)} are not read"
+        )
+
+    def write(self, value: Value) -> bytes:
+        """Raise TypeError, as `read` does."""
+        raise TypeError(f"{self!r} has no version, {value!r} is not written")
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredLengthType(DeclaredType):
+    """Text or bytes."""
+
+    name: str
+
+    def resolve(self, flexible: bool, nullable: bool) -> WireType:
+        """The wire type in a version."""
+        if self is String:
+            return TextWireType(COMPACT if flexible else Int16, nullable)
+        return BytesWireType(COMPACT if flexible else Int32, nullable)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredListType(DeclaredType):
+    """A list of another type, or of structures."""
+
+    element_type: WireType | Layout
+
+    @property
+    def name(self) -> str:
+        return f"list of {self.element_type.name}"
+
+
+String = DeclaredLengthType("string")
+DeclaredBytes = DeclaredLengthType("bytes")
+Bool = BoolOrFloatWireType("boolean", 1, ">?")
+Float64 = BoolOrFloatWireType("float64", 8, ">d")
+UuidType = UuidWireType()
+UInt16 = IntegerWireType("uint16", 2, signed=False)

@@ -1,0 +1,275 @@
+"""Wire types: how one value is encoded in bytes, for the slow reader, the writer and the kernel.
+
+All numbers are big-endian two's complement, as in Kafka's protocol guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from kfmt_cli.core.layout import varint
+from kfmt_cli.core.native.kernel import OPS
+
+if TYPE_CHECKING:
+    from kfmt_cli.core.layout.layout import Layout
+
+Buffer = bytes | memoryview
+Value = int | float | str | bytes | list["Value"] | dict[str, "Value"] | None
+
+
+class WireError(ValueError):
+    """Bytes that are not a value of the type. position: the byte. status: the kernel's name for
+    it."""
+
+    def __init__(self, reason: str, position: int, status: str) -> None:
+        super().__init__(reason)
+        self.position = position
+        self.status = status
+        self.path: tuple[str, ...] = ()
+
+    def prefix_path(self, name: str) -> WireError:
+        """This error, with `name` added to the front of its path."""
+        self.path = (name, *self.path)
+        return self
+
+
+class WireType(Protocol):
+    """The interface of a Field's type.
+
+    name: for people. size: bytes of a value, None if it varies.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int | None: ...
+
+    def read(self, data: Buffer, position: int, end: int) -> tuple[Value, int]:
+        """The value at `position` and the byte after it; raises WireError."""
+
+    def write(self, value: Value) -> bytes:
+        """The inverse of `read`."""
+
+
+def format_remaining_bytes(n_remaining: int) -> str:
+    """Text for the bytes left when a length or a count needs more."""
+    return (
+        f"only {n_remaining} byte{' is' if n_remaining == 1 else 's are'} left"
+        if n_remaining
+        else "no bytes are left"
+    )
+
+
+def format_trailing_bytes(n_trailing: int) -> str:
+    """Text for bytes that follow the end."""
+    return f"{n_trailing} trailing byte{'s' * (n_trailing != 1)}"
+
+
+def require_bytes(size: int, position: int, end: int) -> None:
+    """Raise WireError unless `size` bytes are left."""
+    if size > end - position:
+        needed = f"{size} byte{'s' * (size != 1)} needed"
+        raise WireError(f"{needed}, {end - position} left", position, "EXHAUSTED")
+
+
+def read_consecutive(
+    read: Callable[[Buffer, int, int], tuple[Value, int]],
+    count: int,
+    data: Buffer,
+    position: int,
+    end: int,
+) -> tuple[list[Value], int]:
+    """Read `count` consecutive values; returns them and the byte after. Raises WireError."""
+    values: list[Value] = []
+    for i in range(count):
+        try:
+            value, position = read(data, position, end)
+        except WireError as error:
+            raise error.prefix_path(str(i)) from None
+        values.append(value)
+    return values, position
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerWireType:
+    """A fixed-size integer."""
+
+    name: str
+    size: int
+    signed: bool = True
+    n_columns: int = 1
+
+    @property
+    def instruction(self) -> tuple[int, int]:
+        return OPS["INT" if self.signed else "UINT"], self.size
+
+    @property
+    def dtype(self) -> str:
+        """NumPy's name for it."""
+        return f">{'i' if self.signed else 'u'}{self.size}"
+
+    def read(self, data: Buffer, position: int, end: int) -> tuple[int, int]:
+        require_bytes(self.size, position, end)
+        return int.from_bytes(
+            data[position : position + self.size], "big", signed=self.signed
+        ), position + self.size
+
+    def write(self, value: Value) -> bytes:
+        assert isinstance(value, int)
+        return value.to_bytes(self.size, "big", signed=self.signed)
+
+
+@dataclass(frozen=True, slots=True)
+class VarintWireType:
+    """A variable-size integer of 32 or 64 bits, ZigZag-encoded when signed."""
+
+    name: str
+    bits: int
+    signed: bool = True
+    size: None = None
+    n_columns: int = 1
+
+    @property
+    def instruction(self) -> tuple[int, int]:
+        return OPS["ZIGZAG" if self.signed else "UVARINT"], self.bits
+
+    def read(self, data: Buffer, position: int, end: int) -> tuple[int, int]:
+        try:
+            raw, next_position = varint.decode_uvarint(data, position, end, self.bits)
+        except varint.VarintError as error:
+            raise WireError(str(error), position, error.status) from None
+        return varint.zigzag_decode(raw) if self.signed else raw, next_position
+
+    def write(self, value: Value) -> bytes:
+        assert isinstance(value, int)
+        return varint.encode_uvarint(
+            varint.zigzag_encode(value, self.bits) if self.signed else value
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CompactLengthWireType:
+    """A length stored plus one as an unsigned varint; 0 means -1, which is null."""
+
+    name: str = "compact length"
+    size: None = None
+
+    def read(self, data: Buffer, position: int, end: int) -> tuple[int, int]:
+        """The length and the byte after it; raises WireError."""
+        raw, next_position = UVarint32.read(data, position, end)
+        return raw - 1, next_position
+
+    def write(self, value: int) -> bytes:
+        """The inverse of `read`."""
+        return UVarint32.write(value + 1)
+
+
+LengthType = IntegerWireType | VarintWireType | CompactLengthWireType
+MIN_LENGTH = -(1 << 63)  # of all lengths
+
+
+def read_length(
+    length_type: LengthType, min_value: int, data: Buffer, position: int, end: int
+) -> tuple[int, int]:
+    """A length of at least `min_value`, checked against the bytes left, and its end; a negative one
+    is null. Raises WireError."""
+    value, start = length_type.read(data, position, end)
+    if value < min_value:
+        raise WireError(
+            f"length {value}, but null is not allowed here", position, "LENGTH_NEGATIVE"
+        )
+    if value > end - start:
+        raise WireError(
+            f"length {value}, but {format_remaining_bytes(end - start)}", position, "LENGTH_TOO_BIG"
+        )
+    return value, start
+
+
+@dataclass(frozen=True, slots=True)
+class BytesWireType:
+    """A length and that many bytes; a negative length is null."""
+
+    length_type: LengthType
+    nullable: bool = True
+    size: None = None
+    n_columns: int = 2
+
+    @property
+    def name(self) -> str:
+        return f"{'nullable ' if self.nullable else ''}bytes, length as {self.length_type.name}"
+
+    @property
+    def instruction(self) -> tuple[int, int]:
+        if isinstance(self.length_type, VarintWireType):
+            return OPS["ZIGZAG_BYTES"], int(self.nullable)
+        if isinstance(self.length_type, IntegerWireType):
+            return OPS["BYTES"], self.length_type.size
+        raise TypeError("the bulk kernel runs no bytes with a compact length")
+
+    def read(self, data: Buffer, position: int, end: int) -> tuple[bytes | None, int]:
+        min_length = MIN_LENGTH if self.nullable else 0
+        length, start = read_length(self.length_type, min_length, data, position, end)
+        if length < 0:
+            return None, start
+        return bytes(data[start : start + length]), start + length
+
+    def write(self, value: Value) -> bytes:
+        if value is None:
+            return self.length_type.write(-1)
+        assert isinstance(value, bytes)
+        return self.length_type.write(len(value)) + value
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayWireType:
+    """A zigzag count and that many rows of a structure."""
+
+    count_type: VarintWireType
+    row_layout: Layout
+    size: None = None
+    n_columns: int = 2
+
+    @property
+    def name(self) -> str:
+        return f"array of {self.row_layout.name}, count as {self.count_type.name}"
+
+    @property
+    def instruction(self) -> tuple[int, int]:
+        return OPS["ZIGZAG_REPEAT"], len(self.row_layout.fields)
+
+    def read(self, data: Buffer, position: int, end: int) -> tuple[list[Value], int]:
+        count, rows_start = self.count_type.read(data, position, end)
+        if count < 0:
+            raise WireError(f"negative count {count}", position, "LENGTH_NEGATIVE")
+        if count > end - rows_start:
+            raise WireError(
+                f"count {count}, but {format_remaining_bytes(end - rows_start)}",
+                position,
+                "COUNT_TOO_BIG",
+            )
+        return read_consecutive(self.row_layout.read_values, count, data, rows_start, end)
+
+    def write(self, value: Value) -> bytes:
+        assert isinstance(value, list)
+        parts = [self.count_type.write(len(value))]
+        for row in value:
+            assert isinstance(row, dict)
+            parts.append(self.row_layout.write(row))
+        return b"".join(parts)
+
+
+KernelType = IntegerWireType | VarintWireType | BytesWireType | ArrayWireType
+"""The types that the kernel runs. `instruction` is its (operation, argument) for one, `columns` how
+many columns it fills."""
+
+Int8 = IntegerWireType("int8", 1)
+Int16 = IntegerWireType("int16", 2)
+Int32 = IntegerWireType("int32", 4)
+Int64 = IntegerWireType("int64", 8)
+UInt32 = IntegerWireType("uint32", 4, signed=False)
+ZigZag32 = VarintWireType("varint", 32)
+ZigZag64 = VarintWireType("varlong", 64)
+UVarint32 = VarintWireType("unsigned varint", 32, signed=False)
+COMPACT = CompactLengthWireType()

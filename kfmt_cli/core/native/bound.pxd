@@ -1,1 +1,0 @@
-cdef long long row_room(const unsigned char[::1] data, const long long[::1] shape, const long long[:, ::1] columns, Py_ssize_t row, const long long[:, ::1] children) except -1 nogil

@@ -1,0 +1,110 @@
+"""Which of the modules that a C compiler makes fast are compiled, why the others are not, and
+whether what is compiled was built from the sources next to it.
+
+`setup.py` reads this file for the names, so it imports nothing of kfmt.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+MODULES = ("kernel", "encode", "scan", "hash_table", "text", "quote", "cell", "row_bounds", "emit")
+# Code for memory views that the modules share, so that it is compiled once and not in each of them.
+SHARED = "_cyutility"
+# Written by setup.py where it could not build the extensions: a line that says why.
+NOT_COMPILED = "not_compiled.txt"
+# Written by setup.py next to the extensions: the hash of the sources that they were built from.
+COMPILED_FROM = "compiled_from.txt"
+
+_DIRECTORY = Path(__file__).parent
+_EXTENSION_SUFFIX = EXTENSION_SUFFIXES[0]
+
+
+def interpreted_modules() -> list[str]:
+    """The names of the modules that run as Python because there was no compiler to build them."""
+    modules = {name: importlib.import_module(f"kfmt_cli.core.native.{name}") for name in MODULES}
+    return [name for name, module in modules.items() if not module.COMPILED]
+
+
+def hash_of_sources(directory: Path = _DIRECTORY) -> str:
+    """A hash of what the compiler is given: the modules' sources and the declarations they share.
+    Raises OSError."""
+    from importlib.util import source_hash
+
+    files = [*(directory / f"{name}.py" for name in MODULES), *sorted(directory.glob("*.pxd"))]
+    content = b"\0".join(path.name.encode() + b"\0" + path.read_bytes() for path in files)
+    return source_hash(content).hex()
+
+
+def missing_extensions(directory: Path = _DIRECTORY) -> Sequence[str]:
+    """The extensions for this Python that are not there although others are.
+
+    They call each other below Python, so none of them works without all.
+    """
+    names = (SHARED, *MODULES)
+    absent = [name for name in names if not (directory / f"{name}{_EXTENSION_SUFFIX}").exists()]
+    return absent if len(absent) < len(names) else []
+
+
+def stale_message(directory: Path = _DIRECTORY) -> str | None:
+    """A line that says that the extensions are not those of the sources, and what to do; None where
+    they are, or where there are none."""
+    if not (directory / f"{MODULES[0]}{_EXTENSION_SUFFIX}").exists():
+        return None
+    try:
+        if (directory / COMPILED_FROM).read_text("utf-8").strip() == hash_of_sources(directory):
+            return None
+    except OSError:
+        pass
+    return (
+        f"the compiled kernel in {directory} was not built from the sources next to it, which "
+        "have no "
+        f"effect until it is built again: {_rebuild_command(directory)}"
+    )
+
+
+def incomplete_message(directory: Path = _DIRECTORY) -> str | None:
+    """A line that says which extensions are missing among others, and what to do."""
+    absent = missing_extensions(directory)
+    if not absent:
+        return None
+    return (
+        f"the compiled kernel in {directory} lacks {', '.join(absent)}, without which the rest "
+        "of it "
+        f"does not work; build it again: {_rebuild_command(directory)}"
+    )
+
+
+def _rebuild_command(directory: Path) -> str:
+    """How the kernel is built again."""
+    root = directory.parent.parent.parent
+    if not (root / "setup.py").is_file():
+        return "pip install --force-reinstall kfmt-cli"
+    return "pip install -e ." if root == Path.cwd() else f"pip install -e {root}"
+
+
+def interpreted_reason() -> str:
+    """Why modules run as Python, for `kfmt --version`."""
+    directory = _DIRECTORY
+    extensions = sorted(
+        path.name for path in directory.glob("kernel.*.*") if path.suffix in (".so", ".pyd")
+    )
+    if extensions and not any(
+        extension.endswith(tuple(EXTENSION_SUFFIXES[:-1])) for extension in extensions
+    ):
+        this_python = f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}"
+        return f"{directory} has extensions for another Python version, and this is {this_python}"
+    try:
+        return (directory / NOT_COMPILED).read_text("utf-8").strip()
+    except OSError:
+        pass
+    root = directory.parent.parent.parent
+    if (root / "setup.py").is_file():
+        return (
+            f"these are the sources in {root}, without extensions; pip install {root} builds them"
+        )
+    return "Cython was missing when it was installed"

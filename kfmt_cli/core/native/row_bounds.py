@@ -1,0 +1,75 @@
+"""How much room a row may take in the output, so that none is begun that does not fit.
+
+Ordinary Python that Cython also compiles.
+"""
+
+try:
+    import cython
+except ImportError:
+    from kfmt_cli.core.native import pure as cython
+
+COMPILED: bool = bool(cython.compiled)
+
+EXPANSION = cython.declare(cython.int, 6)  # the most bytes that one byte becomes (\u00xx)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def _max_field_bytes(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, length: cython.longlong
+) -> cython.longlong:
+    """Upper bound of what a bytes field becomes; long ones are looked at."""
+    i: cython.Py_ssize_t
+    n_bytes: cython.longlong
+    if length <= 0:
+        return 0
+    if length < 4096:
+        return length * EXPANSION
+    n_bytes = 3 * length  # the most that replacement characters, hex and base64 take
+    for i in range(at, at + length):
+        if data[i] < 32 or data[i] == 0x7F or data[i] == 0xC2:
+            n_bytes += EXPANSION - 3
+        elif data[i] >= 0x80:
+            n_bytes += 1  # \xhh in a cell of a table
+    return n_bytes
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1, check=False)
+def max_row_bytes(
+    data: cython.const[cython.uchar][::1],
+    shape: cython.const[cython.longlong][::1],
+    columns: cython.const[cython.longlong][:, ::1],
+    row: cython.Py_ssize_t,
+    children: cython.const[cython.longlong][:, ::1],
+) -> cython.longlong:
+    """Upper bound of what a row becomes; see `emit` for `shape`."""
+    n_bytes: cython.longlong = shape[0]
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    n: cython.Py_ssize_t = shape[3]
+    first: cython.longlong
+    for i in range(4, 4 + n):
+        n_bytes += _max_field_bytes(data, columns[shape[i], row], columns[shape[i] + 1, row])
+    if shape[2] >= 0:
+        first = columns[shape[2] + 1, row]
+        for j in range(columns[shape[2], row]):
+            n_bytes += shape[1]
+            for i in range(4 + n, shape.shape[0]):
+                n_bytes += _max_field_bytes(
+                    data, children[shape[i], first + j], children[shape[i] + 1, first + j]
+                )
+    return n_bytes
+
+
+def row_bytes_bound(
+    data: cython.const[cython.uchar][::1],
+    shape: cython.const[cython.longlong][::1],
+    columns: cython.const[cython.longlong][:, ::1],
+    row: cython.Py_ssize_t,
+    children: cython.const[cython.longlong][:, ::1],
+):
+    """Upper bound, in bytes, of what a row becomes."""
+    return max_row_bytes(data, shape, columns, row, children)

@@ -1,0 +1,109 @@
+"""A table of int64 columns: what checks look at and renderers write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar, overload
+
+import numpy as np
+
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.core.layout.layout import IntArray
+
+BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+ColumnValues = IntArray | BoolArray | int
+TableT = TypeVar("TableT", bound="Table")
+
+
+class Table:
+    """Columns of integers under names.
+
+    A kind of table whose columns are known says them as attributes, each a `TableColumn`.
+    """
+
+    __slots__ = ("data", "index_by_name")
+
+    declared_columns: ClassVar[tuple[str, ...]] = ()
+    """The columns that the kind says, in their order."""
+    index_by_name: dict[str, int]
+    """The row of `data` that each column is."""
+    data: IntArray
+    """Columns by rows, in C order."""
+
+    def __init_subclass__(cls) -> None:
+        members = (member for base in reversed(cls.__mro__) for member in vars(base).items())
+        cls.declared_columns = tuple(
+            name for name, member in members if isinstance(member, TableColumn)
+        )
+
+    def __init__(self, names: dict[str, int], data: IntArray) -> None:
+        self.index_by_name = names
+        self.data = data
+
+    @classmethod
+    def zeros_for(cls: type[TableT], names: Sequence[str], n_rows: int) -> TableT:
+        """A table of zeros."""
+        return cls(
+            {name: i for i, name in enumerate(names)}, np.zeros((len(names), n_rows), np.int64)
+        )
+
+    @classmethod
+    def zeros(cls: type[TableT], n_rows: int) -> TableT:
+        """A table of zeros with the columns that its kind says."""
+        return cls.zeros_for(cls.declared_columns, n_rows)
+
+    def as_type(self, kind: type[TableT]) -> TableT:
+        """The same table, where its kind is known."""
+        assert isinstance(self, kind)
+        return self
+
+    def __len__(self) -> int:
+        return self.data.shape[1]
+
+    def __getitem__(self, name: str) -> IntArray:
+        column: IntArray = self.data[self.index_by_name[name]]
+        return column
+
+    def __setitem__(self, name: str, values: ColumnValues) -> None:
+        self.data[self.index_by_name[name]] = values
+
+    def row(self, i: int) -> FieldDict:
+        """The numbers of a row."""
+        return FieldDict(zip(self.index_by_name, self.data[:, i].tolist(), strict=True))
+
+    def select_rows(self: TableT, rows: IntArray | slice | BoolArray) -> TableT:
+        """The table with these rows only."""
+        return type(self)(self.index_by_name, np.ascontiguousarray(self.data[:, rows]))
+
+    def copy(self: TableT) -> TableT:
+        """A table with the same values."""
+        return type(self)(self.index_by_name, self.data.copy())
+
+    def with_columns(self: TableT, names: Sequence[str]) -> TableT:
+        """A copy with further columns of zeros."""
+        all_names = (*self.index_by_name, *names)
+        new_columns = np.zeros((len(names), len(self)), np.int64)
+        return type(self)(
+            {name: i for i, name in enumerate(all_names)},
+            np.concatenate([self.data, new_columns], axis=0),
+        )
+
+
+class TableColumn:
+    """A column as an attribute of a kind of table."""
+
+    def __set_name__(self, owner: type[Table], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, table: None, owner: type[Table]) -> TableColumn: ...
+    @overload
+    def __get__(self, table: Table, owner: type[Table]) -> IntArray: ...
+    def __get__(self, table: Table | None, owner: type[Table]) -> TableColumn | IntArray:
+        if table is None:
+            return self
+        column: IntArray = table.data[table.index_by_name[self._name]]
+        return column
+
+    def __set__(self, table: Table, values: ColumnValues) -> None:
+        table.data[table.index_by_name[self._name]] = values

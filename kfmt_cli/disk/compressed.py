@@ -1,0 +1,135 @@
+"""Segment files that are compressed as a whole, as a broker would have them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import IO, cast
+
+from kfmt_cli.core.compressed_files import compressed_suffix, decompressing_reader
+from kfmt_cli.core.source import Source, open_as_file
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.archive import unpack_failure_text, write_sparse_file
+from kfmt_cli.disk.file_names import is_compressed_segment_name
+from kfmt_cli.disk.mounts import (
+    DirectoryEntries,
+    OverlayTree,
+    ReadProblem,
+    StoredEntry,
+    join_subpath,
+    messages_below,
+    open_disk_source,
+)
+from kfmt_cli.errors import InputError, UnreadableBytesError
+
+
+@dataclass(slots=True)
+class CompressedFilesOverlay(OverlayTree):
+    """A directory some of whose segment files are compressed as a whole; they are unpacked when
+    their directory is listed. scratch_directory: where to."""
+
+    scratch_directory: str
+    _problems: dict[ReadProblem, None] = field(default_factory=dict)
+    _error_by_path: dict[str, InputError] = field(default_factory=dict)
+    """Why the rest of a file cannot be unpacked."""
+
+    def list_entries(self, subpath: str) -> DirectoryEntries:
+        stored_entries = OverlayTree.list_entries(self, subpath)
+        names = {entry.name for entry in stored_entries.files}
+        files = []
+        for entry in stored_entries.files:
+            uncompressed_name = entry.name.removesuffix(compressed_suffix(entry.name))
+            path = join_subpath(subpath, entry.name)
+            if not is_compressed_segment_name(entry.name):
+                files.append(entry)
+            elif uncompressed_name not in names:
+                unpacked_path = Path(self.scratch_directory, subpath, uncompressed_name)
+                if not unpacked_path.exists():
+                    self._unpack(path, unpacked_path)
+                files.append(StoredEntry(uncompressed_name, unpacked_path.stat(), entry.name))
+            else:
+                message = f"not read: {uncompressed_name} is next to it, which brokers read"
+                message = f"{format_display_name(join_subpath(self.mount_point, path))}: {message}"
+                self._problems[path, message] = None
+        return replace(stored_entries, files=files)
+
+    def _find_unpacked(self, subpath: str) -> str | None:
+        """The path of an unpacked file; None for one that is stored as it is."""
+        unpacked_path = Path(self.scratch_directory, subpath)
+        return str(unpacked_path) if unpacked_path.is_file() else None
+
+    def stat(self, subpath: str) -> os.stat_result:
+        unpacked_path = self._find_unpacked(subpath)
+        return OverlayTree.stat(self, subpath) if unpacked_path is None else os.stat(unpacked_path)  # noqa: PTH116
+
+    def open_source(self, subpath: str) -> Source:
+        unpacked_path = self._find_unpacked(subpath)
+        if unpacked_path is None:
+            return OverlayTree.open_source(self, subpath)
+        source = open_disk_source(unpacked_path, join_subpath(self.mount_point, subpath))
+        return (
+            UnreadableTailSource(source, self._error_by_path[subpath])
+            if subpath in self._error_by_path
+            else source
+        )
+
+    def local_path(self, subpath: str) -> str | None:
+        if subpath in self._error_by_path:
+            return None
+        local_path = self._find_unpacked(subpath) or OverlayTree.local_path(self, subpath)
+        return None if local_path is None or Path(local_path).is_dir() else local_path
+
+    def is_stored_differently(self, subpath: str) -> bool:
+        del subpath
+        return True
+
+    def read_problems(self, subpath: str) -> list[str]:
+        return [*OverlayTree.read_problems(self, subpath), *messages_below(self._problems, subpath)]
+
+    def _unpack(self, subpath: str, unpacked_path: Path) -> None:
+        """Unpack a file, or what can be unpacked of it."""
+        display_path = format_display_name(join_subpath(self.mount_point, subpath))
+        modified = OverlayTree.stat(self, subpath).st_mtime
+        try:
+            with open_as_file(OverlayTree.open_source(self, subpath)) as compressed_file:
+                stream = SimpleNamespace(
+                    read=decompressing_reader(
+                        compressed_file, compressed_suffix(subpath), display_path
+                    )
+                )
+                write_sparse_file(unpacked_path, modified, cast(IO[bytes], stream))
+        except InputError as error:
+            unpacked_path.touch()  # not yet there if the file cannot be opened
+            uncompressed_path = subpath.removesuffix(compressed_suffix(subpath))
+            self._error_by_path[uncompressed_path] = error
+            self._problems[uncompressed_path, str(error)] = None
+            os.truncate(unpacked_path, unpacked_path.stat().st_size + 1)
+            os.utime(unpacked_path, (modified, modified))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise InputError(f"{display_path}: {unpack_failure_text()}: {reason}") from error
+
+
+class UnreadableTailSource(Source):
+    """A file whose last byte stands for a rest that cannot be read.
+
+    Without it, the file would seem to end where its readable start ends.
+    """
+
+    def __init__(self, source: Source, error: InputError) -> None:
+        self.name = source.name
+        self.size = source.size
+        self._source, self._error = source, error
+
+    def read_block(self, position: int, length: int, min_length: int) -> bytes:
+        readable_bytes = (self.size or 1) - 1 - position
+        if readable_bytes < max(min_length, 1):
+            if self.size == 1:  # nothing can be read
+                raise self._error
+            raise UnreadableBytesError(str(self._error), position + max(readable_bytes, 0))
+        return self._source.read_block(position, min(length, readable_bytes), min_length)
+
+    def close(self) -> None:
+        self._source.close()

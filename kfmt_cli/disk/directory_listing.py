@@ -1,0 +1,409 @@
+"""Directories on a disk, with their partitions and segments.
+
+One model for every command: a broker's directories are walked once, into a `DirectoryListing` each,
+which provides everything else. Source: `kafka.log.LocalLog`: segments are named after their base
+offset in 20 digits, partition directories `<topic>-<partition>`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+from kfmt_cli.core.compressed_files import compressed_suffix
+from kfmt_cli.core.source import STDIN_PATH
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_walk import broken_link_reason, iter_directories, list_broker_entries
+from kfmt_cli.disk.file_access import read_bytes_at, stat_path
+from kfmt_cli.disk.file_names import (
+    REMOTE_SEGMENT_NAME,
+    directory_mark,
+    file_topic_partition,
+    has_stored_differently,
+    parse_topic_partition,
+    path_identity,
+)
+from kfmt_cli.disk.kinds import UNKNOWN_KIND, classify_name, in_display_order
+from kfmt_cli.disk.kinds.kind import FileLevel, InputFile, Kind
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
+from kfmt_cli.disk.mounts import DirectoryEntries, FileEntry, StoredEntry
+from kfmt_cli.disk.segment import Segment, group_segments
+from kfmt_cli.errors import InputError
+from kfmt_cli.topics import CLUSTER_METADATA
+
+_SEGMENT_LOG_NAME = re.compile(r"^\d{20}\.log$")
+_PARTITION_NAME = re.compile(r"^(.+)-(\d+)$")
+_LOG_LIKE_NAME = re.compile(r"\.log(?:[.~_-].*)?$")
+# Of a batch's start: its bytes up to the magic, the longest that is likely, the newest magic.
+_BATCH_START_BYTES, _MAX_BATCH_BYTES, _MAX_MAGIC = 17, 1 << 30, 2
+
+
+def classify_file(path: str, name: str) -> InputFile:
+    """The input file with the kind that its name implies; a log may be compressed as a whole."""
+    base_name = path.rpartition(os.sep)[2]
+    base_name = base_name.removesuffix(compressed_suffix(base_name))
+    kind, base_offset, _ = classify_name(base_name)
+    return InputFile(path, format_display_name(name), kind, base_offset)
+
+
+def is_segment_log(file: InputFile) -> bool:
+    """Whether the file has a broker's name for a segment's log."""
+    is_named = _SEGMENT_LOG_NAME.match(file.path.rpartition(os.sep)[2]) is not None
+    return is_named and file.base_offset is not None  # 20 digits can exceed the largest offset
+
+
+def is_remote_log_name(name: str) -> bool:
+    """Whether the name is that of a log in tiered storage."""
+    return (
+        name.endswith(".log") and REMOTE_SEGMENT_NAME.match(name.removesuffix(".log")) is not None
+    )
+
+
+def file_size(file: InputFile) -> int:
+    """The file's size in bytes, 0 if unknown."""
+    return _find_size(file) or 0
+
+
+def file_modified_ms(file: InputFile) -> int:
+    """When the file was last changed, in milliseconds; 0 if unknown."""
+    try:
+        return stat_path(file.path).st_mtime_ns // 1_000_000
+    except (OSError, InputError):
+        return 0
+
+
+def is_empty_file(file: InputFile) -> bool:
+    """Whether the file is known to have no bytes."""
+    return _find_size(file) == 0
+
+
+def _find_size(file: InputFile) -> int | None:
+    try:
+        return None if file.path == STDIN_PATH else stat_path(file.path).st_size
+    except (OSError, InputError):  # opening it reports the error
+        return None
+
+
+def file_topic(file: InputFile) -> str | None:
+    """The topic of a file, from its directory or its kind; None if neither has it."""
+    return (
+        CLUSTER_METADATA if file.kind is KRAFT_SNAPSHOT_KIND else file_topic_partition(file.path)[0]
+    )
+
+
+def format_no_log(path: str) -> str:
+    """The message for a directory without the files looked for."""
+    return f"{format_display_name(path)}: no log segments in or under this directory"
+
+
+def distinct_files(files: Iterable[InputFile], visited: set[str]) -> Iterator[InputFile]:
+    """The files not seen before, by real path; adds the paths to `visited`."""
+    for file in files:
+        path = path_identity(file.stored_path, file.may_be_link)
+        if path not in visited:
+            yield file
+            visited.add(path)
+
+
+@dataclass(frozen=True)
+class DirectoryListing:
+    """A directory with the names in it."""
+
+    path: str
+    """The path that opens it: as given, with the path under that."""
+    relative_path: str
+    """The path under the directory given."""
+    directories: tuple[str, ...]
+    """The names of its subdirectories, in order."""
+    files: tuple[str, ...]
+    """The names of its files, in order."""
+    special_files: frozenset[str] = frozenset()
+    """The files that are pipes, sockets or devices."""
+    linked_files: frozenset[str] = frozenset()
+    """The files that are symbolic links."""
+    display_prefix: str | None = None
+    """The prefix of its files' names, if it is not the path."""
+    stored_names: Mapping[str, str] = field(default_factory=dict)
+    """The names under which files are stored that are compressed as a whole."""
+
+    @property
+    def name(self) -> str:
+        """Its name for display: the path that opens it."""
+        return format_display_name(self.path)
+
+    def input_file(self, file: str) -> InputFile:
+        """One of its files."""
+        input_file = self._input_by_name.get(file)
+        if input_file is None:
+            kind, base_offset, _ = classify_name(file)
+            if self.accepts_any_log and file in self.renamed_logs:
+                kind = LOG_KIND
+            path = f"{self.path.rstrip(os.sep)}{os.sep}{file}"
+            name = path if self.display_prefix is None else self.display_prefix + file
+            stored_as = self.stored_names.get(file, "")
+            if stored_as:
+                name = name.removesuffix(file) + stored_as
+            is_link = file in self.linked_files
+            input_file = InputFile(
+                path, format_display_name(name), kind, base_offset, is_link, stored_as
+            )
+            self._input_by_name[file] = input_file
+        return input_file
+
+    @cached_property
+    def _input_by_name(self) -> dict[str, InputFile]:
+        """Its files requested so far."""
+        return {}
+
+    @cached_property
+    def accepts_any_log(self) -> bool:
+        """Whether logs with other names count, because no segment is next to them."""
+        return not any(classify_name(file)[1] is not None for file in self.files)
+
+    @cached_property
+    def renamed_logs(self) -> frozenset[str]:
+        """The files that may be logs under another name, such as copies."""
+        candidates = (file for file in self.regular_files if _is_named_like_log(file))
+        return frozenset(
+            file for file in candidates if _starts_like_batch(f"{self.path}{os.sep}{file}")
+        )
+
+    def accepts(self, file: str) -> bool:
+        """Whether one of its files counts: a broker's, or a log under another name, with its
+        indexes."""
+        if is_broker_file_name(file):
+            return True
+        suffix = classify_name(file)[0].suffix
+        log_name = file.removesuffix(suffix) + LOG_KIND.suffix if suffix else file
+        return self.accepts_any_log and log_name in self.renamed_logs
+
+    @property
+    def has_broker_files(self) -> bool:
+        """Whether one of its files counts."""
+        return any(map(self.accepts, self.files))
+
+    @property
+    def regular_files(self) -> tuple[str, ...]:
+        """The names of its files without pipes and the like, which would block a reader."""
+        return tuple(file for file in self.files if file not in self.special_files)
+
+    @property
+    def partition_names(self) -> list[str]:
+        """Its subdirectories that a broker loads as partitions, by name."""
+        topics = ((name, parse_topic_partition(name)[0]) for name in self.directories)
+        return [name for name, topic in topics if topic is not None and not directory_mark(name)]
+
+    @property
+    def logs(self) -> list[InputFile]:
+        """The logs of its segments, in base offset order."""
+        files = (self.input_file(file) for file in self.files if file not in self.special_files)
+        return sorted(filter(is_segment_log, files), key=lambda file: file.base_or_zero)
+
+    @property
+    def remote_logs(self) -> list[InputFile]:
+        """Its logs with tiered storage names, in base offset order."""
+        files = (self.input_file(file) for file in self.regular_files if is_remote_log_name(file))
+        return sorted(files, key=lambda file: file.base_or_zero)
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        """The segments whose files are in the directory, in the order of their names.
+
+        Leftover and unfinished files form segments of their own.
+        """
+        return group_segments(
+            self.input_file(file) for file in self.files if file not in self.special_files
+        )
+
+    @property
+    def segments_in_use(self) -> Iterator[Segment]:
+        """The segments that a broker uses, or any if the directory has no broker files."""
+        for segment in self.segments:
+            name = segment.any_file.path.rpartition(os.sep)[2]
+            if self.accepts(name) and not classify_name(name)[2]:
+                if classify_name(name)[0] is UNKNOWN_KIND:
+                    segment.requested_indexes = frozenset()
+                yield segment
+
+
+def walk_directories(
+    root: str,
+    on_error: Callable[[str], None],
+    list_entries: Callable[[str], DirectoryEntries] = list_broker_entries,
+) -> list[DirectoryListing]:
+    """A directory and those under it, topics by name and partitions by number.
+
+    on_error: receives errors about unreadable directories. list_entries: lists one, see
+    `iter_directories`.
+    """
+    prefix = os.path.join(root, "")  # noqa: PTH118 (text, as it was given)
+    listings = []
+    for path, directory_entries in iter_directories(
+        root, listing_error_handler(on_error), list_entries
+    ):
+        relative_path = path.removeprefix(prefix) if path != root else os.curdir
+        listings.append((relative_path, _build_listing(path, relative_path, directory_entries)))
+    listings.sort(key=lambda found: _directory_sort_key(found[0]))
+    log_directories = _find_log_directories(listings)
+    for relative_path, folder in listings:
+        if relative_path in log_directories:
+            _report_broken_links(folder, listing_error_handler(on_error))
+    return _select_broker_directories(listings, log_directories)
+
+
+def _report_broken_links(directory: DirectoryListing, on_error: Callable[[str, str], None]) -> None:
+    """Complain about the partitions of a log directory that are links which lead nowhere."""
+    for name in sorted(directory.linked_files):
+        path = f"{directory.path}{os.sep}{name}"
+        is_partition = parse_topic_partition(name)[0] is not None and not directory_mark(name)
+        if is_partition and (reason := broken_link_reason(path)):
+            on_error(path, reason)
+
+
+def _find_log_directories(listings: list[tuple[str, DirectoryListing]]) -> set[str]:
+    """The places of log directories: those with a broker's files, or with partitions."""
+    log_directories = set()
+    for place, folder in listings:
+        classified = [classify_name(file) for file in folder.files]
+        known_kinds = (kind for kind, _, _ in classified if kind is not UNKNOWN_KIND)
+        if any(kind.level is FileLevel.LOG_DIRECTORY for kind in known_kinds):
+            log_directories.add(place)
+        if any(offset is not None for _, offset, _ in classified):
+            log_directories.add(place.rpartition(os.sep)[0] or os.curdir)
+    return log_directories
+
+
+def _select_broker_directories(
+    listings: list[tuple[str, DirectoryListing]], log_directories: set[str]
+) -> list[DirectoryListing]:
+    """The directory given and those in a tree that a broker would use: directories with broker
+    files and their siblings, as a broker treats every directory in its log directory as a
+    partition; and those with logs under other names. Other programs also have directories named
+    like version-2, and *.log files."""
+    return [
+        folder
+        for place, folder in listings
+        if place == os.curdir
+        or (place.rpartition(os.sep)[0] or os.curdir) in log_directories
+        or folder.has_broker_files
+        or has_stored_differently(folder.files)
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _is_named_like_log(file: str) -> bool:
+    """Whether a name that no broker gives is that of a log, a copy or a compressed one."""
+    return _LOG_LIKE_NAME.search(file) is not None and classify_name(file)[1:] == (None, "")
+
+
+def _starts_like_batch(path: str) -> bool:
+    """Whether two of the first batch's offset, length and magic are possible."""
+    try:
+        header = read_bytes_at(path, 0, _BATCH_START_BYTES)
+    except InputError:  # reading it reports the error
+        return True
+    if len(header) < _BATCH_START_BYTES:
+        return False
+    offset, length, magic = header[:2], int.from_bytes(header[8:12], "big"), header[16]
+    return (offset == bytes(2)) + (0 < length < _MAX_BATCH_BYTES) + (magic <= _MAX_MAGIC) > 1
+
+
+def is_broker_file_name(name: str) -> bool:
+    """Whether a broker writes files with such a name; segment files begin with an offset."""
+    kind, base_offset, _ = classify_name(name)
+    if kind.level is FileLevel.SEGMENT and kind.suffix:
+        return base_offset is not None
+    return kind is not UNKNOWN_KIND
+
+
+def list_directory(path: str, prefix: str | None = None) -> DirectoryListing:
+    """A directory without what is in its subdirectories; raises InputError. prefix: that of its
+    files' names, if it is not the path."""
+    try:
+        return replace(
+            _build_listing(path, os.curdir, list_broker_entries(path)), display_prefix=prefix
+        )
+    except OSError as error:
+        raise InputError(f"{format_display_name(path)}: {error.strerror}") from error
+
+
+def _build_listing(path: str, relative_path: str, entries: DirectoryEntries) -> DirectoryListing:
+    """A directory with its entries."""
+    irregular = [
+        entry for entry in entries.files if not entry.is_file(follow_symlinks=False)
+    ]  # few
+    return DirectoryListing(
+        path,
+        relative_path,
+        tuple(sorted([*entries.directories, *entries.links])),
+        tuple(sorted(entry.name for entry in entries.files)),
+        frozenset(entry.name for entry in irregular if _is_special(entry)),
+        frozenset(entry.name for entry in irregular if entry.is_symlink()),
+        stored_names={
+            entry.name: entry.stored_as
+            for entry in entries.files
+            if isinstance(entry, StoredEntry) and entry.stored_as
+        },
+    )
+
+
+def listing_error_handler(on_error: Callable[[str], None]) -> Callable[[str, str], None]:
+    """What `iter_directories` calls to complain about a directory that cannot be listed."""
+    return lambda path, why: on_error(f"{format_display_name(path)}: {why}")
+
+
+def _is_special(entry: FileEntry) -> bool:
+    """Whether opening a file would block.
+
+    A file that cannot be examined is opened, which reports why.
+    """
+    try:
+        return not entry.is_file() and not stat.S_ISREG(entry.stat().st_mode)
+    except OSError:
+        return False
+
+
+def find_input_files(
+    directories: Iterable[DirectoryListing],
+    kinds: frozenset[Kind],
+    skipped_counts: Counter[str] | None = None,
+) -> Iterator[InputFile]:
+    """The files of the wanted kinds, without leftover and unfinished ones.
+
+    skipped_counts: counts the other files: by kind, as `other`, or by the suffix of a leftover
+    file.
+    """
+    for folder in directories:
+        for file in folder.files:
+            kind, _, transient = classify_name(file)
+            is_foreign = not folder.accepts(file)
+            if not is_foreign and not is_broker_file_name(file):
+                kind = folder.input_file(file).kind
+            if transient or kind not in kinds or file in folder.special_files or is_foreign:
+                if skipped_counts is not None:
+                    has_own_name = (kind.suffix or kind.holds_batches) and not is_foreign
+                    skipped_counts[transient or (kind.name if has_own_name else "other")] += 1
+                continue
+            yield folder.input_file(file)
+
+
+def iter_all_files(directories: Iterable[DirectoryListing]) -> Iterator[InputFile]:
+    """All files except pipes and the like, in display order."""
+    for folder in directories:
+        for file in in_display_order(folder.files):
+            if file not in folder.special_files:
+                yield folder.input_file(file)
+
+
+def _directory_sort_key(relative_path: str) -> list[tuple[str, int]]:
+    """Sort key: topics by name, partitions by number; a directory before its contents."""
+    sort_key = []
+    for part in () if relative_path == os.curdir else relative_path.split(os.sep):  # noqa: PTH206 (many)
+        match = _PARTITION_NAME.match(part)
+        sort_key.append((match[1], int(match[2])) if match else (part, -1))
+    return sort_key

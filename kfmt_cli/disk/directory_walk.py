@@ -1,0 +1,106 @@
+"""The directories below one, as a broker sees them: links to directories count as directories."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+from kfmt_cli.disk.mounts import MOUNTS, DirectoryEntries, OverlayTree, join_subpath
+
+
+class DirectoryWalk:
+    """A directory and those below it that `add` names, each once, whatever leads to it.
+
+    Links come after all other directories. One to a directory that contains the link, or the
+    directory at the top, is not followed.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._real_root = os.path.realpath(root)
+        self._pending = [(root, self._real_root)]
+        self._pending_links = deque[tuple[str, str]]()
+        self._visited: set[str] = set()
+        self._current_real_path = self._real_root
+
+    def __iter__(self) -> Iterator[str]:
+        while self._pending or self._pending_links:
+            if self._pending:
+                path, real_path = self._pending.pop()
+            else:
+                path, parent = self._pending_links.popleft()
+                real_path = os.path.realpath(path)
+                if _is_at_or_below(self._real_root, real_path) or _is_at_or_below(
+                    parent, real_path
+                ):
+                    continue
+            if real_path not in self._visited:
+                self._visited.add(real_path)
+                self._current_real_path = real_path
+                yield path
+
+    def add(self, directory: str, names: Iterable[str], links: Iterable[str]) -> None:
+        """Names in the directory that was yielded last: of directories, and of links to them."""
+        prefix, real_prefix = os.path.join(directory, ""), os.path.join(self._current_real_path, "")  # noqa: PTH118 (many)
+        self._pending += [(prefix + name, real_prefix + name) for name in names]
+        self._pending_links += [
+            (prefix + name, self._current_real_path) for name in sorted(links, key=_link_sort_key)
+        ]
+
+
+def _link_sort_key(name: str) -> tuple[bool, str]:
+    """Sort key: of several links to a directory, one that is named like a partition counts."""
+    _, dash, suffix = name.rpartition("-")
+    return not (dash and suffix.isdigit()), name
+
+
+def broken_link_reason(path: str) -> str:
+    """Why a link cannot be followed; empty if it can, or if nothing is there."""
+    try:
+        os.stat(path)  # noqa: PTH116 (text)
+    except FileNotFoundError:
+        with suppress(OSError):
+            return f"links to {os.readlink(path)}, which does not exist"  # noqa: PTH115
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _is_at_or_below(path: str, directory: str) -> bool:
+    """Whether a path is that of a directory, or below it."""
+    return path == directory or path.startswith(os.path.join(directory, ""))  # noqa: PTH118 (many)
+
+
+def list_broker_entries(directory: str) -> DirectoryEntries:
+    """The entries of a directory as a broker has them; raises OSError, InputError."""
+    tree, subpath = MOUNTS.find_or_disk(directory)
+    return tree.list_entries(subpath)
+
+
+def list_stored_entries(directory: str) -> DirectoryEntries:
+    """The same as they are stored: compressed, or in chunks."""
+    tree, subpath = MOUNTS.find_or_disk(directory)
+    while isinstance(tree, OverlayTree) and not (subpath and tree.is_tiered(subpath)):
+        subpath, tree = join_subpath(tree.underlying_path, subpath), tree.underlying
+    return tree.list_entries(subpath)
+
+
+def iter_directories(
+    root: str,
+    on_error: Callable[[str, str], None],
+    list_entries: Callable[[str], DirectoryEntries] = list_broker_entries,
+) -> Iterator[tuple[str, DirectoryEntries]]:
+    """A directory and those below it, each with its entries.
+
+    on_error: receives a directory that cannot be listed, and why. list_entries: lists one; raises
+    OSError.
+    """
+    for directory in (directories := DirectoryWalk(root)):
+        try:
+            directory_entries = list_entries(directory)
+        except OSError as error:
+            on_error(directory, error.strerror or str(error))
+            continue
+        directories.add(directory, directory_entries.directories, directory_entries.links)
+        yield directory, directory_entries

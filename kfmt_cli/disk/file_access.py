@@ -1,0 +1,196 @@
+"""Opens and examines the file at a path, wherever its bytes are: see `disk/mounts.py`."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from kfmt_cli.core.compressed_files import compressed_suffix, decompressing_reader
+from kfmt_cli.core.source import (
+    READ_ONLY_FLAGS,
+    STDIN_PATH,
+    FileSource,
+    Source,
+    StreamSource,
+    open_as_file,
+)
+from kfmt_cli.core.urls import format_display_name, is_local, strip_file_scheme
+from kfmt_cli.disk.mounts import MOUNTS, FileTree
+from kfmt_cli.errors import NO_INPUT_MESSAGE, InputError
+
+PIPE_TIMEOUT_MS = 2000  # for the first byte of a named pipe
+
+
+def stat_path(path: str) -> os.stat_result:
+    """The size and times of a file or directory; raises OSError, InputError."""
+    try:
+        return os.stat(path)  # noqa: PTH116 (many)
+    except (FileNotFoundError, NotADirectoryError):
+        if (mount := MOUNTS.find(path)) is None:
+            raise
+        tree, subpath = mount
+        return tree.stat(subpath)
+
+
+def _find_virtual(path: str) -> tuple[FileTree, str] | None:
+    """The tree that has a path that the disk does not have, with the path in it."""
+    mount = MOUNTS.find(path)
+    return None if mount is None or os.path.lexists(path) else mount
+
+
+def is_directory(path: str) -> bool:
+    """Whether a path is known to be a directory, which an archive is; - is not. Raises InputError
+    for an archive that cannot be read."""
+    if path == STDIN_PATH:
+        return False
+    try:
+        if os.path.isdir(path):  # noqa: PTH112 (many)
+            return True
+        mount = MOUNTS.find(path)
+        return mount is not None and stat.S_ISDIR(mount[0].stat(mount[1]).st_mode)
+    except (OSError, ValueError):  # opening it reports the error
+        return False
+
+
+def is_file(path: str) -> bool:
+    """Whether a path is known to be a regular file."""
+    try:
+        return stat.S_ISREG(stat_path(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def find_real_path(path: str) -> str | None:
+    """The path of a file on the disk with the bytes of the one at a path; None if there is none."""
+    if MOUNTS.overriding_opener(path) is not None:
+        return None
+    if (mount := MOUNTS.find(path)) is None:
+        return path if is_local(path) else None
+    tree, subpath = mount
+    return tree.local_path(subpath)
+
+
+def path_exists(path: str) -> bool:
+    """Whether there is something at a path, be it a link that leads nowhere; raises InputError."""
+    if os.path.lexists(path):
+        return True
+    try:
+        stat_path(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def is_plain_disk_path(path: str) -> bool:
+    """Whether a path is that of a file or directory of this machine's disk as it is stored."""
+    disk_path = find_real_path(path)
+    return disk_path == path or (
+        disk_path is not None and os.path.realpath(disk_path) == os.path.realpath(path)
+    )
+
+
+def is_remote_path(path: str) -> bool:
+    """Whether a file's bytes are not on this machine's disk."""
+    return find_real_path(path) is None
+
+
+def open_descriptor(path: str) -> int:
+    """Open a file of this machine's disk; raises OSError, InputError."""
+    mount = _find_virtual(path)
+    disk_path = None if mount is None else mount[0].local_path(mount[1])
+    return os.open(disk_path or path, READ_ONLY_FLAGS)
+
+
+def open_remote(path: str) -> Source | None:
+    """Open a file of another tree, or a URL; None for a file on the disk. Raises InputError."""
+    try:
+        if (opener := MOUNTS.overriding_opener(path)) is not None:
+            return opener(path)
+        if (mount := _find_virtual(path)) is not None:
+            tree, subpath = mount
+            return tree.open_source(subpath)
+        if not is_local(path):
+            from kfmt_cli.core.stored_source import StoredSource
+
+            return StoredSource(path)
+    except InputError as error:
+        if error.is_missing:
+            error.file = path
+        raise
+    except OSError as error:
+        is_missing = isinstance(error, FileNotFoundError)
+        message = f"{format_display_name(path)}: {error.strerror}"
+        raise InputError(message, file=path, is_missing=is_missing) from error
+    return None
+
+
+def open_binary(path: str) -> BinaryIO:
+    """Open a file for reading, wherever its bytes are; raises InputError, OSError."""
+    source = open_remote(path)
+    return open(path, "rb") if source is None else open_as_file(source)  # noqa: PTH123 (many)
+
+
+def _has_writer(fd: int) -> bool:
+    """Whether a pipe receives bytes, or its writer closes it, within `PIPE_TIMEOUT_MS`."""
+    poller = select.poll()
+    poller.register(fd, select.POLLIN | select.POLLHUP)
+    return bool(poller.poll(PIPE_TIMEOUT_MS))
+
+
+def open_source(path: str, display_name: str | None = None) -> Source:
+    """Open the file at a path or a URL, or standard input for `-`; raises InputError."""
+    if path == STDIN_PATH:
+        if sys.stdin is None:
+            raise InputError(NO_INPUT_MESSAGE)
+        return StreamSource(display_name or STDIN_PATH, partial(os.read, sys.stdin.fileno()))
+    path, display_name = strip_file_scheme(path), display_name or path
+    source = open_remote(path)
+    if source is None:
+        source = _open_local(path, display_name)
+    source.name = display_name
+    suffix = compressed_suffix(path)
+    if not suffix or isinstance(source, StreamSource):
+        return source
+    file = open_as_file(source)
+    return StreamSource(
+        display_name,
+        decompressing_reader(file, suffix, format_display_name(display_name)),
+        file.close,
+    )
+
+
+def _open_local(path: str, display_name: str) -> Source:
+    """Open a file or a named pipe of this machine's disk; raises InputError."""
+    display_path = format_display_name(path)
+    try:
+        fd = os.open(path, READ_ONLY_FLAGS)
+    except OSError as error:
+        is_missing = isinstance(error, FileNotFoundError) and not Path(path).is_symlink()
+        raise InputError(
+            f"{display_path}: {error.strerror}", file=path, is_missing=is_missing
+        ) from error
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode):
+        return FileSource(fd, display_name)
+    if stat.S_ISFIFO(mode):
+        if not path.startswith("/dev/") and not _has_writer(fd):
+            os.close(fd)
+            raise InputError(f"{display_path}: a named pipe with no writer")
+        os.set_blocking(fd, True)
+        return StreamSource(display_name, partial(os.read, fd), partial(os.close, fd))
+    os.close(fd)
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{display_path}: is a directory")
+    raise InputError(f"{display_path}: is neither a file nor a pipe")
+
+
+def read_bytes_at(path: str, position: int, size: int, display_name: str | None = None) -> bytes:
+    """Bytes of the file at a path; fewer at its end. Raises InputError."""
+    with closing(open_source(path, display_name)) as source:
+        return source.read_block(position, size, size)[:size]

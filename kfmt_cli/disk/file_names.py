@@ -1,0 +1,195 @@
+"""The meaning of the names of broker files and directories: offsets, topics, partitions, marks."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from kfmt_cli.core.urls import absolute_path, format_display_name, is_url, strip_file_scheme
+from kfmt_cli.disk.mounts import MOUNTS
+
+_OFFSET_TEXT = re.compile(r"^[+-]?\d{1,20}$")
+MAX_OFFSET = (1 << 63) - 1
+# Tiered storage: a segment's base offset and id, and the manifest of Aiven's plug-in.
+_REMOTE_OBJECT_PATH = re.compile(r"(?:^|/)([^/]+)-[\w-]{22}/(\d{1,10})/\d{20}-[\w-]{22}\.[^/]*$")
+REMOTE_SEGMENT_NAME = re.compile(r"^(\d{20})-[\w-]{22}$")
+MANIFEST_SUFFIX, REMOTE_INDEXES_SUFFIX = ".rsm-manifest", ".indexes"
+
+
+def parse_offset_name(name: str) -> int | None:
+    """The offset that a broker reads from a name, before the first dot, or None."""
+    text, dot, _ = name.partition(".")
+    if not dot or _OFFSET_TEXT.match(text) is None:
+        return None
+    return int(text) if -MAX_OFFSET - 1 <= int(text) <= MAX_OFFSET else None
+
+
+# `<topic>-<partition>`, then the suffix of a moved or deleted directory, or a topic id.
+_PARTITION_DIRECTORY = re.compile(
+    r"^(.+)-(\d+)(?:-[\w-]{22}|\.[0-9a-f]{32}-(?:future|delete|stray))?$"
+)
+
+_MARK_SUFFIX = re.compile(r"\.[0-9a-f]{32}-(future|delete|stray)$")
+
+
+def directory_mark(name: str) -> str:
+    """A broker's mark on a partition's directory: future, delete or stray; else empty."""
+    match = _MARK_SUFFIX.search(name)
+    return match[1] if match else ""
+
+
+def format_skipped_directories(paths: Collection[str]) -> str:
+    """The message for marked directories that are skipped."""
+    marks = sorted({directory_mark(folder.rpartition(os.sep)[2]) for folder in paths})
+    count_text = "1 directory" if len(paths) == 1 else f"{len(paths)} directories"
+    return f"{count_text} marked -{' or -'.join(marks)} skipped; name one as PATH to read it"
+
+
+_COMPRESSED_SEGMENT_FILE = re.compile(
+    r"^\d{20}\.(?:log|index|timeindex|txnindex|snapshot)\.(?:gz|zst|lz4)$"
+)
+
+
+def is_compressed_segment_name(name: str) -> bool:
+    """Whether a name is of a segment file compressed as a whole."""
+    return _COMPRESSED_SEGMENT_FILE.match(name) is not None
+
+
+def find_topic_name_error(name: str) -> str | None:
+    """Why a topic cannot have this name; None if it can.
+
+    Source: `org.apache.kafka.common.internals.Topic.validate`.
+    """
+    if name in (".", "..") or not re.fullmatch(r"[\w.-]{1,249}", name, re.A):
+        rule = "a topic name has 1 to 249 characters of a–z, A–Z, 0–9, ., _ and -"
+        return f"{name!r}: {rule}"
+    return None
+
+
+_OTHER_FORM_SUFFIXES = (MANIFEST_SUFFIX, ".gz", ".zst", ".lz4")
+
+
+def has_stored_differently(names: Iterable[str]) -> bool:
+    """Whether some of the names are of manifests in tiered storage, or of packed segment files."""
+    return any(
+        name.endswith(_OTHER_FORM_SUFFIXES)
+        and (name.endswith(MANIFEST_SUFFIX) or is_compressed_segment_name(name))
+        for name in names
+    )
+
+
+def file_topic_partition(path: str) -> tuple[str | None, int | None]:
+    """The topic and partition in the name of a file's directory."""
+    directory_name = path.rpartition(os.sep)[0].rpartition(os.sep)[2]
+    if directory_name in ("", os.curdir, os.pardir):
+        directory_name = absolute_path(path).rpartition(os.sep)[0].rpartition(os.sep)[2]
+    topic_partition = parse_topic_partition(directory_name)
+    if topic_partition[0] is None:
+        topic_partition = parse_remote_topic_partition(path)
+    if topic_partition[0] is not None:
+        return topic_partition
+    parent = path.rpartition(os.sep)[0]
+    return parse_topic_partition(
+        _real_directory(parent, cwd_cache_key(parent)).rpartition(os.sep)[2]
+    )
+
+
+def real_path(path: str, may_be_link: bool = True) -> str:
+    """The path without symbolic links. may_be_link: follow the last part, too."""
+    if is_url(path):
+        return path
+    parent, _, name = path.rpartition(os.sep)
+    has_name = name not in ("", os.curdir, os.pardir)
+    if not has_name or (may_be_link and os.path.islink(path)):  # noqa: PTH114 (28,000 are free)
+        return os.path.realpath(path)
+    parent = parent or (os.sep if path.startswith(os.sep) else "")
+    real_parent = _real_directory(parent, cwd_cache_key(parent))
+    return f"{real_parent.rstrip(os.sep)}{os.sep}{name}"
+
+
+def path_identity(path: str, may_be_link: bool = True) -> str:
+    """A path that all paths to a file or directory have in common: without symbolic links, and that
+    of its object for one that has been put together from tiered storage."""
+    mount = MOUNTS.find(path)
+    return real_path(path if mount is None else mount[0].identity(mount[1]), may_be_link)
+
+
+def distinct_paths(paths: Iterable[str]) -> list[str]:
+    """Paths that lead to different files or directories; of those that lead to one, the first."""
+    path_by_identity: dict[str, str] = {}
+    for path in paths:
+        path_by_identity.setdefault(path_identity(strip_file_scheme(path)), path)
+    return list(path_by_identity.values())
+
+
+@lru_cache(maxsize=1024)
+def _real_directory(directory: str, _: str) -> str:
+    return os.path.realpath(directory)
+
+
+def partition_directory(path: str) -> Path:
+    """A partition's directory, absolute, as a broker names it: a link by its own name, unless only
+    what it leads to is named like a partition."""
+    link_path = Path(real_path(str(Path(path)), may_be_link=False))  # without /.
+    if parse_topic_partition(link_path.name)[0] is not None:
+        return link_path
+    return Path(os.path.realpath(link_path))  # resolve() fails on links in a circle
+
+
+def log_directory_path(path: str) -> Path:
+    """The same for the directory of a log."""
+    parent = partition_directory(os.path.dirname(path) or os.curdir)  # noqa: PTH120 (text)
+    return (
+        parent
+        if parse_topic_partition(parent.name)[0] is not None
+        else Path(os.path.realpath(path)).parent
+    )
+
+
+def parse_remote_topic_partition(path: str) -> tuple[str | None, int | None]:
+    """The topic and partition of a segment in tiered storage, as named by Aiven's plug-in."""
+    match = _REMOTE_OBJECT_PATH.search(path)
+    return (match[1], int(match[2])) if match else (None, None)
+
+
+def cwd_cache_key(path: str) -> str:
+    """The current directory if a path is relative to it: a part of a cache's key."""
+    try:
+        return "" if path.startswith(os.sep) else os.getcwd()  # noqa: PTH109 (many)
+    except OSError:  # it was deleted
+        return ""
+
+
+@lru_cache(maxsize=4096)
+def parse_topic_partition(name: str) -> tuple[str | None, int | None]:
+    """The topic and partition in a directory's name, as text."""
+    match = _PARTITION_DIRECTORY.match(name)
+    return (format_display_name(match[1]), int(match[2])) if match else (None, None)
+
+
+_MARKED_DIRECTORY = re.compile(r"^(\S+-\S+)\.\S+-(?:delete|future|stray)$")
+_TOPIC_PARTITION = re.compile(r"^(.+)-(\+?\d+)$", re.DOTALL)
+_MAX_PARTITION = (1 << 31) - 1
+
+
+@lru_cache(maxsize=4096)
+def parse_broker_topic_partition(name: str) -> tuple[str, int] | None:
+    """The topic and partition that a broker, which checks less than `parse_topic_partition`, reads
+    from a directory's name; None if the broker does not start with it."""
+    if name.endswith(("-delete", "-future", "-stray")):
+        marked = _MARKED_DIRECTORY.match(name)
+        if marked is None:
+            return None
+        name = marked[1]
+    match = _TOPIC_PARTITION.match(name)
+    if match is None or int(match[2]) > _MAX_PARTITION:
+        return None
+    return format_display_name(match[1]), int(match[2])
+
+
+def valid_directory_mark(name: str) -> str:
+    """A broker's mark on a directory whose name it accepts: delete, future or stray; else empty."""
+    return name.rpartition("-")[2] if _MARKED_DIRECTORY.match(name) else ""

@@ -1,0 +1,319 @@
+"""The files and directories at the paths that a user gives.
+
+Every command that takes paths uses this module. A missing path, standard input, a directory without
+logs and one that cannot be listed therefore behave the same everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+
+from kfmt_cli.core.compressed_files import compressed_suffix
+from kfmt_cli.core.source import STDIN_PATH
+from kfmt_cli.core.urls import format_display_name, is_local
+from kfmt_cli.disk.directory_listing import (
+    DirectoryListing,
+    find_input_files,
+    format_no_log,
+    is_broker_file_name,
+    iter_all_files,
+    list_directory,
+)
+from kfmt_cli.disk.file_access import is_directory, stat_path
+from kfmt_cli.disk.file_names import directory_mark, format_skipped_directories, path_identity
+from kfmt_cli.disk.kinds import UNKNOWN_KIND
+from kfmt_cli.disk.kinds.kind import InputFile, Kind
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.disk.path_resolution import (
+    input_file_at,
+    is_tiered,
+    list_broker_directories,
+    read_problems,
+    resolve_display_path,
+)
+from kfmt_cli.disk.redpanda import REDPANDA_MESSAGE, is_redpanda_directory, is_redpanda_log
+from kfmt_cli.disk.segment import SEGMENT_KINDS, Segment
+from kfmt_cli.errors import InputError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class InputPath:
+    """A path given by the user, with the files there."""
+
+    path: str
+    """As it was given."""
+    file: InputFile | None = None
+    """The file; None for a directory."""
+    directories: list[DirectoryListing] = field(default_factory=list)
+    """The directory and those under it that a broker would use."""
+    listing_errors: list[str] = field(default_factory=list)
+    """Messages about what could not be listed or put together."""
+
+    def exclude_marked(self, on_note: Callable[[str], None]) -> InputPath:
+        """The same without the marked directories under it: copies, or data that a broker has set
+        aside. on_note: receives a note about them."""
+        marked_directories = [folder for folder in self.directories if self._is_marked(folder)]
+        if not marked_directories:
+            return self
+        message = format_skipped_directories([folder.path for folder in marked_directories])
+        on_note(f"{format_display_name(self.path)}: {message}\n")
+        unmarked_directories = [
+            folder for folder in self.directories if not self._is_marked(folder)
+        ]
+        return replace(self, directories=unmarked_directories)
+
+    def _is_marked(self, folder: DirectoryListing) -> bool:
+        return folder.path != self.path and directory_mark(Path(folder.path).name) != ""
+
+    def iter_files(self, kinds: frozenset[Kind] | None) -> Iterator[InputFile]:
+        """The file, or the files of some kinds in the directory; raises InputError if there are
+        none.
+
+        kinds: None for all files. Otherwise leftover and unfinished files are skipped unless named.
+        """
+        if self.file is not None:
+            yield self.file
+            return
+        directories = self.directories
+        matching = (
+            iter_all_files(directories) if kinds is None else find_input_files(directories, kinds)
+        )
+        files = list(matching)
+        if all(file.kind is UNKNOWN_KIND for file in files) and not self.listing_errors:
+            raise InputError(format_no_log(self.path))
+        yield from files
+
+    def iter_segments(self, skipped_counts: Counter[str] | None = None) -> Iterator[Segment]:
+        """The segments in the directory, or the file's segment; raises InputError if none.
+
+        skipped_counts: counts the directory's other files, like `find_input_files`.
+        """
+        if self.file is not None:
+            yield self._find_segment(self.file)
+            return
+        # Count the skipped files, including any that are not part of a segment.
+        n_files = sum(1 for _ in find_input_files(self.directories, SEGMENT_KINDS, skipped_counts))
+        if not n_files and not self.listing_errors:
+            raise InputError(format_no_log(self.path))
+        for folder in self.directories:
+            yield from folder.segments_in_use
+
+    def _find_segment(self, file: InputFile) -> Segment:
+        """The segment of a file given by the user."""
+        if file.kind not in SEGMENT_KINDS:
+            raise InputError(f"{file.name}: neither a log nor an index")
+        if compressed_suffix(file.path):
+            return Segment(file, requested_indexes=frozenset(), is_explicit=True)
+        directory = list_parent_directory(file.path)
+        name = Path(file.path).name
+        segment = next(
+            (segment for segment in directory.segments if name in _file_names(segment)), None
+        )
+        if segment is None:
+            raise InputError(f"{file.name}: not a regular file")
+        segment.is_explicit = True
+        if file.kind is LOG_KIND:
+            segment.log = file  # with its name
+        else:
+            segment.requested_indexes = frozenset({file.kind})
+        return segment
+
+
+def reject_stdin(*paths: str) -> None:
+    """Raise UsageError if standard input is among the paths."""
+    if STDIN_PATH in paths:
+        raise UsageError("-: this command cannot read standard input")
+
+
+def resolve_path(path: str, *, accepts_stdin: bool = False) -> InputPath:
+    """The files at a path.
+
+    accepts_stdin: - is standard input. Raises InputError if the path does not exist or is
+    Redpanda's, UsageError for - if the command cannot read it.
+    """
+    if not accepts_stdin:
+        reject_stdin(path)
+    if path and path != STDIN_PATH:
+        path = resolve_display_path(path)
+    if path and is_directory(path):
+        listing_errors: list[str] = []
+        directories = list_broker_directories(path, listing_errors.append)
+        has_broker_files = any(
+            is_broker_file_name(file) for folder in directories for file in folder.files
+        )
+        if not has_broker_files and is_redpanda_directory(path):
+            raise InputError(f"{format_display_name(path)}: {REDPANDA_MESSAGE}")
+        listing_errors = list(dict.fromkeys([*read_problems(path), *listing_errors]))
+        return InputPath(path, None, directories, listing_errors)
+    if not path or (path != STDIN_PATH and _is_missing(path)):
+        if problems := read_problems(path):
+            raise InputError(problems[0])
+        message = f"{format_display_name(path)}: No such file or directory"
+        raise InputError(message, file=path, is_missing=True)
+    if is_redpanda_log(Path(path).name):
+        raise InputError(f"{format_display_name(path)}: {REDPANDA_MESSAGE}")
+    file = input_file_at(path)
+    return InputPath(path, file, listing_errors=read_problems(path))
+
+
+def normalize_parent(path: str) -> str:
+    """A path that does not end with .., whose parent a path does not show."""
+    if not is_local(path):
+        return path
+    if path.rpartition(os.sep)[2] == os.pardir and os.path.lexists(path):
+        return os.path.realpath(path)
+    return path and str(Path(path))
+
+
+def resolve_all_paths(paths: Iterable[str]) -> tuple[InputPath | str, ...]:
+    """The files at each path, for several calls of `resolve_paths`; a path that cannot be listed is
+    left as it is."""
+    resolved_paths: list[InputPath | str] = []
+    for path in map(normalize_parent, paths):
+        try:
+            resolved_paths.append(resolve_path(path))
+        except InputError:
+            resolved_paths.append(path)
+    return tuple(resolved_paths)
+
+
+def resolve_paths(
+    paths: Sequence[InputPath | str],
+    on_error: Callable[[str], None],
+    *,
+    accepts_stdin: bool = False,
+    includes_duplicates: bool = False,
+) -> Iterator[InputPath]:
+    """The files at each path, each directory once; raises UsageError.
+
+    on_error: receives errors about missing paths, Redpanda's data and directories that cannot be
+    listed. includes_duplicates: with the tiered segments that local directories also contain.
+    """
+    if not accepts_stdin:
+        reject_stdin(*(path for path in paths if isinstance(path, str)))
+    resolved_paths = _iter_resolved(paths, on_error, accepts_stdin=accepts_stdin)
+    yield from resolved_paths if includes_duplicates else drop_duplicate_segments(resolved_paths)
+
+
+def drop_duplicate_segments(input_paths: Iterable[InputPath]) -> Iterator[InputPath]:
+    """The same without the segments put together from tiered storage that local directories of
+    their partitions also contain: a tiered one waits for those at all paths."""
+    remaining, local_directories = iter(input_paths), list[DirectoryListing]()
+    for target in remaining:
+        if not any(is_tiered(folder.path) for folder in target.directories):
+            local_directories += target.directories
+            yield target
+            continue
+        pending = [target, *remaining]
+        local_starts = _local_start_offsets(
+            chain(local_directories, *(each.directories for each in pending))
+        )
+        for each in pending:
+            trimmed = (_exclude_local_files(folder, local_starts) for folder in each.directories)
+            directories = [folder for folder in trimmed if folder is not None]
+            if len(directories) == len(each.directories) or any(
+                folder.logs for folder in directories
+            ):
+                yield replace(each, directories=directories)
+
+
+def _local_start_offsets(folders: Iterable[DirectoryListing]) -> dict[str, int]:
+    """The first offset in the directories that are not tiered, by name."""
+    start_by_name: dict[str, int] = {}
+    for folder in folders:
+        if not is_tiered(folder.path) and (logs := folder.logs):
+            name, base_offset = Path(folder.path).name, logs[0].base_or_zero
+            start_by_name[name] = min(base_offset, start_by_name.get(name, base_offset))
+    return start_by_name
+
+
+def _exclude_local_files(
+    folder: DirectoryListing, local_starts: Mapping[str, int]
+) -> DirectoryListing | None:
+    """A directory without the files that a local one has; None if that has all segments.
+    local_starts: where those begin, by name."""
+    local_start = local_starts.get(Path(folder.path).name)
+    if local_start is None or not is_tiered(folder.path):
+        return folder
+    files = (file for file in folder.files if not _is_at_or_after(file, local_start))
+    trimmed = replace(folder, files=tuple(files))
+    return trimmed if trimmed.logs else None
+
+
+def _is_at_or_after(file: str, min_offset: int) -> bool:
+    """Whether a file's name begins with an offset that is not below `min_offset`."""
+    offset_text = file.partition(".")[0]
+    return offset_text.isdigit() and int(offset_text) >= min_offset
+
+
+def _iter_resolved(
+    paths: Sequence[InputPath | str], on_error: Callable[[str], None], *, accepts_stdin: bool
+) -> Iterator[InputPath]:
+    visited: set[str] = set()
+    is_single = len(paths) == 1
+    for path in paths:
+        try:
+            target = (
+                path
+                if isinstance(path, InputPath)
+                else resolve_path(path, accepts_stdin=accepts_stdin)
+            )
+        except InputError as error:
+            on_error(str(error))
+            continue
+        identity_path = path_identity(target.path)
+        if identity_path in visited and target.path != STDIN_PATH:
+            continue
+        visited.add(identity_path)
+        for message in target.listing_errors:
+            on_error(message)
+        unvisited = target if is_single else _exclude_visited(target, visited)
+        if (
+            unvisited is target
+            or unvisited.listing_errors
+            or any(folder.has_broker_files for folder in unvisited.directories)
+        ):
+            yield unvisited
+
+
+def _exclude_visited(target: InputPath, visited: set[str]) -> InputPath:
+    """A path without the directories that another one leads to, which were seen."""
+    new_directories: list[DirectoryListing] = []
+    for folder in target.directories:
+        identity_path = path_identity(folder.path)
+        if folder.path == target.path or identity_path not in visited:
+            new_directories.append(folder)
+        if not target._is_marked(folder):  # it must be named to be read
+            visited.add(identity_path)
+    return (
+        target
+        if len(new_directories) == len(target.directories)
+        else replace(target, directories=new_directories)
+    )
+
+
+def list_parent_directory(path: str) -> DirectoryListing:
+    """The directory of a file, with its files named in the same way; raises InputError."""
+    parent, name = os.path.split(path)
+    return list_directory(parent or os.curdir, path.removesuffix(name))
+
+
+def _is_missing(path: str) -> bool:
+    """Whether a path is missing; other errors are reported on opening."""
+    try:
+        stat_path(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # also a name with a zero byte
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _file_names(segment: Segment) -> set[str]:
+    files = [*segment.indexes.values(), *([segment.log] if segment.log else [])]
+    return {Path(file.path).name for file in files}

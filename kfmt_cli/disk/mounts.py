@@ -1,0 +1,347 @@
+"""What lies at a path: the disk, an archive, a store, a bucket of tiered storage.
+
+Everything has the path that a user gave, or one below that, wherever its bytes are: a member of an
+archive is `backup.tar.gz/orders-0/…`, an object of a store has its URL. What the disk does not have
+at a path, the tree that begins there or above has. Nothing is unpacked or listed before it is asked
+for.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from errno import ENOENT
+from typing import ClassVar
+
+from kfmt_cli.core.source import READ_ONLY_FLAGS, FileSource, Source
+from kfmt_cli.core.urls import absolute_path, format_display_name, restore_url_slashes
+from kfmt_cli.errors import InputError
+
+SourceOpener = Callable[[str], Source]
+"""Opens a path; raises InputError."""
+ReadProblem = tuple[str, str]
+"""The path in a tree of what cannot be read, and a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """A file in a directory that is not on a disk; used as `os.DirEntry`."""
+
+    name: str
+    status: os.stat_result
+    stored_as: str = ""
+    """Its name there if it is compressed as a whole."""
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """Its size and times."""
+        del follow_symlinks
+        return self.status
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        """True."""
+        del follow_symlinks
+        return True
+
+    def is_symlink(self) -> bool:
+        """False."""
+        return False
+
+
+FileEntry = os.DirEntry[str] | StoredEntry
+
+
+@dataclass(slots=True)
+class DirectoryEntries:
+    """The entries of a directory."""
+
+    directories: list[str] = field(default_factory=list)
+    """The names of its subdirectories."""
+    links: list[str] = field(default_factory=list)
+    """The names of links to directories."""
+    files: list[FileEntry] = field(default_factory=list)
+    """All others."""
+
+
+def is_directory(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a directory or leads to one."""
+    try:
+        return entry.is_dir()
+    except OSError:  # opening it reports the error
+        return False
+
+
+def list_disk_entries(directory: str) -> DirectoryEntries:
+    """The entries of a directory of this machine's disk; raises OSError."""
+    directory_entries = DirectoryEntries()
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if not is_directory(entry):
+                directory_entries.files.append(entry)
+            else:
+                (
+                    directory_entries.links if entry.is_symlink() else directory_entries.directories
+                ).append(entry.name)
+    return directory_entries
+
+
+def open_disk_source(path: str, display_name: str) -> FileSource:
+    """Open a regular file of this machine's disk, as it is stored; raises InputError."""
+    try:
+        return FileSource(os.open(path, READ_ONLY_FLAGS), display_name)
+    except OSError as error:
+        is_missing = isinstance(error, FileNotFoundError)
+        message = f"{format_display_name(display_name)}: {error.strerror}"
+        raise InputError(message, file=path, is_missing=is_missing) from error
+
+
+def join_subpath(directory: str, subpath: str) -> str:
+    """The path of something in a directory; its own for an empty one."""
+    return (
+        f"{directory.rstrip(os.sep)}{os.sep}{subpath}"
+        if directory and subpath
+        else directory or subpath
+    )
+
+
+@dataclass(slots=True)
+class FileTree:
+    """Directories and files below a path of the disk; other trees have them elsewhere.
+
+    Paths are relative to it, and empty for itself. `list_entries`, `stat` and `open_source` raise
+    OSError if there is nothing; all raise InputError.
+    """
+
+    is_remote: ClassVar[bool] = False
+    """Whether its files are not on this machine's disk."""
+
+    mount_point: str
+    """Where it begins."""
+
+    def local_path(self, subpath: str) -> str | None:
+        """The path on the disk that has the bytes of a file; None if none has."""
+        return join_subpath(self.mount_point, subpath)
+
+    def list_entries(self, subpath: str) -> DirectoryEntries:
+        """The entries of a directory."""
+        return list_disk_entries(self.local_path(subpath) or "")
+
+    def stat(self, subpath: str) -> os.stat_result:
+        """The size and times of a file, as `os.stat`."""
+        return os.stat(self.local_path(subpath) or "")  # noqa: PTH116 (text)
+
+    def open_source(self, subpath: str) -> Source:
+        """The bytes of a file."""
+        return open_disk_source(
+            self.local_path(subpath) or "", join_subpath(self.mount_point, subpath)
+        )
+
+    def read_problems(self, subpath: str) -> list[str]:
+        """Messages about what cannot be read at a path and below it."""
+        del subpath
+        return []
+
+    def is_unchanged(self) -> bool:
+        """Whether it is known to be as it was when it was found."""
+        return False
+
+    def is_tiered(self, subpath: str) -> bool:
+        """Whether something has been put together from tiered storage."""
+        del subpath
+        return False
+
+    def identity(self, subpath: str) -> str:
+        """A path that no two paths of this run have in common unless they lead to one thing."""
+        return join_subpath(self.mount_point, subpath)
+
+    def is_stored_differently(self, subpath: str) -> bool:
+        """Whether the files of a directory are stored compressed or in chunks."""
+        return self.is_tiered(subpath)
+
+
+@dataclass(slots=True)
+class OverlayTree(FileTree):
+    """Shows what another tree has at a path. underlying: that tree. underlying_path: the path in
+    it."""
+
+    underlying: FileTree
+    underlying_path: str
+
+    def local_path(self, subpath: str) -> str | None:
+        return self.underlying.local_path(join_subpath(self.underlying_path, subpath))
+
+    def list_entries(self, subpath: str) -> DirectoryEntries:
+        return self.underlying.list_entries(join_subpath(self.underlying_path, subpath))
+
+    def stat(self, subpath: str) -> os.stat_result:
+        return self.underlying.stat(join_subpath(self.underlying_path, subpath))
+
+    def open_source(self, subpath: str) -> Source:
+        return self.underlying.open_source(join_subpath(self.underlying_path, subpath))
+
+    def read_problems(self, subpath: str) -> list[str]:
+        return self.underlying.read_problems(join_subpath(self.underlying_path, subpath))
+
+    def is_tiered(self, subpath: str) -> bool:
+        return self.underlying.is_tiered(join_subpath(self.underlying_path, subpath))
+
+
+class MountTable:
+    """The trees that the paths of this run lead to, by where they begin."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._tree_by_mount_point: dict[str, FileTree] = {}
+        self._opener_by_path: dict[str, SourceOpener] = {}
+        self._n_overrides: Counter[str] = Counter()
+
+    def update_from(self, other: MountTable) -> None:
+        """Take those of another process."""
+        self._tree_by_mount_point, self._opener_by_path = (
+            other._tree_by_mount_point,
+            other._opener_by_path,
+        )
+
+    def add(self, tree: FileTree) -> None:
+        """A tree that begins at a path."""
+        # A name in it may come from the absolute path of its directory.
+        for path in {
+            tree.mount_point,
+            absolute_path(tree.mount_point),
+            os.path.realpath(tree.mount_point),
+        }:
+            self._tree_by_mount_point[path] = tree
+
+    def find_or_disk(self, path: str) -> tuple[FileTree, str]:
+        """The tree that has what is stored at a path, be it the disk, with the path in it."""
+        return self.find(path) or (FileTree(path), "")
+
+    def forget(self, path: str) -> None:
+        """Forget the trees above and below a path that may have changed."""
+        self._tree_by_mount_point = {
+            top: tree
+            for top, tree in self._tree_by_mount_point.items()
+            if tree.is_unchanged()
+            or not (
+                is_at_or_below(tree.mount_point, path) or is_at_or_below(path, tree.mount_point)
+            )
+        }
+
+    def mounted_at(self, mount_point: str) -> FileTree | None:
+        """The tree that begins at a path."""
+        return self._tree_by_mount_point.get(mount_point)
+
+    def find(self, path: str) -> tuple[FileTree, str] | None:
+        """The tree that has a path, with the path in it."""
+        if not self._tree_by_mount_point:  # as for every file of a disk
+            return None
+        path = restore_url_slashes(path)
+        mount_point = max(
+            filter(lambda top: is_at_or_below(path, top), self._tree_by_mount_point),
+            key=len,
+            default=None,
+        )
+        return (
+            None
+            if mount_point is None
+            else (self._tree_by_mount_point[mount_point], path[len(mount_point) :].strip(os.sep))
+        )
+
+    @property
+    def has_remote(self) -> bool:
+        """Whether files of some of them are not on this machine's disk."""
+        return any(tree.is_remote for tree in self._tree_by_mount_point.values())
+
+    def overriding_opener(self, path: str) -> SourceOpener | None:
+        """What opens a path now instead of the disk."""
+        return self._opener_by_path.get(path)
+
+    @contextmanager
+    def override_openers(self, openers: Mapping[str, SourceOpener]) -> Iterator[None]:
+        """Open some paths in another way for the time of a block, maybe in one of several threads
+        that open the same."""
+        self._opener_by_path.update(openers)
+        self._n_overrides.update(openers.keys())
+        try:
+            yield
+        finally:
+            self._n_overrides.subtract(openers.keys())
+            for path in openers:
+                if self._n_overrides[path] < 1:
+                    del self._n_overrides[path]
+                    self._opener_by_path.pop(path, None)
+
+
+MOUNTS = MountTable()
+
+
+def is_at_or_below(path: str, root: str) -> bool:
+    """Whether a path is `root` or below it."""
+    return path.startswith(root) and path[len(root) : len(root) + 1] in ("", os.sep)
+
+
+def messages_below(problems: Iterable[ReadProblem], path: str) -> list[str]:
+    """The messages about what is at a path of a tree or below it."""
+    return [words for place, words in problems if not path or is_at_or_below(place, path)]
+
+
+def file_stat(size: int, modified_ns: int) -> os.stat_result:
+    """The status of a file with a size in bytes and a time in nanoseconds; it takes no blocks."""
+    seconds = modified_ns // 1_000_000_000
+    fields = (stat.S_IFREG | 0o400, 0, 0, 1, 0, 0, size, seconds, seconds, seconds)
+    return os.stat_result(fields, {"st_mtime_ns": modified_ns, "st_blocks": None})
+
+
+_DIRECTORY_STAT = os.stat_result((stat.S_IFDIR | 0o500, 0, 0, 2, 0, 0, 0, 0, 0, 0))
+
+
+def not_found_error(path: str) -> FileNotFoundError:
+    """The error for a path where there is nothing."""
+    return FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
+
+
+@dataclass(slots=True)
+class MemoryListing:
+    """Directories and files that are known from a listing."""
+
+    _entries_by_directory: dict[str, DirectoryEntries] = field(default_factory=dict)
+    _stat_by_path: dict[str, os.stat_result] = field(default_factory=dict)
+
+    def add_directory(self, subpath: str) -> None:
+        """A directory, with those above it."""
+        if subpath not in self._entries_by_directory:
+            self._entries_by_directory[subpath] = DirectoryEntries()
+            parent, _, name = subpath.rpartition(os.sep)
+            if subpath:
+                self.add_directory(parent)
+                self._entries_by_directory[parent].directories.append(name)
+
+    def add(self, subpath: str, size: int, modified_ns: int) -> None:
+        """A file, with the directories above it, unless there is one with this name."""
+        if subpath in self._stat_by_path:
+            return
+        parent, _, name = subpath.rpartition(os.sep)
+        self.add_directory(parent)
+        status = self._stat_by_path[subpath] = file_stat(size, modified_ns)
+        self._entries_by_directory[parent].files.append(StoredEntry(name, status))
+
+    def entries(self, subpath: str) -> DirectoryEntries:
+        """The entries of a directory; raises FileNotFoundError."""
+        if subpath not in self._entries_by_directory:
+            raise not_found_error(subpath)
+        return self._entries_by_directory[subpath]
+
+    def status(self, subpath: str) -> os.stat_result:
+        """The size and times of a file; raises FileNotFoundError."""
+        stat_result = self._stat_by_path.get(subpath) or (
+            _DIRECTORY_STAT if subpath in self._entries_by_directory else None
+        )
+        if stat_result is None:
+            raise not_found_error(subpath)
+        return stat_result

@@ -1,0 +1,132 @@
+"""The objects of a store as a tree."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import ClassVar
+
+from kfmt_cli.core.small_objects import fetch_object
+from kfmt_cli.core.source import Source
+from kfmt_cli.core.stored_source import StoredSource
+from kfmt_cli.core.stores import StoredFile, list_files, stat_file
+from kfmt_cli.disk.mounts import (
+    DirectoryEntries,
+    FileTree,
+    MemoryListing,
+    ReadProblem,
+    is_at_or_below,
+    messages_below,
+)
+from kfmt_cli.errors import InputError
+
+MAX_CACHED_OBJECTS = 256  # objects
+MAX_CACHED_BYTES = 64 << 10  # size limit per object
+MAX_OBJECT_BYTES = 1 << 50  # of an object; no store takes more
+CACHE_SECONDS = 10.0  # seconds that they are cached
+
+
+@dataclass(slots=True)
+class RecentObjectCache:
+    """The small objects fetched a moment ago: commands read them more than once."""
+
+    cached: dict[str, tuple[float, bytes]] = field(default_factory=dict)
+    """When each was fetched, and its bytes, by URL."""
+
+    def fetch(self, url: str, max_bytes: int) -> bytes | None:
+        """A small object's bytes, fetched now or a moment ago."""
+        cached = self.cached.get(url)
+        if cached is not None and time.monotonic() - cached[0] < CACHE_SECONDS:
+            return cached[1]
+        data = fetch_object(url, max_bytes)
+        if data is not None:
+            self.cached[url] = time.monotonic(), data
+        for oldest in list(self.cached)[:-MAX_CACHED_OBJECTS]:
+            self.cached.pop(oldest, None)
+        return data
+
+
+@dataclass(slots=True)
+class ObjectStoreTree(FileTree):
+    """The objects of a scheme's stores that have been listed. mount_point: the scheme with its
+    colon."""
+
+    is_remote: ClassVar[bool] = True
+
+    _listing: MemoryListing = field(default_factory=MemoryListing)
+    _cache: RecentObjectCache = field(default_factory=RecentObjectCache)
+    _problems_by_directory: dict[str, list[ReadProblem]] = field(default_factory=dict)
+    """Messages about the objects that have no place in a directory, by the directory listed."""
+    _fully_listed: set[str] = field(default_factory=set)
+    """The directories that were listed with all that is below them."""
+
+    def discover(self, subpath: str) -> None:
+        """List what is below a path, or next to it if it is an object's; raises InputError."""
+        if any(is_at_or_below(subpath, top) for top in self._fully_listed):
+            return
+        url = self._url(subpath)
+        if ".." in subpath.split("/"):
+            raise InputError(f'{url}: ".." has no meaning in the URL of a store')
+        try:
+            is_directory = stat_file(url) is None
+        except InputError as error:
+            if error.is_missing:  # reading the path reports it
+                return
+            raise
+        directory = subpath if is_directory else subpath.rpartition("/")[0]
+        if is_directory or directory not in self._problems_by_directory:
+            self._listing.add_directory(directory)
+            objects = list_files(self._url(directory), recursive=is_directory)
+            self._problems_by_directory[directory] = list(self._add_objects(objects))
+        if is_directory:
+            self._fully_listed.add(directory)
+
+    def discover_object(self, subpath: str) -> None:
+        """Find the object at a path, if there is one that may be read."""
+        if "/" in subpath:  # not a bucket
+            with suppress(InputError):
+                stored_file = stat_file(self._url(subpath))
+                list(self._add_objects(iter([] if stored_file is None else [stored_file])))
+
+    def _add_objects(self, objects: Iterator[StoredFile]) -> Iterator[ReadProblem]:
+        """Take the objects that can be files in a directory; yields messages about the others."""
+        for file in objects:
+            subpath = file.path.partition("://")[2]
+            if file.error:
+                yield subpath, f"{file.path}: {file.error}"
+            elif "//" in subpath or {"..", "."} & set(subpath.split("/")):
+                yield subpath, f"{file.path}: not a valid file name"
+            elif not 0 <= file.size <= MAX_OBJECT_BYTES:
+                reason = f"the store lists an impossible size, {file.size} bytes"
+                yield subpath, f"{file.path}: {reason}"
+            else:
+                self._listing.add(subpath, file.size, file.modified_ns)
+
+    def _url(self, subpath: str) -> str:
+        return f"{self.mount_point}//{subpath}"
+
+    def list_entries(self, subpath: str) -> DirectoryEntries:
+        return self._listing.entries(subpath)
+
+    def stat(self, subpath: str) -> os.stat_result:
+        return self._listing.status(subpath)
+
+    def open_source(self, subpath: str) -> Source:
+        try:
+            size: int | None = self._listing.status(subpath).st_size
+        except FileNotFoundError:
+            size = None
+        is_cacheable = size is not None and size <= MAX_CACHED_BYTES
+        return StoredSource(
+            self._url(subpath), size, self._cache.fetch if is_cacheable else fetch_object
+        )
+
+    def local_path(self, subpath: str) -> None:
+        del subpath
+
+    def read_problems(self, subpath: str) -> list[str]:
+        return messages_below(chain.from_iterable(self._problems_by_directory.values()), subpath)

@@ -1,0 +1,226 @@
+"""What lies at the paths that a user gives, in the form that a broker has: see `disk/mounts.py`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextvars import ContextVar
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from kfmt_cli.core.compressed_files import COMPRESSED_SUFFIXES
+from kfmt_cli.core.urls import format_display_name, is_local, normalize_path
+from kfmt_cli.disk.directory_listing import (
+    DirectoryListing,
+    classify_file,
+    is_remote_log_name,
+    walk_directories,
+)
+from kfmt_cli.disk.file_access import is_directory, is_file, path_exists
+from kfmt_cli.disk.file_names import (
+    MANIFEST_SUFFIX,
+    is_compressed_segment_name,
+    parse_topic_partition,
+)
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.mounts import MOUNTS
+from kfmt_cli.errors import InputError
+
+if TYPE_CHECKING:
+    from kfmt_cli.disk.object_stores import ObjectStoreTree
+    from kfmt_cli.disk.tiered import TieredStorageTree
+
+ARCHIVE_SUFFIXES = (
+    ".tar",
+    ".tar.gz",
+    ".tgz",
+    ".tar.zst",
+    ".tar.lz4",
+    ".tar.bz2",
+    ".tar.xz",
+    ".zip",
+)
+RSM_PRIVATE_KEY: ContextVar[str | None] = ContextVar("rsm_private_key", default=None)
+"""The file with the private key for encrypted segments that this run reads."""
+
+
+def read_private_key() -> bytes | None:
+    """The bytes of that file; raises UsageError."""
+    from kfmt_cli.disk.tiered_keys import read_key_file
+
+    path = RSM_PRIVATE_KEY.get()
+    return None if path is None else read_key_file(path)
+
+
+def resolve_display_path(path: str) -> str:
+    """The path in the form in which it is shown, once the tree that it leads to is known; raises
+    InputError."""
+    path = normalize_path(path)
+    if os.sep not in path and not path_exists(path) and _has_compressed_file(path):
+        path = f"{os.curdir}{os.sep}{path}"  # its tree begins at the directory
+    if not is_local(path):
+        store, subpath = _mount_store(path)
+        store.discover(subpath)
+        if not path_exists(path) and (log_directory := _log_directory_path(subpath)):
+            store.discover(log_directory)  # the partition may be in tiered storage
+    while (archive := _find_archive(path)) is not None and MOUNTS.mounted_at(archive) is None:
+        from kfmt_cli.disk.archive import ArchiveTree
+
+        if os.pardir in PurePath(path[len(archive) :]).parts:
+            raise InputError(
+                f"{format_display_name(path)}: points outside {format_display_name(archive)}"
+            )
+        MOUNTS.add(ArchiveTree(archive, *MOUNTS.find_or_disk(archive)))
+    nearest_directory = _nearest_directory(path)
+    if nearest_directory is not None and _may_be_stored_differently(path, nearest_directory):
+        list_broker_directories(nearest_directory, lambda _: None)
+    return path
+
+
+def _mount_store(url: str) -> tuple[ObjectStoreTree, str]:
+    """The stores of a URL's scheme, and the path in them."""
+    from kfmt_cli.disk.object_stores import ObjectStoreTree
+
+    scheme, _, subpath = url.partition("://")
+    store = MOUNTS.mounted_at(f"{scheme}:")
+    if not isinstance(store, ObjectStoreTree):
+        store = ObjectStoreTree(f"{scheme}:")
+        MOUNTS.add(store)
+    return store, subpath
+
+
+def input_file_at(path: str) -> InputFile:
+    """The file at a path; raises InputError. A segment in tiered storage is its log."""
+    base_path = path.removesuffix(".log")
+    if not (is_remote_log_name(PurePath(path).name) and is_file(base_path + MANIFEST_SUFFIX)):
+        return classify_file(path, path)
+    log_subpath = _mount_tiered_storage(path).add_segment(base_path, format_display_name(base_path))
+    return classify_file(f"{path}/{log_subpath}", path)
+
+
+def _mount_tiered_storage(path: str) -> TieredStorageTree:
+    """The bucket at a path; raises UsageError."""
+    from kfmt_cli.disk.tiered import TieredStorageTree
+    from kfmt_cli.disk.tiered_keys import PrivateKey
+
+    tree = MOUNTS.mounted_at(path)
+    if not isinstance(tree, TieredStorageTree):
+        key_path = RSM_PRIVATE_KEY.get()
+        private_key = None if key_path is None else PrivateKey.from_file(key_path)
+        tree = TieredStorageTree(path, *MOUNTS.find_or_disk(path), private_key)
+        MOUNTS.add(tree)
+    return tree
+
+
+def list_broker_directories(path: str, on_error: Callable[[str], None]) -> list[DirectoryListing]:
+    """A directory and those under it as a broker has them: files compressed as a whole are
+    unpacked, and segments in tiered storage are put together. on_error: receives messages about
+    unreadable ones. Raises InputError, UsageError."""
+    directories = walk_directories(path, on_error)
+    if any(any(map(is_compressed_segment_name, folder.files)) for folder in directories):
+        from kfmt_cli.disk.archive import create_scratch_directory
+        from kfmt_cli.disk.compressed import CompressedFilesOverlay
+
+        MOUNTS.add(
+            CompressedFilesOverlay(path, *MOUNTS.find_or_disk(path), create_scratch_directory())
+        )
+        directories = walk_directories(path, on_error)
+    tiered_directories = [
+        of for of in directories if any(name.endswith(MANIFEST_SUFFIX) for name in of.files)
+    ]
+    if not tiered_directories:
+        return directories
+    tree = _mount_tiered_storage(path)
+    if tree.is_empty:
+        for folder in tiered_directories:
+            tree.add_directory(folder)
+    remaining = [folder for folder in directories if folder not in tiered_directories]
+    tree.has_only_segments = not any(folder.has_broker_files for folder in remaining)
+    return [
+        *(() if tree.has_only_segments else remaining),
+        *walk_directories(path, on_error, tree.list_assembled),
+    ]
+
+
+def listable_path(path: str) -> str:
+    """A path whose listing has what a broker has there; raises InputError, UsageError."""
+    path = resolve_display_path(path)
+    if is_directory(path):
+        list_broker_directories(path, lambda _: None)
+    return path
+
+
+def read_problems(path: str) -> list[str]:
+    """Messages about what cannot be read in a directory besides those of its listing."""
+    mount = MOUNTS.find(path)
+    return [] if mount is None else mount[0].read_problems(mount[1])
+
+
+def is_tiered(path: str) -> bool:
+    """Whether a file or a directory has been put together from tiered storage."""
+    mount = MOUNTS.find(path)
+    return mount is not None and mount[0].is_tiered(mount[1])
+
+
+def is_stored_differently(path: str) -> bool:
+    """Whether files of a directory are stored compressed or in chunks."""
+    mount = MOUNTS.find(path)
+    return mount is not None and mount[0].is_stored_differently(mount[1])
+
+
+def _log_directory_path(path: str) -> str:
+    """The directory above that of a partition, which a path leads to or into; else empty."""
+    for partition in (PurePath(path), PurePath(path).parent):
+        if parse_topic_partition(partition.name)[0] is not None:
+            return str(partition.parent).removeprefix(os.curdir)
+    return ""
+
+
+def _nearest_directory(path: str) -> str | None:
+    """The nearest directory above a path where there is nothing; None for other paths."""
+    parent = path
+    while parent and not path_exists(parent):
+        parent = parent.rstrip(os.sep).rpartition(os.sep)[0]
+    return parent if parent not in ("", path) and is_directory(parent) else None
+
+
+def _may_be_stored_differently(path: str, nearest_directory: str) -> bool:
+    """Whether what a path leads to may be stored in another form: a file compressed as a whole, or
+    a partition in tiered storage. nearest_directory: the nearest directory that is there."""
+    name, _, subpath = path[len(nearest_directory) :].strip(os.sep).partition(os.sep)
+    if not subpath and _has_compressed_file(path):
+        return True
+    if parse_topic_partition(name)[0] is None:
+        return False
+    files = (
+        file
+        for folder in walk_directories(nearest_directory, lambda _: None)
+        for file in folder.files
+    )
+    return any(file.endswith(MANIFEST_SUFFIX) for file in files)
+
+
+def _has_compressed_file(path: str) -> bool:
+    """Whether the file that a path leads to is there compressed as a whole."""
+    compressed_paths = (path + suffix for suffix in COMPRESSED_SUFFIXES)
+    return any(
+        is_compressed_segment_name(PurePath(file).name) and path_exists(file)
+        for file in compressed_paths
+    )
+
+
+def _find_archive(path: str) -> str | None:
+    """The part of a path that is an archive, or None."""
+    if not any(suffix in path for suffix in ARCHIVE_SUFFIXES):
+        return None
+    candidate = path.rstrip(os.sep)
+    is_unlisted = not is_local(path) and not path_exists(path)
+    while candidate:
+        if candidate.endswith(ARCHIVE_SUFFIXES):
+            if is_unlisted and candidate != path:
+                store, subpath = _mount_store(candidate)
+                store.discover_object(subpath)
+            if is_file(candidate):
+                return candidate
+        candidate = candidate.rpartition(os.sep)[0]
+    return None

@@ -1,0 +1,126 @@
+"""Where a part of a log really begins: at the first batch at or after its nominal byte that an
+entry of the offset index points to and that is proven to be one.
+
+The readers on both sides of a cut find the same byte, so that each batch belongs to one of them.
+The index is never trusted: a position counts only if a batch with a matching checksum is there, its
+base offset is not above the entry's offset, and other batches follow. If there is no such position
+and the bytes are not searched for one, the first part takes everything.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.source import Source
+from kfmt_cli.disk.file_access import read_bytes_at
+from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.errors import InputError
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.formats import batch_header_readers as header
+from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
+from kfmt_cli.log.block import LOG_OVERHEAD_BYTES, read_batches
+from kfmt_cli.log.damage.batch_candidates import BYTES_UP_TO_MAGIC, MIN_LENGTH_BY_MAGIC
+
+N_FOLLOWING_BATCHES = 3  # batches that must follow
+MAX_BATCH_BYTES = 64 << 20
+MAX_SEARCH_BYTES = 8 << 20
+MAX_INDEX_BYTES = 64 << 20
+
+
+def resolve_bounds(source: Source, split: FileSplit, search_bytes: bool = False) -> tuple[int, int]:
+    """Start and end of a part in bytes, end exclusive; equal if no batch begins in it.
+
+    search_bytes: without an index, search the bytes for a batch; a record may contain one, so the
+    caller must check that the pieces fit together (`sharing/seams.py`).
+    """
+    if split.is_whole or split.is_batch_aligned:
+        return split.start, split.end
+
+    def boundary(nominal: int) -> int:
+        entries, size = _read_index_entries(split.path), split.size
+        if not entries.shape[1] and search_bytes:
+            batch_position = find_first_batch(
+                source, nominal, min(nominal + MAX_SEARCH_BYTES, size), size
+            )
+            return size if batch_position is None else batch_position
+        for row in range(int(np.searchsorted(entries[1], nominal)), entries.shape[1]):
+            offset, position = entries[:, row].tolist()
+            if position < size and _is_proven_batch(source, position, size, offset + split.base):
+                return int(position)
+        return size
+
+    start = 0 if split.start == 0 else boundary(split.start)
+    end = split.size if split.is_last else boundary(split.end)
+    return start, end
+
+
+def find_first_batch(source: Source, start: int, search_end: int, file_size: int) -> int | None:
+    """Position of the first batch in [start, stop) confirmed by its checksum and the batches after
+    it; None if there is none. file_size: bytes of the file."""
+    from kfmt_cli.log.damage.search import BatchSearch
+
+    candidates = BatchSearch(source).iter_batch_starts(start, search_end)
+    return next(
+        (at for at in candidates if _is_proven_batch(source, at, file_size, (1 << 63) - 1)), None
+    )
+
+
+@lru_cache(maxsize=64)
+def _read_index_entries(log_path: str) -> IntArray:
+    """Relative offsets and positions, shape (2, n), of a log's index; empty if it is unusable."""
+    try:
+        data = read_bytes_at(
+            log_path.removesuffix(LOG_KIND.suffix) + OFFSET_INDEX_KIND.suffix, 0, MAX_INDEX_BYTES
+        )
+    except InputError:
+        data = b""
+    rows = np.frombuffer(
+        data, OFFSET_INDEX_ENTRY.dtype, len(data) // OFFSET_INDEX_ENTRY.dtype.itemsize
+    )
+    entries = np.array([rows["relative_offset"], rows["log_position"]], np.int64)
+    entries = entries[:, entries[1] > 0]
+    increasing = bool((np.diff(entries[1]) > 0).all())
+    return entries if increasing else np.zeros((2, 0), np.int64)
+
+
+def _is_proven_batch(source: Source, position: int, file_size: int, max_base_offset: int) -> bool:
+    """Whether a batch begins at a position to which an index entry with this offset may point."""
+    length = _declared_batch_size(source, position, file_size)
+    if not length or length > MAX_BATCH_BYTES:
+        return False
+    data = source.read_block(position, length, length)
+    if len(data) < length:
+        return False
+    starts, ends = np.array([0]), np.array([length])
+    batch = read_batches(data, position, 0, starts, ends)
+    if not batch.crc_valid[0]:
+        return False
+    base = int(batch.base_offset[0])
+    if batch.has_base_offset[0] and base > max_base_offset:
+        return False
+    next_position = position + length
+    for _ in range(N_FOLLOWING_BATCHES):
+        if next_position >= file_size:
+            break
+        length = _declared_batch_size(source, next_position, file_size)
+        if not length:
+            # A truncated or damaged end follows: complete batches before it would be lost with it.
+            return False
+        next_position += length
+    return True
+
+
+def _declared_batch_size(source: Source, position: int, file_size: int) -> int:
+    """Size of the batch that the header at a position declares; 0 if it is not a batch."""
+    header_prefix = source.read_block(position, BYTES_UP_TO_MAGIC, BYTES_UP_TO_MAGIC)
+    if len(header_prefix) < BYTES_UP_TO_MAGIC or header_prefix[-1] >= len(MIN_LENGTH_BY_MAGIC):
+        return 0
+    declared = header.batch_length(header_prefix)
+    length = LOG_OVERHEAD_BYTES + declared
+    if declared < int(MIN_LENGTH_BY_MAGIC[header_prefix[-1]]) or position + length > file_size:
+        return 0
+    return length

@@ -1,0 +1,37 @@
+"""Groups the pieces whose rows share a file: few large files, however small the segments.
+
+Consecutive segments of a partition share a file, as do small partitions. The parts of a log that
+was cut share no file with other logs, so that the log can be reread as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from kfmt_cli.execution.file_split import FileSplit, group_splits
+
+
+@dataclass(frozen=True, slots=True)
+class FileGrouping:
+    """Which pieces may share a file."""
+
+    by_topic: bool = False
+    """Only pieces of the same topic."""
+    by_date: bool = False
+    """Only records of the same day, in UTC."""
+    by_partition: bool = False
+    """Only pieces of the same partition."""
+
+    def group(self, splits: Iterable[FileSplit], max_bytes: int) -> Iterator[list[FileSplit]]:
+        """The pieces, in order, in bundles of about `max_bytes` bytes."""
+        for _, same_key_splits in groupby(splits, self._group_key):
+            yield from group_splits(same_key_splits, max_bytes, 0)
+
+    def _group_key(self, split: FileSplit) -> tuple[object, ...]:
+        topic, partition = split.topic_partition
+        own_group_path = split.path if not split.is_whole else ""
+        if self.by_partition:
+            return topic, partition, own_group_path, split.directory, split.kind.name
+        return (topic if self.by_topic else "", own_group_path, split.kind.name)

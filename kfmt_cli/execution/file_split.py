@@ -1,0 +1,136 @@
+"""Parts of files, the units in which work is distributed.
+
+Large logs are cut at nominal bytes. The reader of a part finds where the nearest batch begins, by
+the same rule on both sides of each cut (`execution/bounds.py`), so that planning opens no file.
+Small files are packed together, because starting a worker costs more than reading them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from kfmt_cli.core.parallel import group_by_cost
+from kfmt_cli.disk.file_names import file_topic_partition
+from kfmt_cli.disk.kinds.kind import Kind
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
+from kfmt_cli.errors import KfmtError
+from kfmt_cli.topics import CLUSTER_METADATA
+
+MIB = 1 << 20
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+FILE_OPEN_COST_BYTES = MIB // 8  # cost of opening a file, in bytes that could be read meanwhile
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class FileSplit:
+    """A part of a file; nothing changes it. If frozen, it would take six times as long to make."""
+
+    path: str
+    kind: Kind
+    base_offset: int | None
+    size: int
+    """The size of the file as planned."""
+    modified: int
+    """Modification time of the file as planned."""
+    start: int
+    """First byte; the piece owns the batches that begin in [start, end)."""
+    end: int
+    """Exclusive end; batches that begin here belong to the next piece."""
+    read_error: str | None = None
+    """Why the file or directory in `path` cannot be read; None if it can."""
+    is_batch_aligned: bool = False
+    """Whether start and end are batch boundaries."""
+    is_tiered: bool = False
+    """Whether the file contains the chunks of a log, according to a manifest next to it."""
+    object_size: int = 0
+    """Bytes of the chunks."""
+    topic_id_partition: tuple[str, int, str] | None = None
+    """Topic, partition and topic id from the manifest."""
+    encoded_chunking: bytes = b""
+    """The chunks according to the manifest, packed; empty if the manifest has to be read."""
+
+    @property
+    def base(self) -> int:
+        """The base offset of its file; 0 for a file without one."""
+        return self.base_offset or 0
+
+    def with_byte_range(self, start: int, end: int) -> FileSplit:
+        """The piece of the file between these bytes."""
+        return replace(self, start=start, end=end)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it extends to the end of the file."""
+        return self.end >= self.size
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole file."""
+        return self.start == 0 and self.is_last
+
+    @property
+    def directory(self) -> str:
+        """The directory of the file."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def topic_partition(self) -> tuple[str | None, int | None]:
+        """Topic and partition."""
+        if self.kind is KRAFT_SNAPSHOT_KIND:
+            return CLUSTER_METADATA, 0
+        if self.topic_id_partition is not None:
+            return self.topic_id_partition[:2]
+        return file_topic_partition(self.path)
+
+
+def compute_split_points(file: FileSplit, max_bytes: int) -> Sequence[int]:
+    """Where the parts of a file begin, and where the last one ends, in bytes. Only logs larger than
+    the target are cut."""
+    n_splits = -(-file.size // max_bytes) if file.kind is LOG_KIND else 1
+    if n_splits <= 1:
+        return file.start, file.end
+    return *range(0, file.size, -(-file.size // n_splits)), file.size
+
+
+def split_files(files: Iterable[FileSplit], max_bytes: int) -> Iterator[FileSplit]:
+    """Cut logs larger than the target into parts; other files stay whole."""
+    for file in files:
+        for start, end in pairwise(compute_split_points(file, max_bytes)):
+            yield file.with_byte_range(start, end)
+
+
+def group_splits(
+    splits: Iterable[FileSplit], max_bytes: int, open_cost: int = FILE_OPEN_COST_BYTES
+) -> Iterator[list[FileSplit]]:
+    """Group parts into shares of `max_bytes` bytes for a worker. open_cost: extra cost per part."""
+    return group_by_cost(splits, max_bytes, lambda piece: piece.end - piece.start + open_cost)
+
+
+def format_split_name(path: str, start: int) -> str:
+    """A name for the output of a piece: the segment name, its start and a hash of its path."""
+    segment_name = _NOT_IN_NAMES.sub("_", path.rpartition("/")[2].partition(".")[0][:60])
+    from hashlib import blake2b
+
+    path_hash = blake2b(os.fsencode(path), digest_size=6).hexdigest()
+    return f"{segment_name}-{start:012}-{path_hash}"
+
+
+class SplitError(KfmtError):
+    """A task could not continue with a file."""
+
+
+@contextmanager
+def name_file_in_errors(split: FileSplit) -> Iterator[None]:
+    """Turn errors that may not name the file into a WorkError that does."""
+    try:
+        yield
+    except KfmtError:
+        raise
+    except Exception as error:
+        from_byte = f" from byte {split.start}" if split.start else ""
+        raise SplitError(f"{split.path}{from_byte}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,302 @@
+"""Many pieces as columns.
+
+A plan has a piece for each of several hundred thousand files. As objects they would take a kilobyte
+each; as columns they take about a hundred bytes per file and twenty per part.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import overload
+
+from kfmt_cli.disk.kinds.kind import Kind
+from kfmt_cli.execution.file_split import FileSplit
+
+_WRAP = 1 << 63  # times after the year 2262 wrap; they are only compared
+
+
+class _ByteStringPool:
+    """Byte strings, concatenated."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._ends = array("Q", [0])
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def add(self, data: bytes) -> None:
+        self._bytes += data
+        self._ends.append(len(self._bytes))
+
+    def length(self, i: int) -> int:
+        return self._ends[i + 1] - self._ends[i]
+
+    def __getitem__(self, i: int) -> bytes:
+        return bytes(self._bytes[self._ends[i] : self._ends[i + 1]])
+
+
+class _SplitFileColumns:
+    """Values shared by all pieces of a file; consecutive files share a folder."""
+
+    def __init__(self) -> None:
+        self._directories, self._names = _ByteStringPool(), _ByteStringPool()
+        self._kinds: list[tuple[Kind, bool, bool]] = []
+        """Kind, whether there is a base offset, whether it is tiered."""
+        self._topic_id_partitions: list[tuple[str, int, str] | None] = [None]
+        self._read_errors: dict[int, str] = {}
+        self._directory_index, self._partition_index = array("I"), array("I")
+        self._kind_index = array("B")
+        self._base_offsets, self._sizes, self._modified_times = array("q"), array("q"), array("q")
+        self._object_sizes = array("q")
+        self._chunkings = _ByteStringPool()
+        self._chunkings.add(b"")
+        self._chunking_index = array("I")
+        self._last_directory: str | None = None
+        self._decoded_directory = -1, ""
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def add(self, split: FileSplit) -> None:
+        name_start = split.path.rfind("/") + 1
+        directory = split.path[:name_start]
+        if directory != self._last_directory:
+            self._directories.add(os.fsencode(directory))
+            self._last_directory = directory
+        kind_key = split.kind, split.base_offset is not None, split.is_tiered
+        if kind_key not in self._kinds:
+            self._kinds.append(kind_key)
+        if split.topic_id_partition != self._topic_id_partitions[-1]:
+            self._topic_id_partitions.append(split.topic_id_partition)
+        if split.read_error is not None:
+            self._read_errors[len(self)] = split.read_error
+        if split.encoded_chunking:
+            self._chunkings.add(split.encoded_chunking)
+        self._chunking_index.append(len(self._chunkings) - 1 if split.encoded_chunking else 0)
+        self._names.add(os.fsencode(split.path[name_start:]))
+        self._directory_index.append(len(self._directories) - 1)
+        self._partition_index.append(len(self._topic_id_partitions) - 1)
+        self._kind_index.append(self._kinds.index(kind_key))
+        self._base_offsets.append(split.base)
+        self._modified_times.append((split.modified + _WRAP) % (2 * _WRAP) - _WRAP)
+        self._object_sizes.append(split.object_size)
+        self._sizes.append(split.size)
+
+    def path(self, i: int) -> str:
+        directory_index, decoded = self._directory_index[i], self._decoded_directory
+        if decoded[0] != directory_index:
+            decoded = self._decoded_directory = (
+                directory_index,
+                os.fsdecode(self._directories[directory_index]),
+            )
+        return decoded[1] + os.fsdecode(self._names[i])
+
+    def base(self, i: int) -> int:
+        return self._base_offsets[i]
+
+    def partition_key(self, i: int) -> tuple[int, ...]:
+        """A key that implies the place; a place may have several keys. The length of the name tells
+        broker files from tiered ones."""
+        return (
+            self._directory_index[i],
+            self._partition_index[i],
+            self._kind_index[i],
+            self._names.length(i),
+        )
+
+    def split(self, i: int, start: int, end: int, is_exact: bool) -> FileSplit:
+        kind, has_base, is_tiered = self._kinds[self._kind_index[i]]
+        return FileSplit(
+            self.path(i),
+            kind,
+            self._base_offsets[i] if has_base else None,
+            self._sizes[i],
+            self._modified_times[i],
+            start,
+            end,
+            self._read_errors.get(i),
+            is_exact,
+            is_tiered,
+            self._object_sizes[i],
+            self._topic_id_partitions[self._partition_index[i]],
+            self._chunkings[self._chunking_index[i]],
+        )
+
+
+class FileSplits(Sequence[FileSplit]):
+    """Immutable pieces; sequences derived from others share their columns about files."""
+
+    __slots__ = ("_are_batch_aligned", "_ends", "_file_columns", "_file_indexes", "_starts")
+
+    def __init__(self, splits: Iterable[FileSplit] = ()) -> None:
+        self._file_columns = _SplitFileColumns()
+        self._file_indexes, self._are_batch_aligned = array("I"), array("B")
+        self._starts, self._ends = array("q"), array("q")
+        previous_file: tuple[str, int, int] | None = None
+        for split in splits:
+            file = split.path, split.size, split.modified
+            if file != previous_file:
+                self._file_columns.add(split)
+                previous_file = file
+            self._append(
+                len(self._file_columns) - 1, split.start, split.end, split.is_batch_aligned
+            )
+
+    def _append(self, file: int, start: int, end: int, is_exact: bool) -> None:
+        self._file_indexes.append(file)
+        self._starts.append(start)
+        self._ends.append(end)
+        self._are_batch_aligned.append(is_exact)
+
+    def __reduce__(self) -> tuple[Callable[..., FileSplits], tuple[object, ...]]:
+        """Pickle only the files of these pieces."""
+        compacted = FileSplits(self)
+        columns = (
+            compacted._file_columns,
+            compacted._file_indexes,
+            compacted._starts,
+            compacted._ends,
+            compacted._are_batch_aligned,
+        )
+        return _from_columns, columns
+
+    def __len__(self) -> int:
+        return len(self._file_indexes)
+
+    @overload
+    def __getitem__(self, index: int) -> FileSplit: ...
+    @overload
+    def __getitem__(self, index: slice) -> FileSplits: ...
+    def __getitem__(self, index: int | slice) -> FileSplit | FileSplits:
+        if isinstance(index, slice):
+            columns = (
+                self._file_indexes[index],
+                self._starts[index],
+                self._ends[index],
+                self._are_batch_aligned[index],
+            )
+            return _from_columns(self._file_columns, *columns)
+        is_exact = bool(self._are_batch_aligned[index])
+        return self._file_columns.split(
+            self._file_indexes[index], self._starts[index], self._ends[index], is_exact
+        )
+
+    def __iter__(self) -> Iterator[FileSplit]:
+        columns = zip(
+            self._file_indexes, self._starts, self._ends, self._are_batch_aligned, strict=True
+        )
+        part = self._file_columns.split
+        return (part(file, start, end, exact > 0) for file, start, end, exact in columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Pieces({list(self)!r})"
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all pieces."""
+        return sum(self._ends) - sum(self._starts)
+
+    @property
+    def directories(self) -> set[str]:
+        """The directories of all pieces."""
+        return {split.directory for split in self}
+
+    def select_at(self, indexes: Iterable[int]) -> FileSplits:
+        """The pieces with these numbers, in that order."""
+        selected = _from_columns(self._file_columns, array("I"), array("q"), array("q"), array("B"))
+        for i in indexes:
+            selected._append(
+                self._file_indexes[i],
+                self._starts[i],
+                self._ends[i],
+                bool(self._are_batch_aligned[i]),
+            )
+        return selected
+
+    @property
+    def readable(self) -> FileSplits:
+        """The pieces of files without a trouble."""
+        read_errors = self._file_columns._read_errors
+        if not read_errors:
+            return self
+        return self.select_at(
+            i for i, file in enumerate(self._file_indexes) if file not in read_errors
+        )
+
+    @property
+    def read_errors(self) -> dict[str, str]:
+        """Why files could not be read, by path."""
+        file_columns, read_errors = self._file_columns, self._file_columns._read_errors
+        return {
+            file_columns.path(file): read_errors[file]
+            for file in self._file_indexes
+            if file in read_errors
+        }
+
+    def select_where(self, predicate: Callable[[FileSplit], bool]) -> FileSplits:
+        """The pieces for which `predicate` is true."""
+        return self.select_at(i for i, split in enumerate(self) if predicate(split))
+
+    def sorted_unique(self) -> FileSplits:
+        """The pieces sorted by topic, partition and base offset, each file once."""
+        groups: dict[tuple[int, ...], array[int]] = {}
+        for i, file in enumerate(self._file_indexes):
+            groups.setdefault(self._file_columns.partition_key(file), array("I")).append(i)
+        indexes_by_partition: dict[tuple[str, int], array[int]] = {}
+        for indexes in groups.values():
+            split = self[indexes[0]]
+            topic, partition = split.topic_partition
+            partition_key = topic or split.directory, partition or 0
+            indexes_by_partition.setdefault(partition_key, array("I")).extend(indexes)
+        ordered = array("I")
+        for partition_key in sorted(indexes_by_partition):
+            index_by_sort_key = {self._sort_key(i): i for i in indexes_by_partition[partition_key]}
+            ordered.extend(index_by_sort_key[key] for key in sorted(index_by_sort_key))
+        return self.select_at(ordered)
+
+    def _sort_key(self, i: int) -> tuple[int, str]:
+        return self._file_columns.base(self._file_indexes[i]), self._file_columns.path(
+            self._file_indexes[i]
+        )
+
+    def split_at(self, split_points: Callable[[FileSplit], Sequence[int]]) -> FileSplits:
+        """The parts of the pieces. split_points: where the parts of a piece begin, and its end."""
+        splits = self.select_at(())
+        for file, split in zip(self._file_indexes, self, strict=True):
+            for start, end in pairwise(split_points(split)):
+                splits._append(file, start, end, False)
+        return splits
+
+    def regrouped(self, groups: Iterable[Sequence[FileSplit]]) -> Iterator[FileSplits]:
+        """Shares of these pieces as columns. groups: the same pieces in the same order, divided."""
+        start = 0
+        for group in groups:
+            yield self[start : start + len(group)]
+            start += len(group)
+
+
+def _from_columns(
+    file_columns: _SplitFileColumns,
+    file_indexes: array[int],
+    starts: array[int],
+    ends: array[int],
+    are_batch_aligned: array[int],
+) -> FileSplits:
+    splits = FileSplits()
+    (
+        splits._file_columns,
+        splits._file_indexes,
+        splits._starts,
+        splits._ends,
+        splits._are_batch_aligned,
+    ) = file_columns, file_indexes, starts, ends, are_batch_aligned
+    return splits

@@ -1,0 +1,189 @@
+"""The engine: many files at work on several cores, outcomes in order.
+
+Small files are processed together, a large one in parts if its work allows that, and others by
+themselves. A `ItemProcessor` says how; `verify-crc`, `index-check`, `check` and `stat` each have
+one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Generic, TypeAlias, TypeVar
+
+from kfmt_cli.core.parallel import group_small_items
+from kfmt_cli.errors import InputError
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.processes import choose_chunk_size, map_processes
+
+# A log of at least this size is worth several cores of its own.
+MIN_LARGE_BYTES = 64 << 20
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+PartT = TypeVar("PartT")
+
+
+class ItemProcessor(ABC, Generic[ItemT, ResultT, PartT]):
+    """What is done with items of type T; R is the result for one, P for a part of one.
+
+    Works are pickled, so that processes have them. `process_one` and `process_split` may raise
+    InputError.
+    """
+
+    uses_all_cores = False
+    """Whether the caller processes a large item on all cores."""
+
+    @abstractmethod
+    def can_group(self, item: ItemT) -> bool:
+        """Whether an item, if small, is processed together with others."""
+
+    @abstractmethod
+    def process_group(self, items: Sequence[ItemT]) -> list[ResultT | None]:
+        """The results for small items; None for one that must be processed by itself."""
+
+    @abstractmethod
+    def process_one(self, item: ItemT) -> ResultT | None:
+        """The result for an item, in a worker; None if it is too large to return."""
+
+    def split(self, item: ItemT, size: int, jobs: int) -> list[FileSplit]:
+        """The parts of a large item; empty if it is not divided."""
+        del item, size, jobs
+        return []
+
+    def process_split(self, split: FileSplit) -> PartT | None:
+        """The result for a part; None if the item must be processed as a whole."""
+        raise NotImplementedError
+
+    def merge_results(self, parts: list[PartT]) -> ResultT | None:
+        """The result for an item from its parts; None if it must be processed as a whole."""
+        raise NotImplementedError
+
+
+WorkOutcome: TypeAlias = ResultT | InputError | None
+"""The result for an item, the error that prevents it, or None if the caller must process the item
+itself, so that findings appear as they are made."""
+
+SizedItem: TypeAlias = tuple[ItemT, int]
+"""An item with its size in bytes."""
+
+
+def process_items(
+    processor: ItemProcessor[ItemT, ResultT, PartT],
+    sized_items: Iterable[SizedItem[ItemT]],
+    jobs: int = 1,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Iterator[WorkOutcome[ResultT]]:
+    """The outcome for each item, in order, from `jobs` processes.
+
+    on_progress: called with the bytes of parts, and of items whose outcome is not None.
+    """
+    groups = group_small_items(
+        sized_items, lambda pair: pair[1] if processor.can_group(pair[0]) else None
+    )
+    if jobs > 1:
+        all_groups = list(groups)
+        task_inputs = [
+            share for unit in all_groups for share in _task_inputs(processor, unit, jobs)
+        ]
+        if len(task_inputs) > 1:
+            yield from _process_in_parallel(processor, task_inputs, jobs, on_progress)
+            return
+        groups = iter(all_groups)
+    for group in groups:
+        yield from _report_progress(group, [*_process_small_group(processor, group)], on_progress)
+
+
+def _report_progress(
+    group: list[SizedItem[ItemT]],
+    outcomes: Sequence[WorkOutcome[ResultT]],
+    on_progress: Callable[[int], None],
+) -> Iterator[WorkOutcome[ResultT]]:
+    for (_, size), outcome in zip(group, outcomes, strict=True):
+        if outcome is not None:
+            on_progress(size)
+        yield outcome
+
+
+def _process_small_group(
+    processor: ItemProcessor[ItemT, ResultT, PartT], group: list[SizedItem[ItemT]]
+) -> list[ResultT | None]:
+    """The results for the items of a unit that are found together; None for the others."""
+    return [None] if len(group) == 1 else processor.process_group([item for item, _ in group])
+
+
+TaskInput: TypeAlias = FileSplit | list[SizedItem[ItemT]]
+
+
+def _task_inputs(
+    processor: ItemProcessor[ItemT, ResultT, PartT], group: list[SizedItem[ItemT]], jobs: int
+) -> list[TaskInput[ItemT]]:
+    """The shares of processes that a unit makes: itself, or the parts of its only item."""
+    item, size = group[0]
+    parts = processor.split(item, size, jobs) if size >= MIN_LARGE_BYTES else []
+    return [*parts] or [group]
+
+
+def _process_in_parallel(
+    processor: ItemProcessor[ItemT, ResultT, PartT],
+    task_inputs: list[TaskInput[ItemT]],
+    jobs: int,
+    on_progress: Callable[[int], None],
+) -> Iterator[WorkOutcome[ResultT]]:
+    process_one = partial(
+        _process_task_input,
+        processor=processor,
+        caller_min_bytes=_caller_min_bytes(processor, task_inputs, jobs),
+    )
+    part_results: list[PartT | None] = []
+    results = map_processes(
+        process_one, task_inputs, jobs, choose_chunk_size(len(task_inputs), jobs)
+    )
+    for task_input, (part_result, outcomes) in zip(task_inputs, results, strict=True):
+        if isinstance(task_input, FileSplit):
+            on_progress(task_input.end - task_input.start)
+            part_results.append(part_result)
+            if task_input.is_last:
+                found_parts = [each for each in part_results if each is not None]
+                yield (
+                    processor.merge_results(found_parts)
+                    if len(found_parts) == len(part_results)
+                    else None
+                )
+                part_results = []
+        else:
+            yield from _report_progress(task_input, outcomes, on_progress)
+
+
+def _caller_min_bytes(
+    processor: ItemProcessor[ItemT, ResultT, PartT], task_inputs: list[TaskInput[ItemT]], jobs: int
+) -> int | None:
+    """The size from which the caller processes items itself: if fewer of them are large than there
+    are processes, it processes each on all cores. None if it processes none."""
+    items = (sized for share in task_inputs if not isinstance(share, FileSplit) for sized in share)
+    caller_processes = (
+        processor.uses_all_cores and sum(size >= MIN_LARGE_BYTES for _, size in items) < jobs
+    )
+    return MIN_LARGE_BYTES if caller_processes else None
+
+
+def _process_task_input(
+    task_input: TaskInput[ItemT],
+    processor: ItemProcessor[ItemT, ResultT, PartT],
+    caller_min_bytes: int | None,
+) -> tuple[PartT | None, list[WorkOutcome[ResultT]]]:
+    """The result for a part, or the outcomes for items, in a worker."""
+    if isinstance(task_input, FileSplit):
+        try:
+            return processor.process_split(task_input), []
+        except InputError:  # the caller, who reads it as a whole, will say so
+            return None, []
+    outcomes: list[WorkOutcome[ResultT]] = [*_process_small_group(processor, task_input)]
+    for i, (item, size) in enumerate(task_input):
+        if outcomes[i] is None and (caller_min_bytes is None or size < caller_min_bytes):
+            try:
+                outcomes[i] = processor.process_one(item)
+            except InputError as error:
+                outcomes[i] = error
+    return None, outcomes

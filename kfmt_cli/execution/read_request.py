@@ -1,0 +1,113 @@
+"""The request that readers of pieces follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.credentials import PickledCredentials
+from kfmt_cli.core.parallel import available_cores
+from kfmt_cli.core.urls import is_local
+from kfmt_cli.disk.mounts import MOUNTS
+from kfmt_cli.disk.path_resolution import read_private_key
+from kfmt_cli.errors import UsageError
+from kfmt_cli.execution.file_split import FILE_OPEN_COST_BYTES, MIB, FileSplit
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.rows.column import Column
+from kfmt_cli.rows.table_types import TABLES, select_columns
+from kfmt_cli.topics import find_decoder
+from kfmt_cli.topics.decoder import Decoder
+from kfmt_cli.topics.payloads import NO_DECLARATIONS, PayloadDeclarations
+
+DEFAULT_MAX_SPLIT_BYTES = 128 * MIB
+MIN_SPLIT_BYTES = 32 * MIB
+DEFAULT_BATCH_ROWS = 32768
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """What to read, and how."""
+
+    table: str = "records"
+    paths: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    selection_options: SelectionOptions = field(default_factory=SelectionOptions)
+    """The selection of records."""
+    selection_by_directory: Mapping[str, Selection] = field(default_factory=dict)
+    """The selection by directory, if it depends on the logs."""
+    topics: frozenset[str] = frozenset()
+    max_split_bytes: int = DEFAULT_MAX_SPLIT_BYTES
+    batch_rows: int = DEFAULT_BATCH_ROWS
+    fail_fast: bool = False
+    raises_if_unreadable: bool = False
+    """Whether an input that cannot be read is an error, instead of a finding."""
+    deep: bool = False
+    pushdown: bool = False
+    parallelism: int = field(default_factory=available_cores)
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    payloads: PayloadDeclarations = NO_DECLARATIONS
+    """Formats of keys and values, for topics without their own decoder."""
+    private_key: bytes | None = field(default=None, repr=False)
+    """Contents of the private key file for encrypted segments in tiered storage."""
+    credentials: PickledCredentials = field(
+        default_factory=PickledCredentials, repr=False, compare=False
+    )
+    """Those of URLs, for other processes."""
+
+    @property
+    def result_columns(self) -> tuple[Column, ...]:
+        """The columns of the result."""
+        return select_columns(self.table, self.columns)
+
+    def find_decoder(self, topic: str | None) -> Decoder | None:
+        """The decoder for the keys and values of a topic; None if there is none."""
+        return find_decoder(topic) or self.payloads.decoder
+
+    def includes_topic(self, topic: str | None) -> bool:
+        """Whether the records of a topic are to be read."""
+        return not self.topics or topic in self.topics
+
+    def selection_for(self, split: FileSplit) -> Selection:
+        """The selection of records in a piece."""
+        return self.selection_by_directory.get(split.directory, self.selection_options.selection)
+
+
+def bytes_per_task(request: ReadRequest, splits: FileSplits) -> int:
+    """Bytes per worker: about one share per core, of LEAST_SPLIT to `max_split` bytes."""
+    total_bytes = splits.n_bytes + len(splits) * FILE_OPEN_COST_BYTES
+    task_bytes = -(-total_bytes // max(request.parallelism, 1))
+    return min(request.max_split_bytes, max(MIN_SPLIT_BYTES, task_bytes))
+
+
+def build_request(
+    request: ReadRequest, paths: Iterable[str], columns: str, topics: str
+) -> ReadRequest:
+    """A request for what a command line names; raises UsageError.
+
+    columns, topics: comma-separated names.
+    """
+    names = tuple(dict.fromkeys(split_names(columns)))
+    for name in names:
+        if name not in TABLES["records"].leaf_by_name:
+            raise UsageError(f"table records has no column {name!r}")
+    return replace(
+        request,
+        paths=tuple(_absolute_path(path) for path in paths),
+        columns=names,
+        topics=frozenset(split_names(topics)),
+        private_key=read_private_key(),
+    )
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Split comma-separated names, without empty ones."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _absolute_path(path: str) -> str:
+    """A path of the disk made absolute, so that it is valid in every process."""
+    is_final = not is_local(path) or MOUNTS.find(path) is not None
+    return path if is_final else str(Path(path).absolute())

@@ -1,0 +1,60 @@
+"""Joins the findings in the pieces of a log.
+
+The reader of a piece sees nothing of the batches before it. It returns the facts that each check
+needs (`SplitBoundary`). Here the checks are joined in reading order, as between blocks of one file,
+and batches are numbered from the start of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from kfmt_cli.checks.base import BoundaryState, LogCheck, Scope
+from kfmt_cli.checks.registry import create_log_checks
+from kfmt_cli.execution.split_reader import SplitBoundary
+from kfmt_cli.findings.finding import Finding
+
+
+def needs_whole_read(boundaries: Iterable[SplitBoundary | None]) -> bool:
+    """Whether a piece does not end where the next one begins.
+
+    Then damage extends across the cut, and only reading the file as a whole finds its batches.
+    """
+    boundaries_with_batches = [edge for edge in boundaries if edge is not None]
+    return any(left.end != right.begin for left, right in pairwise(boundaries_with_batches))
+
+
+class SplitMerger:
+    """Joins the pieces of one file, in order."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._check_by_name: dict[str, LogCheck] = {}
+        self.n_batches = 0
+
+    def add_split(self, boundary: SplitBoundary) -> Iterator[Finding]:
+        """Join the next piece; yields findings where it meets the previous one."""
+        for check in _restore_checks(boundary.checks):
+            name = type(check).__name__
+            previous = self._check_by_name.setdefault(name, check)
+            if previous is not check:
+                for finding in previous.merge_later(check):
+                    yield self.with_file_batch_index(replace(finding, file=self._path))
+        self.n_batches += boundary.batches
+
+    def with_file_batch_index(self, finding: Finding) -> Finding:
+        """A finding in the next piece, with its batch numbered from the start of the file."""
+        if finding.batch is None:
+            return finding
+        return replace(finding, batch=finding.batch + self.n_batches)
+
+
+def _restore_checks(facts: dict[str, BoundaryState]) -> Iterator[LogCheck]:
+    for scope in (Scope.HEADERS, Scope.RECORDS):
+        for check in create_log_checks(scope, None):
+            check_facts = facts.get(type(check).__name__)
+            if check_facts is not None:
+                check.facts = check_facts
+                yield check

@@ -1,0 +1,200 @@
+"""Reads the batches and records of a part of a file, reporting damage as findings.
+
+Memory is limited to a block and its columns, whatever the file: blocks are divided if their records
+decompress to more than a few megabytes (`log/records.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from kfmt_cli.checks.base import BoundaryState, LogCheck, Scope
+from kfmt_cli.checks.registry import create_log_checks
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.source import Source, SourceWindow
+from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.errors import InputError, KfmtError
+from kfmt_cli.execution.bounds import resolve_bounds
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.findings import damage as codes
+from kfmt_cli.findings.finding import Finding, Severity, sort_findings
+from kfmt_cli.log.block import Block, split_runs
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompression import decompress_ahead
+from kfmt_cli.log.reader import LogReader
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.log.selection.selection import Selection
+
+UNREADABLE_CODES = (codes.FILE_VANISHED, codes.FILE_UNREADABLE, codes.DIRECTORY_UNREADABLE)
+_CHANGED_CODES = (codes.FILE_VANISHED, codes.FILE_UNREADABLE, codes.FILE_GREW, codes.FILE_SHRANK)
+
+
+class DamagedError(KfmtError):
+    """Damage that stops reading, with fail_fast."""
+
+
+class UnreadableInputError(InputError):
+    """An input that could not be read, with raises_unreadable."""
+
+
+def format_unreadable_input(path: str, reason: str) -> str:
+    """The message about an input that could not be read, and how to go on without it."""
+    reason_text = reason.removeprefix(f"{path}: ")
+    return f"{path}: {reason_text}; with the option ignoreUnreadable, the other inputs are read"
+
+
+@dataclass(slots=True)
+class SplitBoundary:
+    """Facts about a piece that are needed to join it to its neighbours."""
+
+    begin: int
+    """Byte where its first batch begins."""
+    end: int
+    """Exclusive end of its last batch, as read."""
+    batches: int = 0
+    """Number of batches."""
+    checks: dict[str, BoundaryState] = field(default_factory=dict)
+    """Facts from each check, by check name."""
+
+
+@dataclass(slots=True)
+class SplitReader:
+    """Reads pieces."""
+
+    selection: Selection = field(default_factory=Selection)
+    decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    fail_fast: bool = False
+    """Stop reading at damage."""
+    raises_if_unreadable: bool = False
+    """Stop reading at an input that cannot be read, which is no damage."""
+    searches_bytes: bool = False
+    """See `resolve_bounds`."""
+    findings: list[Finding] = field(default_factory=list)
+    """Findings in the piece read last."""
+    boundary: SplitBoundary | None = None
+    """Edges of the piece read last; None if no batch begins in it."""
+
+    def blocks(self, split: FileSplit) -> Iterator[Block]:
+        """The batches that begin in a piece; raises DamagedError for damage with fail_fast,
+        UnreadError for an input that cannot be read with raises_unreadable."""
+        self.findings = []
+        self.boundary = None
+        if self.check_listed(split):
+            return
+        try:
+            source = open_source(split.path)
+        except InputError as error:
+            self.add_finding(Finding(split.path, codes.FILE_VANISHED, None, str(error)))
+            return
+        try:
+            yield from self._blocks(source, split)
+        except InputError as error:
+            self.add_finding(Finding(split.path, codes.FILE_UNREADABLE, None, str(error)))
+        finally:
+            source.close()
+
+    def _blocks(self, source: Source, split: FileSplit) -> Iterator[Block]:
+        size = source.size or 0
+        has_grown = split.is_last and size > split.size
+        if split.is_last and size != split.size:
+            code = codes.FILE_GREW if has_grown else codes.FILE_SHRANK
+            message = f"{split.size} bytes at planning time, {size} now"
+            self.add_finding(
+                Finding(split.path, code, None, message, expected=split.size, found=size)
+            )
+        start, end = resolve_bounds(source, split, self.searches_bytes)
+        # A cut is not the end of the file: bytes before it are judged by the bytes after it.
+        readable_end = min(split.size, size)
+        end = min(end, readable_end)
+        if start >= end:
+            return
+        self.boundary = boundary = SplitBoundary(start, readable_end)
+        base_offset = split.base_offset if split.kind is LOG_KIND else None
+        checks = create_log_checks(Scope.HEADERS, base_offset)
+        for block in LogReader(SourceWindow(source, readable_end), base_offset).iter_blocks(start):
+            owned_block = _batches_before(block, end)
+            if owned_block is None:
+                boundary.end = _block_position(block)
+                return
+            if len(owned_block.batches):
+                boundary.batches = int(owned_block.batches.number[-1]) + 1
+            check_findings = [
+                finding for check in checks for finding in check.check_block(owned_block, None)
+            ]
+            boundary.checks = collect_facts(checks)
+            for finding in sort_findings([*owned_block.findings, *check_findings]):
+                # A batch that was being appended during planning continues past the planned end.
+                if not (has_grown and finding.code is codes.BATCH_TRUNCATED):
+                    self.add_finding(finding)
+            yield owned_block
+            if owned_block is not block:
+                boundary.end = int(block.batches.position[len(owned_block.batches)])
+                return
+
+    def records(
+        self,
+        split: FileSplit,
+        read: Callable[[Block, DecompressionLimit], RecordColumns] = read_records,
+    ) -> Iterator[tuple[Block, RecordColumns]]:
+        """The records of a piece, by runs of batches of the same kind."""
+        for block in self.blocks(split):
+            selected_block = self.selection.select_batches(block) if self.selection else block
+            # Without the findings, which are already recorded.
+            for decompressed_block in decompress_ahead(
+                replace(selected_block, findings=[]), self.decompression_limit
+            ):
+                for finding in decompressed_block.findings:
+                    self.add_finding(finding)
+                for run in split_runs(decompressed_block):
+                    records = read(run, self.decompression_limit)
+                    for finding in records.findings:
+                        self.add_finding(finding)
+                    yield run, records
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the file is missing, unreadable or of a different size than planned."""
+        return any(finding.code in _CHANGED_CODES for finding in self.findings)
+
+    def check_listed(self, split: FileSplit) -> bool:
+        """Whether a piece could not be read during planning; records that as a finding."""
+        if split.read_error:
+            self.add_finding(
+                Finding(split.path, codes.DIRECTORY_UNREADABLE, None, split.read_error)
+            )
+        return split.read_error is not None
+
+    def add_finding(self, finding: Finding) -> None:
+        """Record a finding; raises DamagedError for damage with fail_fast, UnreadError for an
+        input that cannot be read with raises_unreadable."""
+        if self.fail_fast and finding.code.severity is Severity.ERROR:
+            location = "" if finding.position is None else f" byte {finding.position}"
+            raise DamagedError(f"{finding.file}{location}: {finding.code.name}: {finding.message}")
+        if self.raises_if_unreadable and finding.code in UNREADABLE_CODES:
+            raise UnreadableInputError(format_unreadable_input(finding.file, finding.message))
+        self.findings.append(finding)
+
+
+def collect_facts(checks: list[LogCheck]) -> dict[str, BoundaryState]:
+    """The facts from each check, by check name."""
+    return {type(check).__name__: check.facts for check in checks}
+
+
+def _block_position(block: Block) -> int:
+    """Position of a block in its file."""
+    return int(block.batches.position[0]) if len(block.batches) else block.position
+
+
+def _batches_before(block: Block, end: int) -> Block | None:
+    """The batches of a block that begin before a byte; None if none does."""
+    if _block_position(block) >= end:
+        return None
+    mask = block.batches.position < end
+    if mask.all():
+        return block
+    findings = [
+        finding for finding in block.findings if finding.position is None or finding.position < end
+    ]
+    return replace(block, batches=block.batches.select_rows(mask), findings=findings)

@@ -1,0 +1,112 @@
+"""Decompress the records of batches within limits; a batch that fails has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kfmt_cli.core.codecs.decompress import (
+    CompressionError,
+    DecompressionLimit,
+    DecompressionLimitError,
+    decompress,
+)
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.findings import damage as codes
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, Block, batch_finding, slice_block
+
+# A block is split when its records decompress to more, to limit memory.
+PART_BYTES = 8 << 20
+
+
+def decompress_ahead(block: Block, limit: DecompressionLimit) -> Iterator[Block]:
+    """Decompress the records of a block of magic 2, for a later `read_records`.
+
+    Decompressors release the GIL for each batch, which slows several threads down, so the reading
+    thread does this alone. Yields the block in parts of `PART_BYTES` decompressed bytes or little
+    more.
+    """
+    batches = block.batches
+    if not batches.compression.any() or not batches.is_v2.all():
+        yield block
+        return
+    first = part_bytes = 0
+    chunks: list[bytes] = []
+    for i, chunk in enumerate(_iter_record_bytes(block, limit, block.findings), 1):
+        chunks.append(chunk)
+        part_bytes += len(chunk)
+        if part_bytes >= PART_BYTES or i == len(batches):
+            part = slice_block(block, first, i)
+            part.decompressed = _join_chunks(chunks)
+            yield part
+            first, part_bytes, chunks = i, 0, []
+
+
+def must_decode_separately(block: Block) -> bool:
+    """Whether a block must be processed alone, because a large batch needs much memory."""
+    n_bytes = len(block.data) + (
+        len(block.decompressed[0]) if block.decompressed is not None else 0
+    )
+    return n_bytes > 2 * PART_BYTES
+
+
+def _iter_record_bytes(
+    block: Block, limit: DecompressionLimit, findings: list[Finding]
+) -> Iterator[bytes]:
+    """The decompressed bytes of each batch's records; empty, with a finding, if that fails."""
+    batches = block.batches
+    header_columns = (
+        batches.start + BATCH_HEADER_BYTES,
+        batches.end,
+        batches.magic,
+        batches.compression,
+    )
+    rows = zip(*(column.tolist() for column in header_columns), strict=True)
+    for i, (start, end, magic, codec) in enumerate(rows):
+        chunk = block.data[start:end]
+        if codec and chunk:
+            uncompressed = decompress_batch(block, i, magic, codec, chunk, limit, findings)
+            if uncompressed is None:
+                batches.unreadable[i] = 1
+            chunk = uncompressed or b""
+        yield chunk
+
+
+def record_bytes(
+    block: Block, limit: DecompressionLimit, findings: list[Finding]
+) -> tuple[bytes, IntArray, IntArray]:
+    """The bytes of the records, decompressed if needed, and each batch's start and end in them."""
+    batches = block.batches
+    if not batches.compression.any():
+        return block.data, batches.start + BATCH_HEADER_BYTES, batches.end.copy()
+    return _join_chunks(list(_iter_record_bytes(block, limit, findings)))
+
+
+def _join_chunks(chunks: list[bytes]) -> tuple[bytes, IntArray, IntArray]:
+    """The pieces joined, with the start and end of each."""
+    ends = np.cumsum([len(piece) for piece in chunks])
+    return b"".join(chunks), np.concatenate([[0], ends[:-1]]), ends
+
+
+def decompress_batch(
+    block: Block,
+    i: int,
+    magic: int,
+    codec: int,
+    data: bytes,
+    limit: DecompressionLimit,
+    findings: list[Finding],
+) -> bytes | None:
+    """Decompress a batch's bytes; None, with a finding, if that fails."""
+    if codec >= len(CODECS) - (magic < 2):
+        return None  # reported when the header was checked
+    try:
+        return decompress(CODECS[codec], data, limit.max_output_bytes(len(data)), magic)
+    except DecompressionLimitError as error:
+        findings.append(batch_finding(block, i, codes.DECOMPRESSION_LIMIT, str(error)))
+    except CompressionError as error:
+        findings.append(batch_finding(block, i, codes.DECOMPRESSION_FAILED, str(error)))
+    return None

@@ -1,0 +1,61 @@
+"""The records of logs one by one, for replaying a topic: plain objects in offset order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.block import Block, split_runs
+from kfmt_cli.log.derived_columns import read_complete_records
+from kfmt_cli.log.log_opening import OpenLog
+from kfmt_cli.log.records import RecordColumns
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    control: int | None = None
+    """The type of a control record, None for any other."""
+    producer_id: int | None = None
+    """None unless it is part of a transaction."""
+
+
+_RECORD_COLUMNS = ("offset", "key", "key_size", "value", "value_size", "control", "control_type")
+
+
+def iter_records_and_findings(
+    log: OpenLog, limit: DecompressionLimit
+) -> Iterator[Record | Finding]:
+    """The records and findings of a log; records of damaged batches are skipped."""
+    for block in log.blocks:
+        yield from block.findings
+        for run in split_runs(block):
+            records = read_complete_records(run, limit)
+            yield from records.findings
+            yield from _iter_valid_records(run, records)
+
+
+def _iter_valid_records(run: Block, records: RecordColumns) -> Iterator[Record]:
+    batches, data = run.batches, records.data
+    batch_of_row = records.batch_of_row
+    batch_columns = (
+        batches[name][batch_of_row].tolist()
+        for name in ("crc_valid", "transactional", "producer_id")
+    )
+    columns = (records.rows[name].tolist() for name in _RECORD_COLUMNS)
+    for valid, is_transactional, producer_id, *row in zip(*batch_columns, *columns, strict=True):
+        offset, key, key_size, value, value_size, control, control_type = row
+        if valid:
+            yield Record(
+                offset,
+                None if key_size < 0 else data[key : key + key_size],
+                None if value_size < 0 else data[value : value + value_size],
+                control_type if control else None,
+                producer_id if is_transactional else None,
+            )

@@ -1,0 +1,100 @@
+"""The rows of a log for every output: open → decompress → decode → complete → select.
+
+The work has two halves: `ahead` is for the reading thread; `parts` may run on any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.block import Block, split_runs
+from kfmt_cli.log.decompression import decompress_ahead, must_decode_separately
+from kfmt_cli.log.derived_columns import batch_rows, read_complete_records, record_rows
+from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.rows.columnar_rows import NestedRows
+from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.topics.decoder import Decoder
+
+
+@dataclass(frozen=True, slots=True)
+class RowsAndFindings:
+    """Some rows of a log, and the findings about them."""
+
+    rows: NestedRows
+    findings: list[Finding]
+
+    def first(self, n: int) -> RowsAndFindings:
+        """The first n rows, without findings after them."""
+        if len(self.rows) <= n:
+            return self
+        rows = self.rows.first_rows(n)
+        batch_positions = self.rows.outer.table.as_type(BatchTable).position
+        n_outer = len(rows.outer)
+        if n_outer == len(batch_positions):
+            return replace(self, rows=rows)
+        end_position = int(batch_positions[n_outer])
+        return RowsAndFindings(
+            rows,
+            [
+                finding
+                for finding in self.findings
+                if finding.position is None or finding.position < end_position
+            ],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LogRowsReader:
+    """Which rows of a log to read, and how."""
+
+    with_records: bool = False
+    """Read each batch's records as well."""
+    selection: Selection = field(default_factory=Selection)
+    limit: DecompressionLimit = field(default_factory=DecompressionLimit)
+    """How much one batch may decompress to."""
+    decoder: Decoder | None = None
+    """Decodes the topic's keys and values."""
+    as_text: bool = False
+    """Decode them to lines for people instead of JSON."""
+
+    def iter_prepared(
+        self, blocks: Iterable[Block], on_progress: Callable[[int], None] = lambda _: None
+    ) -> Iterator[Block]:
+        """The blocks, prepared for `parts` by the reading thread.
+
+        on_progress: called with the number of bytes of each block.
+        """
+        for block in blocks:
+            on_progress(len(block.data))
+            selected = block
+            if self.selection:
+                # If records are decoded anyway, they decide which wrappers are wanted.
+                selected = self.selection.select_batches(
+                    block, None if self.with_records else self.limit
+                )
+            if self.with_records:
+                yield from decompress_ahead(selected, self.limit)
+            else:
+                yield selected
+
+    def iter_rows(self, block: Block) -> Iterator[RowsAndFindings]:
+        """The wanted rows of a block."""
+        if not self.with_records:
+            yield RowsAndFindings(batch_rows(block), block.findings)
+            return
+        for run in map(self.selection.record_filter.prefilter, split_runs(block)):
+            records = read_complete_records(run, self.limit)
+            selected = (
+                self.selection.select_records(run, records) if self.selection else (run, records)
+            )
+            rows = record_rows(*selected, self.decoder, self.as_text)
+            yield RowsAndFindings(rows, [*run.findings, *records.findings])
+
+    def read_rows(self, block: Block) -> Iterable[RowsAndFindings]:
+        """The parts of a block, as a list; one at a time if the block needs much memory."""
+        return (
+            self.iter_rows(block) if must_decode_separately(block) else list(self.iter_rows(block))
+        )

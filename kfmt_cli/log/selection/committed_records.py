@@ -1,0 +1,61 @@
+"""The records of a partition that read_committed consumers receive.
+
+They skip aborted transactions, and end at the last stable offset. Source:
+`org.apache.kafka.clients.consumer.internals.CompletedFetch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.rows.log_tables import BatchTable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommittedRecords:
+    """The aborted transactions of a partition, and its last stable offset."""
+
+    producer_ids: IntArray
+    """The producers of the aborted transactions, in order."""
+    first_offsets: IntArray
+    """The first offset of each, in order for each producer."""
+    marker_offsets: IntArray
+    """The offset of its transaction marker."""
+    last_stable_offset: int | None
+    """The last stable offset, where consumers stop; None if no transaction is open."""
+
+    @classmethod
+    def from_transactions(
+        cls, transactions: Iterable[tuple[int, int, int]], last_stable_offset: int | None
+    ) -> CommittedRecords:
+        """Make it from transactions as producer, first offset and marker offset."""
+        rows = np.array(sorted(transactions), np.int64).reshape(-1, 3)
+        return cls(rows[:, 0], rows[:, 1], rows[:, 2], last_stable_offset)
+
+    def delivered_mask(self, batches: BatchTable) -> BoolArray:
+        """Which batches' records consumers receive."""
+        is_delivered: BoolArray = batches.control == 0
+        if self.last_stable_offset is not None:
+            is_delivered &= batches.last_offset < self.last_stable_offset
+        transactional_rows = np.flatnonzero(is_delivered & (batches.transactional == 1))
+        row_producers = batches.producer_id[transactional_rows]
+        for producer in np.unique(row_producers).tolist():
+            transactions = slice(*np.searchsorted(self.producer_ids, [producer, producer + 1]))
+            rows = transactional_rows[row_producers == producer]
+            base_offsets = batches.base_offset[rows]
+            # The last transaction that begins at or before the offset, if any.
+            transaction = (
+                np.searchsorted(self.first_offsets[transactions], base_offsets, side="right") - 1
+            )
+            rows, base_offsets, transaction = (
+                rows[transaction >= 0],
+                base_offsets[transaction >= 0],
+                transaction[transaction >= 0],
+            )
+            is_delivered[rows] = base_offsets > self.marker_offsets[transactions][transaction]
+        return is_delivered

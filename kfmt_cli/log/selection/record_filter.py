@@ -1,0 +1,212 @@
+"""Finding records by key, value, headers and producer."""
+
+from __future__ import annotations
+
+import base64
+import operator
+import os
+import struct
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.errors import UsageError
+from kfmt_cli.log.block import Block
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.log.selection.regex import BytesRegex, compile_regex
+from kfmt_cli.rows.log_tables import BatchTable
+
+Pattern = bytes | BytesRegex
+MAX_COMPARED_BYTES = 32  # bytes of a pattern compared in columns
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFilter:
+    """Criteria for a record. A pattern is the exact bytes, or a regular expression to find in
+    them."""
+
+    key: Pattern | None = None
+    value: Pattern | None = None
+    headers: tuple[tuple[bytes, Pattern | None], ...] = ()
+    """Name and pattern, None for any value."""
+    producer_id: int | None = None
+    """The producer of its batch."""
+
+    def __bool__(self) -> bool:
+        """Whether there are any criteria."""
+        return self != RecordFilter()
+
+    @property
+    def needs_records(self) -> bool:
+        """Whether the records must be read, not only the batch headers."""
+        return self.key is not None or self.value is not None or bool(self.headers)
+
+    def batch_mask(self, batches: BatchTable) -> BoolArray:
+        """Which batches can contain a match, by their headers."""
+        if self.producer_id is None:
+            return np.ones(len(batches), np.bool_)
+        has_producer: BoolArray = (batches.producer_id == self.producer_id) & (batches.is_v2 == 1)
+        return has_producer
+
+    def prefilter(self, block: Block) -> Block:
+        """The block without the batches whose bytes lack the longest exact pattern.
+
+        Unchanged without an exact pattern, or if the pattern is too frequent, the records are not
+        decompressed yet, or a batch has magic 0 or 1.
+        """
+        patterns = [self.key, self.value, *(value for _, value in self.headers)]
+        exact_patterns = [pattern for pattern in patterns if isinstance(pattern, bytes) and pattern]
+        batches = block.batches
+        is_uncompressed = block.decompressed is not None or not batches.compression.any()
+        if not exact_patterns or not is_uncompressed or not batches.is_v2.all():
+            return block
+        plain = (block.data, batches.start, batches.end)
+        data, starts, ends = block.decompressed or plain
+        positions = _find_positions(data, max(exact_patterns, key=len), len(batches))
+        if positions is None:
+            return block
+        batch_rows = np.searchsorted(starts, positions, side="right") - 1
+        is_kept = np.zeros(len(batches), np.bool_)
+        is_kept[batch_rows[(batch_rows >= 0) & (positions < ends[batch_rows])]] = True
+        if is_kept.all():
+            return block
+        decompressed = (
+            None if block.decompressed is None else (data, starts[is_kept], ends[is_kept])
+        )
+        return replace(block, batches=batches.select_rows(is_kept), decompressed=decompressed)
+
+    def matching_rows(self, run: Block, records: RecordColumns, rows: IntArray) -> IntArray:
+        """The chosen rows that match."""
+        if self.producer_id is not None:
+            batch_of_row = np.searchsorted(records.row_ends, rows, side="right")
+            rows = rows[run.batches.producer_id[batch_of_row] == self.producer_id]
+        for name, pattern in (("key", self.key), ("value", self.value)):
+            if pattern is not None:
+                rows = _matching_rows(records, rows, name, pattern)
+        for header, pattern in self.headers:
+            matching = [row for row in rows.tolist() if _has_header(records, row, header, pattern)]
+            rows = np.array(matching, np.int64)
+        return rows
+
+
+def _find_positions(data: bytes, pattern: bytes, n_batches: int) -> IntArray | None:
+    """Where a pattern occurs; None if it is too frequent to narrow the search down."""
+    positions = []
+    position = data.find(pattern)
+    while position >= 0:
+        positions.append(position)
+        if len(positions) > 4 * n_batches:
+            return None
+        position = data.find(pattern, position + 1)
+    return np.array(positions, np.int64)
+
+
+def _matching_rows(
+    records: RecordColumns, rows: IntArray, column: str, pattern: Pattern
+) -> IntArray:
+    data, starts, sizes = records.data, records.rows[column], records.rows[f"{column}_size"]
+    matches: Callable[[bytes], object]
+    if isinstance(pattern, bytes):
+        candidates = _rows_with_prefix(data, rows[sizes[rows] == len(pattern)], starts, pattern)
+        if len(pattern) <= MAX_COMPARED_BYTES:
+            return candidates
+        matches = partial(operator.eq, pattern)
+    else:
+        prefix = pattern.literal_prefix
+        candidates = _rows_with_prefix(data, rows[sizes[rows] >= len(prefix)], starts, prefix)
+        matches = pattern.search_function(int(sizes[candidates].max(initial=0)))
+    bounds = zip(
+        candidates.tolist(), starts[candidates].tolist(), sizes[candidates].tolist(), strict=True
+    )
+    return np.array(
+        [row for row, start, size in bounds if matches(data[start : start + size])], np.int64
+    )
+
+
+def _rows_with_prefix(data: bytes, rows: IntArray, starts: IntArray, prefix: bytes) -> IntArray:
+    """The rows whose content begins with the first `MAX_COMPARED_BYTES` of these bytes; that
+    content is not shorter."""
+    view: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = np.frombuffer(data, np.uint8)
+    content_starts = starts[rows]
+    for i, byte in enumerate(prefix[:MAX_COMPARED_BYTES]):
+        is_equal = view[content_starts + i] == byte
+        rows, content_starts = rows[is_equal], content_starts[is_equal]
+    return rows
+
+
+def record_headers(records: RecordColumns, row: int) -> list[tuple[bytes, bytes | None]]:
+    """The headers of a record; none for a message of magic 0 or 1."""
+    rows, data = records.rows, records.data
+    if "headers" not in rows.index_by_name or rows.headers[row] <= 0:
+        return []
+    first_header = rows.headers_first[row]
+    header_columns = records.headers[:4, first_header : first_header + rows.headers[row]]
+    headers = []
+    for key, key_size, value, size in header_columns.T.tolist():
+        content = None if size < 0 else data[value : value + size]
+        headers.append((data[key : key + key_size], content))
+    return headers
+
+
+def _has_header(records: RecordColumns, row: int, name: bytes, pattern: Pattern | None) -> bool:
+    for header, value in record_headers(records, row):
+        if header != name:
+            continue
+        if pattern is None:
+            return True
+        if value is None:
+            continue
+        if value == pattern if isinstance(pattern, bytes) else pattern.search(value):
+            return True
+    return False
+
+
+def parse_record_filter(
+    key: str | None, value: str | None, headers: Iterable[str], producer_id: int | None
+) -> RecordFilter:
+    """Parse criteria for records from option values; raises UsageError."""
+    return RecordFilter(
+        None if key is None else parse_pattern("--key", key),
+        None if value is None else parse_pattern("--value", value),
+        tuple(map(_parse_header_criterion, headers)),
+        producer_id,
+    )
+
+
+def parse_pattern(option: str, text: str) -> Pattern:
+    """Parse a pattern: text, a regular expression after ~, or a value after the name of its
+    encoding and a colon. Raises UsageError."""
+    if text.startswith("~"):
+        try:
+            return compile_regex(text[1:])
+        except ValueError as error:
+            raise UsageError(f"{option} {text!r}: not a regular expression: {error}") from None
+    encoding, colon, value = text.partition(":")
+    if not colon or encoding not in ENCODINGS:
+        return os.fsencode(text)
+    try:
+        return ENCODINGS[encoding](value)
+    except (ValueError, struct.error):
+        raise UsageError(f"{option} {text!r}: {value!r} is not {encoding}") from None
+
+
+# Encodings for values that are not text.
+ENCODINGS: dict[str, Callable[[str], bytes]] = {
+    "text": os.fsencode,
+    "hex": bytes.fromhex,
+    "base64": lambda text: base64.b64decode(text, validate=True),
+    "int": lambda text: struct.pack(">i", int(text)),
+    "long": lambda text: struct.pack(">q", int(text)),
+    "double": lambda text: struct.pack(">d", float(text)),
+    "uuid": lambda text: uuid.UUID(text).bytes,
+}
+
+
+def _parse_header_criterion(text: str) -> tuple[bytes, Pattern | None]:
+    name, equals, value = text.partition("=")
+    return os.fsencode(name), parse_pattern("--header", value) if equals else None

@@ -1,0 +1,262 @@
+"""Selecting batches and records by ranges of offsets and times.
+
+All commands share one rule. A batch is wanted if one of its records can be: its offsets and
+timestamps, if known, overlap the bounds. A row without a timestamp (magic 0, or -1 from producers
+and brokers) is outside any time bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+
+import numpy as np
+
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.log.block import NO_TIMESTAMP, Block, split_runs
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.decompression import decompress_ahead
+from kfmt_cli.log.derived_columns import read_complete_records
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.log.selection.committed_records import CommittedRecords
+from kfmt_cli.log.selection.record_filter import RecordFilter
+from kfmt_cli.rows.log_tables import BatchTable
+
+LOG_APPEND_TIME = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Inclusive bounds, None for no bound, and criteria for records. Times are in milliseconds."""
+
+    first_offset: int | None = None
+    last_offset: int | None = None
+    first_time: int | None = None
+    last_time: int | None = None
+    record_filter: RecordFilter = field(default_factory=RecordFilter)
+    """Criteria for records."""
+    committed: CommittedRecords | None = None
+    """The records of the partition that read_committed consumers receive; None for no such
+    limit."""
+
+    def __bool__(self) -> bool:
+        """Whether it excludes anything."""
+        return self != Selection()
+
+    def starting_at(self, offset: int) -> Selection:
+        """The same selection, starting at an offset."""
+        return replace(self, first_offset=max(offset, self.first_offset or 0))
+
+    def intersect(self, bounds: Selection) -> Selection:
+        """The same selection, but also within the bounds of another one."""
+        return replace(
+            self,
+            first_offset=_tighter_bound(max, self.first_offset, bounds.first_offset),
+            last_offset=_tighter_bound(min, self.last_offset, bounds.last_offset),
+            first_time=_tighter_bound(max, self.first_time, bounds.first_time),
+            last_time=_tighter_bound(min, self.last_time, bounds.last_time),
+        )
+
+    def select_logs(self, logs: Sequence[InputFile]) -> Sequence[InputFile]:
+        """The logs of a partition, in order of base offset, that can contain wanted records."""
+        return [
+            log
+            for log, next_log in zip_longest(logs, logs[1:])
+            if not self._skips_log(log, next_log)
+            and (self.last_offset is None or log.base_or_zero <= self.last_offset)
+        ]
+
+    def _skips_log(self, log: InputFile, next_log: InputFile | None) -> bool:
+        """Whether all wanted records come after a log. next_log: the next one, which begins after
+        it unless one of them is a copy."""
+        if self.first_offset is None or next_log is None or next_log.base_offset is None:
+            return False
+        return log.base_or_zero < next_log.base_offset <= self.first_offset
+
+    @property
+    def _has_times(self) -> bool:
+        return self.first_time is not None or self.last_time is not None
+
+    def contains_offsets(self, offsets: IntArray) -> BoolArray:
+        """Which offsets are within the bounds."""
+        return _within_bounds(offsets, self.first_offset, self.last_offset)
+
+    def select_batches(self, block: Block, limit: DecompressionLimit | None = None) -> Block:
+        """The block with only its wanted batches, and all its findings.
+
+        Only decompression shows where a wrapper of magic 0 or 1 begins. limit: decompress wrappers
+        that depend on it, and fill the base offsets of those kept; None: keep them all, for a
+        caller that decodes the records anyway and then calls `rows`.
+        """
+        candidates = _filter_batches(block, self._batch_mask(block.batches))
+        is_unknown = candidates.batches.has_base_offset == 0
+        has_offset_bounds = self.first_offset is not None or self.last_offset is not None
+        if limit is None or not has_offset_bounds or not is_unknown.any():
+            return candidates
+        wrappers = replace(
+            candidates, batches=candidates.batches.select_rows(is_unknown), findings=[]
+        )
+        read_records(wrappers, limit)
+        for name in ("base_offset", "has_base_offset"):
+            candidates.batches[name][is_unknown] = wrappers.batches[name]
+        return _filter_batches(candidates, self._batch_mask(candidates.batches))
+
+    def select_records(self, run: Block, records: RecordColumns) -> tuple[Block, RecordColumns]:
+        """The wanted batches of a decoded run, and their wanted records."""
+        is_selected = self.record_mask(run, records)
+        batch_mask = self._batch_mask(run.batches)
+        if self.record_filter.needs_records:  # then a batch counts only for its records
+            selected_before_end = np.concatenate([[0], np.cumsum(is_selected)])[records.row_ends]
+            batch_mask &= np.diff(selected_before_end, prepend=0) > 0
+        if is_selected.all() and batch_mask.all():
+            return run, records
+        counts = records.row_counts
+        is_selected &= np.repeat(batch_mask, counts)
+        cumulative = np.concatenate([[0], np.cumsum(is_selected)])
+        ends = cumulative[records.row_ends][batch_mask]
+        return _filter_batches(run, batch_mask), replace(
+            records, rows=records.rows.select_rows(is_selected), row_ends=ends
+        )
+
+    def iter_candidate_runs(
+        self, block: Block, limit: DecompressionLimit
+    ) -> Iterator[tuple[Block, RecordColumns]]:
+        """The batches of a block that can contain wanted records, run by run, with all their
+        records; `of_records` tells which are wanted."""
+        for part in decompress_ahead(self.select_batches(block), limit):
+            for run in map(self.record_filter.prefilter, split_runs(part)):
+                yield run, read_complete_records(run, limit)
+
+    def iter_narrowed_batches(
+        self, block: Block, limit: DecompressionLimit, findings: list[Finding]
+    ) -> Iterator[Block]:
+        """The batches with wanted records; their offsets and record counts cover only those
+        records. findings: gets those about batches that cannot be decoded."""
+        for run, records in self.iter_candidate_runs(replace(block, findings=[]), limit):
+            findings += [*run.findings, *records.findings]
+            selected_rows = np.flatnonzero(self.record_mask(run, records))
+            ends = np.searchsorted(selected_rows, records.row_ends)
+            counts = np.diff(ends, prepend=0)
+            nonempty = _filter_batches(run, counts > 0)
+            batches, ends, counts = nonempty.batches.copy(), ends[counts > 0], counts[counts > 0]
+            offsets = records.rows.offset[selected_rows]
+            batches.records_count, batches.has_base_offset = counts, 1
+            batches.base_offset, batches.last_offset = offsets[ends - counts], offsets[ends - 1]
+            yield replace(nonempty, batches=batches, findings=[])
+
+    def record_mask(self, run: Block, records: RecordColumns) -> BoolArray:
+        """Which records are wanted."""
+        is_selected = self.contains_offsets(records.rows.offset)
+        if self._has_times:
+            times = records.rows.timestamp
+            is_selected &= (records.rows.has_timestamp == 1) & (times != NO_TIMESTAMP)
+            is_selected &= _within_bounds(times, self.first_time, self.last_time)
+        if self.record_filter:
+            is_matching = np.zeros(len(is_selected), np.bool_)
+            is_matching[
+                self.record_filter.matching_rows(run, records, np.flatnonzero(is_selected))
+            ] = True
+            is_selected = is_matching
+        return is_selected
+
+    def _batch_mask(self, batches: BatchTable) -> BoolArray:
+        """Which batches can contain a wanted record."""
+        can_match = np.ones(len(batches), np.bool_)
+        if self.first_offset is not None:
+            can_match &= (batches.last_offset >= self.first_offset) | _has_unknown_offsets(batches)
+        if self.last_offset is not None:
+            can_match &= (batches.base_offset <= self.last_offset) | (batches.has_base_offset == 0)
+        if self._has_times:
+            can_match &= self._time_mask(batches)
+        if self.committed is not None:
+            can_match &= self.committed.delivered_mask(batches)
+        return can_match & self.record_filter.batch_mask(batches)
+
+    def _time_mask(self, batches: BatchTable) -> BoolArray:
+        max_timestamps = batches.max_timestamp
+        can_match: BoolArray = (batches.has_timestamp == 1) & (max_timestamps != NO_TIMESTAMP)
+        if self.first_time is not None:
+            can_match &= max_timestamps >= self.first_time
+        if self.last_time is not None:
+            # It is the only timestamp if the broker set them, or in an uncompressed message.
+            is_unbatched = (batches.is_v2 == 0) & (batches.compression == 0)
+            has_single_time = is_unbatched | (batches.timestamp_type == LOG_APPEND_TIME)
+            can_match &= ~has_single_time | (max_timestamps <= self.last_time)
+        return can_match
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionOptions:
+    """Which records of every partition are wanted; `for_partition` makes the selection for one
+    partition."""
+
+    selection: Selection = field(default_factory=Selection)
+    last_n: int | None = None
+    """How many of the last of them only."""
+    only_committed: bool = False
+    """Only records that read_committed consumers receive."""
+    only_latest: bool = False
+    """Only the latest of them for each key, which the caller finds."""
+
+    def __bool__(self) -> bool:
+        """Whether it excludes anything."""
+        return self != SelectionOptions()
+
+    @property
+    def must_read_logs(self) -> bool:
+        """Whether `of` must read the logs of a partition."""
+        return self.last_n is not None or self.only_committed or self.only_latest
+
+    def for_partition(
+        self,
+        find_start_of_last: Callable[[int, Selection], int],
+        find_committed: Callable[[], CommittedRecords],
+    ) -> Selection:
+        """The selection for a partition.
+
+        find_start_of_last: returns the offset of the first of the last N of some. find_committed:
+        returns what read_committed consumers receive. Each reads logs, and is called only if
+        needed.
+        """
+        selection = self.selection
+        if self.only_committed:
+            selection = replace(selection, committed=find_committed())
+        if self.last_n is not None:
+            selection = selection.starting_at(find_start_of_last(self.last_n, selection))
+        return selection
+
+
+def _tighter_bound(choose: Callable[[list[int]], int], *bounds: int | None) -> int | None:
+    present = [bound for bound in bounds if bound is not None]
+    return choose(present) if present else None
+
+
+def _has_unknown_offsets(batches: BatchTable) -> BoolArray:
+    """Wrappers whose own offset does not bound their messages' offsets.
+
+    In magic 1 it may be 0, as librdkafka wrote it; in magic 0 only the messages' offsets count.
+    """
+    is_unreliable = (batches.magic == 0) | (batches.last_offset == 0)
+    is_unknown: BoolArray = is_unreliable & (batches.has_base_offset == 0)
+    return is_unknown
+
+
+def _within_bounds(values: IntArray, first: int | None, last: int | None) -> BoolArray:
+    is_within = np.ones(len(values), np.bool_)
+    if first is not None:
+        is_within &= values >= first
+    if last is not None:
+        is_within &= values <= last
+    return is_within
+
+
+def _filter_batches(block: Block, mask: BoolArray) -> Block:
+    """The block with only these batches; the block itself if that is all of them."""
+    if mask.all():
+        return block
+    return replace(block, batches=block.batches.select_rows(mask), decompressed=None)

@@ -1,0 +1,116 @@
+"""Results: of a file, of a directory, and of a whole run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import InitVar, dataclass, field
+from types import MappingProxyType
+
+from kfmt_cli.core.layout.field_dict import FieldDict
+from kfmt_cli.errors import ExitCode
+from kfmt_cli.findings.finding import Finding, FindingCollector, SeverityCounts
+
+SEVERITY_COUNTS = ("errors", "warnings", "notes")
+SEGMENT_NOUNS = ("segment", "segments")
+
+
+@dataclass(frozen=True, slots=True)
+class FileResultType:
+    """The numbers that a command counts per file."""
+
+    count_names: tuple[str, ...]
+    """In the order of JSON and CSV."""
+    column_widths: Mapping[str, int]
+    """The numbers that a table shows, with their column widths, the most important first."""
+    nouns: tuple[str, str] = SEGMENT_NOUNS
+    """The noun for a file, singular and plural."""
+    wide_option: str = "--json"
+    """The option that shows the columns a narrow table hides."""
+
+
+@dataclass(slots=True)
+class FileResult(SeverityCounts):
+    """The result for one file."""
+
+    type: FileResultType
+    file: str
+    kind: str
+    given: InitVar[Mapping[str, int | None]] = MappingProxyType({})
+    """The numbers that are not 0."""
+    findings: FindingCollector = field(default_factory=FindingCollector)
+    """The kept findings, for display."""
+    counted_as: str = ""
+    """The name under which the summary counts this result instead of as a file."""
+    is_directory: bool = False
+    """Whether the result is for a directory, without numbers."""
+    is_partial: bool = False
+    """Whether the file could not be read to its end, so that only its findings count."""
+    counts: dict[str, int | None] = field(init=False)
+    """The numbers of the type; None if the file has no such number."""
+
+    def __post_init__(self, initial_counts: Mapping[str, int | None]) -> None:
+        self.counts = {**dict.fromkeys(self.type.count_names, 0), **initial_counts}
+
+    def add_findings(self, findings: Iterable[Finding]) -> None:
+        """Count findings and keep those to show."""
+        for finding in findings:
+            self.add(finding.code)
+            self.findings.add_all([finding])
+
+    def to_row(self) -> dict[str, object]:
+        """The result's row in the JSON contract, without its type."""
+        severities = {name: getattr(self, name) for name in SEVERITY_COUNTS}
+        return {"file": self.file, "kind": self.kind, **self.counts, **severities}
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """The result of a run."""
+
+    type: FileResultType
+    n_files: int = 0
+    n_damaged: int = 0
+    """Files with errors."""
+    n_damaged_directories: int = 0
+    """Directories with errors."""
+    n_unread: int = 0
+    """Inputs that could not be read."""
+    totals: FieldDict = field(default_factory=FieldDict)
+    """The sums over all results, by name."""
+    other_counts: dict[str, int] = field(default_factory=dict)
+    """Results that are not counted as files, by name."""
+    skipped_counts: Counter[str] = field(default_factory=Counter)
+    """Files that were not checked, by kind."""
+    exit_code: ExitCode = ExitCode.CLEAN
+    answer: str = ""
+    """Text at the end of the last line, for people."""
+
+    def __post_init__(self) -> None:
+        self.totals = FieldDict(dict.fromkeys((*self.type.count_names, *SEVERITY_COUNTS), 0))
+
+    def add(self, result: FileResult) -> None:
+        """Count a result."""
+        if result.is_directory:
+            self.n_damaged_directories += result.errors > 0
+        elif result.counted_as:
+            self.other_counts[result.counted_as] = self.other_counts.get(result.counted_as, 0) + 1
+        elif not result.is_partial:
+            self.n_files += 1
+            self.n_damaged += result.errors > 0
+        for name, value in result.counts.items():
+            self.totals[name] += value or 0
+        for name in SEVERITY_COUNTS:
+            self.totals[name] += getattr(result, name)
+
+    def to_row(self) -> dict[str, object]:
+        """The summary's row in the JSON contract, without its type."""
+        row: dict[str, object] = {
+            "files": self.n_files,
+            **self.other_counts,
+            **self.totals,
+            "unread": self.n_unread,
+        }
+        if self.skipped_counts:
+            row["not_looked_at"] = dict(sorted(self.skipped_counts.items()))
+        return {**row, "exit_code": int(self.exit_code)}

@@ -1,0 +1,42 @@
+"""How the files of a request are distributed to tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql.datasource import InputPartition
+
+from kfmt_cli.execution.file_split import compute_split_points, group_splits
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
+from kfmt_cli.log.selection.selection import Selection
+
+# Tables with values that depend on a whole file, such as rules that compare neighbours.
+UNSPLIT_TABLES = ("segments", "index_entries", "findings")
+
+
+@dataclass(frozen=True, slots=True)
+class KfmtInputPartition(InputPartition):
+    """The input of one task."""
+
+    splits: FileSplits = field(default_factory=FileSplits)
+    selections: Mapping[str, Selection] = field(default_factory=dict)
+    """The selection per directory, if logs in other splits had to be read to determine it."""
+    end_offsets: tuple[int, ...] = ()
+    """In a stream, the offset at which the log of each piece ends, excluded."""
+
+
+def distribute_files(request: ReadRequest, files: FileSplits) -> list[KfmtInputPartition]:
+    """Distribute the files to splits; an empty list if there is nothing to read."""
+    task_bytes = bytes_per_task(request, files)
+    is_splittable = request.table not in UNSPLIT_TABLES
+    splits = (
+        files.split_at(lambda file: compute_split_points(file, task_bytes))
+        if is_splittable
+        else files
+    )
+    return [
+        KfmtInputPartition(task_splits)
+        for task_splits in splits.regrouped(group_splits(splits, task_bytes))
+    ]

@@ -1,0 +1,314 @@
+"""A job's directory: its plan and its results.
+
+`_kfmt/job.json` describes the job, `_kfmt/plan.json` how inputs are split. `_kfmt/done` has a file
+per task, with the results of its pieces. A piece with a stored result is not processed again, so an
+interrupted job continues; inputs that have changed are reprocessed.
+
+An unchanged input keeps its splits. Only those of an input in several parts are stored, in files of
+`_kfmt/plan`: what was whole stays so, as parts do not become smaller from run to run.
+
+An export is a table with a history (`spark/lake/lake_table.py`): commits say which of these files
+it consists of. What a commit names is changed by the next commit alone.
+
+Results are read on demand (`spark/results.py`): for each piece, the driver keeps only the place of
+its result.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from kfmt_cli.arrow.export.atomic_files import (
+    list_file_names,
+    read_json_file,
+    remove_file,
+    write_json_file,
+)
+from kfmt_cli.arrow.export.lake_options import ExportedFile
+from kfmt_cli.errors import UsageError
+from kfmt_cli.execution.file_split import FileSplit, compute_split_points, format_split_name
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
+from kfmt_cli.spark.job import JobDefinition, StoredResult, split_identity
+from kfmt_cli.spark.lake.change_files import (
+    ChangeFile,
+    append_changes,
+    delete_unlisted,
+    read_values,
+)
+from kfmt_cli.spark.results import ResultFiles
+
+VERSION = 9
+NO_RESULT = -1
+
+
+def result_file_name(splits: Sequence[FileSplit], run_number: int) -> str:
+    """The name of the file for the results of some pieces in a run."""
+    suffix = f"-and-{len(splits) - 1}" if len(splits) > 1 else ""
+    name_hash = blake2b(str(run_number).encode(), digest_size=6)
+    for split in splits:
+        identity = split.path, split.start, split.end, split.size, split.modified
+        name_hash.update(repr(identity).encode(errors="backslashreplace"))
+    return (
+        f"{format_split_name(splits[0].path, splits[0].start)}{suffix}-{name_hash.hexdigest()}.json"
+    )
+
+
+def intermediate_file_name(splits: Sequence[FileSplit]) -> str:
+    """The name, in a job's directory, of the file for rows of some pieces that readers of its
+    tables do not see."""
+    return f"_kfmt/rows/{result_file_name(splits, 0).removesuffix('.json')}.arrow"
+
+
+@dataclass(slots=True)
+class JobDirectory:
+    """The directory of a job."""
+
+    path: str
+    job: JobDefinition
+    committed_results: frozenset[str] = frozenset()
+    """The files of results that the table consists of."""
+    run_number: int = 0
+    """The number of the run; part of the names of all its files."""
+    splits: FileSplits = field(default_factory=FileSplits)
+    """All pieces to process."""
+    is_dry_run: bool = False
+    """Nothing is written or deleted."""
+    stale_results: dict[str, list[str]] = field(default_factory=dict)
+    """By file of the state: its results whose input has changed, is gone, or is not asked for."""
+    missing_results: set[str] = field(default_factory=set)
+    """The files of the state that are missing or incomplete."""
+    _is_new: bool = True
+    """The directory is not yet this job's."""
+    _request: ReadRequest = field(default_factory=ReadRequest)
+    _task_bytes: int = 0
+    """Bytes per part."""
+    _plan_files: tuple[ChangeFile, ...] = ()
+    """The files of the plan."""
+    _result_names: list[str] = field(default_factory=list)
+    """The files with results."""
+    _result_index: array[int] = field(default_factory=lambda: array("i"))
+    """For each piece, the index of the file with its result, or `NO_RESULT`."""
+    _result_files: ResultFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._result_files = ResultFiles(self.results_directory)
+
+    @property
+    def results_directory(self) -> str:
+        """The directory of the results."""
+        return f"{self.path}/_kfmt/done"
+
+    @property
+    def _plan_path(self) -> str:
+        return f"{self.path}/_kfmt/plan"
+
+    @property
+    def _job_path(self) -> str:
+        return f"{self.path}/_kfmt/job.json"
+
+    @property
+    def _job_description(self) -> dict[str, Any]:
+        return {"version": VERSION, "job": self.job.name, "options": self.job.options}
+
+    def open(self) -> None:
+        """Check that the directory is this job's or new; raises UsageError if it is not."""
+        stored_job = read_json_file(self._job_path)
+        if stored_job is None and list_file_names(self.path) - {"_kfmt"}:
+            raise UsageError(f"{self.path}: not empty and not a kfmt pipeline directory")
+        if stored_job is not None and stored_job != json.loads(json.dumps(self._job_description)):
+            raise UsageError(
+                f"{self.path}: {_describe_difference(stored_job, self._job_description)}; "
+                "choose another --to"
+            )
+        self._is_new = stored_job is None
+
+    def plan(self, request: ReadRequest, files: FileSplits) -> None:
+        """Split the inputs; unchanged inputs keep their previous splits. Raises InputError."""
+        self._request = request
+        previous_plan = read_json_file(f"{self._plan_path}.json") or {"share": 0, "parts": []}
+        self._task_bytes = previous_plan["share"]
+        self._plan_files = tuple(ChangeFile(**part) for part in previous_plan["parts"])
+        task_bytes = min(
+            request.max_split_bytes, max(bytes_per_task(request, files), self._task_bytes)
+        )
+        previous_points = dict(read_values(self._plan_path, self._plan_files))
+        changes: dict[str, list[int] | None] = {}
+
+        def points_of_file(file: FileSplit) -> Sequence[int]:
+            size, modified, *unchanged_points = previous_points.pop(file.path, None) or (
+                NO_RESULT,
+                NO_RESULT,
+            )
+            if (size, modified) == (file.size, file.modified):
+                return unchanged_points
+            new_points = compute_split_points(file, task_bytes)
+            if len(new_points) > 2:
+                changes[file.path] = [file.size, file.modified, *new_points]
+            elif size != NO_RESULT:
+                changes[file.path] = None
+            return new_points
+
+        self.splits = files.split_at(points_of_file)
+        changes |= {path: None for path, value in previous_points.items() if value is not None}
+        self._write_plan(task_bytes, changes)
+        self._find_results()
+
+    def _write_plan(self, task_bytes: int, changes: Mapping[str, list[int] | None]) -> None:
+        """Claim the directory, and write what has changed in the plan."""
+        is_same_size, self._task_bytes = task_bytes == self._task_bytes, task_bytes
+        if self.is_dry_run:
+            return
+        if self._is_new:
+            write_json_file(self._job_path, self._job_description)
+            self._is_new = False
+        previous_files = self._plan_files
+        self._plan_files = append_changes(
+            self._plan_path, previous_files, self.run_number, changes.items()
+        )
+        if self._plan_files != previous_files or not is_same_size:
+            parts = [asdict(part) for part in self._plan_files]
+            write_json_file(f"{self._plan_path}.json", {"share": task_bytes, "parts": parts})
+            delete_unlisted(self._plan_path, self._plan_files)
+
+    def _find_results(self) -> None:
+        """Find the stored results.
+
+        Deletes each file outside the state with a result that does not belong to this run: of an
+        input that has changed or is missing, or that the state already has. The other results in
+        the file, which were made together, are lost with it.
+        """
+        self._result_index, self._result_names = array("i", [NO_RESULT]) * len(self.splits), []
+        self.stale_results = defaultdict(list)
+        names = {name for name in list_file_names(self.results_directory) if name.endswith(".json")}
+        self.missing_results = set(self.committed_results - names)
+        self._result_files.fetch(names)
+        splits = enumerate(self.splits) if names else ()
+        index_by_name = {format_split_name(split.path, split.start): i for i, split in splits}
+        for name in (
+            *sorted(names & self.committed_results),
+            *sorted(names - self.committed_results),
+        ):
+            results = self.read_results(name)
+            if not results and name in self.committed_results:
+                self.missing_results.add(name)
+            indexes = [index_by_name.get(of, NO_RESULT) for of in results]
+            are_valid = [
+                i != NO_RESULT
+                and self._result_index[i] == NO_RESULT
+                and result.about == split_identity(self.splits[i], self._request)
+                for i, result in zip(indexes, results.values(), strict=True)
+            ]
+            if name not in self.committed_results and not all(are_valid):
+                self.remove_results(name)
+                continue
+            for i, stored_name, is_valid in zip(indexes, results, are_valid, strict=True):
+                if is_valid:
+                    self._result_index[i] = len(self._result_names)
+                else:
+                    self.stale_results[name].append(stored_name)
+            self._result_names.append(name)
+
+    def read_results(self, name: str) -> dict[str, StoredResult]:
+        """The results in a file, none if it is missing or incomplete; raises InputError."""
+        return self._result_files.read_results(name)
+
+    def output_files(self, name: str) -> list[ExportedFile]:
+        """The files that were written with the results in a file."""
+        results = self.read_results(name).values()
+        return [ExportedFile(**fields) for result in results for fields in result.get("files", ())]
+
+    def remove_results(self, name: str) -> None:
+        """Delete a file of results, and the outputs written with them."""
+        if self.is_dry_run:
+            return
+        for result in self.read_results(name).values():
+            for output in result.get("outputs", ()):
+                remove_file(f"{self.job.staging_directory(self.path)}/{output}")
+                remove_file(f"{self.path}/{output}")
+        self._result_files.forget(name)
+        remove_file(f"{self.results_directory}/{name}")
+
+    def undo_splits(self, paths: set[str]) -> None:
+        """Undo the splits of some files; reprocess all pieces with results in the same files."""
+        merged_splits = self.splits.select_where(
+            lambda piece: piece.path not in paths or piece.start == 0
+        )
+        self.splits = merged_splits.split_at(
+            lambda piece: (0, piece.size) if piece.path in paths else (piece.start, piece.end)
+        )
+        whole_files = self.splits.select_where(lambda piece: piece.path in paths)
+        self._write_plan(
+            self._task_bytes,
+            {split.path: [split.size, split.modified, 0, split.size] for split in whole_files},
+        )
+        self._find_results()
+
+    def unprocessed_indexes(self) -> array[int]:
+        """The indexes of the unprocessed pieces."""
+        return array("I", (i for i, number in enumerate(self._result_index) if number == NO_RESULT))
+
+    def add_results(self, indexes: array[int], task_splits: Iterable[Sequence[FileSplit]]) -> None:
+        """Note processed pieces. indexes: their indexes. task_splits: the pieces by task."""
+        existing_names, start, n_known = (
+            list_file_names(self.results_directory),
+            0,
+            len(self._result_names),
+        )
+        for splits in task_splits:
+            name = result_file_name(splits, self.run_number)
+            if name in existing_names:
+                for i in indexes[start : start + len(splits)]:
+                    self._result_index[i] = len(self._result_names)
+                self._result_names.append(name)
+            start += len(splits)
+        self._result_files.fetch(self._result_names[n_known:])
+
+    def result_names(self) -> list[str]:
+        """The files with results of this run's pieces, in the order of the pieces."""
+        return [self._result_names[i] for i in dict.fromkeys(self._result_index) if i != NO_RESULT]
+
+    def iter_results(
+        self, predicate: Callable[[FileSplit], bool] = lambda _: True
+    ) -> Iterator[tuple[FileSplit, StoredResult]]:
+        """The results of all pieces, or of those that meet a condition; raises UsageError if
+        missing."""
+        for split, result_index in zip(self.splits, self._result_index, strict=True):
+            if predicate(split):
+                results = (
+                    {}
+                    if result_index == NO_RESULT
+                    else self.read_results(self._result_names[result_index])
+                )
+                result = results.get(format_split_name(split.path, split.start))
+                if result is None:
+                    raise UsageError(
+                        f"{self.results_directory}: results written by tasks are not visible "
+                        "here; --to "
+                        "must be shared by the driver and all executors"
+                    )
+                yield split, result
+
+
+def _describe_difference(stored_job: dict[str, object], own_job: dict[str, object]) -> str:
+    """How a directory's job differs from this one."""
+    if stored_job.get("job") != own_job["job"] or stored_job.get("version") != own_job["version"]:
+        return f"contains results of another job or kfmt version ({stored_job.get('job')})"
+    stored_options, own_options = stored_job.get("options"), own_job["options"]
+    if not isinstance(stored_options, dict) or not isinstance(own_options, dict):
+        return "contains results of a run with other options"
+    differing = [
+        name
+        for name in own_options
+        if stored_options.get(name) != json.loads(json.dumps(own_options[name]))
+    ]
+    differences = ", ".join(
+        f"{name} was {stored_options.get(name)}, is now {own_options[name]}" for name in differing
+    )
+    return f"contains results of a run with other options ({differences})"

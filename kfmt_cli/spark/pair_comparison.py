@@ -1,0 +1,295 @@
+"""Two copies of a partition, compared in a task from the columns of their batches.
+
+The records are read only where batches differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+
+from kfmt_cli.arrow.batch_columns import read_batch_columns
+from kfmt_cli.arrow.columns.tables import read_table_rows
+from kfmt_cli.arrow.export.exported_rows import PartitionFile, offset_array, read_partition_rows
+from kfmt_cli.arrow.input_files import mount_split_files
+from kfmt_cli.arrow.restore.record_compare import COMPARED_COLUMNS, compare_records
+from kfmt_cli.broker.cluster.replica_comparison import (
+    ReplicaBatch,
+    ReplicaBatches,
+    ReplicaRange,
+    ReplicaRelation,
+)
+from kfmt_cli.checks.replica_comparison import (
+    COMPACTED_AWAY,
+    MISSING_FROM_OTHER,
+    STARTS_LATER,
+    ComparedReplica,
+    ComparisonRow,
+    ReplicaComparison,
+)
+from kfmt_cli.disk.partitions import Partition
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.execution.split_reader import SplitReader
+from kfmt_cli.findings.finding import FindingCollector
+from kfmt_cli.log.block import Block
+from kfmt_cli.rows.table_types import RECORDS_TABLE
+from kfmt_cli.rows.types.compare_rows import RangeStatus
+
+OffsetBounds = tuple[int, int]
+"""First and last offset."""
+ALL_OFFSETS: OffsetBounds = (-1 << 62, 1 << 62)
+PARTITION_MISSING = "the partition is missing"
+REBATCHED = "compaction or other batches: records that both have are equal"
+RECORDS_DIFFER = "records or leader epochs differ"
+BATCH_DAMAGED = "a batch is damaged"
+_STATUS_BY_RELATION = {
+    ReplicaRelation.IDENTICAL: (RangeStatus.IDENTICAL, None),
+    ReplicaRelation.COMPACTED: (RangeStatus.EXPLAINED, REBATCHED),
+    ReplicaRelation.DIVERGED: (RangeStatus.DIFFERS, RECORDS_DIFFER),
+    ReplicaRelation.DAMAGED: (RangeStatus.DIFFERS, BATCH_DAMAGED),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SplitColumns:
+    """A piece, and where its batches are kept as columns."""
+
+    split: FileSplit
+    file: str
+    first_batch: int
+    end_batch: int
+    """Exclusive end of its Arrow batches in the file."""
+    first_offset: int
+    """First offset."""
+    last_offset: int
+
+    def split_within(self, bounds: OffsetBounds) -> FileSplit | None:
+        """The part of the piece whose batches reach into the bounds; None if none does."""
+        starts, ends = [], []
+        for batches in read_batch_columns(self.file, self.first_batch, self.end_batch):
+            mask = (batches.last_offset >= bounds[0]) & (batches.base_offset <= bounds[1])
+            if mask.any():
+                positions = batches.position[mask]
+                starts.append(int(positions.min()))
+                ends.append(int((positions + batches.size[mask]).max()))
+        if not starts:
+            return None
+        if bounds[0] <= self.first_offset and self.last_offset <= bounds[1]:
+            return self.split
+        return replace(self.split, start=min(starts), end=max(ends), is_batch_aligned=True)
+
+
+@dataclass(slots=True)
+class CopyToCompare:
+    """One of two copies of a partition: segments, or files of a table."""
+
+    name: str = ""
+    """The directory or the table; empty if there is none."""
+    is_table: bool = False
+    splits: list[SplitColumns] = field(default_factory=list)
+    files: list[PartitionFile] = field(default_factory=list)
+    first_offset: int | None = None
+    """The first offset of the whole copy."""
+    end_offset: int = 0
+    """The offset after its last."""
+    has_holes: bool = False
+    """Whether compaction has removed records."""
+
+    def extend_offsets(self, first: int, last: int) -> None:
+        """The copy has these offsets."""
+        self.first_offset = first if self.first_offset is None else min(self.first_offset, first)
+        self.end_offset = max(self.end_offset, last + 1)
+
+    def restricted_to(self, bounds: OffsetBounds) -> CopyToCompare:
+        """The copy with only what reaches into the bounds."""
+        first, last = bounds
+        files_with_ranges = ((file, file.row_range) for file in self.files)
+        return replace(
+            self,
+            splits=[
+                columns
+                for columns in self.splits
+                if columns.first_offset <= last and first <= columns.last_offset
+            ],
+            files=[
+                file
+                for file, row_range in files_with_ranges
+                if row_range.first_offset <= last and first <= row_range.last_offset
+            ],
+        )
+
+    def records(self, request: ReadRequest, bounds: OffsetBounds) -> Iterator[pa.RecordBatch]:
+        """The records within the bounds, in the columns `COMPARED_COLUMNS`; raises InputError."""
+        for file in sorted(self.files, key=lambda file: file.row_range.first_offset):
+            topic_partition = file.row_range.topic, file.row_range.partition
+            yield from _filter_offsets(
+                read_partition_rows(
+                    file.path, topic_partition, COMPARED_COLUMNS, offset_interval=bounds
+                ),
+                bounds,
+            )
+        splits = [
+            split for columns in self.splits if (split := columns.split_within(bounds)) is not None
+        ]
+        request = replace(request, table=RECORDS_TABLE.name, columns=COMPARED_COLUMNS)
+        yield from _filter_offsets(read_table_rows(request, splits), bounds)
+
+
+def _filter_offsets(
+    rows: Iterable[pa.RecordBatch], bounds: OffsetBounds
+) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        offsets = offset_array(batch)
+        mask = (offsets >= bounds[0]) & (offsets <= bounds[1])
+        yield batch if mask.all() else batch.filter(pa.array(mask))
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPair:
+    """Two copies of a partition, one of which may not exist, or a range of offsets of them."""
+
+    topic: str | None
+    partition: int | None
+    a: CopyToCompare
+    b: CopyToCompare
+    offset_bounds: OffsetBounds = ALL_OFFSETS
+
+    @property
+    def is_of_table(self) -> bool:
+        """Whether a copy is a table, which has no batches."""
+        return self.a.is_table or self.b.is_table
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the segments of both."""
+        splits = (columns.split for columns in (*self.a.splits, *self.b.splits))
+        return sum(split.end - split.start for split in splits)
+
+    def divide(self, target_bytes: int) -> Iterator[CopyPair]:
+        """Parts of about `target_bytes` bytes of segments, if a copy is a table; records are
+        compared one by one, so that they may end anywhere."""
+        firsts = sorted(file.row_range.first_offset for file in (*self.a.files, *self.b.files))
+        n_parts = min(len(firsts), -(-self.n_bytes // target_bytes)) if firsts else 1
+        step = -(-len(firsts) // max(n_parts, 1))
+        boundaries = sorted(set(firsts[step::step])) if n_parts > 1 else []
+        for first, next_first in pairwise([ALL_OFFSETS[0], *boundaries, ALL_OFFSETS[1] + 1]):
+            bounds = first, next_first - 1
+            a, b = self.a.restricted_to(bounds), self.b.restricted_to(bounds)
+            yield replace(self, a=a, b=b, offset_bounds=bounds) if boundaries else self
+
+
+@dataclass(slots=True)
+class StoredCopy(ComparedReplica):
+    """A copy whose batches are kept as columns."""
+
+    columns: list[SplitColumns] = field(default_factory=list)
+
+    def iter_batches(self) -> Iterator[ReplicaBatches]:
+        """Its batches in order; raises InputError."""
+        for columns in self.columns:
+            for batches in read_batch_columns(columns.file, columns.first_batch, columns.end_batch):
+                yield self._as_replica_batches(Block(columns.split.path, b"", 0, batches))
+
+
+class StoredCopyComparison(ReplicaComparison):
+    """Reads the records of batches that differ from their files."""
+
+    def __init__(self, a: StoredCopy, b: StoredCopy) -> None:
+        super().__init__(a, b)
+        self._splits_by_path = [
+            {columns.split.path: columns.split for columns in copy.columns} for copy in (a, b)
+        ]
+
+    def _find_difference(self, mine: list[ReplicaBatch], its: list[ReplicaBatch]) -> int | None:
+        a, b = (
+            list(self._with_bytes(batches, splits))
+            for batches, splits in zip((mine, its), self._splits_by_path, strict=True)
+        )
+        return super()._find_difference(a, b)
+
+    def _with_bytes(
+        self, batches: list[ReplicaBatch], splits: dict[str, FileSplit]
+    ) -> Iterator[ReplicaBatch]:
+        """The batches with their bytes, which the columns do not have; raises InputError."""
+        for batch in batches:
+            assert isinstance(batch.source_row, tuple)
+            columns, i = batch.source_row
+            start = int(columns.batches.position[i])
+            end = start + int(columns.batches.size[i])
+            split = replace(splits[columns.name], start=start, end=end, is_batch_aligned=True)
+            for block in SplitReader(
+                decompression_limit=self.a.limit, raises_if_unreadable=True
+            ).blocks(split):
+                for batch_index in range(len(block.batches)):
+                    yield replace(batch, source_row=(block, batch_index))
+
+
+def compare_pair(request: ReadRequest, pair: CopyPair) -> list[ComparisonRow]:
+    """The rows of `COMPARED_RANGE` for a pair; raises InputError."""
+    comparison = StoredCopyComparison(*(_stored_copy(request, copy) for copy in (pair.a, pair.b)))
+    with mount_split_files(
+        request, [columns.split for columns in (*pair.a.splits, *pair.b.splits)]
+    ):
+        if pair.is_of_table:
+            record_streams = (
+                copy.records(request, pair.offset_bounds) for copy in (pair.a, pair.b)
+            )
+            comparison.ranges = list(compare_records(*record_streams))
+        else:
+            comparison.read()
+    for stored_copy, copy in ((comparison.a, pair.a), (comparison.b, pair.b)):
+        stored_copy.first_offset, stored_copy.log_end_offset, stored_copy.has_holes = (
+            copy.first_offset,
+            copy.end_offset,
+            copy.has_holes,
+        )
+    return list(_comparison_rows(pair, comparison))
+
+
+def _stored_copy(request: ReadRequest, copy: CopyToCompare) -> StoredCopy:
+    files = Partition(copy.name, Path(copy.name), [])
+    return StoredCopy(files, request.decompression_limit, FindingCollector(0), columns=copy.splits)
+
+
+def _comparison_rows(pair: CopyPair, comparison: StoredCopyComparison) -> Iterator[ComparisonRow]:
+    diverged = comparison.divergence
+    for offset_range in comparison.ranges:
+        status, reason = _classify_range(pair, comparison, offset_range, diverged)
+        yield (
+            pair.topic,
+            pair.partition,
+            status.value,
+            offset_range.relation.value,
+            offset_range.first_offset,
+            offset_range.last_offset,
+            None if pair.is_of_table else offset_range.a_batches,
+            None if pair.is_of_table else offset_range.b_batches,
+            reason,
+            pair.a.name or None,
+            pair.b.name or None,
+        )
+
+
+def _classify_range(
+    pair: CopyPair,
+    comparison: StoredCopyComparison,
+    offset_range: ReplicaRange,
+    diverged: ReplicaRange | None,
+) -> tuple[RangeStatus, str | None]:
+    """The status of a range, and why."""
+    if offset_range.relation in _STATUS_BY_RELATION:
+        return _STATUS_BY_RELATION[offset_range.relation]
+    other = pair.b if offset_range.relation is ReplicaRelation.ONLY_A else pair.a
+    if not other.name:
+        return RangeStatus.MISSING, PARTITION_MISSING
+    if other.is_table:  # of which no broker deletes records
+        return RangeStatus.MISSING, MISSING_FROM_OTHER
+    reason = comparison.likely_reason(offset_range, diverged)
+    return (
+        RangeStatus.EXPLAINED if reason in (STARTS_LATER, COMPACTED_AWAY) else RangeStatus.MISSING
+    ), reason

@@ -1,0 +1,43 @@
+"""The rows that a task of the data source reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from kfmt_cli.arrow.columns.tables import TABLE_READERS, read_table_rows
+from kfmt_cli.arrow.input_files import mount_split_files
+from kfmt_cli.execution.file_split import name_file_in_errors
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.rows.table_types import BATCHES_TABLE, has_records
+from kfmt_cli.spark.input_partition import KfmtInputPartition
+from kfmt_cli.spark.selections import has_selections, selections_by_directory
+from kfmt_cli.spark.streaming.cleaned_logs import read_followed_split
+
+
+def read_input_partition(
+    request: ReadRequest, input_partition: KfmtInputPartition
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a split; raises KfmtError, which names the file, if they cannot be read."""
+    selections = {**input_partition.selections}
+    if has_selections(request):
+        whole_logs = input_partition.splits.select_where(
+            lambda piece: piece.start == 0 and piece.directory not in selections
+        )
+        selections |= selections_by_directory(
+            request, FileSplits(piece.with_byte_range(0, piece.size) for piece in whole_logs)
+        )
+    request = replace(request, selection_by_directory=selections)
+    with mount_split_files(request, input_partition.splits):
+        if input_partition.end_offsets:
+            yield from read_followed_split(request, input_partition)
+            return
+        if request.table == BATCHES_TABLE.name or has_records(request.table):
+            yield from read_table_rows(request, input_partition.splits)
+            return
+        for piece in input_partition.splits:
+            with name_file_in_errors(piece):
+                yield from TABLE_READERS[request.table](request, piece, [])

@@ -1,0 +1,243 @@
+"""The selection per directory, if its logs have to be read first: for the last records, for
+committed ones.
+
+Aborted transactions come from the `.txnindex` files, as when a broker answers fetches. Open ones
+follow from the newest producer snapshot and the logs after it, which a starting broker also
+replays. For a partition in tiered storage, all logs are read, including local ones.
+"""
+
+from __future__ import annotations
+
+import pickle
+from array import array
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping
+from functools import partial
+from hashlib import blake2b
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from kfmt_cli.arrow.input_files import (
+    create_split_reader,
+    input_file,
+    list_input_files,
+    mount_split_files,
+)
+from kfmt_cli.broker.offsets.last_records import find_tail_offset
+from kfmt_cli.broker.offsets.seek import read_blocks_from
+from kfmt_cli.broker.transactions.committed import find_committed
+from kfmt_cli.broker.transactions.producers import ProducerStateManager
+from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
+from kfmt_cli.core.table import Table
+from kfmt_cli.core.urls import is_local
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.disk.file_listing import iter_files
+from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND, TRANSACTION_INDEX_KIND
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.errors import InputError
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.log.selection.committed_records import CommittedRecords
+from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.rows.table_types import BATCHES_TABLE, RECORDS_TABLE
+from kfmt_cli.spark.input_partition import KfmtInputPartition, distribute_files
+from kfmt_cli.spark.tasks import run_in_tasks
+from kfmt_cli.spark.worker import driver_environment, with_driver_kfmt
+
+if TYPE_CHECKING:
+    from kfmt_cli.spark.worker import Spark
+
+TASKS_PER_CORE = 4  # as partitions take differently long
+
+
+def plan_input_partitions(request: ReadRequest) -> list[KfmtInputPartition]:
+    """Distribute the request to splits; raises InputError, also for an input that cannot be read,
+    unless the request makes that a finding.
+
+    A split gets the selections in its directories, except those of partitions that it has whole,
+    which its task finds out itself.
+    """
+    files = list_input_files(request)
+    if request.raises_if_unreadable:
+        for file in files:
+            if file.read_error:
+                create_split_reader(request, file).check_listed(file)
+    input_partitions = distribute_files(request, files)
+    if not has_selections(request):
+        return input_partitions
+    selections = _selections_of_divided(request, files, input_partitions)
+    return [
+        KfmtInputPartition(
+            input_partition.splits, selections_in_splits(input_partition.splits, selections)
+        )
+        for input_partition in input_partitions
+    ]
+
+
+def selections_in_splits(
+    splits: FileSplits, selections: Mapping[str, Selection]
+) -> dict[str, Selection]:
+    """The selections in the directories of some pieces, of those that are known."""
+    return {
+        directory: selections[directory] for directory in splits.directories & selections.keys()
+    }
+
+
+def has_selections(request: ReadRequest) -> bool:
+    """Whether there is a selection per directory, for which logs have to be read first."""
+    return request.selection_options.must_read_logs and request.table in (
+        RECORDS_TABLE.name,
+        BATCHES_TABLE.name,
+    )
+
+
+def _selections_of_divided(
+    request: ReadRequest, files: FileSplits, input_partitions: list[KfmtInputPartition]
+) -> dict[str, Selection]:
+    """The selections in the partitions that several splits have parts of."""
+    tasks_by_directory: dict[str, set[int]] = defaultdict(set)
+    for task_index, input_partition in enumerate(input_partitions):
+        for directory in input_partition.splits.directories:
+            tasks_by_directory[directory].add(task_index)
+    divided_partitions = (
+        logs
+        for logs in group_by_partition(files)
+        if len(set().union(*(tasks_by_directory[folder] for folder in logs.directories))) > 1
+    )
+    n_connections = 0 if all(map(is_local, request.paths)) else MAX_CONNECTIONS
+    selections: dict[str, Selection] = {}
+    for partition_selections in map_ordered(
+        partial(find_partition_selections, request), divided_partitions, n_connections
+    ):
+        selections |= partition_selections
+    return selections
+
+
+def selections_by_directory(request: ReadRequest, files: FileSplits) -> dict[str, Selection]:
+    """The selection per directory, if its logs have to be read first; raises InputError."""
+    selections: dict[str, Selection] = {}
+    for logs in group_by_partition(files) if request.selection_options.must_read_logs else ():
+        selections |= find_partition_selections(request, logs)
+    return selections
+
+
+def find_selections_in_tasks(
+    spark: Spark, request: ReadRequest, files: FileSplits
+) -> dict[str, Selection]:
+    """The same as `selections_by_directory`, found by tasks; raises InputError,
+    PySparkException."""
+    partitions = list(group_by_partition(files)) if request.selection_options.must_read_logs else []
+    if not partitions:
+        return {}
+    n_tasks = min(len(partitions), max(request.parallelism, 1) * TASKS_PER_CORE)
+    task_inputs = [pickle.dumps(partitions[i::n_tasks]) for i in range(n_tasks)]
+    select = with_driver_kfmt(driver_environment(spark), partial(_select_in_task, request))
+    selections: dict[str, Selection] = {}
+    for answer in run_in_tasks(spark, select, task_inputs, "kfmt: selections of partitions"):
+        task_result = pickle.loads(answer)  # noqa: S301 (a task's of this job)
+        if isinstance(task_result, str):
+            raise InputError(task_result)
+        selections |= task_result
+    return selections
+
+
+def _select_in_task(request: ReadRequest, task_input: bytes) -> bytes:
+    """The selections in some partitions, or why they cannot be told."""
+    selections: dict[str, Selection] = {}
+    try:
+        for logs in pickle.loads(task_input):  # noqa: S301 (the driver's own)
+            selections |= find_partition_selections(request, logs)
+    except InputError as error:
+        return pickle.dumps(str(error))
+    return pickle.dumps(selections)
+
+
+def group_by_partition(files: FileSplits) -> Iterator[FileSplits]:
+    """The logs of each partition; its tiered and local segments form one log."""
+    logs = files.readable.select_where(lambda file: file.kind is LOG_KIND)
+    tiered_partitions = {log.topic_partition for log in logs if log.is_tiered}
+    indexes_by_partition: dict[Hashable, array[int]] = {}
+    for i, log in enumerate(logs):
+        partition_key = (
+            log.topic_partition if log.topic_partition in tiered_partitions else log.directory
+        )
+        indexes_by_partition.setdefault(partition_key, array("I")).append(i)
+    for indexes in indexes_by_partition.values():
+        yield logs.select_at(indexes)
+
+
+def find_partition_selections(request: ReadRequest, logs: FileSplits) -> dict[str, Selection]:
+    """The selection in the directories of a partition; raises InputError."""
+    sorted_logs = sorted(logs, key=lambda log: log.base)
+    inputs = [input_file(log) for log in sorted_logs]
+    with mount_split_files(request, logs):
+        selection = request.selection_options.for_partition(
+            lambda last, wanted: find_tail_offset(
+                inputs, last, wanted, request.decompression_limit
+            ),
+            lambda: _find_committed(sorted_logs),
+        )
+    return dict.fromkeys(logs.directories, selection)
+
+
+def hash_selections(selections: Mapping[str, Selection]) -> str:
+    """A hash that changes with any directory's selection."""
+    hasher = blake2b(digest_size=8)
+    for directory, selection in sorted(selections.items()):
+        committed = selection.committed
+        stable = committed and committed.last_stable_offset
+        hasher.update(repr((directory, selection.first_offset, stable)).encode())
+        for column in (
+            (committed.producer_ids, committed.first_offsets, committed.marker_offsets)
+            if committed
+            else ()
+        ):
+            hasher.update(column.tobytes())
+    return hasher.hexdigest()
+
+
+def _find_committed(logs: list[FileSplit]) -> CommittedRecords:
+    if any(log.is_tiered for log in logs):
+        return find_committed(block for log in logs for block in read_blocks_from(input_file(log)))
+    directory = logs[0].directory
+    aborted: set[tuple[int, int, int]] = set()
+    snapshots: list[InputFile] = []
+    for stored in iter_files(directory):
+        if stored.path == directory and stored.error:  # what was aborted is not known
+            raise InputError(f"{stored.path}: {stored.error}")
+        file = classify_file(stored.path, stored.path)
+        if stored.path.rpartition("/")[0] != directory:
+            continue
+        if file.kind is TRANSACTION_INDEX_KIND:
+            aborted |= set(_aborted_transactions(file.read_contents().table))
+        elif file.kind is PRODUCER_SNAPSHOT_KIND:
+            snapshots.append(file)
+    producers = ProducerStateManager()
+    for file in sorted(snapshots, key=lambda snapshot: snapshot.base_or_zero, reverse=True):
+        contents = file.read_contents()
+        if not contents.findings:
+            producers.load(contents.table, file.base_or_zero)
+            break
+    for split, next_log in zip_longest(logs, logs[1:]):
+        # The snapshot covers a log if the next log begins at or before its end offset.
+        if next_log is None or next_log.base > producers.map_end_offset:
+            _replay_log(split, producers)
+    open_offsets = [producer.current_txn_first_offset for producer in producers.entries.values()]
+    last_stable_offset = min((offset for offset in open_offsets if offset >= 0), default=None)
+    return CommittedRecords.from_transactions(aborted, last_stable_offset)
+
+
+def _aborted_transactions(table: Table) -> list[tuple[int, int, int]]:
+    names = ("producer_id", "first_offset", "last_offset")
+    return list(zip(*(table[name].tolist() for name in names), strict=True))
+
+
+def _replay_log(split: FileSplit, producers: ProducerStateManager) -> None:
+    for block in read_blocks_from(input_file(split)):
+        block.batches = block.batches.select_rows(
+            block.batches.base_offset >= producers.map_end_offset
+        )
+        if len(block.batches):
+            producers.apply_block(block, len(block.batches))

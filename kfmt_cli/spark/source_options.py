@@ -1,0 +1,263 @@
+"""Requests from the options of Spark or of a job."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.credentials import redact_credentials, strip_credentials
+from kfmt_cli.core.times import parse_time_ms
+from kfmt_cli.disk.tiered_keys import read_key_file
+from kfmt_cli.errors import UsageError
+from kfmt_cli.execution.read_request import (
+    DEFAULT_BATCH_ROWS,
+    DEFAULT_MAX_SPLIT_BYTES,
+    ReadRequest,
+    split_names,
+)
+from kfmt_cli.log.selection.record_filter import parse_record_filter
+from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.rows.table_types import TABLES
+
+OPTIONS = {
+    "table": "segments, batches, records (the default), index_entries or findings",
+    "path, paths": "input for `load`: files or directories, local or in an object store",
+    "columns": "comma-separated names; other columns are not computed",
+    "firstOffset, lastOffset": "offsets, both included",
+    "firstTime, lastTime": "ISO-8601 (UTC without a zone) or milliseconds, both included",
+    "key, value, header": (
+        "record filter: text, ~REGEX, or a prefixed value such as int:5 or hex:…; for a header, "
+        "NAME or NAME=VALUE"
+    ),
+    "producerId": "only records from this producer id",
+    "last": "start at the N-th last of these records in each partition",
+    "topics": "comma-separated names",
+    "isolation": "read_uncommitted (the default) or read_committed",
+    "maxSplitBytes": "file bytes per task (default 128 MiB)",
+    "batchRows": "rows per Arrow batch (default 32768)",
+    "mode": "PERMISSIVE (the default): damage becomes findings; FAILFAST: it stops the query",
+    "ignoreUnreadable": (
+        "true: a file or directory that cannot be read becomes a finding; by default, it stops the "
+        "query"
+    ),
+    "deep": "true: `findings` and `segments` also decode every record",
+    "filterPushdown": (
+        "true: push WHERE filters down so that excluded data is not read. Needs Spark 4.1, "
+        "spark.sql.python.filterPushdown.enabled, and a separate `load` per query"
+    ),
+    "maxDecompressed": "maximum decompressed size of one batch, in bytes",
+    "maxBytesPerTrigger": "streams: approximate bytes per trigger; Spark 4.2 and later",
+    "rowsPerTrigger": (
+        "streams: at most this many offsets per trigger, but at least a batch; Spark 4.2 and later"
+    ),
+    "startingOffsets": "streams: earliest (the default) or latest",
+    "failOnDataLoss": (
+        "streams: true (the default): lost offsets, a deleted topic or a failed listing stop the "
+        "query; false: a warning is logged and the rest is read"
+    ),
+    "rsmPrivateKey": (
+        "private key file (PKCS #8) on the driver, for segments encrypted by Aiven's tiered storage"
+    ),
+}
+# Former names of bounds.
+FORMER_NAMES = {
+    "startoffset": "firstoffset",
+    "endoffset": "lastoffset",
+    "starttime": "firsttime",
+    "endtime": "lasttime",
+}
+
+
+# The values that options with numbers allow.
+MAX_NUMBER = (1 << 63) - 1
+MIN_BY_OPTION = {
+    **dict.fromkeys(("firstoffset", "lastoffset", "producerid"), 0),
+    **dict.fromkeys(("last", "maxsplitbytes", "batchrows", "parallelism", "maxdecompressed"), 1),
+    **dict.fromkeys(("maxbytespertrigger", "rowspertrigger"), 1),
+}
+DOCUMENTED_NAMES = {name.lower(): name for names in OPTIONS for name in names.split(", ")}
+FALSE_OR_TRUE, TRUE_OR_FALSE = ("false", "true"), ("true", "false")
+
+
+def parse_request(options: Mapping[str, str]) -> ReadRequest:
+    """The request from Spark options; raises UsageError."""
+    values = _canonical_options(options)
+    table = values.get("table", "records")
+    if table not in TABLES:
+        raise UsageError(f"kfmt: no table {table!r}{_format_suggestions(table, list(TABLES))}")
+    isolation = _parse_choice(values, "isolation", ("read_uncommitted", "read_committed"))
+    mode = _parse_choice(values, "mode", ("permissive", "failfast"))
+    limit = _parse_number(values, "maxdecompressed")
+    return ReadRequest(
+        table=table,
+        paths=_parse_paths(values),
+        columns=_parse_columns(values, table),
+        selection_options=SelectionOptions(
+            _parse_selection(values), _parse_number(values, "last"), isolation == "read_committed"
+        ),
+        topics=frozenset(split_names(values.get("topics", ""))),
+        max_split_bytes=_parse_number(values, "maxsplitbytes") or DEFAULT_MAX_SPLIT_BYTES,
+        batch_rows=_parse_number(values, "batchrows") or DEFAULT_BATCH_ROWS,
+        fail_fast=mode == "failfast",
+        raises_if_unreadable=_parse_choice(values, "ignoreunreadable", FALSE_OR_TRUE) == "false",
+        deep=_parse_choice(values, "deep", FALSE_OR_TRUE) == "true",
+        pushdown=_parse_choice(values, "filterpushdown", FALSE_OR_TRUE) == "true",
+        parallelism=_parse_number(values, "parallelism") or os.cpu_count() or 1,
+        decompression_limit=DecompressionLimit.from_option(limit),
+        private_key=read_key_file(values["rsmprivatekey"]) if "rsmprivatekey" in values else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """The options that only a stream has."""
+
+    max_bytes_per_trigger: int | None = None
+    """Bytes per trigger."""
+    max_rows_per_trigger: int | None = None
+    """Offsets per trigger."""
+    starts_at_latest: bool = False
+    fails_on_data_loss: bool = True
+
+
+def parse_stream_options(options: Mapping[str, str]) -> StreamOptions:
+    """The options of a stream; raises UsageError."""
+    values = _canonical_options(options)
+    return StreamOptions(
+        _parse_number(values, "maxbytespertrigger"),
+        _parse_number(values, "rowspertrigger"),
+        _parse_choice(values, "startingoffsets", ("earliest", "latest")) == "latest",
+        _parse_choice(values, "failondataloss", TRUE_OR_FALSE) == "true",
+    )
+
+
+def require_paths(request: ReadRequest) -> ReadRequest:
+    """The request, if it has paths; raises UsageError."""
+    if not request.paths:
+        raise UsageError("kfmt: no path: give `load` a file or a directory")
+    return request
+
+
+def _canonical_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options by their canonical names; raises UsageError for an unknown one, one given twice,
+    and a choice or number that is not allowed, also in options that only a stream uses."""
+    values: dict[str, str] = {}
+    for name, value in options.items():
+        canonical_name = _canonical_name(name)
+        if canonical_name not in DOCUMENTED_NAMES and canonical_name != "parallelism":
+            raise UsageError(
+                "kfmt: no option "
+                f"{canonical_name!r}{_format_suggestions(canonical_name, list(DOCUMENTED_NAMES))}"
+            )
+        if canonical_name in values and values[canonical_name] != value:
+            both_values = redact_credentials(f"{values[canonical_name]!r} and {value!r}")
+            raise UsageError(
+                f"kfmt: option {_documented_name(canonical_name)} is given twice, as {both_values}"
+            )
+        values[canonical_name] = value
+    for name in MIN_BY_OPTION:
+        _parse_number(values, name)
+    _parse_choice(values, "startingoffsets", ("earliest", "latest"))
+    _parse_choice(values, "failondataloss", TRUE_OR_FALSE)
+    return values
+
+
+def _format_suggestions(name: str, names: Sequence[str]) -> str:
+    """The end of a message about an unknown name: the nearest ones, or all."""
+    if candidates := get_close_matches(name, names, 2, 0.6):
+        return f"; did you mean {' or '.join(map(_documented_name, candidates))}?"
+    return f"; choose from {', '.join(map(_documented_name, names))}"
+
+
+def _documented_name(name: str) -> str:
+    """The name of an option as it is documented; another name as it is."""
+    return DOCUMENTED_NAMES.get(name, name)
+
+
+def _parse_paths(values: Mapping[str, str]) -> tuple[str, ...]:
+    """The paths; none if neither option is given. Raises UsageError."""
+    paths: list[object] = []
+    if "paths" in values:
+        try:
+            parsed = json.loads(values["paths"])
+        except ValueError:
+            parsed = None
+        if not isinstance(parsed, list) or not parsed:
+            raise UsageError(
+                f"kfmt: option paths is {redact_credentials(values['paths'])!r}, not a JSON "
+                "list of at least "
+                "one path"
+            )
+        paths += parsed
+    if "path" in values:
+        paths.append(values["path"])
+    valid_paths = tuple(path for path in paths if isinstance(path, str) and path.strip())
+    if len(valid_paths) < len(paths):
+        invalid_path = next(path for path in paths if path not in valid_paths)
+        raise UsageError(f"kfmt: {invalid_path!r} is not a path")
+    return tuple(map(strip_credentials, valid_paths))
+
+
+def _parse_columns(values: Mapping[str, str], table: str) -> tuple[str, ...]:
+    """The names of the columns; raises UsageError for one that the table lacks, or given twice."""
+    columns = split_names(values.get("columns", ""))
+    by_name = TABLES[table].leaf_by_name
+    for i, name in enumerate(columns):
+        if name not in by_name:
+            candidates = get_close_matches(name, list(by_name), 2, 0.6)
+            suggestion = f"; did you mean {' or '.join(candidates)}?" if candidates else ""
+            raise UsageError(f"kfmt: table {table} has no column {name!r}{suggestion}")
+        if name in columns[:i]:
+            raise UsageError(f"kfmt: option columns has {name!r} twice")
+    return columns
+
+
+def _parse_selection(values: Mapping[str, str]) -> Selection:
+    header = (values["header"],) if "header" in values else ()
+    record_filter = parse_record_filter(
+        values.get("key"), values.get("value"), header, _parse_number(values, "producerid")
+    )
+    offsets = _parse_number(values, "firstoffset"), _parse_number(values, "lastoffset")
+    return Selection(
+        *offsets, _parse_time(values, "firsttime"), _parse_time(values, "lasttime"), record_filter
+    )
+
+
+def _canonical_name(name: str) -> str:
+    """The canonical name of an option, which may be in any case and contain underscores."""
+    canonical_name = name.lower().replace("_", "")
+    return FORMER_NAMES.get(canonical_name, canonical_name)
+
+
+def _parse_choice(options: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    value = options.get(name, choices[0]).lower()
+    if value not in choices:
+        problem = f"{options[name]!r}, not {' or '.join(choices)}"
+        raise UsageError(f"kfmt: option {_documented_name(name)} is {problem}")
+    return value
+
+
+def _parse_number(values: Mapping[str, str], name: str) -> int | None:
+    """The value of an option, None without it; raises UsageError if it is not allowed."""
+    if name not in values:
+        return None
+    text, minimum = values[name], MIN_BY_OPTION[name]
+    try:
+        number = int(text)
+    except ValueError:
+        raise UsageError(
+            f"kfmt: option {_documented_name(name)} is {text!r}, not a number"
+        ) from None
+    if not minimum <= number <= MAX_NUMBER:
+        problem = f"is {number}, not a number from {minimum} to {MAX_NUMBER}"
+        raise UsageError(f"kfmt: option {_documented_name(name)} {problem}")
+    return number
+
+
+def _parse_time(values: Mapping[str, str], name: str) -> int | None:
+    text = values.get(name)
+    return None if text is None else parse_time_ms(name, text)

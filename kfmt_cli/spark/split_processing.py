@@ -1,0 +1,221 @@
+"""Distribute a job's pieces to tasks, and combine their results."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, overload
+
+from kfmt_cli.arrow.export.atomic_files import write_json_file
+from kfmt_cli.arrow.input_files import mount_split_files
+from kfmt_cli.arrow.split_checks import decode_boundary, decode_finding, finding_row
+from kfmt_cli.core.native.build_state import interpreted_modules
+from kfmt_cli.execution.file_split import (
+    FileSplit,
+    format_split_name,
+    group_splits,
+    name_file_in_errors,
+)
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
+from kfmt_cli.execution.split_merger import SplitMerger, needs_whole_read
+from kfmt_cli.findings.damage import UNREAD_CODES
+from kfmt_cli.findings.finding import sort_findings
+from kfmt_cli.render.style import format_grouped
+from kfmt_cli.spark.job import JobDefinition, StoredResult, split_identity
+from kfmt_cli.spark.job_directory import JobDirectory, result_file_name
+from kfmt_cli.spark.selections import selections_in_splits
+from kfmt_cli.spark.tasks import run_in_tasks
+from kfmt_cli.spark.worker import WORKER_LOGGER, driver_environment, with_driver_kfmt
+
+if TYPE_CHECKING:
+    from kfmt_cli.spark.worker import Spark
+
+INTERPRETED = b"slow"
+
+
+def process_job_splits(
+    spark: Spark,
+    request: ReadRequest,
+    job_directory: JobDirectory,
+    on_progress: Callable[[int], None],
+) -> Iterator[tuple[FileSplit, StoredResult]]:
+    """Process the open pieces; the results of all pieces, in order, with the findings at the seams
+    between them.
+
+    on_progress: called with the number of further input bytes processed.
+    """
+    _process_remaining(spark, request, job_directory, on_progress)
+    misaligned_files = find_misaligned_files(
+        job_directory.iter_results(lambda piece: not piece.is_whole)
+    )
+    if misaligned_files:
+        job_directory.undo_splits(misaligned_files)
+        _process_remaining(spark, request, job_directory, on_progress)
+    return merge_file_findings(job_directory.iter_results())
+
+
+def find_misaligned_files(results: Iterable[tuple[FileSplit, StoredResult]]) -> set[str]:
+    """The files in which a piece does not end where the next one begins."""
+    return {
+        path
+        for path, file_results in groupby(results, lambda read: read[0].path)
+        if needs_whole_read(decode_boundary(result) for _, result in file_results)
+    }
+
+
+def merge_file_findings(
+    results: Iterable[tuple[FileSplit, StoredResult]],
+) -> Iterator[tuple[FileSplit, StoredResult]]:
+    """The results with the findings at the seams between pieces of a file.
+
+    `findings` are then rows of that table, with batches numbered from the front of the file.
+    """
+    for path, file_results in groupby(results, lambda read: read[0].path):
+        merger = SplitMerger(path)
+        for split, result in file_results:
+            findings = [
+                merger.with_file_batch_index(decode_finding(row)) for row in result.findings
+            ]
+            count_by_code: Counter[str] = Counter(result.codes)
+            if boundary := decode_boundary(result):
+                boundary_findings = list(merger.add_split(boundary))
+                findings = sort_findings([*boundary_findings, *findings])
+                count_by_code.update(finding.code.name for finding in boundary_findings)
+            rows = [finding_row(split, finding) for finding in findings]
+            yield split, StoredResult(result, findings=rows, codes=count_by_code)
+
+
+def _process_remaining(
+    spark: Spark,
+    request: ReadRequest,
+    job_directory: JobDirectory,
+    on_progress: Callable[[int], None],
+) -> None:
+    """Process the open pieces."""
+    indexes = job_directory.unprocessed_indexes()
+    if indexes:
+        task_splits = group_by_task(
+            job_directory.job, request, job_directory.splits.select_at(indexes)
+        )
+        _run_tasks(spark, request, job_directory, task_splits, on_progress)
+        job_directory.add_results(indexes, task_splits)
+
+
+def group_by_task(job: JobDefinition, request: ReadRequest, splits: FileSplits) -> list[FileSplits]:
+    """The pieces grouped by task."""
+    task_bytes = bytes_per_task(request, splits)
+    groups = (
+        group_splits(splits, task_bytes)
+        if job.grouping is None
+        else job.grouping.group(splits, task_bytes)
+    )
+    return list(splits.regrouped(groups))
+
+
+def _run_tasks(
+    spark: Spark,
+    request: ReadRequest,
+    job_directory: JobDirectory,
+    task_splits: list[FileSplits],
+    on_progress: Callable[[int], None],
+) -> None:
+    """Run one task per share."""
+    results_directory = job_directory.results_directory
+    output_directory = job_directory.job.staging_directory(job_directory.path)
+    task_request = replace(request, selection_by_directory={})
+    process_task = with_driver_kfmt(
+        driver_environment(spark),
+        partial(
+            _process_task,
+            job_directory.job,
+            task_request,
+            output_directory,
+            results_directory,
+            job_directory.run_number,
+        ),
+    )
+    total_bytes, n_tasks = sum(share.n_bytes for share in task_splits), len(task_splits)
+    reported_bytes = 0
+
+    def on_finished(tasks_done: int) -> None:
+        nonlocal reported_bytes
+        processed_bytes = total_bytes * tasks_done // n_tasks
+        on_progress(processed_bytes - reported_bytes)
+        reported_bytes = processed_bytes
+
+    description = (
+        f"kfmt {job_directory.job.name}: {format_grouped(total_bytes)} bytes into "
+        f"{job_directory.path}"
+    )
+    n_interpreted = sum(
+        answer == INTERPRETED
+        for answer in run_in_tasks(
+            spark, process_task, TaskInputs(request, task_splits), description, on_finished
+        )
+    )
+    if n_interpreted:
+        WORKER_LOGGER.warning(
+            "kfmt: %d of %d tasks ran without kfmt's compiled modules, which takes up to 80 times "
+            "as long: ship an environment with an installed kfmt-cli (docs/spark.md, A cluster)",
+            *(n_interpreted, n_tasks),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInputs(Sequence[bytes]):
+    """What each task gets, made when it is sent: those of a million segments are 100 MB."""
+
+    request: ReadRequest
+    task_splits: Sequence[FileSplits]
+
+    def __len__(self) -> int:
+        return len(self.task_splits)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | Sequence[bytes]:
+        if isinstance(index, slice):
+            return TaskInputs(self.request, self.task_splits[index])
+        return pickle_task_input(self.request, self.task_splits[index])
+
+
+def pickle_task_input(request: ReadRequest, splits: FileSplits) -> bytes:
+    """A task's own share: its pieces, and the selections in their directories. As bytes: a worker
+    imports kfmt before it unpickles them."""
+    return pickle.dumps((splits, selections_in_splits(splits, request.selection_by_directory)))
+
+
+def _process_task(
+    job: JobDefinition,
+    request: ReadRequest,
+    output_directory: str,
+    results_directory: str,
+    run_number: int,
+    task_input: bytes,
+) -> bytes:
+    """The work of a task; SLOW if it ran interpreted modules. output_directory: the directory for
+    outputs, results_directory: for the results. run_number: the number of the run. task_input: see
+    `pickle_task_input`."""
+    splits, selections = pickle.loads(task_input)  # noqa: S301 (the driver's own)
+    request = replace(request, selection_by_directory=selections)
+    with name_file_in_errors(splits[0]), mount_split_files(request, splits):
+        results = job.function(request, splits, output_directory)
+    stored_results = {}
+    for split, result in zip(splits, results, strict=True):
+        # An input that could not be read is read again by the next run.
+        identity = None if is_unreadable(result) else split_identity(split, request)
+        stored_results[format_split_name(split.path, split.start)] = {**result, "about": identity}
+    write_json_file(f"{results_directory}/{result_file_name(splits, run_number)}", stored_results)
+    return INTERPRETED if interpreted_modules() else b""
+
+
+def is_unreadable(result: Mapping[str, Any]) -> bool:
+    """Whether an input could not be read, or not to its end."""
+    return any(code.name in result["codes"] for code in UNREAD_CODES)

@@ -1,0 +1,100 @@
+"""The logs of a trigger that a broker has cleaned since they were planned.
+
+The cleaner replaces segments by a smaller one with the name of the first. A task then reads the
+offsets of its piece from the segments that are there now. Source: `kafka.log.Cleaner`,
+`kafka.log.LocalLog.replaceSegments`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from kfmt_cli.arrow.columns.tables import SplitReadResult, read_table_rows
+from kfmt_cli.arrow.input_files import list_input_files
+from kfmt_cli.arrow.topic_ids import TopicIdCache
+from kfmt_cli.core.urls import is_local
+from kfmt_cli.disk.directory_listing import list_directory
+from kfmt_cli.disk.kinds.kind import SWAP_SUFFIX
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.errors import InputError
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.execution.split_reader import UnreadableInputError
+from kfmt_cli.findings.damage import FILE_SHRANK
+from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.spark.input_partition import KfmtInputPartition
+from kfmt_cli.spark.streaming.triggers import segment_end_offsets
+
+PAUSES = 0.1, 0.5, 2.0  # seconds for a broker to complete a swap
+
+
+def read_followed_split(
+    request: ReadRequest, input_partition: KfmtInputPartition
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a split of a stream, each piece within its offsets; raises UnreadError for a log
+    that was cleaned while it was read, which a repeated task reads again."""
+    topic_ids = TopicIdCache()
+    for piece, end in zip(input_partition.splits, input_partition.end_offsets, strict=True):
+        offset_interval = Selection(first_offset=piece.base, last_offset=end - 1)
+        selection = request.selection_for(piece).intersect(offset_interval)
+        split_request = replace(request, selection_by_directory={piece.directory: selection})
+        for current_split in _current_splits(request, piece, end):
+            results = [SplitReadResult()]
+            yield from read_table_rows(
+                split_request, FileSplits([current_split]), results, topic_ids=topic_ids
+            )
+            if any(finding.code is FILE_SHRANK for finding in results[0].findings):
+                raise UnreadableInputError(f"{current_split.path}: was cleaned while it was read")
+
+
+def _current_splits(request: ReadRequest, split: FileSplit, end: int) -> list[FileSplit]:
+    """The piece, or the logs that have its offsets now; raises UnreadError."""
+    if split.read_error or split.is_tiered or not is_local(split.path) or not _is_cleaned(split):
+        return [split]
+    if not (split.is_whole or split.is_batch_aligned):
+        message = "was cleaned while it was read in parts; start the query again"
+        raise UnreadableInputError(f"{split.path}: {message}")
+    segments = _list_segments(request, split.directory)
+    if not segments or segments[0].base > split.base:
+        return [split]  # deleted, which is an error of its own
+    end_offset_by_path = segment_end_offsets(segments, end)
+    return [
+        segment
+        for segment in segments
+        if segment.base < end and end_offset_by_path[segment.path] > split.base
+    ]
+
+
+def _is_cleaned(split: FileSplit) -> bool:
+    try:
+        return os.stat(split.path).st_size < split.size  # noqa: PTH116 (many)
+    except OSError:
+        return True
+
+
+def _list_segments(request: ReadRequest, directory: str) -> list[FileSplit]:
+    """The logs in a directory, in order, once no swap is under way."""
+    for pause in (*PAUSES, None):
+        try:
+            if not is_swapping(list_directory(directory).files):
+                files = list_input_files(replace(request, paths=(directory,)))
+                return [
+                    file for file in files if file.kind is LOG_KIND and file.base_offset is not None
+                ]
+        except InputError:
+            return []
+        if pause is not None:
+            time.sleep(pause)
+    raise UnreadableInputError(f"{directory}: a broker has not finished replacing segments")
+
+
+def is_swapping(file_names: Iterable[str]) -> bool:
+    """Whether a broker is replacing segments: for a moment, neither the old ones nor the new one
+    have names of logs."""
+    return any(name.endswith(f"{LOG_KIND.suffix}{SWAP_SUFFIX}") for name in file_names)

@@ -1,0 +1,556 @@
+"""Where a stream is: what each trigger reads, and what has been lost.
+
+A partition has one position: the next offset. The segment and byte stored with it only save
+reading: they are used if the batch before it ends there. Rolling, deletion and cleaning between two
+triggers, and a move to another directory, therefore change nothing. Only complete batches count.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, TypeVar
+
+from kfmt_cli.arrow.input_files import list_input_files, mount_split_files
+from kfmt_cli.arrow.tiered_logs import ManifestCache
+from kfmt_cli.broker.start.stored_batches import LogBytes
+from kfmt_cli.disk.file_names import file_topic_partition, parse_topic_partition
+from kfmt_cli.errors import InputError, KfmtError
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest
+from kfmt_cli.execution.split_reader import UnreadableInputError, format_unreadable_input
+from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.spark.input_partition import KfmtInputPartition
+from kfmt_cli.spark.streaming.cleaned_logs import is_swapping
+from kfmt_cli.spark.streaming.partition_directories import (
+    BASE,
+    FollowedPartition,
+    PartitionDirectory,
+    Signature,
+    group_partitions,
+)
+from kfmt_cli.spark.streaming.positions import (
+    PartitionPosition,
+    ResumedPositions,
+    format_key,
+    limit_position,
+    resolve_start,
+    resume_positions,
+)
+from kfmt_cli.spark.streaming.segment_ends import (
+    HistoryDivergence,
+    SegmentEndCache,
+    TriggerBudget,
+    is_batch_start,
+)
+from kfmt_cli.spark.streaming.stream_listing import StreamListing
+from kfmt_cli.spark.streaming.triggers import (
+    iter_splits_between,
+    plan_trigger_partitions,
+    segment_end_offsets,
+    selections_between,
+)
+from kfmt_cli.spark.worker import WORKER_LOGGER
+
+ResultT = TypeVar("ResultT")
+
+RETRY_PAUSES_SECONDS = (
+    0.1,
+    0.5,
+)  # seconds before a listing is asked for again, which a broker may have changed
+ADVICE = (
+    "to continue with the data that is left, set the option failOnDataLoss to false; to read "
+    "everything again, start with a new checkpoint"
+)
+
+CheckpointPositions = dict[str, Any]
+"""Positions as a checkpoint stores them, by partition."""
+
+
+class DataLossError(KfmtError):
+    """A stream cannot give what it has promised."""
+
+
+@dataclass(slots=True)
+class StreamFollower:
+    """Finds what is new in each partition, reading only segments that have changed."""
+
+    request: ReadRequest
+    fails_on_data_loss: bool = True
+    """Whether data loss is an error, instead of a warning."""
+    _listing: StreamListing = field(init=False)
+    _manifest_cache: ManifestCache = field(default_factory=ManifestCache)
+    _segment_ends: SegmentEndCache = field(default_factory=SegmentEndCache)
+    _partitions: dict[str, FollowedPartition] = field(default_factory=dict)
+    _read_errors: dict[str, str] = field(default_factory=dict)
+    """Why a path, or what is below one, could not be read."""
+    _caught_up: dict[str, tuple[PartitionPosition, Signature]] = field(default_factory=dict)
+    """Positions at the end of a partition as it was listed."""
+    _idle_positions: CheckpointPositions | None = None
+    """The end of all partitions, as long as nothing changes."""
+    _reported: set[str] = field(default_factory=set)
+    _is_stale: bool = True
+    """Whether the files have changed since the partitions were found in them."""
+    _next_key: str = ""
+    """The partition to begin with: the first one that a limit has left nothing to."""
+
+    def __post_init__(self) -> None:
+        self._listing = StreamListing(self.request.paths)
+
+    def check_paths(self) -> None:
+        """Check that there are the paths of a new query; raises InputError."""
+        self._update_partitions()
+        for path in self.request.paths:
+            if path in self._read_errors:
+                raise InputError(f"{path}: {self._read_errors[path]}")
+
+    def latest_positions(
+        self,
+        checkpoint: Mapping[str, Any],
+        budget: TriggerBudget | None = None,
+        end_positions: CheckpointPositions | None = None,
+    ) -> CheckpointPositions:
+        """The position after each partition's last complete batch, or after about as much as there
+        is room for; raises DataLossError, InputError.
+
+        end_positions: positions not to go beyond; partitions that are not in it are left for later.
+        """
+        return self._retry_if_deleted(
+            lambda: self._compute_latest(
+                checkpoint, replace(budget or TriggerBudget()), end_positions
+            )
+        )
+
+    def _compute_latest(
+        self,
+        checkpoint: Mapping[str, Any],
+        budget: TriggerBudget,
+        end_positions: CheckpointPositions | None,
+    ) -> CheckpointPositions:
+        self._update_partitions()
+        if self._idle_positions is not None and self._idle_positions == checkpoint:
+            return dict(checkpoint)
+        partitions, resumed = self._resume(checkpoint, is_listed=True)
+        positions = {key: position.to_checkpoint() for key, position in resumed.deleted.items()}
+        next_key = ""
+        for key in sorted(partitions, key=lambda one: (one < self._next_key, one)):
+            partition, previous = partitions[key], resumed.positions.get(key)
+            position, had_remaining = previous, budget.has_remaining
+            if budget.has_remaining and (end_positions is None or key in end_positions):
+                position = self._advance_if_readable(partition, previous, budget)
+            if end_positions is not None and position is not None:
+                position = limit_position(position, previous, end_positions.get(key))
+            if position is not None:
+                positions[key] = position.to_checkpoint()
+            if had_remaining and not budget.has_remaining:
+                next_key = f"{key}\0"  # the one after it
+        self._next_key = next_key
+        self._idle_positions = (
+            dict(positions) if budget.has_remaining and end_positions is None else None
+        )
+        return positions
+
+    def _advance_if_readable(
+        self,
+        partition: FollowedPartition,
+        previous: PartitionPosition | None,
+        budget: TriggerBudget,
+    ) -> PartitionPosition | None:
+        """The position after as much of a partition as there is room for, and where it was if it
+        cannot be read and that is to be ignored."""
+        try:
+            return self._advance(partition, previous, budget)
+        except InputError as error:
+            self._handle_read_error(error)
+            return previous
+
+    def _handle_read_error(self, error: InputError) -> None:
+        """Raise UnreadError for a file that cannot be read, or warn once. What has been deleted
+        since it was listed is raised as it is."""
+        message = format_unreadable_input(error.file, str(error)) if error.file else str(error)
+        if error.is_missing and message not in self._reported:
+            self._reported.add(message)
+            raise error
+        if self.request.raises_if_unreadable and self.fails_on_data_loss:
+            raise UnreadableInputError(message) from error
+        WORKER_LOGGER.warning("kfmt: %s", error)
+
+    def _retry_if_deleted(self, function: Callable[[], ResultT]) -> ResultT:
+        """The answer; asked again if a file has been deleted since it was listed."""
+        for pause in RETRY_PAUSES_SECONDS:
+            try:
+                return function()
+            except InputError as error:
+                if not error.is_missing:
+                    raise
+                time.sleep(pause)
+        return function()
+
+    def end_positions(self) -> CheckpointPositions:
+        """The end of each partition, in the copy that goes furthest; raises as `latest` does."""
+        positions: CheckpointPositions = {}
+        for key, partition in self._resume({})[0].items():
+            with self._mount(partition):
+                directories = partition.directories
+                ends = [
+                    self._segment_ends.find_log_end(
+                        directory.segments, PartitionPosition()
+                    ).position
+                    for directory in directories
+                ]
+            end = max(ends, key=lambda one: one.offset)
+            positions[key] = replace(end, first=end.offset).to_checkpoint()
+        return positions
+
+    def last_seen_ends(self) -> CheckpointPositions:
+        """The end of each partition if it is known from the last listing, without reading;
+        else the beginning of the last segment."""
+        offsets_by_key: CheckpointPositions = {}
+        for key, partition in self._partitions.items():
+            offsets = [copy.segments[-1].base for copy in partition.directories]
+            for directory in partition.directories:
+                cached_end = self._segment_ends.find_cached(directory.segments[-1])
+                offsets += [] if cached_end is None else [cached_end.position.offset]
+            offsets_by_key[key] = {"offset": max(offsets)}
+        return offsets_by_key
+
+    def input_partitions(
+        self, start: Mapping[str, Any], end: Mapping[str, Any]
+    ) -> list[KfmtInputPartition]:
+        """The data between two positions, distributed to splits; raises DataLossError if it is not
+        all there, InputError."""
+        return self._retry_if_deleted(lambda: self._plan_input_partitions(start, end))
+
+    def _plan_input_partitions(
+        self, start: Mapping[str, Any], end: Mapping[str, Any]
+    ) -> list[KfmtInputPartition]:
+        partitions, resumed_end = self._resume(end)
+        resumed_start = resume_positions(start, partitions)
+        for message in self._iter_losses(
+            resumed_start
+        ):  # up to Spark 4.1, `latest` is not told the start
+            self._report_loss(message)
+        splits: list[FileSplit] = []
+        wanted: dict[str, Selection] = {}
+        end_offset_by_path: dict[str, int] = {}
+        for key, position in resumed_end.positions.items():
+            start_position = resolve_start(resumed_start.positions.get(key), position)
+            if start_position.offset > position.offset:
+                self._report_loss(
+                    f"{format_key(key)}: the log was truncated: it had been read up to offset "
+                    f"{start_position.offset}, and ends at offset {position.offset}"
+                )
+            if start_position.offset >= position.offset:
+                continue
+            partition = partitions[key]
+            with self._mount(partition):
+                segments = self._find_directory(partition, start_position, position).segments
+                partition_splits = list(
+                    iter_splits_between(segments, start_position, position, self._is_batch_start)
+                )
+            splits += partition_splits
+            base_selection = self.request.selection_options.selection
+            wanted |= selections_between(
+                base_selection, segments, start_position.offset, position.offset
+            )
+            end_offset_by_path |= segment_end_offsets(segments, position.offset)
+        return plan_trigger_partitions(self.request, splits, wanted, end_offset_by_path)
+
+    # Listings.
+
+    def _update_partitions(self) -> None:
+        """List the paths, and the partitions in them."""
+        # What could not be read may be readable now, also if its directory has not changed.
+        self._is_stale = self._update_listing() or self._is_stale or bool(self._read_errors)
+        if not self._is_stale:
+            return
+        self._idle_positions = None
+        files_by_path = self._listing.files_by_path
+        try:
+            request = replace(self.request, paths=tuple(files_by_path))
+            found = list_input_files(
+                request, files_below=files_by_path.__getitem__, manifest_cache=self._manifest_cache
+            )
+        except InputError:  # of each file, as below
+            found = FileSplits()
+        self._partitions = group_partitions(found, self._listing.topic_id, self.request.paths)
+        read_errors = self._listing.read_errors | found.read_errors
+        self._read_errors = {
+            path: reason for path, reason in read_errors.items() if self._may_contain_topics(path)
+        }
+        self._is_stale = False
+
+    def _update_listing(self) -> bool:
+        """List the paths, again while a broker replaces segments; whether anything has changed."""
+        changed = self._listing.update()
+        for pause in RETRY_PAUSES_SECONDS:
+            all_files = chain.from_iterable(self._listing.files_by_path.values())
+            if not changed or not is_swapping(file.path for file in all_files):
+                break
+            time.sleep(pause)
+            self._listing.update()
+        return changed
+
+    def _may_contain_topics(self, path: str) -> bool:
+        """Whether a path may have segments of the topics."""
+        path_topics = {
+            parse_topic_partition(path.rpartition("/")[2])[0],
+            file_topic_partition(path)[0],
+        } - {None}
+        requested_topics = self.request.topics
+        return (
+            not requested_topics
+            or path in self.request.paths
+            or not path_topics
+            or bool(path_topics & requested_topics)
+        )
+
+    def _resume(
+        self, checkpoint: Mapping[str, Any], *, is_listed: bool = False
+    ) -> tuple[dict[str, FollowedPartition], ResumedPositions]:
+        """The partitions that are there, with their positions; raises DataLossError for what is
+        lost. What is lost is looked for again first: a broker may be renaming a directory."""
+        for i in range(len(RETRY_PAUSES_SECONDS) + 1):
+            if i or not is_listed:
+                self._update_partitions()
+            at = resume_positions(checkpoint, self._partitions)
+            losses = [words for words in self._iter_losses(at) if words not in self._reported]
+            if not losses:
+                break
+            if i < len(RETRY_PAUSES_SECONDS):
+                time.sleep(RETRY_PAUSES_SECONDS[i])
+        for message in losses:
+            self._report_loss(message)
+        for key, old_key in at.recreated.items():
+            at.deleted.pop(old_key, None)
+            at.positions[key] = PartitionPosition.starting_at(
+                min(directory.first_offset for directory in self._partitions[key].directories)
+            )
+        return self._partitions, at
+
+    def _iter_losses(self, resumed: ResumedPositions) -> Iterator[str]:
+        """What cannot be listed, and the positions of what is not there any more."""
+        read_errors = self._read_errors
+        if self.request.raises_if_unreadable or not self.fails_on_data_loss:
+            for path, reason in read_errors.items():
+                yield f"{path}: {reason}"
+        else:
+            for path in self.request.paths:
+                if path in read_errors:
+                    yield f"{path}: {read_errors[path]}"
+        for key, old_key in resumed.recreated.items():
+            yield (
+                f"{self._partitions[key].name} was recreated: its topic id was "
+                f"{old_key.rpartition('@')[2]} and is now {self._partitions[key].topic_id}; it "
+                "had been "
+                f"read up to offset {resumed.deleted[old_key].offset}"
+            )
+        if read_errors and not self.fails_on_data_loss:
+            return
+        for key, position in resumed.deleted.items():
+            if key not in resumed.recreated.values():
+                yield (
+                    f"{format_key(key)}: its directory is missing; it had been read up to "
+                    f"offset {position.offset}"
+                )
+
+    def _report_loss(self, message: str) -> None:
+        """Raise DataLossError, or warn once."""
+        if self.fails_on_data_loss:
+            raise DataLossError(f"kfmt: {message}; {ADVICE}")
+        if message not in self._reported:
+            self._reported.add(message)
+            WORKER_LOGGER.warning("kfmt: %s", message)
+
+    # A partition.
+
+    def _mount(self, partition: FollowedPartition) -> AbstractContextManager[None]:
+        """Make the segments of a partition open as what they are."""
+        segment_by_path = {
+            segment.path: segment
+            for directory in partition.directories
+            for segment in directory.segments
+        }
+        return mount_split_files(self.request, segment_by_path.values())
+
+    def _advance(
+        self,
+        partition: FollowedPartition,
+        previous: PartitionPosition | None,
+        budget: TriggerBudget,
+    ) -> PartitionPosition:
+        """The position after as much of a partition as there is room for."""
+        signature = partition.signature
+        if previous is not None and self._caught_up.get(partition.key) == (previous, signature):
+            return previous
+        with self._mount(partition):
+            directory, start_position = self._find_start(partition, previous)
+            position = self._advance_in_log(directory.segments, start_position, budget)
+        if budget.has_remaining:
+            self._caught_up[partition.key] = position, signature
+        return position
+
+    def _find_start(
+        self, partition: FollowedPartition, previous: PartitionPosition | None
+    ) -> tuple[PartitionDirectory, PartitionPosition]:
+        """The copy to read from, and where to begin; raises DataLossError."""
+        position = previous or PartitionPosition()
+        is_known = previous is not None and (position.offset > 0 or position.first >= 0)
+        directories = [
+            copy for copy in partition.directories if copy.first_offset <= position.offset
+        ]
+        if not is_known:
+            first_offset = min(copy.first_offset for copy in partition.directories)
+            directories = [
+                copy for copy in partition.directories if copy.first_offset == first_offset
+            ]
+        directory = self._longest_directory(directories or partition.directories, position)
+        if previous is None:
+            return directory, PartitionPosition.starting_at(directory.first_offset)
+        if directory.first_offset > position.offset:
+            if is_known:
+                last_lost_offset = directory.first_offset - 1
+                self._report_loss(
+                    f"{format_key(partition.key)}: offsets {position.offset} to "
+                    f"{last_lost_offset} are lost: the log "
+                    f"in {directory.path} begins at {directory.first_offset}"
+                )
+            return directory, PartitionPosition.starting_at(
+                directory.first_offset, position.restarts + 1
+            )
+        divergence = self._find_divergence(directory, position)
+        if divergence is not None:
+            self._report_loss(
+                f"{format_key(partition.key)}: the log in {directory.path} was truncated: it "
+                "had been "
+                f"read up to offset {position.offset}, and {divergence.message}"
+            )
+            epoch = self._segment_ends.find_epoch_before(
+                directory.segments, divergence.divergence_offset
+            )
+            return directory, replace(
+                PartitionPosition.starting_at(divergence.divergence_offset, position.restarts + 1),
+                epoch=epoch,
+            )
+        return directory, position
+
+    def _longest_directory(
+        self, directories: Sequence[PartitionDirectory], position: PartitionPosition
+    ) -> PartitionDirectory:
+        """The copy whose log has the largest end."""
+        if len(directories) == 1:
+            return directories[0]
+        return max(
+            directories,
+            key=lambda copy: (
+                self._segment_ends.find_log_end(copy.segments, position).position.offset
+            ),
+        )
+
+    def _find_divergence(
+        self, directory: PartitionDirectory, position: PartitionPosition
+    ) -> HistoryDivergence | None:
+        """Whether a copy has another history than that before a position."""
+        try:
+            return self._segment_ends.find_divergence(directory.segments, position)
+        except InputError as error:
+            self._handle_read_error(error)
+            return None
+
+    def _is_batch_start(self, segment: FileSplit, position: PartitionPosition) -> bool:
+        """Whether the next offset is at the position's byte of a segment."""
+        if position.segment != segment.base or not 0 < position.byte <= segment.size:
+            return False
+        try:
+            with closing(LogBytes(segment.path, segment.path)) as log_bytes:
+                return is_batch_start(log_bytes, position, segment.base)
+        except InputError as error:
+            self._handle_read_error(error)
+            return False
+
+    def _advance_in_log(
+        self, segments: Sequence[FileSplit], at: PartitionPosition, budget: TriggerBudget
+    ) -> PartitionPosition:
+        """The position after as much of a log as there is room for."""
+        start_position = at
+        for i in range(max(bisect_right(segments, at.offset, key=BASE) - 1, 0), len(segments)):
+            segment = segments[i]
+            next_base_offset = segments[i + 1].base if i + 1 < len(segments) else None
+            start_byte = at.byte if at.segment == segment.base and at.byte <= segment.size else 0
+            if next_base_offset is not None and budget.fits(
+                segment.size - start_byte, next_base_offset - at.offset
+            ):
+                # The whole segment: continue at the beginning of the next one.
+                budget.consume(segment.size - start_byte, next_base_offset - at.offset)
+                at = self._start_of_next_segment(segment, at, next_base_offset)
+                continue
+            segment_end = self._segment_ends.find_end(segment, at, budget)
+            if segment_end.error is not None:
+                # Its readable part is read once the broker has rolled.
+                WORKER_LOGGER.warning("kfmt: %s", segment_end.error)
+            end_position, cached_end, previous_offset = (
+                segment_end.position,
+                self._segment_ends.find_cached(segment),
+                at.offset,
+            )
+            if end_position.offset > at.offset:
+                budget.consume(
+                    end_position.byte - segment_end.start_byte, end_position.offset - at.offset
+                )
+                at = end_position
+            if cached_end is None or cached_end.position.offset > at.offset:
+                budget.exhaust()
+            elif (
+                at.offset == previous_offset and next_base_offset is not None
+            ):  # damage: read what is readable
+                budget.consume(segment.size - start_byte, next_base_offset - at.offset)
+                at = self._start_of_next_segment(segment, at, next_base_offset)
+            if not budget.has_remaining:
+                break
+        if at.epoch < 0 and at.byte == 0 and segments[0].base < at.offset == segments[-1].base:
+            # The last segment is empty: the batch before is in the one before.
+            at = replace(at, epoch=self._segment_ends.find_epoch_before(segments, at.offset))
+        return replace(at, first=start_position.first, restarts=start_position.restarts)
+
+    def _start_of_next_segment(
+        self, segment: FileSplit, position: PartitionPosition, next_base_offset: int
+    ) -> PartitionPosition:
+        """The position at the beginning of the segment that follows one."""
+        cached_end = self._segment_ends.find_cached(segment)
+        reaches_next = cached_end is not None and cached_end.position.offset == next_base_offset
+        epoch = cached_end.position.epoch if cached_end is not None and reaches_next else -1
+        return PartitionPosition(
+            max(next_base_offset, position.offset), next_base_offset, 0, epoch=epoch
+        )
+
+    def _find_directory(
+        self,
+        partition: FollowedPartition,
+        start_position: PartitionPosition,
+        end_position: PartitionPosition,
+    ) -> PartitionDirectory:
+        """The copy to read a trigger from, which may be planned again after a restart; raises
+        DataLossError if no copy has all of it."""
+        is_known = start_position.offset > 0 or start_position.first >= 0
+        problems = []
+        for directory in partition.directories:
+            if is_known and directory.first_offset > start_position.offset:
+                problems.append(f"the log in {directory.path} begins at {directory.first_offset}")
+                continue
+            divergence = self._find_divergence(directory, start_position) or self._find_divergence(
+                directory, end_position
+            )
+            if divergence is None:
+                return directory
+            problems.append(f"in {directory.path}, {divergence.message}")
+        self._report_loss(
+            f"{format_key(partition.key)}: offsets {start_position.offset} to "
+            f"{end_position.offset - 1} were to be "
+            f"read, but {'; '.join(problems)}"
+        )
+        return max(partition.directories, key=lambda one: one.segments[-1].base)

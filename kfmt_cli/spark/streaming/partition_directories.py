@@ -1,0 +1,119 @@
+"""The partitions that a stream finds, each with the copies of its log."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.execution.file_split import FileSplit
+
+BASE = attrgetter("base")
+"""The base offset of a segment."""
+Signature = tuple[tuple[str, str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDirectory:
+    """The segments of a partition in a directory, after those in tiered storage, if there are any.
+
+    Each begins at a higher offset than the one before.
+    """
+
+    path: str
+    segments: tuple[FileSplit, ...]
+
+    @property
+    def first_offset(self) -> int:
+        """The base offset of its first segment."""
+        return self.segments[0].base
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedPartition:
+    """A partition, or another directory with logs."""
+
+    key: str
+    """What a checkpoint calls it; see `positions`."""
+    name: str
+    """Topic and partition, or the path of the directory."""
+    topic_id: str | None
+    directories: tuple[PartitionDirectory, ...]
+    """In the order in which the paths were given."""
+
+    @property
+    def signature(self) -> Signature:
+        """It changes with the beginning and the end of each copy."""
+        return tuple(
+            (
+                directory.segments[0].path,
+                directory.segments[-1].path,
+                directory.segments[-1].size,
+                directory.segments[-1].modified,
+            )
+            for directory in self.directories
+        )
+
+
+def group_partitions(
+    files: Iterable[FileSplit],
+    find_topic_id: Callable[[FileSplit], str | None],
+    paths: Sequence[str],
+) -> dict[str, FollowedPartition]:
+    """The partitions of a listing by their keys, in order. find_topic_id: the topic id of a
+    segment. paths: as they were given; with equal claims, a copy in an earlier one is read."""
+    segments_by_directory = defaultdict[str, list[FileSplit]](list)
+    for file in files:
+        if file.kind is LOG_KIND and file.base_offset is not None and not file.read_error:
+            segments_by_directory[file.directory].append(file)
+    segments_by_partition = defaultdict[tuple[str, str | None], list[list[FileSplit]]](list)
+    for directory, segments in segments_by_directory.items():
+        segments.sort(key=BASE)
+        topic, partition = segments[0].topic_partition
+        if topic is None or partition is None:
+            segments_by_partition[directory, None].append(segments)
+        else:
+            segments_by_partition[
+                f"{format_display_name(topic)}-{partition}", find_topic_id(segments[0])
+            ].append(segments)
+
+    def sort_key(segments: list[FileSplit]) -> tuple[int, str]:
+        path = segments[0].path
+        return next(
+            (i for i, given_path in enumerate(paths) if path.startswith(given_path)), len(paths)
+        ), path
+
+    partitions: dict[str, FollowedPartition] = {}
+    for name, topic_id in sorted(segments_by_partition, key=lambda one: (one[0], one[1] or "")):
+        segment_lists = segments_by_partition[name, topic_id]
+        key = name if topic_id is None else f"{name}@{topic_id}"
+        partition_directories = _partition_directories(
+            sorted(segment_lists, key=sort_key) if len(segment_lists) > 1 else segment_lists
+        )
+        partitions[key] = FollowedPartition(key, name, topic_id, partition_directories)
+    return partitions
+
+
+def _partition_directories(segment_lists: list[list[FileSplit]]) -> tuple[PartitionDirectory, ...]:
+    """The copies of a partition, from the segments in each of its directories."""
+    tiered_lists = [segments for segments in segment_lists if segments[0].is_tiered]
+    local_lists = [segments for segments in segment_lists if not segments[0].is_tiered]
+    if not tiered_lists or not local_lists:
+        return tuple(
+            PartitionDirectory(segments[0].directory, tuple(segments)) for segments in segment_lists
+        )
+    return tuple(
+        PartitionDirectory(
+            segments[0].directory,
+            (
+                *tiered_segments[: bisect_left(tiered_segments, segments[0].base, key=BASE)],
+                *segments,
+            ),
+        )
+        for segments in local_lists
+        for tiered_segments in tiered_lists
+    )

@@ -1,0 +1,162 @@
+"""Positions of a stream: where it is in each partition, as a checkpoint stores it.
+
+A key names a partition, not a directory: a partition that moves to another disk keeps its position.
+`orders-0@<topic id>` is the key of most; `orders-0` if no topic id is known; the path of a
+directory that is not a partition's. In checkpoints of older versions, all keys are paths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from operator import attrgetter
+from typing import Any
+
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.file_names import parse_topic_partition
+from kfmt_cli.spark.streaming.partition_directories import FollowedPartition
+
+_KEY_PATTERN = re.compile(r"(?P<name>.+-\d+)@(?P<topic_id>[\w-]{22})\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPosition:
+    """The position reached in a partition."""
+
+    offset: int = 0
+    """The next offset."""
+    segment: int = 0
+    """The base offset of the segment that contains the next offset, or will contain it."""
+    byte: int = 0
+    """The byte at which its batch begins in the segment."""
+    last: int = -1
+    """The byte at which the batch before it begins in the same segment; -1 if that is not known."""
+    epoch: int = -1
+    """The leader epoch of the batch before it; -1 if that is not known."""
+    first: int = -1
+    """The offset from which the partition is read; -1 for what was there at the beginning."""
+    restarts: int = 0
+    """How often reading went on at another offset than the next one, because data was lost."""
+
+    @classmethod
+    def starting_at(cls, offset: int, restarts: int = 0) -> PartitionPosition:
+        """A position at which reading begins, in the segment with this base offset or before."""
+        return cls(offset, offset, 0, first=offset, restarts=restarts)
+
+    def to_checkpoint(self) -> dict[str, int]:
+        """The position as stored in a checkpoint, without what is not known."""
+        unknown_values = {"last": -1, "epoch": -1, "first": -1, "restarts": 0}
+        return {
+            name: value for name, value in asdict(self).items() if unknown_values.get(name) != value
+        }
+
+
+@dataclass(slots=True)
+class ResumedPositions:
+    """The positions of a checkpoint, by the partitions that are there."""
+
+    positions: dict[str, PartitionPosition] = field(default_factory=dict)
+    """By the keys of partitions."""
+    deleted: dict[str, PartitionPosition] = field(default_factory=dict)
+    """Of partitions that are not there, by the checkpoint's keys."""
+    recreated: dict[str, str] = field(default_factory=dict)
+    """Keys in `gone` by the key of a partition with the same name and another topic id."""
+
+
+def resume_positions(
+    checkpoint: Mapping[str, Any], partitions: Mapping[str, FollowedPartition]
+) -> ResumedPositions:
+    """Find the partition of each position in a checkpoint."""
+    resumed = ResumedPositions(
+        {key: PartitionPosition(**checkpoint[key]) for key in partitions if key in checkpoint}
+    )
+    resumed.deleted = {
+        key: PartitionPosition(**fields)
+        for key, fields in checkpoint.items()
+        if key not in partitions
+    }
+    if not resumed.deleted:
+        return resumed
+    directories = {
+        directory.path for partition in partitions.values() for directory in partition.directories
+    }
+    deleted_keys_by_name = defaultdict[str, list[str]](list)
+    for key in resumed.deleted:
+        deleted_keys_by_name[partition_name(key)].append(key)
+    for key, partition in partitions.items():
+        if key in resumed.positions:
+            continue
+        same_name_keys = [
+            old_key
+            for old_key in deleted_keys_by_name.get(partition.name, [])
+            if old_key in resumed.deleted
+        ]
+        own_keys = [
+            directory.path
+            for directory in partition.directories
+            if directory.path in resumed.deleted
+        ]
+        own_keys += [
+            old_key
+            for old_key in same_name_keys
+            if _belongs_to(old_key, partition, directories) and old_key not in own_keys
+        ]
+        if own_keys:
+            resumed.positions[key] = max(
+                (resumed.deleted.pop(old_key) for old_key in own_keys), key=attrgetter("offset")
+            )
+        elif same_name_keys:
+            resumed.recreated[key] = same_name_keys[0]
+    return resumed
+
+
+def _belongs_to(old_key: str, partition: FollowedPartition, directories: set[str]) -> bool:
+    """Whether a position with the partition's name is its own: not if both have topic ids, which
+    differ, nor if its directory is there, as that of another partition."""
+    has_ids = _KEY_PATTERN.match(old_key) is not None and partition.topic_id is not None
+    return not has_ids and old_key not in directories
+
+
+def partition_name(key: str) -> str:
+    """The topic and partition in a key; the path of a directory that is not a partition's."""
+    if (match := _KEY_PATTERN.match(key)) is not None:
+        return match["name"]
+    if "/" not in key:
+        return key
+    topic, partition = parse_topic_partition(key.rpartition("/")[2])
+    return key if topic is None else f"{format_display_name(topic)}-{partition}"
+
+
+def format_key(key: str) -> str:
+    """A key for people."""
+    match = _KEY_PATTERN.match(key)
+    return key if match is None else f"{match['name']} (topic id {match['topic_id']})"
+
+
+def limit_position(
+    position: PartitionPosition, previous: PartitionPosition | None, limit: Mapping[str, int] | None
+) -> PartitionPosition:
+    """A position, but not beyond another one; and not before the one that was reached."""
+    if limit is None:
+        return position if previous is None else previous
+    max_position = PartitionPosition(**limit)
+    if position.offset <= max_position.offset:
+        return position
+    start_position = resolve_start(previous, position)
+    if max_position.offset <= start_position.offset:
+        return start_position
+    return replace(max_position, first=position.first, restarts=position.restarts)
+
+
+def resolve_start(
+    previous: PartitionPosition | None, end_position: PartitionPosition
+) -> PartitionPosition:
+    """Where the data up to a position begins, after another one."""
+    if previous is None or end_position.restarts > previous.restarts:
+        first_offset = max(end_position.first, 0)
+        return PartitionPosition(
+            first_offset, first_offset, first=end_position.first, restarts=end_position.restarts
+        )
+    return previous

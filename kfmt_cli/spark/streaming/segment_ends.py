@@ -1,0 +1,281 @@
+"""The ends of logs, and whether a log still has the history that a stream has read.
+
+A broker that becomes a follower may truncate its log and write it again: its end then falls below
+the position, or the batch before the position has another leader epoch.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from kfmt_cli.broker.start.stored_batches import (
+    CorruptError,
+    LogBytes,
+    StartError,
+    StoredBatch,
+    iter_stored_batches,
+)
+from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.formats import batch_header_readers as header
+from kfmt_cli.log.block import BATCH_HEADER_BYTES
+from kfmt_cli.spark.streaming.partition_directories import BASE
+from kfmt_cli.spark.streaming.positions import PartitionPosition
+
+UNLIMITED = 1 << 62  # bytes or offsets per trigger without a limit
+
+
+@dataclass(slots=True)
+class TriggerBudget:
+    """What a trigger may still take."""
+
+    remaining_bytes: int = UNLIMITED
+    remaining_offsets: int = UNLIMITED
+    is_unused: bool = True
+    """Whether it has taken nothing yet: it takes at least a batch."""
+
+    @property
+    def has_remaining(self) -> bool:
+        """Whether it may take anything."""
+        return self.remaining_bytes > 0 and self.remaining_offsets > 0
+
+    def fits(self, n_bytes: int, n_offsets: int) -> bool:
+        """Whether it may take these too."""
+        return n_bytes <= self.remaining_bytes and n_offsets <= self.remaining_offsets
+
+    def exhaust(self) -> None:
+        """Leave nothing: what comes next does not fit."""
+        self.remaining_bytes = 0
+
+    def consume(self, n_bytes: int, n_offsets: int) -> None:
+        """Take these; the rest may become negative, as a batch is taken whole."""
+        self.is_unused = False
+        self.remaining_bytes -= n_bytes
+        self.remaining_offsets -= n_offsets
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableEnd:
+    """Where the complete batches of a segment end."""
+
+    position: PartitionPosition
+    """After the last one that was asked for. Its offset is that of the segment if there is none."""
+    start_byte: int = 0
+    """The byte at which the batches that were asked for begin."""
+    error: str | None = None
+    """Why the batches after it cannot be stepped over."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryDivergence:
+    """What shows that a log has another history than the one that was read."""
+
+    message: str
+    divergence_offset: int
+    """Where the other history begins, if that can be told."""
+
+
+@dataclass(slots=True)
+class SegmentEndCache:
+    """Finds the ends of segments, each again only where it has changed."""
+
+    _end_by_path: dict[str, tuple[int, int, ReadableEnd]] = field(default_factory=dict)
+    """Size, time and end of segments, by their paths."""
+
+    def find_cached(self, segment: FileSplit) -> ReadableEnd | None:
+        """The end of a segment that has not changed since it was read."""
+        size, modified, segment_end = self._end_by_path.get(segment.path, (-1, 0, None))
+        return segment_end if (size, modified) == (segment.size, segment.modified) else None
+
+    def find_end(
+        self,
+        segment: FileSplit,
+        start_position: PartitionPosition,
+        budget: TriggerBudget | None = None,
+    ) -> ReadableEnd:
+        """How far a segment goes from a position within the room; raises InputError."""
+        effective_budget = budget or TriggerBudget()
+        start_byte = start_position.byte if start_position.segment == segment.base else 0
+        cached = self.find_cached(segment)
+        if cached is not None:
+            end = cached.position
+            if end.offset <= start_position.offset or effective_budget.fits(
+                end.byte - start_byte, end.offset - start_position.offset
+            ):
+                return replace(cached, start_byte=min(start_byte, end.byte))
+        with closing(LogBytes(segment.path, segment.path)) as log_bytes:
+            start_byte = (
+                start_byte if is_batch_start(log_bytes, start_position, segment.base) else 0
+            )
+            position = (
+                start_position if start_byte else PartitionPosition(segment.base, segment.base)
+            )
+            outdated = self._end_by_path.get(segment.path)
+            if budget is None and outdated is not None and outdated[2].position.byte > start_byte:
+                end = outdated[2].position
+                position = end if is_batch_start(log_bytes, end, segment.base) else position
+            segment_end, is_complete = _step_over_batches(
+                log_bytes, segment, position, start_position.offset, effective_budget
+            )
+        if is_complete:
+            self._end_by_path[segment.path] = segment.size, segment.modified, segment_end
+        return segment_end
+
+    def find_log_end(
+        self, segments: Sequence[FileSplit], position: PartitionPosition
+    ) -> ReadableEnd:
+        """The end of a log; raises InputError. position: a position in it, for what need not be
+        read."""
+        return self.find_end(segments[-1], position)
+
+    def find_divergence(
+        self, segments: Sequence[FileSplit], position: PartitionPosition
+    ) -> HistoryDivergence | None:
+        """Whether a log has another history than that before a position; raises InputError."""
+        if segments[-1].base < position.offset:
+            end = self.find_log_end(segments, position)
+            if end.position.offset < position.offset and end.error is None:
+                message = f"the log ends at offset {end.position.offset}"
+                return HistoryDivergence(
+                    message, self._find_divergence_offset(segments, position, end.position.offset)
+                )
+        if position.epoch < 0:
+            return None
+        epoch = self._epoch_before_position(segments, position)
+        if epoch in (-1, position.epoch):
+            return None
+        message = (
+            f"offset {position.offset - 1} has leader epoch {epoch} instead of {position.epoch}"
+        )
+        return HistoryDivergence(
+            message, self._find_divergence_offset(segments, position, position.offset - 1)
+        )
+
+    def _epoch_before_position(
+        self, segments: Sequence[FileSplit], position: PartitionPosition
+    ) -> int:
+        """The leader epoch of the batch with the offset before a position, or a later epoch of a
+        batch before it; -1 if it cannot be told, as after cleaning."""
+        segment = next((log for log in segments if log.base == position.segment), None)
+        if segment is not None and position.last >= 0:
+            with closing(LogBytes(segment.path, segment.path)) as log_bytes:
+                if is_batch_start(log_bytes, position, position.segment):
+                    return position.epoch
+        return self.find_epoch_before(segments, position.offset, position.epoch)
+
+    def find_epoch_before(
+        self, segments: Sequence[FileSplit], offset: int, max_epoch: int = UNLIMITED
+    ) -> int:
+        """The leader epoch of the batch with the offset before one, or an epoch above `max_epoch`
+        of a batch before it; -1 if it cannot be told. Raises InputError."""
+        segment = segments[max(bisect_right(segments, offset - 1, key=BASE) - 1, 0)]
+        with closing(LogBytes(segment.path, segment.path)) as log_bytes:
+            try:
+                for batch in iter_stored_batches(log_bytes, 0, min(segment.size, log_bytes.size)):
+                    epoch = read_leader_epoch(log_bytes, batch)
+                    if batch.base_offset >= offset:
+                        # What follows a batch that was cleaned away has its epoch or a later one.
+                        return epoch if 0 <= epoch < max_epoch < UNLIMITED else -1
+                    if epoch > max_epoch or batch.last_offset >= offset - 1:
+                        return max(epoch, -1)
+            except (CorruptError, StartError):
+                pass
+        return -1
+
+    def _find_divergence_offset(
+        self, segments: Sequence[FileSplit], position: PartitionPosition, max_offset: int
+    ) -> int:
+        """The offset of the first batch of a later leader epoch than the one before a position, at
+        most `max_offset`, and at least that of the log."""
+        for segment in reversed(segments if position.epoch >= 0 else ()):
+            with closing(LogBytes(segment.path, segment.path)) as log_bytes:
+                try:
+                    for batch in iter_stored_batches(
+                        log_bytes, 0, min(segment.size, log_bytes.size)
+                    ):
+                        epoch = read_leader_epoch(log_bytes, batch)
+                        if epoch > position.epoch:
+                            max_offset = min(max_offset, batch.base_offset)
+                            break
+                        if batch.base_offset > max_offset:
+                            break
+                    first_batch = next(iter_stored_batches(log_bytes, 0, log_bytes.size), None)
+                    if (
+                        first_batch is not None
+                        and 0 <= read_leader_epoch(log_bytes, first_batch) <= position.epoch
+                    ):
+                        break
+                except (CorruptError, StartError):
+                    continue
+        return max(max_offset, segments[0].base)
+
+
+def is_batch_start(log_bytes: LogBytes, position: PartitionPosition, base_offset: int) -> bool:
+    """Whether the batch with the next offset begins at the position's byte of a segment, or is yet
+    to come: the batch before it ends there, or it begins there."""
+    if position.segment != base_offset or not 0 < position.byte <= log_bytes.size:
+        return False
+    try:
+        if position.last >= 0:
+            batch = next(iter_stored_batches(log_bytes, position.last, log_bytes.size), None)
+            if (
+                batch is None
+                or batch.end_position != position.byte
+                or batch.last_offset + 1 != position.offset
+            ):
+                return False
+            return position.epoch in (-1, read_leader_epoch(log_bytes, batch))
+        if position.byte == log_bytes.size:
+            return True
+        batch = next(iter_stored_batches(log_bytes, position.byte, log_bytes.size), None)
+    except (CorruptError, StartError):
+        return False
+    return batch is not None and batch.base_offset == position.offset
+
+
+def read_leader_epoch(log_bytes: LogBytes, batch: StoredBatch) -> int:
+    """The leader epoch in a batch; -1 if it has none."""
+    if batch.magic < 2:
+        return -1
+    return header.partition_leader_epoch(log_bytes.read(batch.position, BATCH_HEADER_BYTES))
+
+
+def _step_over_batches(
+    log_bytes: LogBytes,
+    segment: FileSplit,
+    position: PartitionPosition,
+    first_offset: int,
+    budget: TriggerBudget,
+) -> tuple[ReadableEnd, bool]:
+    """Step over batches from a position: how far they go of which some offset is wanted, within
+    the room, and whether that is all of them."""
+    last_batch, begin_byte, error_text, is_complete = None, -1, None, True
+    try:
+        for batch in iter_stored_batches(
+            log_bytes, position.byte, min(segment.size, log_bytes.size)
+        ):
+            if batch.last_offset >= first_offset:
+                begin_byte = batch.position if begin_byte < 0 else begin_byte
+                n_offsets = batch.last_offset + 1 - max(first_offset, segment.base)
+                is_first_batch = budget.is_unused and batch.position == begin_byte
+                if not is_first_batch and not budget.fits(
+                    batch.end_position - begin_byte, n_offsets
+                ):
+                    is_complete = False
+                    break
+            last_batch = batch
+    except (CorruptError, StartError) as error:
+        error_text = str(error)
+    if last_batch is not None:
+        offset, epoch = (
+            max(last_batch.last_offset + 1, position.offset),
+            read_leader_epoch(log_bytes, last_batch),
+        )
+        position = PartitionPosition(
+            offset, segment.base, last_batch.end_position, last_batch.position, epoch
+        )
+    return ReadableEnd(
+        position, position.byte if begin_byte < 0 else begin_byte, error_text
+    ), is_complete

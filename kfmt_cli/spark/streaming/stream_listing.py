@@ -1,0 +1,173 @@
+"""Listings for a stream, which asks for them again and again.
+
+A local directory is read again only if its own time has changed. A broker writes to the last
+segment only, so that its size is asked for each time, and that of one other file in turn. An entry
+added within the resolution of the clock does not change the directory's time, so that its entries
+are believed only if they were read a while after its time was first seen.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import cycle
+from pathlib import Path
+
+from kfmt_cli.arrow.topic_ids import PARTITION_METADATA_NAME, read_topic_id_in
+from kfmt_cli.core.stores import StoredFile
+from kfmt_cli.core.urls import absolute_path, is_local, strip_file_scheme
+from kfmt_cli.disk.directory_walk import DirectoryWalk
+from kfmt_cli.disk.file_listing import LocalEntries, iter_files, scan_directory
+from kfmt_cli.disk.file_names import MANIFEST_SUFFIX
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.errors import InputError
+from kfmt_cli.execution.file_split import FileSplit
+
+SETTLE_SECONDS = 2.0  # seconds; no file system's times are coarser
+MAX_READS = 4  # of a directory that changes all the time
+_GROWING_SUFFIXES = (LOG_KIND.suffix, MANIFEST_SUFFIX, PARTITION_METADATA_NAME)
+
+
+@dataclass(slots=True)
+class _CachedDirectory:
+    """The entries of a directory."""
+
+    modified_ns: int
+    """Its time, in nanoseconds."""
+    modified_seen_at: float
+    """When this time was first seen, on a monotonic clock."""
+    read_at: float = 0.0
+    """When its entries were read."""
+    entries: LocalEntries = field(default_factory=LocalEntries)
+    _last_segment_index: int | None = None
+    """The number of its last segment."""
+    _other_indexes: Iterator[int] = field(default_factory=lambda: iter(()))
+    """The numbers of other files that may change, again and again."""
+
+    def update_entries(self, entries: LocalEntries) -> bool:
+        """Take its entries; whether they are others than before."""
+        changed, self.entries, files = entries != self.entries, entries, entries.files
+        growing_indexes = [
+            i for i, file in enumerate(files) if file.path.endswith(_GROWING_SUFFIXES)
+        ]
+        segment_indexes = [i for i in growing_indexes if files[i].path.endswith(LOG_KIND.suffix)]
+        self._last_segment_index = max(segment_indexes, key=lambda i: files[i].path, default=None)
+        self._other_indexes = cycle(i for i in growing_indexes if i != self._last_segment_index)
+        return changed
+
+    def refresh_sizes(self) -> bool:
+        """Ask for sizes; whether one has changed. Raises OSError."""
+        changed = False
+        for i in (self._last_segment_index, next(self._other_indexes, None)):
+            if i is not None:
+                files, file = self.entries.files, self.entries.files[i]
+                status = os.stat(file.path)  # noqa: PTH116 (many)
+                if (status.st_size, status.st_mtime_ns) != (file.size, file.modified_ns):
+                    changed = True
+                    files[i] = replace(file, size=status.st_size, modified_ns=status.st_mtime_ns)
+        return changed
+
+
+@dataclass(slots=True)
+class StreamListing:
+    """The files below the paths of a stream."""
+
+    paths: tuple[str, ...]
+    files_by_path: dict[str, list[StoredFile]] = field(default_factory=dict)
+    """As listed last, by path; paths without files, and those that cannot be listed, are left
+    out."""
+    read_errors: dict[str, str] = field(default_factory=dict)
+    """Why a path, or a directory or link below one, could not be read, as listed last."""
+    _directories: dict[str, _CachedDirectory] = field(default_factory=dict)
+    _topic_id_by_directory: dict[str, tuple[tuple[int, int], str]] = field(default_factory=dict)
+    _metadata_versions: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def update(self) -> bool:
+        """List the paths again; whether anything has changed."""
+        previous, self.read_errors = (self.files_by_path, self.read_errors), {}
+        self.files_by_path, changed = {}, False
+        for path in self.paths:
+            try:
+                if is_local(path) and Path(strip_file_scheme(path)).is_dir():
+                    files, has_changed = self._list_below(absolute_path(strip_file_scheme(path)))
+                    changed = changed or has_changed
+                else:
+                    files = list(iter_files(path))
+                    changed = changed or files != previous[0].get(path)
+            except InputError as error:
+                self.read_errors[path] = str(error).removeprefix(f"{path}: ")
+                continue
+            self.read_errors |= {file.path: file.error for file in files if file.error}
+            if files:
+                self.files_by_path[path] = files
+        changed = (
+            changed
+            or self.read_errors != previous[1]
+            or self.files_by_path.keys() != previous[0].keys()
+        )
+        if changed:
+            self._metadata_versions = {
+                file.path[: -len(PARTITION_METADATA_NAME) - 1]: (file.size, file.modified_ns)
+                for files in self.files_by_path.values()
+                for file in files
+                if file.path.endswith(PARTITION_METADATA_NAME)
+            }
+        return changed
+
+    def _list_below(self, root: str) -> tuple[list[StoredFile], bool]:
+        """The files below a local directory, and whether any has changed."""
+        files: list[StoredFile] = []
+        changed = False
+        for directory in (directory_walk := DirectoryWalk(root)):
+            now_seconds, cached = time.monotonic(), self._directories.get(directory)
+            try:
+                modified = os.stat(directory).st_mtime_ns  # noqa: PTH116 (many)
+                if cached is None or cached.modified_ns != modified:
+                    cached = _CachedDirectory(modified, now_seconds)
+                if cached.read_at - cached.modified_seen_at >= SETTLE_SECONDS:
+                    changed = cached.refresh_sizes() or changed
+                else:
+                    changed = (
+                        cached.update_entries(_read_stable_entries(directory, modified)) or changed
+                    )
+                    cached.read_at = (
+                        0.0 if any(file.error for file in cached.entries.files) else now_seconds
+                    )
+                self._directories[directory] = cached
+            except OSError as error:
+                self._directories.pop(directory, None)
+                files.append(StoredFile(directory, 0, 0, error.strerror or str(error)))
+                changed = True
+                continue
+            files += cached.entries.files
+            directory_walk.add(directory, cached.entries.directories, cached.entries.links)
+        return files, changed
+
+    def topic_id(self, split: FileSplit) -> str | None:
+        """The topic id of a segment's partition, None if it has none or none that can be read. A
+        partition.metadata is read again only if it has changed."""
+        if split.topic_id_partition is not None:
+            return split.topic_id_partition[2]
+        version = self._metadata_versions.get(split.directory)
+        if version is None:
+            return None
+        cached = self._topic_id_by_directory.get(split.directory)
+        if cached is None or cached[0] != version:
+            topic_id_text = read_topic_id_in(split.directory)
+            if topic_id_text is None:
+                return None
+            cached = self._topic_id_by_directory[split.directory] = version, topic_id_text
+        return cached[1]
+
+
+def _read_stable_entries(directory: str, modified_ns: int) -> LocalEntries:
+    """The entries of a directory, read again if it has changed meanwhile: a file that was renamed
+    may be missing under both names. modified_ns: its time before. Raises OSError."""
+    for _ in range(MAX_READS):
+        entries = scan_directory(directory)
+        modified_before, modified_ns = modified_ns, os.stat(directory).st_mtime_ns  # noqa: PTH116 (many)
+        if modified_ns == modified_before:
+            break
+    return entries

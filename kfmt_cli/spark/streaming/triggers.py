@@ -1,0 +1,96 @@
+"""What the tasks of a trigger read: the parts of logs between two positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+
+from kfmt_cli.execution.file_split import FileSplit, group_splits, split_files
+from kfmt_cli.execution.file_splits import FileSplits
+from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
+from kfmt_cli.log.selection.selection import Selection
+from kfmt_cli.spark.input_partition import KfmtInputPartition
+from kfmt_cli.spark.selections import selections_in_splits
+from kfmt_cli.spark.streaming.partition_directories import BASE
+from kfmt_cli.spark.streaming.positions import PartitionPosition
+
+
+def plan_trigger_partitions(
+    request: ReadRequest,
+    splits: Sequence[FileSplit],
+    selections: Mapping[str, Selection],
+    end_offset_by_path: Mapping[str, int],
+) -> list[KfmtInputPartition]:
+    """Distribute the parts of logs to splits. selections: the selection per directory.
+    end_offset_by_path: see `segment_end_offsets`."""
+    task_bytes = bytes_per_task(request, FileSplits(splits))
+    smaller_splits = (
+        smaller_split
+        for split in splits
+        for smaller_split in (
+            split_files([replace(split, is_batch_aligned=False)], task_bytes)
+            if split.is_whole
+            else [split]
+        )
+    )
+    task_splits = map(FileSplits, group_splits(smaller_splits, task_bytes))
+    return [
+        KfmtInputPartition(
+            group,
+            selections_in_splits(group, selections),
+            tuple(end_offset_by_path[split.path] for split in group),
+        )
+        for group in task_splits
+    ]
+
+
+def segment_end_offsets(segments: Sequence[FileSplit], log_end_offset: int) -> dict[str, int]:
+    """The offset at which each segment of a log ends, by path: where the next one begins, or the
+    end of the log."""
+    end_offsets = [*map(BASE, segments[1:]), log_end_offset]
+    return {
+        segment.path: end_offset for segment, end_offset in zip(segments, end_offsets, strict=True)
+    }
+
+
+def selections_between(
+    base_selection: Selection, segments: Sequence[FileSplit], first_offset: int, end_offset: int
+) -> dict[str, Selection]:
+    """The selections for the directories of a log, each up to where the next one's segments begin.
+    first_offset, end_offset: offsets, the last one excluded."""
+    directories = [
+        (directory, next(directory_segments).base)
+        for directory, directory_segments in groupby(segments, key=attrgetter("directory"))
+    ]
+    next_offsets = [*(base for _, base in directories[1:]), end_offset]
+    return {
+        directory: base_selection.intersect(
+            Selection(first_offset, min(end_offset, next_offset) - 1)
+        )
+        for (directory, _), next_offset in zip(directories, next_offsets, strict=True)
+    }
+
+
+def iter_splits_between(
+    segments: Sequence[FileSplit],
+    start_position: PartitionPosition,
+    end_position: PartitionPosition,
+    is_batch_start: Callable[[FileSplit, PartitionPosition], bool],
+) -> Iterator[FileSplit]:
+    """The parts of segments between two positions."""
+    for i, segment in enumerate(segments):
+        next_base_offset = segments[i + 1].base if i + 1 < len(segments) else None
+        if segment.base >= end_position.offset or (
+            next_base_offset is not None and next_base_offset <= start_position.offset
+        ):
+            continue
+        start_byte = start_position.byte if is_batch_start(segment, start_position) else 0
+        end_byte = (
+            end_position.byte
+            if is_batch_start(segment, end_position) and end_position.byte > start_byte
+            else segment.size
+        )
+        if end_byte > start_byte:
+            yield replace(segment.with_byte_range(start_byte, end_byte), is_batch_aligned=True)

@@ -1,0 +1,119 @@
+"""Topics whose keys identify a record: a type before the key, a version before the value.
+
+Source: `org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde`. Bytes after a message
+are ignored, as brokers do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kfmt_cli.core.layout.field import Field
+from kfmt_cli.core.layout.layout import Layout
+from kfmt_cli.core.layout.versions import layout_at_version
+from kfmt_cli.core.layout.wire_types import Buffer, Int16, WireError
+from kfmt_cli.topics.decoder import DecodedPayload, Decoder, FramedMessage, MessageType
+from kfmt_cli.topics.message_text import decode_message, describe_message
+
+SOURCE = "org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde"
+KEY_HEADER = Layout(
+    "RecordType",
+    "Header of the key of a coordinator record.",
+    SOURCE,
+    (Field("type", Int16, "Type of the record."),),
+)
+VALUE_HEADER = Layout(
+    "RecordVersion",
+    "Header of the value of a coordinator record.",
+    SOURCE,
+    (Field("version", Int16, "Version of the value."),),
+)
+
+
+class KeyedDecoder(Decoder):
+    """Decodes the records of a coordinator. message_types: the kinds of records of its topic."""
+
+    tombstone_values: ClassVar[dict[str, None]] = {"version": None}
+    """What a tombstone has besides the name and the key."""
+
+    def decode_key(self, key: bytes) -> DecodedPayload | None:
+        framed = self.identify_key(key, 0, len(key))
+        return (
+            None
+            if framed is None
+            else decode_message(framed, framed.header_values, key, rejects_trailing=False)
+        )
+
+    def decode_value(self, key: bytes | None, value: bytes | None) -> DecodedPayload | None:
+        message_type = None if key is None else self._find_message_type(key, 0, len(key))
+        if value is None:
+            return (
+                None
+                if message_type is None or key is None
+                else self._decode_tombstone(message_type, key)
+            )
+        framed = self.identify_value(key, value, 0, len(value))
+        return (
+            None
+            if framed is None
+            else decode_message(framed, framed.header_values, value, rejects_trailing=False)
+        )
+
+    def _decode_tombstone(self, message_type: MessageType, key: bytes) -> DecodedPayload | None:
+        decoded_key = self.decode_key(key)
+        assert decoded_key is not None
+        assert message_type.key_layout is not None
+        values = {"name": message_type.value_layout.name, **self.tombstone_values, "data": None}
+        return DecodedPayload(
+            values | {"deletes": describe_message(message_type.key_layout, decoded_key.data or {})}
+        )
+
+    def _find_message_type(self, data: Buffer, position: int, end: int) -> MessageType | None:
+        """The kind of a record with this key, None if unknown."""
+        try:
+            type_id, _ = Int16.read(data, position, end)
+        except WireError:
+            return None
+        return self._message_type_by_id.get(type_id)
+
+    def identify_key(self, data: Buffer, position: int, end: int) -> FramedMessage | None:
+        try:
+            header_values, body_start = KEY_HEADER.read_values(data, position, end)
+        except WireError as error:
+            return FramedMessage(
+                KEY_HEADER, {"type": None}, position, note=f"the key has no type: {error}"
+            )
+        message_type = self._find_message_type(data, position, end)
+        if message_type is None or message_type.key_layout is None:
+            reason = f"records of type {header_values.type!s} are unknown"
+            return FramedMessage(KEY_HEADER, header_values, body_start, note=reason)
+        layout = layout_at_version(message_type.key_layout, 0)
+        return FramedMessage(
+            KEY_HEADER, header_values, body_start, message_type.key_layout.name, layout
+        )
+
+    def identify_value(
+        self, key: bytes | None, data: Buffer, position: int, end: int
+    ) -> FramedMessage | None:
+        message_type = None if key is None else self._find_message_type(key, 0, len(key))
+        name = None if message_type is None else message_type.value_layout.name
+        try:
+            header_values, body_start = VALUE_HEADER.read_values(data, position, end)
+        except WireError as error:
+            reason = f"the value has no version: {error}"
+            return FramedMessage(VALUE_HEADER, {"version": None}, position, name, note=reason)
+        if message_type is None:
+            note = "the value cannot be decoded without the key's type"
+            return FramedMessage(VALUE_HEADER, header_values, body_start, note=note)
+        layout, note = find_version_layout(message_type.value_layout, header_values.version)
+        return FramedMessage(VALUE_HEADER, header_values, body_start, name, layout, note)
+
+
+def find_version_layout(message: Layout, version: object) -> tuple[Layout | None, str]:
+    """The Layout of a message's version and an empty text, or None and the reason."""
+    assert isinstance(version, int)
+    assert message.versions is not None
+    first, last = message.versions
+    if first <= version <= last:
+        return layout_at_version(message, version), ""
+    return None, f"version {version} is unknown; only {first} to {last} are supported"

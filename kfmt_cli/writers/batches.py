@@ -1,0 +1,198 @@
+"""Encodes records as batches: the inverse of `log/block.py` and `log/records.py`.
+
+Deltas against the batch's base timestamp and offset, sizes, counts and checksums follow from the
+tables. Records are compressed first; then length, checksum and count are set, as Kafka's builder
+does. Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`,
+`DefaultRecordBatch.writeHeader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core.codecs.checksum import CRC32C_POLYNOMIAL, compute_region_crcs
+from kfmt_cli.core.codecs.compress import compress
+from kfmt_cli.core.layout.layout import IntArray, encode_rows
+from kfmt_cli.core.table import Table, TableColumn
+from kfmt_cli.formats.batch import CODECS, COMPRESSION, RECORD, RECORD_BATCH, TIMESTAMP_TYPE
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, CRC_START_BY_MAGIC, LOG_OVERHEAD_BYTES
+from kfmt_cli.log.records import RecordColumns
+
+# Header fields set by the caller; the others follow from the records.
+COMPUTED_FIELDS = ("batch_length", "magic", "crc", "records_count")
+STORED_FIELDS = tuple(
+    field.name for field in RECORD_BATCH.fields if field.name not in COMPUTED_FIELDS
+)
+CODEC_MASK = COMPRESSION.mask
+APPEND_TIME_MASK = TIMESTAMP_TYPE.mask
+
+
+class DraftTable(Table):
+    """Batches to write: header fields that do not follow from their records; the line that began
+    a batch, whether it gives the max timestamp, and its record count, -1 without one."""
+
+    __slots__ = ()
+
+    magic = TableColumn()
+    base_offset = TableColumn()
+    partition_leader_epoch = TableColumn()
+    attributes = TableColumn()
+    last_offset_delta = TableColumn()
+    base_timestamp = TableColumn()
+    max_timestamp = TableColumn()
+    producer_id = TableColumn()
+    producer_epoch = TableColumn()
+    base_sequence = TableColumn()
+    line_number = TableColumn()
+    has_explicit_max = TableColumn()
+    declared_count = TableColumn()
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBatches:
+    """Encoded batches: their bytes and positions, and the values that indexes need."""
+
+    data: bytes | bytearray | memoryview
+    ends: IntArray
+    base_offset: IntArray
+    last_offset: IntArray
+    max_timestamp: IntArray
+    """-1 for a batch without one."""
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def starts(self) -> IntArray:
+        """Where each begins: at the end of the one before it."""
+        return np.append(0, self.ends)[:-1]
+
+    def select_range(self, first: int, last: int) -> EncodedBatches:
+        """Batches first..last-1."""
+        rows = slice(first, last)
+        start, end = (int(self.ends[row - 1]) if row else 0 for row in (first, last))
+        return EncodedBatches(
+            memoryview(self.data)[start:end],
+            self.ends[rows] - start,
+            self.base_offset[rows],
+            self.last_offset[rows],
+            self.max_timestamp[rows],
+        )
+
+
+def concatenate_batches(chunks: Sequence[EncodedBatches]) -> EncodedBatches:
+    """Encoded batches, one after another; at least one part."""
+    shifts = np.cumsum([0, *(len(part.data) for part in chunks[:-1])]).tolist()
+    return EncodedBatches(
+        b"".join(part.data for part in chunks),
+        np.concatenate([part.ends + shift for part, shift in zip(chunks, shifts, strict=True)]),
+        np.concatenate([part.base_offset for part in chunks]),
+        np.concatenate([part.last_offset for part in chunks]),
+        np.concatenate([part.max_timestamp for part in chunks]),
+    )
+
+
+def encode_batches(drafts: DraftTable, records: RecordColumns) -> EncodedBatches:
+    """Encode batches of magic 2.
+
+    drafts: one row per batch. records: `ends[i]` is the exclusive end of batch i's
+    rows; this function sets their deltas.
+    """
+    counts = records.row_counts
+    batch_index = np.repeat(np.arange(len(drafts)), counts)
+    codecs = drafts.attributes & CODEC_MASK
+    is_uncompressed = bool((codecs == 0).all())
+    # Encode uncompressed records in place, with gaps for the headers.
+    gaps = BATCH_HEADER_BYTES * (batch_index + 1) if is_uncompressed else 0
+    gap_bytes = BATCH_HEADER_BYTES * len(drafts) if is_uncompressed else 0
+    out, ends = encode_records(drafts, batch_index, records, gap_bytes, gaps)
+    record_ends = np.concatenate([[0], ends])[records.row_ends]
+    if is_uncompressed:
+        batch_ends = record_ends + BATCH_HEADER_BYTES * np.arange(1, len(drafts) + 1)
+    else:
+        out, batch_ends = _compress_batches(out, record_ends, codecs)
+    return _add_headers(out, batch_ends, drafts, counts)
+
+
+def encode_records(
+    drafts: DraftTable,
+    batch_index: IntArray,
+    records: RecordColumns,
+    gap_bytes: int = 0,
+    start_shifts: IntArray | int = 0,
+) -> tuple[bytearray, IntArray]:
+    """Encode records of magic 2 consecutively; also returns where each ends, not counting the gaps.
+
+    batch_index: each record's batch in `drafts`. start_shifts: how much later each record begins;
+    gap_bytes: bytes for all gaps. Sets the deltas of the records' rows.
+    """
+    rows = records.rows
+    rows.attributes = 0
+    rows.offset_delta = rows.offset - drafts.base_offset[batch_index]
+    append_time = drafts.attributes[batch_index] & APPEND_TIME_MASK != 0
+    rows.timestamp_delta = np.where(
+        append_time, 0, rows.timestamp - drafts.base_timestamp[batch_index]
+    )
+    return encode_rows(
+        RECORD.program, records.data, rows.data, records.headers, gap_bytes, start_shifts
+    )
+
+
+def seal_batch(draft: DraftTable, body: bytearray, n_records: int) -> EncodedBatches:
+    """Make one batch of magic 2 from its encoded records.
+
+    draft: one row. body: room for the header, then the records; it becomes the
+    batch, so that a large one is not in memory twice.
+    """
+    codec = int(draft.attributes[0]) & CODEC_MASK
+    if codec:
+        compressed = compress(CODECS[codec], bytes(memoryview(body)[BATCH_HEADER_BYTES:]))
+        body[BATCH_HEADER_BYTES:] = compressed
+    return _add_headers(body, np.array([len(body)]), draft, np.array([n_records]))
+
+
+def _compress_batches(
+    uncompressed: bytearray, ends: IntArray, codecs: IntArray
+) -> tuple[bytearray, IntArray]:
+    """Compress the records of each batch, with room for its header."""
+    data, start = bytes(uncompressed), 0
+    out, compressed_ends = bytearray(), []
+    for end, codec in zip(ends.tolist(), codecs.tolist(), strict=True):
+        out += bytes(BATCH_HEADER_BYTES)
+        out += compress(CODECS[codec], data[start:end])
+        compressed_ends.append(len(out))
+        start = end
+    return out, np.array(compressed_ends, np.int64)
+
+
+def _add_headers(
+    out: bytearray, ends: IntArray, drafts: DraftTable, counts: IntArray
+) -> EncodedBatches:
+    """Batches whose records are encoded, with their headers in front of these."""
+    base = drafts.base_offset
+    batches = EncodedBatches(out, ends, base, base + drafts.last_offset_delta, drafts.max_timestamp)
+    starts = batches.starts
+    headers = np.zeros(len(drafts), RECORD_BATCH.dtype)
+    for name in STORED_FIELDS:
+        headers[name] = drafts[name]
+    headers["magic"] = 2
+    headers["records_count"] = counts
+    headers["batch_length"] = ends - starts - LOG_OVERHEAD_BYTES
+    write_fixed_rows(out, starts, headers)
+    headers["crc"] = compute_region_crcs(
+        CRC32C_POLYNOMIAL, memoryview(out), starts + CRC_START_BY_MAGIC[2], ends
+    )
+    write_fixed_rows(out, starts, headers)
+    return batches
+
+
+def write_fixed_rows(
+    out: bytearray, starts: IntArray, rows: np.ndarray[tuple[int], np.dtype[np.void]]
+) -> None:
+    """Write fixed-size rows at their starts."""
+    width = rows.dtype.itemsize
+    target = np.frombuffer(out, np.uint8)
+    target[starts[:, None] + np.arange(width)] = rows.view(np.uint8).reshape(-1, width)

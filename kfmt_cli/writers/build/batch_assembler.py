@@ -1,0 +1,150 @@
+"""Batches whose records arrive in pieces: all but the last are written, the last may grow.
+
+Records are encoded on arrival, so that a batch of millions takes the memory of its bytes and time
+in proportion to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.formats.batch import CODECS, CONTROL, TRANSACTIONAL
+from kfmt_cli.log.block import BATCH_HEADER_BYTES
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.writers.batches import (
+    CODEC_MASK,
+    DraftTable,
+    EncodedBatches,
+    encode_batches,
+    encode_records,
+    seal_batch,
+)
+from kfmt_cli.writers.build.batch_drafts import OpenBatch, record_sizes
+from kfmt_cli.writers.build.jsonl import line_error
+from kfmt_cli.writers.legacy_batches import encode_legacy_batches, encode_messages, seal_wrapper
+
+MAX_BATCH = (1 << 31) - 1
+NOT_IN_MESSAGES = TRANSACTIONAL.mask | CONTROL.mask
+
+
+class BatchAssembler:
+    """Takes batches and records, and passes complete batches to `put`.
+
+    n_records: the number taken. n_count_mismatches: the number of batches whose lines declare
+    another record count.
+    """
+
+    def __init__(self, emit_batches: Callable[[EncodedBatches], None]) -> None:
+        self._emit_batches = emit_batches
+        self.open_batch: OpenBatch | None = None
+        self.n_records = 0
+        self.n_count_mismatches = 0
+
+    def add(self, drafts: DraftTable, records: RecordColumns) -> None:
+        """Add batches; the last one stays open. Raises LineError."""
+        self.close()
+        _require_legacy_compatible(drafts, records)
+        last, magic = len(drafts) - 1, int(drafts.magic[0])
+        n_complete = int(records.row_ends[last - 1]) if last else 0
+        if last:
+            rows = records.rows.select_rows(slice(0, n_complete))
+            complete_records = RecordColumns(
+                records.data, rows, records.headers, records.row_ends[:-1]
+            )
+            complete_drafts = drafts.select_rows(slice(0, last))
+            self._check_declared_counts(complete_drafts, complete_records.row_counts)
+            self._emit_batches(
+                encode_batches(complete_drafts, complete_records)
+                if magic == 2
+                else encode_legacy_batches(complete_drafts, complete_records, magic)
+            )
+            self.n_records += n_complete
+        open_rows = (
+            records.rows.select_rows(slice(n_complete, None)) if n_complete else records.rows
+        )
+        draft = drafts.select_rows(slice(last, None))
+        body = bytearray(BATCH_HEADER_BYTES if magic == 2 else 0)
+        self.open_batch = OpenBatch(draft, body)
+        if len(open_rows):
+            self.extend(
+                RecordColumns(records.data, open_rows, records.headers, np.array([len(open_rows)]))
+            )
+
+    def extend(self, records: RecordColumns) -> None:
+        """Add records to the open batch; raises LineError."""
+        batch = self.open_batch
+        assert batch is not None
+        rows, draft = records.rows, batch.draft
+        _require_legacy_compatible(draft, records)
+        delta = int(rows.offset[-1] - draft.base_offset[0])
+        draft.last_offset_delta = np.maximum(draft.last_offset_delta, delta)
+        if not draft.has_explicit_max[0]:
+            max_timestamp = int(rows.timestamp.max())
+            draft.max_timestamp = np.maximum(draft.max_timestamp, max_timestamp)
+        magic = int(draft.magic[0])
+        batch_index = np.zeros(len(rows), np.int64)
+        if magic == 2:
+            batch.body += encode_records(draft, batch_index, records)[0]
+        elif draft.attributes[0] & CODEC_MASK:
+            batch.body += encode_messages(draft, batch_index, records, magic)[0]
+        else:
+            records.row_ends = np.array([len(rows)])
+            batch.messages.append(encode_legacy_batches(draft, records, magic))
+        if len(batch.body) > MAX_BATCH:
+            message = f"its batch would be larger than {MAX_BATCH} bytes"
+            raise line_error(int(draft.line_number[0]), message)
+        batch.estimated_bytes += int(record_sizes(rows).sum())
+        batch.n_records += len(rows)
+        self.n_records += len(rows)
+
+    def close(self) -> None:
+        """Write the open batch; raises LineError if its line declares records but none follow."""
+        batch, self.open_batch = self.open_batch, None
+        if batch is None:
+            return
+        self._check_declared_counts(batch.draft, np.array([batch.n_records]))
+        magic = int(batch.draft["magic"][0])
+        if magic == 2:
+            self._emit_batches(seal_batch(batch.draft, batch.body, batch.n_records))
+        elif batch.body:
+            self._emit_batches(seal_wrapper(batch.draft, batch.body, magic))
+        for written in batch.messages:
+            self._emit_batches(written)
+
+    def _check_declared_counts(self, drafts: DraftTable, counts: IntArray) -> None:
+        """Compare the record counts with those declared in lines."""
+        declared = drafts.declared_count
+        differs = (declared >= 0) & (declared != counts)
+        if not differs.any():
+            return
+        missing = np.flatnonzero(differs & (counts == 0))
+        if len(missing):
+            i = int(missing[0])
+            count_text = f"{declared[i]} record{'s' if declared[i] > 1 else ''}"
+            message = f"{count_text} declared, but no record lines follow; run dump with --records"
+            raise line_error(int(drafts.line_number[i]), message)
+        self.n_count_mismatches += int(differs.sum())
+
+
+def _require_legacy_compatible(drafts: DraftTable, records: RecordColumns) -> None:
+    """Raise LineError for anything that messages of magic 0 and 1 cannot represent."""
+    if not len(drafts) or drafts.magic[0] == 2:
+        return
+    line_numbers = drafts.line_number
+    with_headers = np.flatnonzero(records.rows.headers)
+    if len(with_headers):
+        line_number = int(records.rows["line"][with_headers[0]])
+        raise line_error(line_number, "messages of magic 0 and 1 have no headers")
+    attributes = drafts.attributes
+    for is_invalid, supported in (
+        (attributes & NOT_IN_MESSAGES != 0, "neither transactions nor control records"),
+        (attributes & CODEC_MASK == CODECS.index("zstd"), "no zstd"),
+        (drafts.producer_id >= 0, "no producers"),
+    ):
+        if is_invalid.any():
+            raise line_error(
+                int(line_numbers[is_invalid.argmax()]), f"magic 0 and 1 support {supported}"
+            )

@@ -1,0 +1,140 @@
+"""Groups records into batches, and derives header fields from them.
+
+Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`: base offset and base timestamp are
+the first record's, the max timestamp is the largest, sizes are estimated before compression.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.formats.batch import COMPRESSION, TIMESTAMP_TYPE
+from kfmt_cli.log.block import NO_TIMESTAMP
+from kfmt_cli.rows.log_tables import RecordTable
+from kfmt_cli.writers.batches import DraftTable, EncodedBatches
+
+RECORD_OVERHEAD = 21  # most bytes of a record, not counting its key and value
+MAX_DELTA = (1 << 31) - 1
+MAX_OFFSET = (1 << 63) - 1
+APPEND_TIME = 1  # in a column of timestamp types
+UNSET_FIELDS = ("partition_leader_epoch", "producer_id", "producer_epoch", "base_sequence")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBounds:
+    """The size limits of a batch."""
+
+    max_bytes: int = 16384
+    max_records: int | None = None
+    """None for no limit."""
+
+
+def normalize_magic0(rows: RecordTable) -> None:
+    """Give records of magic 0, which lack timestamps, -1 and CreateTime, as Kafka does."""
+    lacks_timestamp = rows.has_timestamp == 0
+    rows.timestamp = np.where(lacks_timestamp, NO_TIMESTAMP, rows.timestamp)
+    rows.timestamp_type = np.where(lacks_timestamp, 0, rows.timestamp_type)
+
+
+def batch_start_mask(rows: RecordTable) -> BoolArray:
+    """The mask of rows that must begin a batch: a batch has only one LogAppendTime."""
+    starts_batch = np.zeros(len(rows), np.bool_)
+    offset, types, times = rows.offset, rows.timestamp_type, rows.timestamp
+    starts_batch[1:] = (np.diff(types) != 0) | (offset[1:] <= offset[:-1])
+    starts_batch[1:] |= (types[1:] == APPEND_TIME) & (np.diff(times) != 0)
+    starts_batch[:1] = True
+    return starts_batch
+
+
+@dataclass(slots=True)
+class OpenBatch:
+    """The last batch, still open."""
+
+    draft: DraftTable
+    """One row."""
+    body: bytearray
+    estimated_bytes: int = 0
+    """Bytes as `find_batch_starts` counts them."""
+    n_records: int = 0
+    messages: list[EncodedBatches] = field(default_factory=list)  # loose messages of magic 0 and 1
+
+
+def find_batch_starts(
+    rows: RecordTable,
+    starts_batch: BoolArray,
+    is_bounded: BoolArray,
+    bounds: BatchBounds,
+    open_batch: OpenBatch | None = None,
+) -> IntArray:
+    """The first row of each batch.
+
+    starts_batch: rows that must begin a batch; is_bounded: rows of batches to keep within the
+    bounds. With `open_batch`, rows before the first parted row continue that batch while they fit.
+    """
+    sizes = record_sizes(rows)
+    ends = np.cumsum(sizes)
+    offset = rows.offset
+    max_records = bounds.max_records or 1 << 62
+    starts: list[int] = []
+
+    def find_batch_end(first: int, last: int, size: int, n_records: int, base_offset: int) -> int:
+        """The end of a batch that begins or continues at a row; `last` if all rows fit."""
+        end = last
+        if is_bounded[first]:
+            start_size = int(ends[first] - sizes[first]) - size
+            end = min(int(np.searchsorted(ends, start_size + bounds.max_bytes, "right")), last)
+            end = min(end if n_records else max(end, first + 1), first + max_records - n_records)
+        if end > first and int(offset[end - 1]) - base_offset > MAX_DELTA:
+            max_offset = min(base_offset + MAX_DELTA, MAX_OFFSET)
+            end = min(end, int(np.searchsorted(offset[:last], max_offset, "right")))
+        return max(end, first)
+
+    run_starts = np.flatnonzero(starts_batch)
+    row = 0
+    if open_batch is not None and len(rows) and not starts_batch[0]:
+        last = int(run_starts[0]) if len(run_starts) else len(rows)
+        row = find_batch_end(
+            0,
+            last,
+            open_batch.estimated_bytes,
+            open_batch.n_records,
+            int(open_batch.draft.base_offset[0]),
+        )
+        if row < last:
+            run_starts = np.concatenate([[row], run_starts])
+    run_ends = np.append(run_starts[1:], len(rows))
+    for first, last in zip(run_starts.tolist(), run_ends.tolist(), strict=False):
+        row = first
+        while row < last:
+            starts.append(row)
+            row = find_batch_end(row, last, 0, 0, int(offset[row]))
+    return np.array(starts, np.int64)
+
+
+def record_sizes(rows: RecordTable) -> IntArray:
+    """The size of each record as counted towards its batch."""
+    sizes: IntArray = rows.key_size.clip(0) + rows.value_size.clip(0) + RECORD_OVERHEAD
+    if "header_bytes" in rows.index_by_name:
+        sizes += rows["header_bytes"]
+    return sizes
+
+
+def draft_headers(rows: RecordTable, first_rows: IntArray, codecs: IntArray | int) -> DraftTable:
+    """The headers of batches that begin at these rows, without a producer."""
+    drafts = DraftTable.zeros(len(first_rows))
+    last_rows = np.append(first_rows[1:], len(rows))[: len(first_rows)] - 1
+    offset, times = rows.offset, rows.timestamp
+    drafts.magic = 2
+    drafts.base_offset = offset[first_rows]
+    drafts.last_offset_delta = offset[last_rows] - offset[first_rows]
+    drafts.base_timestamp = times[first_rows]
+    drafts.max_timestamp = np.maximum.reduceat(times, first_rows)
+    types = rows.timestamp_type[first_rows] << TIMESTAMP_TYPE.shift
+    drafts.attributes = (codecs << COMPRESSION.shift) | types
+    for name in UNSET_FIELDS:
+        drafts[name] = -1
+    return drafts

@@ -1,0 +1,364 @@
+"""Plans batches from batch lines: the grouping of records, and the header fields.
+
+Fields missing from a line follow from its records; options override the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.formats.batch import (
+    CODECS,
+    CONTROL,
+    DELETE_HORIZON,
+    MAX_SEQUENCE,
+    TIMESTAMP_TYPE,
+    TIMESTAMP_TYPES,
+    TRANSACTIONAL,
+)
+from kfmt_cli.log.block import NO_TIMESTAMP
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.rows.log_tables import RecordTable
+from kfmt_cli.writers.batches import CODEC_MASK, DraftTable
+from kfmt_cli.writers.build.batch_drafts import MAX_DELTA, MAX_OFFSET, OpenBatch, find_batch_starts
+from kfmt_cli.writers.build.json_columns import field_values, integer_column, parse_records
+from kfmt_cli.writers.build.jsonl import AttributesJson, Batch, Record, line_error
+from kfmt_cli.writers.build.open_partition import OpenPartition, check_base_offset, check_offsets
+from kfmt_cli.writers.build.options import BuildOptions
+from kfmt_cli.writers.build.unbatched_records import BatchPlan, record_offsets
+
+NO_TIMESTAMP_TYPE = "NoTimestampType"  # a dump's value for magic 0
+
+
+def plan_batches(
+    batch_lines: Sequence[Batch],
+    record_lines: Sequence[Record],
+    counts: IntArray,
+    options: BuildOptions,
+    partition: OpenPartition,
+) -> BatchPlan:
+    """Plan the batches of some lines; raises LineError. counts: the number of records per line."""
+    _require_no_producers(record_lines)
+    base_offsets, offsets = _resolve_offsets(
+        batch_lines, record_lines, counts.tolist(), partition.next_offset
+    )
+    check_offsets(record_lines, offsets, -1)
+    batch_index = np.repeat(np.arange(len(batch_lines)), counts)
+    times = integer_column(
+        record_lines, "timestamp", lambda i: _default_timestamp(batch_lines[int(batch_index[i])])
+    )
+    records = parse_records(record_lines, offsets, times, 0)
+    records.row_ends = np.cumsum(counts)
+    drafts = _create_drafts(batch_lines, base_offsets, records, counts, options)
+    previous_offset = partition.last_offset
+    last_offsets = drafts.base_offset + drafts.last_offset_delta
+    for line, base, last in zip(
+        batch_lines, base_offsets.tolist(), last_offsets.tolist(), strict=True
+    ):
+        check_base_offset(line, base, previous_offset)
+        previous_offset = last
+    partition.last_offset = previous_offset
+    partition.last_record_offset = int(offsets[-1]) if len(offsets) else previous_offset
+    if options.explicit_bounds is None:
+        _check_offset_deltas(records.rows, base_offsets[batch_index])
+    else:
+        drafts, records = _split_to_bounds(drafts, records, batch_index, options)
+    _set_base_sequences(drafts, records.row_counts, options, partition)
+    return BatchPlan(None, drafts, records)
+
+
+def plan_more_records(
+    line: Batch,
+    record_lines: Sequence[Record],
+    open_batch: OpenBatch,
+    options: BuildOptions,
+    partition: OpenPartition,
+) -> BatchPlan:
+    """Plan more records of a batch line that is already planned; raises LineError.
+
+    open_batch: the line's last batch, which may grow.
+    """
+    draft = open_batch.draft
+    _require_no_producers(record_lines)
+    offsets = record_offsets(record_lines, partition.last_record_offset + 1)
+    check_offsets(record_lines, offsets, partition.last_record_offset)
+    times = integer_column(record_lines, "timestamp", lambda _: _default_timestamp(line))
+    records = parse_records(record_lines, offsets, times, 0)
+    rows, n = records.rows, len(record_lines)
+    is_control = bool(draft.attributes[0] & CONTROL.mask)
+    start_rows: IntArray = np.zeros(0, np.int64)
+    if options.explicit_bounds is None:
+        _check_offset_deltas(rows, draft.base_offset)
+    else:
+        is_bounded = np.full(n, not is_control)
+        start_rows = find_batch_starts(
+            rows, np.zeros(n, np.bool_), is_bounded, options.explicit_bounds, open_batch
+        )
+    partition.last_record_offset = int(offsets[-1])
+    partition.last_offset = max(partition.last_offset, partition.last_record_offset)
+    n_continuing = int(start_rows[0]) if len(start_rows) else n
+    continuation = None
+    if n_continuing:
+        continuing_rows = rows.select_rows(slice(0, n_continuing))
+        continuation = RecordColumns(
+            records.data, continuing_rows, records.headers, np.array([n_continuing])
+        )
+        if options.producer_id is not None and not is_control:
+            partition.allocate_sequences(options.producer_id, n_continuing)
+    records.rows = rows.select_rows(slice(n_continuing, None))
+    records.row_ends = np.append(start_rows[1:], n)[: len(start_rows)] - n_continuing
+    is_first = np.zeros(len(start_rows), np.bool_)
+    drafts = _adjust_split_drafts(
+        draft.select_rows(np.zeros(len(start_rows), np.int64)), records, is_first
+    )
+    _set_base_sequences(drafts, records.row_counts, options, partition)
+    return BatchPlan(continuation, drafts, records)
+
+
+def _require_no_producers(lines: Sequence[Record]) -> None:
+    for name in ("producer_id", "transactional"):
+        for line, value in zip(lines, field_values(lines, name), strict=True):
+            if value is not None:
+                raise line_error(line, f"{name} belongs in the batch line before the record")
+
+
+def _default_timestamp(line: Batch) -> int:
+    """The default timestamp of a batch line's records."""
+    return NO_TIMESTAMP if line.max_timestamp is None else line.max_timestamp
+
+
+def _resolve_offsets(
+    lines: Sequence[Batch],
+    records: Sequence[Record],
+    counts: Sequence[int],
+    start: int,
+) -> tuple[IntArray, IntArray]:
+    """The base offsets and the records' offsets; a missing one follows the previous offset.
+
+    start: the first free offset.
+    """
+    has_base_offsets = None not in field_values(lines, "base_offset")
+    if has_base_offsets and None not in field_values(records, "offset"):
+        return integer_column(lines, "base_offset", 0), integer_column(records, "offset", 0)
+    base_offsets: list[int] = []
+    default_offsets: list[int] = []
+    row = 0
+    for line, n in zip(lines, counts, strict=True):
+        first = records[row].offset if n else None
+        base = line.base_offset
+        if base is None:
+            base = start if first is None else first
+        base_offsets.append(base)
+        start = base
+        for record in records[row : row + n]:
+            default_offsets.append(start)
+            start = (start if record.offset is None else record.offset) + 1
+        start = max(start, base + max(line.last_offset_delta or 0, 0) + 1)
+        row += n
+    return (
+        integer_column(lines, "base_offset", lambda i: base_offsets[i]),
+        integer_column(records, "offset", lambda i: default_offsets[i]),
+    )
+
+
+def _create_drafts(
+    lines: Sequence[Batch],
+    base_offsets: IntArray,
+    records: RecordColumns,
+    counts: IntArray,
+    options: BuildOptions,
+) -> DraftTable:
+    """The headers from the lines; missing fields follow from the records."""
+    drafts = DraftTable.zeros(len(lines))
+    rows = records.rows
+    nonempty = np.flatnonzero(counts)
+    first_rows = (records.row_ends - counts)[nonempty]
+    last_offsets, max_timestamps, first_timestamps = (
+        base_offsets.copy(),
+        np.full(len(base_offsets), -1),
+        np.full(len(base_offsets), -1),
+    )
+    last_offsets[nonempty] = rows.offset[records.row_ends[nonempty] - 1]
+    max_timestamps[nonempty] = np.maximum.reduceat(rows.timestamp, first_rows)
+    first_timestamps[nonempty] = rows.timestamp[first_rows]
+    before_base = np.flatnonzero(rows.offset[first_rows] < base_offsets[nonempty])
+    if len(before_base):
+        row = int(first_rows[before_base[0]])
+        message = f"offset {rows.offset[row]} is before its batch's base_offset"
+        raise line_error(
+            int(rows["line"][row]), f"{message} {base_offsets[nonempty[before_base[0]]]}"
+        )
+    drafts.line_number = np.array([line.number for line in lines], np.int64)
+    drafts.magic = integer_column(lines, "magic", 2)
+    if options.magic is not None:
+        drafts.magic = options.magic
+    invalid = np.flatnonzero((drafts.magic < 0) | (drafts.magic > 2))
+    if len(invalid):
+        raise line_error(
+            lines[int(invalid[0])], f"magic {drafts.magic[invalid[0]]} is not 0, 1 or 2"
+        )
+    drafts.base_offset = base_offsets
+    # Compaction keeps the range of offsets; more records extend it. A batch split to new bounds
+    # ends with its last record.
+    declared_deltas = integer_column(lines, "last_offset_delta", -1, 32)
+    deltas = last_offsets - base_offsets
+    min_deltas = (
+        declared_deltas
+        if options.explicit_bounds is None
+        else np.where(counts == 0, declared_deltas, -1)
+    )
+    drafts.last_offset_delta = np.maximum(deltas, min_deltas)
+    too_far = np.flatnonzero(base_offsets > MAX_OFFSET - drafts.last_offset_delta)
+    if len(too_far):
+        raise line_error(lines[int(too_far[0])], f"its last offset is larger than {MAX_OFFSET}")
+    drafts.base_timestamp = integer_column(
+        lines, "base_timestamp", lambda i: int(first_timestamps[i])
+    )
+    drafts.max_timestamp = integer_column(lines, "max_timestamp", lambda i: int(max_timestamps[i]))
+    drafts.has_explicit_max = np.array([line.max_timestamp is not None for line in lines])
+    drafts.partition_leader_epoch = integer_column(lines, "partition_leader_epoch", -1, 32)
+    drafts.base_sequence = integer_column(lines, "base_sequence", -1, 32)
+    drafts.declared_count = integer_column(lines, "records_count", -1)
+    drafts.attributes = np.array([_resolve_attributes(line, options) for line in lines], np.int64)
+    _set_producers(drafts, lines, options)
+    return drafts
+
+
+def _resolve_attributes(line: Batch, options: BuildOptions) -> int:
+    """The attributes as a signed 16-bit number; raises LineError.
+
+    Named attributes override the bits of `raw`; options override both.
+    """
+    attributes = line.attributes or AttributesJson()
+    if not -(1 << 15) <= attributes.raw < 1 << 16:
+        raise line_error(line, f"raw attributes {attributes.raw} do not fit in 16 bits")
+    bits = attributes.raw & 0xFFFF
+    if attributes.compression is not None:
+        if attributes.compression not in CODECS:
+            raise line_error(
+                line, f"compression {attributes.compression!r}: choose from {', '.join(CODECS)}"
+            )
+        bits = bits & ~CODEC_MASK | CODECS.index(attributes.compression)
+    for flag in (TRANSACTIONAL, CONTROL, DELETE_HORIZON):
+        value = getattr(attributes, flag.name)
+        if value is not None:
+            bits = bits & ~flag.mask | (flag.mask if value else 0)
+    if attributes.timestamp_type not in (None, NO_TIMESTAMP_TYPE, *TIMESTAMP_TYPES):
+        message = (
+            f"timestamp_type {attributes.timestamp_type!r}: choose from "
+            f"{', '.join(TIMESTAMP_TYPES)}"
+        )
+        raise line_error(line, message)
+    if attributes.timestamp_type in TIMESTAMP_TYPES:
+        bits = _set_timestamp_type(bits, TIMESTAMP_TYPES.index(attributes.timestamp_type))
+    if options.timestamp_type is not None:
+        bits = _set_timestamp_type(bits, options.timestamp_type)
+    if options.codec is not None and not bits & CONTROL.mask:
+        bits = bits & ~CODEC_MASK | options.codec
+    if options.transactional:
+        bits |= TRANSACTIONAL.mask
+    if bits & CODEC_MASK >= len(CODECS):
+        raise line_error(line, f"codec {bits & CODEC_MASK} does not exist")
+    return bits - (1 << 16) if bits & 0x8000 else bits
+
+
+def _set_timestamp_type(bits: int, timestamp_type: int) -> int:
+    return bits & ~TIMESTAMP_TYPE.mask | TIMESTAMP_TYPE.mask * timestamp_type
+
+
+def _set_producers(drafts: DraftTable, lines: Sequence[Batch], options: BuildOptions) -> None:
+    drafts.producer_id = integer_column(lines, "producer_id", -1)
+    epochs = integer_column(lines, "producer_epoch", -1, 16)
+    if options.producer_id is not None:
+        drafts.producer_id = options.producer_id
+        epochs = epochs.clip(0)
+    if options.producer_epoch is not None:
+        epochs = np.where(drafts.producer_id >= 0, options.producer_epoch, epochs)
+    drafts.producer_epoch = epochs
+
+
+def _set_base_sequences(
+    drafts: DraftTable, counts: IntArray, options: BuildOptions, partition: OpenPartition
+) -> None:
+    """Number the records of the requested producer."""
+    if options.producer_id is not None and len(drafts):
+        is_control = drafts.attributes & CONTROL.mask != 0
+        drafts.base_sequence = partition.allocate_base_sequences(
+            drafts.producer_id, is_control, counts
+        )
+
+
+def _check_offset_deltas(rows: RecordTable, base_offsets: IntArray) -> None:
+    too_far = np.flatnonzero(rows.offset - base_offsets > MAX_DELTA)
+    if len(too_far):
+        i = int(too_far[0])
+        message = f"offset {rows.offset[i]} is more than {MAX_DELTA} above its batch's base_offset"
+        raise line_error(int(rows["line"][i]), message)
+
+
+# Batches split to new bounds.
+
+
+def _split_to_bounds(
+    drafts: DraftTable, records: RecordColumns, batch_index: IntArray, options: BuildOptions
+) -> tuple[DraftTable, RecordColumns]:
+    """Split the batches that exceed the requested bounds."""
+    assert options.explicit_bounds is not None
+    rows = records.rows
+    counts = records.row_counts
+    is_control = drafts.attributes & CONTROL.mask != 0
+    starts_batch = np.diff(batch_index, prepend=-1) != 0
+    start_rows = find_batch_starts(
+        rows, starts_batch, ~is_control[batch_index], options.explicit_bounds
+    )
+    empty = np.flatnonzero(counts == 0)
+    original_index = np.concatenate([batch_index[start_rows], empty])
+    first_rows = np.concatenate([start_rows, records.row_ends[empty]])
+    order = np.lexsort((first_rows, original_index))
+    original_index, first_rows = original_index[order], first_rows[order]
+    records.row_ends = np.append(first_rows[1:], len(rows))
+    is_first = np.diff(original_index, prepend=-1) != 0
+    split_drafts = drafts.select_rows(original_index)
+    # A line's values for all its records need not apply to a part of them.
+    split_drafts.declared_count = np.where(
+        (split_drafts.declared_count > 0) & (counts[original_index] == 0), 1, -1
+    )
+    split_drafts.has_explicit_max &= (split_drafts.attributes & TIMESTAMP_TYPE.mask != 0).astype(
+        np.int64
+    )
+    return _adjust_split_drafts(split_drafts, records, is_first), records
+
+
+def _adjust_split_drafts(
+    drafts: DraftTable, records: RecordColumns, is_first: BoolArray
+) -> DraftTable:
+    """The headers of batches split from larger ones.
+
+    drafts: the header of each batch's original. is_first: whether it begins the original.
+    """
+    rows = records.rows
+    counts = records.row_counts
+    filled = np.flatnonzero(counts)
+    first_rows = (records.row_ends - counts)[filled]
+    is_continuation = ~is_first[filled]
+    base_offsets = drafts.base_offset.copy()
+    base_offsets[filled] = np.where(is_continuation, rows.offset[first_rows], base_offsets[filled])
+    sequences = drafts.base_sequence + (base_offsets - drafts.base_offset)
+    has_sequence = drafts.base_sequence >= 0
+    drafts.base_sequence = np.where(has_sequence, sequences & MAX_SEQUENCE, drafts.base_sequence)
+    drafts.base_offset = base_offsets
+    drafts.last_offset_delta[filled] = (
+        rows.offset[records.row_ends[filled] - 1] - base_offsets[filled]
+    )
+    takes_record_time = is_continuation & (drafts.attributes[filled] & DELETE_HORIZON.mask == 0)
+    times = drafts.base_timestamp[filled]
+    drafts.base_timestamp[filled] = np.where(takes_record_time, rows.timestamp[first_rows], times)
+    max_timestamps = np.maximum.reduceat(rows.timestamp, first_rows)
+    keeps_line_max = drafts.has_explicit_max[filled] == 1
+    line_max = drafts.max_timestamp[filled]
+    drafts.max_timestamp[filled] = np.where(keeps_line_max, line_max, max_timestamps)
+    return drafts

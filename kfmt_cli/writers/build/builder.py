@@ -1,0 +1,223 @@
+"""build: lines of JSON → batches → segments.
+
+Batch lines define the grouping of records and the header; the options group records before the
+first batch line. Lines are processed in runs that belong to one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import PurePath
+from typing import cast
+
+import numpy as np
+
+from kfmt_cli.disk.file_names import parse_topic_partition
+from kfmt_cli.disk.kinds import classify_name
+from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND
+from kfmt_cli.errors import InputError
+from kfmt_cli.writers.batches import EncodedBatches
+from kfmt_cli.writers.build.batch_assembler import BatchAssembler
+from kfmt_cli.writers.build.batch_lines import plan_batches, plan_more_records
+from kfmt_cli.writers.build.json_columns import field_values
+from kfmt_cli.writers.build.jsonl import Batch, BuildLine, LineError, Record, line_error
+from kfmt_cli.writers.build.open_partition import OpenPartition
+from kfmt_cli.writers.build.options import BuildOptions
+from kfmt_cli.writers.build.unbatched_records import BatchPlan, plan_unbatched
+from kfmt_cli.writers.rolling_writer import RollingWriter
+
+MIN_BUFFERED_LINES = 8192  # lines, so that each NumPy call does much work
+SNAPSHOT_SUFFIX = ".checkpoint"
+CONTENT_TYPES = frozenset({Record, Batch})  # other lines report findings or results
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFile:
+    """A file named in lines."""
+
+    directory: str = ""
+    """A single name, or empty."""
+    base_offset: int | None = None
+    """The base offset of a segment, if its name has one."""
+    snapshot: str | None = None
+    """The complete name of a KRaft snapshot, None for a log."""
+
+    @property
+    def partition(self) -> str:
+        """The name of the unit with its own offsets: a partition's log, or one snapshot."""
+        return self.directory if self.snapshot is None else f"{self.directory}/{self.snapshot}"
+
+
+def parse_target_file(line: BuildLine) -> TargetFile:
+    """The file that a line names, always under DST; raises LineError."""
+    if line.file is None:
+        return TargetFile()
+    if not line.file.isprintable():
+        raise line_error(line, f"{line.file!r} is not a file name")
+    path = PurePath(line.file)
+    directory = path.parent.name
+    directory = "" if directory in ("", ".", "..") else directory
+    if classify_name(path.name)[0] is KRAFT_SNAPSHOT_KIND:
+        snapshot_id, _, _ = path.name.partition(SNAPSHOT_SUFFIX)
+        return TargetFile(directory, snapshot=snapshot_id + SNAPSHOT_SUFFIX)
+    digits = path.name.split(".", 1)[0].split("-", 1)[0]
+    has_base_offset = len(digits) == 20 and digits.isascii() and digits.isdigit()
+    return TargetFile(directory, int(digits) if has_base_offset else None)
+
+
+@dataclass(slots=True)
+class SegmentBuilder:
+    """Builds batches from lines and passes them to a writer."""
+
+    options: BuildOptions
+    writer: RollingWriter
+    topic: str | None = None
+    """The topic to which all records are to belong; None for that of their lines."""
+    n_ignored_lines: int = 0
+    """Lines that report findings or results."""
+    assembler: BatchAssembler = field(init=False)
+    _buffered_lines: list[Record | Batch] = field(default_factory=list)
+    _file_name: str | None = None
+    _target: TargetFile | None = None
+    _partitions: dict[str, OpenPartition] = field(default_factory=dict)
+    _source_topic: str | None = None  # of the lines
+    _batch_line: Batch | None = None  # the batch line of the next record
+    _line_number: int = 0
+
+    def __post_init__(self) -> None:
+        self.assembler = BatchAssembler(self._write_batches)
+
+    def build(self, chunks: Iterable[Sequence[BuildLine]]) -> None:
+        """Build all lines; raises LineError, OutputError."""
+        for lines in chunks:
+            content_lines: Sequence[BuildLine] = lines
+            if not CONTENT_TYPES.issuperset(map(type, lines)):
+                content_lines = [line for line in lines if type(line) in CONTENT_TYPES]
+                self.n_ignored_lines += len(lines) - len(content_lines)
+            self._buffered_lines += cast(Sequence[Record | Batch], content_lines)
+            if len(self._buffered_lines) >= MIN_BUFFERED_LINES:
+                self._flush(final=False)
+        self._flush(final=True)
+
+    def _flush(self, final: bool) -> None:
+        """Plan the buffered lines, except a final batch line whose first record may follow."""
+        buffered = self._buffered_lines
+        stop = len(buffered)
+        if buffered and not final and isinstance(buffered[-1], Batch):
+            stop -= 1
+        for first, last in self._iter_runs(buffered[:stop]):
+            self._plan_run(buffered[first:last])
+        del buffered[:stop]
+        if final:
+            self.assembler.close()
+
+    def _iter_runs(self, lines: Sequence[Record | Batch]) -> Iterator[tuple[int, int]]:
+        """The ranges of lines of one file; a line without a name belongs to the previous file."""
+        first, file = 0, self._file_name
+        files = field_values(lines, "file")
+        if len(set(files)) > 1:
+            for i, name in enumerate(files):
+                if name is not None and name != file:
+                    if i > first:
+                        yield first, i
+                    first, file = i, name
+        if len(lines) > first:
+            yield first, len(lines)
+
+    def _plan_run(self, lines: Sequence[Record | Batch]) -> None:
+        file = lines[0].file
+        self._line_number = lines[0].number
+        if self._target is None or file not in (None, self._file_name):
+            self.assembler.close()
+            self._file_name, self._batch_line = file, None
+            self._begin_file(lines[0], self._resolve_target(lines[0]))
+        batch_rows = np.flatnonzero(np.array([type(line) is Batch for line in lines]))
+        n_unbatched = int(batch_rows[0]) if len(batch_rows) else len(lines)
+        if n_unbatched:
+            self._plan_records(cast(Sequence[Record], lines[:n_unbatched]))
+        all_batches = [cast(Batch, lines[i]) for i in batch_rows.tolist()]
+        counts = np.diff(batch_rows, append=len(lines)) - 1
+        # Plan batches of one magic together.
+        magics = [batch.magic for batch in all_batches]
+        group_starts = [i for i in range(len(all_batches)) if not i or magics[i] != magics[i - 1]]
+        for first, end in pairwise([*group_starts, len(all_batches)]):
+            group_lines = lines[
+                int(batch_rows[first]) : int(batch_rows[end])
+                if end < len(batch_rows)
+                else len(lines)
+            ]
+            records = [line for line in group_lines if type(line) is Record]
+            batch_lines, record_counts = all_batches[first:end], counts[first:end]
+            self._add_plan(
+                plan_batches(batch_lines, records, record_counts, self.options, self._partition)
+            )
+            self._batch_line = batch_lines[-1]
+
+    def _resolve_target(self, line: Record | Batch) -> TargetFile:
+        """The file of a line, in a directory of the wanted topic; raises LineError."""
+        target = parse_target_file(line)
+        if self.topic is None:
+            return target
+        if target.snapshot is not None:
+            raise line_error(line, "--topic: a KRaft snapshot belongs to no topic")
+        topic, partition = parse_topic_partition(target.directory)
+        if topic is not None and self._source_topic not in (None, topic):
+            raise line_error(
+                line, f"--topic: lines of two topics, {self._source_topic} and {topic}"
+            )
+        self._source_topic = topic or self._source_topic
+        return replace(target, directory=f"{self.topic}-{partition or 0}")
+
+    @property
+    def _partition(self) -> OpenPartition:
+        assert self._target is not None
+        return self._partitions[self._target.partition]
+
+    def _plan_records(self, lines: Sequence[Record]) -> None:
+        """Plan records without a batch line among them: of the last batch line, or loose."""
+        batch = self.assembler.open_batch
+        if self._batch_line is None:
+            self._add_plan(plan_unbatched(lines, self.options, self._partition, batch))
+        else:
+            assert batch is not None
+            self._add_plan(
+                plan_more_records(self._batch_line, lines, batch, self.options, self._partition)
+            )
+
+    def _add_plan(self, plan: BatchPlan) -> None:
+        if plan.continuation is not None:
+            self.assembler.extend(plan.continuation)
+        if not len(plan.drafts):
+            return
+        base, line_number = int(plan.drafts.base_offset[0]), int(plan.drafts.line_number[0])
+        segment_base = self.writer.base_offset
+        if segment_base is not None and base < segment_base:
+            message = f"offset {base} is before the segment's base offset {segment_base}"
+            raise line_error(line_number, message)
+        self.assembler.add(plan.drafts, plan.records)
+
+    def _begin_file(self, line: Record | Batch, target: TargetFile) -> None:
+        """Continue with the file that a line names."""
+        previous, self._target = self._target, target
+        by_file = self.writer.settings.keeps_named_segments
+        base = target.base_offset if by_file else None
+        if previous is None and self.options.base_offset is not None and target.snapshot is None:
+            base = self.options.base_offset
+        partition = self._partitions.setdefault(target.partition, OpenPartition())
+        partition.default_start = base or 0
+        partition.shared_values = None
+        if not by_file and previous is not None and previous.partition == target.partition:
+            return
+        is_named = by_file and line.file is not None
+        if not self.writer.begin(target.directory, base, target.snapshot, is_named):
+            raise line_error(line, f"lines of {line.file} must be contiguous; some came earlier")
+
+    def _write_batches(self, written: EncodedBatches) -> None:
+        try:
+            self.writer.append(written)
+        except LineError:
+            raise
+        except InputError as error:
+            raise line_error(self._line_number, str(error)) from None

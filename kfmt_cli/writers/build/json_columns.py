@@ -1,0 +1,217 @@
+"""Converts lines of JSON to the writers' columns: the inverse of `dump --records`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any, cast
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray, Layout
+from kfmt_cli.core.layout.versions import layout_at_version
+from kfmt_cli.formats.batch import TIMESTAMP_TYPES
+from kfmt_cli.formats.control import (
+    CONTROL_RECORD_KEY,
+    CONTROL_TYPES,
+    END_TXN_MARKER,
+)
+from kfmt_cli.formats.kraft import KRAFT_MESSAGES
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.rows.log_tables import RECORD_COLUMNS, RecordTable
+from kfmt_cli.writers.build.jsonl import Batch, ControlJson, Record, line_error
+
+# line: the record's line number.
+BUILD_COLUMNS = (*RECORD_COLUMNS, "header_bytes", "line")
+HEADER_OVERHEAD_BYTES = 10
+
+
+def parse_records(
+    lines: Sequence[Record], offsets: IntArray, timestamps: IntArray, default_type: int
+) -> RecordColumns:
+    """The records as columns; raises LineError. default_type: for lines without a type."""
+    rows = RecordTable.zeros_for(BUILD_COLUMNS, len(lines))
+    rows["line"] = np.array(field_values(lines, "number"), np.int64)
+    rows.offset = offsets
+    rows.timestamp = timestamps
+    rows.has_timestamp = 1
+    rows.timestamp_type = _parse_timestamp_types(lines, default_type)
+    buffer = _ValueBuffer()
+    keys = _decode_values(lines, "key")
+    values = _decode_values(lines, "value")
+    for i, control in enumerate(field_values(lines, "control")):
+        if control is not None and keys[i] is None:
+            keys[i], values[i] = _encode_control_record(lines[i], control)
+    rows.key, rows.key_size = buffer.append(keys)
+    rows.value, rows.value_size = buffer.append(values)
+    headers: IntArray = np.zeros((4, 0), np.int64)
+    if any(field_values(lines, "headers")):
+        headers = _encode_headers(lines, rows, buffer)
+    return RecordColumns(buffer.to_bytes(), rows, headers, np.zeros(0, np.int64))
+
+
+class _ValueBuffer:
+    """A buffer of consecutive values."""
+
+    def __init__(self) -> None:
+        self._chunks: list[bytes] = []
+        self._size = 0
+
+    def append(self, values: Sequence[bytes | None]) -> tuple[IntArray, IntArray]:
+        """Append values; returns their starts and sizes, -1 for null."""
+        null_rows = [i for i, value in enumerate(values) if value is None] if None in values else []
+        chunks = [value or b"" for value in values] if null_rows else cast(Sequence[bytes], values)
+        sizes = np.fromiter(map(len, chunks), np.int64, len(chunks))
+        ends = np.cumsum(sizes) + self._size
+        starts = ends - sizes
+        self._chunks += chunks
+        self._size = int(ends[-1]) if len(ends) else self._size
+        sizes[null_rows] = -1
+        return starts, sizes
+
+    def to_bytes(self) -> bytes:
+        return b"".join(self._chunks)
+
+
+def field_values(lines: Sequence[Record | Batch], name: str) -> list[Any]:
+    """A field of every line."""
+    return list(map(attrgetter(name), lines))
+
+
+def _decode_values(lines: Sequence[Record], name: str) -> list[bytes | None]:
+    """Keys or values as bytes."""
+    texts, encodings = field_values(lines, name), field_values(lines, f"{name}_encoding")
+    try:
+        if not any(encodings):
+            if None not in texts:
+                return list(map(str.encode, texts))
+            return [None if text is None else text.encode() for text in texts]
+    except UnicodeEncodeError:
+        pass  # reported below, with its record
+    decoded = []
+    for i, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
+        decoded.append(_decode_field(lines[i], name, text, encoding))
+    return decoded
+
+
+def decode_bytes(text: str | None, encoding: str | None) -> bytes | None:
+    """The bytes that a string of the dump represents; raises ValueError."""
+    if text is None:
+        return None
+    if encoding is None:
+        return text.encode()
+    if encoding == "base64":
+        try:
+            data = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise ValueError(f"not base64: {error}") from None
+        if base64.b64encode(data).decode() != text:
+            raise ValueError("non-canonical base64: its last bits are not 0")
+        return data
+    if encoding == "hex":
+        data = bytes.fromhex(text)
+        if 2 * len(data) != len(text):
+            raise ValueError("hexadecimal digits must not contain spaces")
+        return data
+    raise ValueError(f"cannot be converted back to bytes: its encoding is {encoding!r}")
+
+
+def _decode_field(line: Record, name: str, text: str | None, encoding: str | None) -> bytes | None:
+    try:
+        return decode_bytes(text, encoding)
+    except ValueError as error:
+        raise line_error(line, f"{name}: {error}") from None
+
+
+def _parse_timestamp_types(lines: Sequence[Record], default: int) -> IntArray:
+    number_by_name = {name: number for number, name in enumerate(TIMESTAMP_TYPES)}
+    number_by_name["NoTimestampType"] = 0
+    number_by_text: dict[str | None, int] = {None: default}
+    number_by_text.update(number_by_name)
+    try:
+        return np.array(
+            [number_by_text[name] for name in field_values(lines, "timestamp_type")], np.int64
+        )
+    except KeyError as error:
+        line = next(line for line in lines if line.timestamp_type not in number_by_text)
+        message = f"timestamp_type {line.timestamp_type!r}: choose from {', '.join(number_by_name)}"
+        raise line_error(line, message) from error
+
+
+def _encode_control_record(line: Record, control: ControlJson) -> tuple[bytes, bytes | None]:
+    """The key and value of a control record described by its content."""
+    control_type = control.type
+    if isinstance(control_type, str):
+        if control_type not in CONTROL_TYPES:
+            raise line_error(
+                line, f"control type {control_type!r}: choose from {', '.join(CONTROL_TYPES)}"
+            )
+        control_type = CONTROL_TYPES.index(control_type)
+    try:
+        key = CONTROL_RECORD_KEY.write({"version": control.version, "type": control_type})
+        if line.value is None and control.data is not None and control_type in KRAFT_MESSAGES:
+            return key, _encode_kraft_value(line, KRAFT_MESSAGES[control_type], control.data)
+        if line.value is not None or control_type > 1:
+            return key, _decode_field(line, "value", line.value, line.value_encoding)
+        epoch = control.coordinator_epoch or 0
+        return key, END_TXN_MARKER.write({"version": 0, "coordinator_epoch": epoch})
+    except OverflowError:
+        raise line_error(line, "a number in its control is too large") from None
+
+
+def _encode_kraft_value(line: Record, message: Layout, data: dict[str, Any]) -> bytes:
+    """The value of a KRaft control record described by its content."""
+    version = data.get("version", 0)
+    try:
+        return layout_at_version(message, version).write(data)
+    except (AssertionError, KeyError, TypeError, ValueError) as error:
+        error_text = (
+            f"the data of its control is not a {message.name} of version {version!r}: {error!r}"
+        )
+        raise line_error(line, error_text) from None
+
+
+def _encode_headers(lines: Sequence[Record], rows: RecordTable, buffer: _ValueBuffer) -> IntArray:
+    """The headers of all records: start and size of each key and value."""
+    counts = np.array([len(line.headers or ()) for line in lines], np.int64)
+    rows.headers = counts
+    rows.headers_first = np.cumsum(counts) - counts
+    keys: list[bytes | None] = []
+    values: list[bytes | None] = []
+    for line in lines:
+        for header in line.headers or ():
+            keys.append(_decode_field(line, "header key", header.key, header.key_encoding))
+            values.append(_decode_field(line, "header value", header.value, header.value_encoding))
+    headers = np.array([*buffer.append(keys), *buffer.append(values)])
+    sizes = headers[1] + headers[3].clip(0) + HEADER_OVERHEAD_BYTES
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    firsts = rows.headers_first
+    rows["header_bytes"] = ends[firsts + counts] - ends[firsts]
+    return headers
+
+
+def integer_column(
+    lines: Sequence[Record | Batch],
+    name: str,
+    default: Callable[[int], int] | int,
+    bits: int = 64,
+) -> IntArray:
+    """A field of every line; `default` is the value, or returns it, for a line i without one."""
+    values = field_values(lines, name)
+    if None in values:
+        values = [
+            (default(i) if callable(default) else default) if value is None else value
+            for i, value in enumerate(values)
+        ]
+    limit = 1 << (bits - 1)
+    try:
+        column = np.array(values, np.int64)
+        fits = bits == 64 or not len(column) or -limit <= column.min() <= column.max() < limit
+    except OverflowError:
+        fits = False
+    if not fits:
+        i = next(i for i, value in enumerate(values) if not -limit <= value < limit)
+        raise line_error(lines[i], f"{name} {values[i]} does not fit in {bits} bits")
+    return column

@@ -1,0 +1,322 @@
+"""Reads the JSON Lines of `dump --records` back as objects.
+
+A line is a batch or a record; a record needs no more than a value. Lines are decoded in bulk. If
+that fails, they are decoded one by one to find the invalid line and the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+
+import msgspec
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.native.scan import hash_json_lines
+from kfmt_cli.core.parallel import available_cores, map_ordered
+from kfmt_cli.core.source import Source
+from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.errors import ExitCode, InputError
+from kfmt_cli.rows.column import LOCATION_COLUMNS, ColumnKind, RowType
+from kfmt_cli.rows.types.batch import BATCH_ROW
+from kfmt_cli.rows.types.record import RECORD_ROW
+
+CHUNK_BYTES = 256 << 10
+MAX_LINE_BYTES = 1 << 30
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class LineError(InputError):
+    """A line that is not a batch or record, or that cannot be written."""
+
+    exit_code = ExitCode.USAGE
+
+
+class HeaderJson(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A header of a record."""
+
+    key: str
+    key_encoding: str | None = None
+    value: str | None = None
+    value_encoding: str | None = None
+
+
+class ControlJson(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The content of a control record."""
+
+    type: str | int
+    version: int = 0
+    coordinator_epoch: int | None = None
+    data: dict[str, Any] | None = None
+
+
+class AttributesJson(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The attributes of a batch; unnamed bits of `raw` are kept."""
+
+    raw: int = 0
+    compression: str | None = None
+    timestamp_type: str | None = None
+    transactional: bool | None = None
+    control: bool | None = None
+    delete_horizon: bool | None = None
+
+
+class _Line(msgspec.Struct, kw_only=True, gc=False):
+    """Any line. number: counted from 1; set after decoding, under a name that no dump contains."""
+
+    number: int = msgspec.field(default=0, name="(number)")
+    file: str | None = None
+
+
+class _Record(_Line, kw_only=True, gc=False):
+    """The fields read from a record line."""
+
+    offset: int | None = None
+    timestamp: int | None = None
+    timestamp_type: str | None = None
+    key: str | None = None
+    key_encoding: str | None = None
+    value: str | None = None
+    value_encoding: str | None = None
+    headers: tuple[HeaderJson, ...] | None = None  # None is one object, which costs nothing
+    control: ControlJson | None = None
+    decoded_key: msgspec.Raw = msgspec.Raw()
+    decoded_value: msgspec.Raw = msgspec.Raw()
+    # For records without a batch line.
+    transactional: bool | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+
+
+class _Batch(_Line, kw_only=True, gc=False):
+    """The fields read from a batch line."""
+
+    magic: int | None = None
+    base_offset: int | None = None
+    attributes: AttributesJson | None = None
+    partition_leader_epoch: int | None = None
+    last_offset_delta: int | None = None
+    base_timestamp: int | None = None
+    max_timestamp: int | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    base_sequence: int | None = None
+    records_count: int | None = None
+
+
+def _add_derived_fields(line_type: type[_Line], row_type: RowType) -> type[_Line]:
+    """A line type that also accepts the derived fields of a dump, which are ignored."""
+    field_names = set(line_type.__struct_fields__)
+    types = {ColumnKind.FLAG: bool | None, ColumnKind.NUMBER: int | None}
+    derived: list[tuple[str, Any, None]] = [
+        (column.name, types[column.kind], None)
+        for column in row_type.columns
+        if column.name not in field_names
+    ]
+    derived += [(name, int | str | None, None) for name in LOCATION_COLUMNS]
+    name = row_type.name.capitalize()
+    struct = msgspec.defstruct(
+        name,
+        derived,
+        bases=(line_type,),
+        kw_only=True,
+        gc=False,
+        tag=row_type.name,
+        forbid_unknown_fields=True,
+    )
+    return cast(type[_Line], struct)
+
+
+if TYPE_CHECKING:
+    Record = _Record
+    Batch = _Batch
+else:
+    Record = _add_derived_fields(_Record, RECORD_ROW)
+    Record.__doc__ = "A record, belonging to the preceding batch line or standalone."
+    Batch = _add_derived_fields(_Batch, BATCH_ROW)
+    Batch.__doc__ = "A batch; omitted fields are derived from the records after it."
+
+
+class IgnoredLine(_Line, tag=True):
+    """A line with a finding or a result, not with log content."""
+
+
+class FindingLine(IgnoredLine, tag="finding"):
+    """A finding, as `dump` writes it between its rows."""
+
+
+class FileLine(IgnoredLine, tag="file"):
+    """The result for a file, as checking commands write it."""
+
+
+class SummaryLine(IgnoredLine, tag="summary"):
+    """The summary that ends the output of checking commands."""
+
+
+BuildLine = Record | Batch | IgnoredLine
+_ANY_LINE = Record | Batch | FindingLine | FileLine | SummaryLine
+_TYPED_DECODER: msgspec.json.Decoder[BuildLine] = msgspec.json.Decoder(
+    _ANY_LINE
+)  # every line has a type
+_RECORD_DECODER: msgspec.json.Decoder[BuildLine] = msgspec.json.Decoder(
+    Record
+)  # with or without one
+MAX_CACHED_SHAPES = 1 << 16
+_checked_shapes: set[int] = set()  # shapes of lines without a duplicate key
+
+
+class _LineTypeJson(msgspec.Struct):
+    type: str = "record"
+
+
+_type_decoder = msgspec.json.Decoder(_LineTypeJson)
+_LINE_TYPES = {line.__struct_config__.tag for line in get_args(_ANY_LINE)}
+
+
+def read_lines(path: str) -> Iterator[list[BuildLine]]:
+    """The lines of a file in pieces; raises InputError, and LineError for an invalid line.
+
+    Empty lines are skipped, but counted.
+    """
+    source = open_source(path)
+    try:
+        # Another core finds the keys of each line while the previous lines are processed.
+        for chunk, shapes in map_ordered(
+            _scan_shapes, iter_line_chunks(source), available_cores() > 1
+        ):
+            lines = _decode(chunk, shapes)
+            if lines is None:
+                lines = list(_decode_separately(chunk))
+            else:
+                _set_line_numbers(lines, chunk)
+            yield lines
+    finally:
+        source.close()
+
+
+class LineChunk(NamedTuple):
+    """A piece of complete lines."""
+
+    data: bytes
+    first_line_number: int
+    """The number of the first line."""
+    n_newlines: int
+    """The number of line ends."""
+
+
+def iter_line_chunks(source: Source) -> Iterator[LineChunk]:
+    """Split a stream into pieces that end with a line; raises LineError."""
+    position, line_number = 0, 1
+    length = CHUNK_BYTES
+    while data := source.read_block(position, length, length):
+        end = data.rfind(b"\n") + 1
+        if len(data) < length:
+            end = len(data)  # the last line may lack its newline
+        if not end:
+            length *= 2
+            if length > MAX_LINE_BYTES:
+                raise line_error(line_number, f"longer than {MAX_LINE_BYTES} bytes")
+            continue
+        position += end
+        source.prefetch(position, CHUNK_BYTES)
+        start = len(BYTE_ORDER_MARK) if line_number == 1 and data.startswith(BYTE_ORDER_MARK) else 0
+        chunk = LineChunk(data[start:end], line_number, data.count(b"\n"))
+        yield chunk
+        line_number += chunk.n_newlines
+        source.release(position)
+        length = CHUNK_BYTES
+
+
+def _decode(chunk: LineChunk, shapes: IntArray) -> list[BuildLine] | None:
+    """Decode all lines at once; None if one of them must be decoded separately."""
+    for decoder in (_TYPED_DECODER, _RECORD_DECODER):
+        try:
+            lines = decoder.decode_lines(chunk.data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        return lines if _has_unique_keys(chunk.data, shapes) else None
+    return None
+
+
+def _scan_shapes(chunk: LineChunk) -> tuple[LineChunk, IntArray]:
+    """The piece, and for each line its end and a hash of its keys, from `hash_json_lines`."""
+    ends_and_hashes = np.empty((2, chunk.n_newlines + 1), np.int64)
+    return chunk, ends_and_hashes[
+        :, : hash_json_lines(chunk.data, len(chunk.data), ends_and_hashes)
+    ]
+
+
+def _has_unique_keys(data: bytes, shapes: IntArray) -> bool:
+    """Whether no object has a duplicate key; the decoder silently keeps the last one.
+
+    Lines with the same keys in the same objects have one shape, so only one of them is checked.
+    """
+    ends, hashes = shapes
+    distinct_shapes, example_rows = np.unique(hashes, return_index=True)
+    for shape, i in zip(distinct_shapes.tolist(), example_rows.tolist(), strict=True):
+        if shape in _checked_shapes:
+            continue
+        text = data[int(ends[i - 1]) if i else 0 : int(ends[i])]
+        try:
+            if text.strip():
+                _require_unique_keys(text)
+        except (_DuplicateKeyError, RecursionError):
+            return False
+        if len(_checked_shapes) < MAX_CACHED_SHAPES:
+            _checked_shapes.add(shape)
+    return True
+
+
+def _set_line_numbers(lines: Sequence[BuildLine], chunk: LineChunk) -> None:
+    first, data = chunk.first_line_number, chunk.data
+    line_numbers: Sequence[int] = range(first, first + len(lines))
+    if len(lines) != chunk.n_newlines + (not data.endswith(b"\n")):
+        line_numbers = [first + i for i, line in enumerate(data.split(b"\n")) if line.strip()]
+    for line, number in zip(lines, line_numbers, strict=True):
+        line.number = number
+
+
+def _decode_separately(chunk: LineChunk) -> Iterator[BuildLine]:
+    """Decode the lines one by one; raises LineError for the first invalid one."""
+    for number, text in enumerate(chunk.data.split(b"\n"), chunk.first_line_number):
+        if not text.strip():
+            continue
+        try:
+            line_type = _type_decoder.decode(text).type
+            if line_type not in _LINE_TYPES:
+                raise line_error(
+                    number, f"only batch and record lines can be built, not {line_type!r}"
+                )
+            line = (_RECORD_DECODER if line_type == "record" else _TYPED_DECODER).decode(text)
+            _require_unique_keys(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise line_error(number, str(error)) from None
+        except _DuplicateKeyError as error:
+            raise line_error(number, f"duplicate key {error.args[0]!r} in one object") from None
+        line.number = number
+        yield line
+
+
+class _DuplicateKeyError(Exception):
+    """An object has a duplicate key."""
+
+
+def _require_unique_keys(text: bytes) -> None:
+    """Raise _RepeatedKeyError if an object in a line has a duplicate key."""
+    # Numbers as strings: Python refuses to parse too many digits.
+    json.loads(text, object_pairs_hook=_reject_duplicate_keys, parse_int=str)
+
+
+def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> None:
+    names: set[str] = set()
+    for name, _ in pairs:
+        if name in names:
+            raise _DuplicateKeyError(name)
+        names.add(name)
+
+
+def line_error(line: BuildLine | int, message: str) -> LineError:
+    """The error for a line, given as object or number."""
+    return LineError(f"line {line if isinstance(line, int) else line.number}: {message}")

@@ -1,0 +1,68 @@
+"""Builds messages in the teaching layout from JSON lines: inverse of `dump --layout notes-v0`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.disk.kinds.notes_v0 import notes_checksum
+from kfmt_cli.formats.batch import CODECS, COMPRESSION
+from kfmt_cli.formats.legacy import NOTES_V0
+from kfmt_cli.writers.build.json_columns import decode_bytes
+from kfmt_cli.writers.build.jsonl import iter_line_chunks, line_error
+
+
+class NotesLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A line. The checksum and other derived fields are computed, not read."""
+
+    type: str = "notes_message"
+    key: str | None = None
+    key_encoding: str | None = None
+    value: str | None = None
+    value_encoding: str | None = None
+    magic: int = 0
+    attributes: int = 0
+    file: Any = None
+    position: Any = None
+    size: Any = None
+    crc: Any = None
+    crc_valid: Any = None
+    crc_computed: Any = None
+    compression: Any = None
+    key_size: Any = None
+    value_size: Any = None
+
+
+_decoder = msgspec.json.Decoder(NotesLine)
+
+
+def encode_notes(path: str) -> Iterator[bytes]:
+    """Encode each line as a message; raises LineError, InputError."""
+    source = open_source(path)
+    try:
+        for chunk in iter_line_chunks(source):
+            for number, line in enumerate(chunk.data.split(b"\n"), chunk.first_line_number):
+                if line.strip():
+                    yield _encode_message(line, number)
+    finally:
+        source.close()
+
+
+def _encode_message(line: bytes, number: int) -> bytes:
+    try:
+        note = _decoder.decode(line)
+        codec = COMPRESSION.extract(note.attributes)
+        if note.compression not in (None, CODECS[codec] if codec < len(CODECS) else codec):
+            raise ValueError(
+                f"compression {note.compression!r} contradicts attributes {note.attributes}; "
+                "this layout is not compressed"
+            )
+        key = decode_bytes(note.key, note.key_encoding)
+        value = decode_bytes(note.value, note.value_encoding)
+        values = {"crc": notes_checksum(value), "magic": note.magic, "attributes": note.attributes}
+        return NOTES_V0.write({**values, "key": key, "value": value})
+    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
+        raise line_error(number, str(error)) from None

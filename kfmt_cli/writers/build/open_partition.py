@@ -1,0 +1,86 @@
+"""State kept from batch to batch while the log of a partition is built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.formats.batch import MAX_SEQUENCE
+from kfmt_cli.writers.build.batch_drafts import MAX_OFFSET
+from kfmt_cli.writers.build.jsonl import Batch, Record, line_error
+
+
+@dataclass(slots=True)
+class OpenPartition:
+    """The state of a partition.
+
+    last_offset: the last batch's, -1 before the first; last_record_offset: its last record's.
+    default_start: the default offset of the first record. next_sequences: the next sequence number
+    per producer. shared_values: the last loose record's, see `writing/build/loose.py`.
+    """
+
+    last_offset: int = -1
+    last_record_offset: int = -1
+    default_start: int = 0
+    next_sequences: dict[int, int] = field(default_factory=dict)
+    shared_values: IntArray | None = None
+
+    @property
+    def next_offset(self) -> int:
+        """The default offset of the next record."""
+        return max(self.last_offset + 1, self.default_start)
+
+    def allocate_sequences(self, producer: int, n_records: int) -> int:
+        """Count a producer's next n records; the first one's sequence number, -1 if no producer."""
+        if producer < 0:
+            return -1
+        first = self.next_sequences.get(producer, 0)
+        self.next_sequences[producer] = (first + n_records) & MAX_SEQUENCE
+        return first
+
+    def allocate_base_sequences(
+        self, producers: IntArray, control: BoolArray, counts: IntArray
+    ) -> IntArray:
+        """The base sequence of each batch; control batches have none."""
+        batches = zip(producers.tolist(), control.tolist(), counts.tolist(), strict=True)
+        base_sequences = [
+            -1 if is_control else self.allocate_sequences(producer, n)
+            for producer, is_control, n in batches
+        ]
+        return np.array(base_sequences, np.int64)
+
+
+def check_offsets(lines: Sequence[Record], offsets: IntArray, previous_offset: int) -> None:
+    """Raise LineError unless the offsets increase. previous_offset: the previous offset, -1 without
+    one."""
+    if not len(offsets):
+        return
+    # Not by their difference, which may be more than an offset can be.
+    not_increasing = np.flatnonzero(offsets <= np.concatenate([[previous_offset], offsets[:-1]]))
+    negative = np.flatnonzero(offsets < 0)
+    if len(negative):
+        i = int(negative[0])
+        raise line_error(lines[i], f"offset {offsets[i]} is negative")
+    if len(not_increasing):
+        i = int(not_increasing[0])
+        previous = int(offsets[i - 1]) if i else previous_offset
+        raise line_error(
+            lines[i], f"offset {offsets[i]} is not greater than the previous offset {previous}"
+        )
+    if offsets[-1] == MAX_OFFSET:
+        raise line_error(lines[-1], f"offset {MAX_OFFSET} leaves no room for the next offset")
+
+
+def check_base_offset(line: Batch, base_offset: int, previous_offset: int) -> None:
+    """Raise LineError unless a batch begins after the previous offset."""
+    if base_offset < 0:
+        raise line_error(line, f"base_offset {base_offset} is negative")
+    if base_offset <= previous_offset:
+        raise line_error(
+            line,
+            f"base_offset {base_offset} is not greater than the previous offset {previous_offset}",
+        )

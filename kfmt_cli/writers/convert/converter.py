@@ -1,0 +1,276 @@
+"""convert-v0-to-v2: converts messages of magic 0 and 1 to batches of magic 2, keeping offsets.
+
+A wrapper becomes one batch, loose messages are grouped; batches of magic 2 are copied unchanged.
+Source for magic 0: `org.apache.kafka.storage.internals.log.LogValidator`, which converted such
+messages on a broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+
+import numpy as np
+
+from kfmt_cli.checks.log.checker import open_checked_log
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.findings import log as codes
+from kfmt_cli.findings.damage import INNER_CRC_MISMATCH
+from kfmt_cli.findings.finding import Finding, has_errors
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.log.block import (
+    Block,
+    batch_finding,
+    is_legacy,
+    max_timestamps,
+    split_block,
+    split_runs,
+)
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.records import RecordColumns, expansion_program, fill_from_batches
+from kfmt_cli.writers.batches import EncodedBatches, encode_batches
+from kfmt_cli.writers.build.batch_drafts import (
+    BatchBounds,
+    batch_start_mask,
+    draft_headers,
+    find_batch_starts,
+)
+from kfmt_cli.writers.convert.comparable_records import encode_comparable
+from kfmt_cli.writers.segment_writer import SegmentWriter
+
+CHUNK_BYTES = 256 << 10  # compressed bytes to decompress at once
+_TYPES = expansion_program(("timestamp_type", "timestamp_type", None, None))
+NO_PREVIOUS_OFFSET = -1 << 63
+NO_HEADERS = np.zeros((4, 0), np.int64)
+
+
+@dataclass(slots=True)
+class ConversionCounts:
+    """The counts of a conversion."""
+
+    messages: int = 0
+    batches: int = 0
+    batches_after: int = 0
+    left_out: int = 0
+    """Damaged batches, dropped."""
+    findings: list[Finding] = field(default_factory=list)
+    digest: bytes = b""
+    """The digest of the records in common form."""
+
+    @property
+    def damaged(self) -> bool:
+        """Whether something was unreadable."""
+        return has_errors(self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class IntactContent:
+    """The undamaged content of a part of a log."""
+
+    run: Block
+    records: RecordColumns
+    is_valid: BoolArray
+    """The mask of undamaged batches; older wrappers may still lack some messages."""
+    findings: list[Finding]
+    first_offset: int | None
+    """The first offset kept, None without any."""
+    last_offset: int | None
+    """The last offset kept, None without any."""
+    comparable_bytes: bytearray
+    """The records in common form."""
+    converted: EncodedBatches | None = None
+    """The same converted, if wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """The settings of a conversion."""
+
+    codec: str | None
+    """None keeps the codec of each wrapper."""
+    bounds: BatchBounds
+    limit: DecompressionLimit
+    jobs: int
+    """The number of threads."""
+
+    def convert(
+        self, log: InputFile, writer: SegmentWriter | None, advance: Callable[[int], None]
+    ) -> ConversionCounts:
+        """Convert a log into a segment; raises InputError, OutputError. writer: None to only read
+        the log."""
+        total = ConversionCounts()
+        digest = blake2b()
+        process = self._read_intact if writer is None else self._convert_run
+        for content in self._iter_contents(log, process, advance):
+            if writer is not None and content.converted is not None:
+                writer.append(content.converted)
+                total.batches_after += len(content.converted)
+            total.messages += len(content.records.rows)
+            total.batches += len(content.is_valid)
+            total.left_out += int((~content.is_valid).sum())
+            total.findings += content.findings
+            digest.update(content.comparable_bytes)
+        total.digest = digest.digest()
+        return total
+
+    def _iter_contents(
+        self, log: InputFile, process: Callable[..., IntactContent], advance: Callable[[int], None]
+    ) -> Iterator[IntactContent]:
+        """The parts of a log, in order. A part that overlaps earlier ones is processed again."""
+        previous_offset = NO_PREVIOUS_OFFSET
+        with open_checked_log(log, read_ahead=False) as opened:
+            runs = _iter_runs(opened.blocks, advance)
+            for first_result in map_ordered(process, runs, self.jobs if opened.is_large else 0):
+                reaches_back = (
+                    first_result.first_offset is not None
+                    and first_result.first_offset <= previous_offset
+                )
+                content = (
+                    process(first_result.run, previous_offset) if reaches_back else first_result
+                )
+                if content.last_offset is not None:
+                    previous_offset = max(previous_offset, content.last_offset)
+                yield content
+
+    def _read_intact(self, run: Block, previous_offset: int = NO_PREVIOUS_OFFSET) -> IntactContent:
+        """The undamaged records of a part, and the findings about the others.
+
+        previous_offset: the last offset kept from earlier parts. It is known late, as parts are
+        processed concurrently; a part that overlaps earlier ones is processed again.
+        """
+        is_valid = run.batches.crc_valid == 1
+        records = read_records(run, self.limit)
+        findings = [*run.findings, *records.findings]
+        if not is_legacy(run):
+            fill_from_batches(run, records, _TYPES)
+            findings += _omit_backward_batches(run, is_valid, previous_offset)
+        is_kept = np.repeat(is_valid, records.row_counts)
+        corrupt_offsets = [
+            finding.offset for finding in records.findings if finding.code is INNER_CRC_MISMATCH
+        ]
+        if corrupt_offsets:
+            is_kept &= ~np.isin(records.rows.offset, np.array(corrupt_offsets, np.int64))
+        if is_legacy(run):
+            findings += _omit_backward_records(run, records, is_kept, previous_offset)
+        if not is_kept.all():
+            kept_before = np.concatenate([[0], np.cumsum(is_kept)])
+            records.row_ends = kept_before[records.row_ends]
+            records.rows = records.rows.select_rows(is_kept)
+        first, last = _offset_bounds(run, records, is_valid)
+        comparable_bytes = encode_comparable(records)
+        return IntactContent(run, records, is_valid, findings, first, last, comparable_bytes)
+
+    def _convert_run(self, run: Block, previous_offset: int = NO_PREVIOUS_OFFSET) -> IntactContent:
+        intact = self._read_intact(run, previous_offset)
+        if intact.first_offset is None:
+            return intact
+        legacy = is_legacy(run)
+        written = (
+            self._rebatch(run, intact.records) if legacy else _copy_batches(run, intact.is_valid)
+        )
+        return replace(intact, converted=written)
+
+    def _rebatch(self, run: Block, records: RecordColumns) -> EncodedBatches:
+        rows, batches = records.rows, run.batches
+        batch_index = records.batch_of_row
+        is_wrapped = batches.compression[batch_index] != 0
+        starts_batch = batch_start_mask(rows)
+        starts_batch[1:] |= (np.diff(batch_index) != 0) & (is_wrapped[1:] | is_wrapped[:-1])
+        starts_batch[1:] |= np.diff(batches.magic[batch_index]) != 0
+        start_rows = find_batch_starts(rows, starts_batch, ~is_wrapped, self.bounds)
+        codec = CODECS.index(self.codec) if self.codec is not None else None
+        codecs = batches.compression[batch_index][start_rows] if codec is None else codec
+        drafts = draft_headers(rows, start_rows, codecs)
+        ends = np.append(start_rows[1:], len(rows))[: len(start_rows)]
+        return encode_batches(drafts, RecordColumns(records.data, rows, NO_HEADERS, ends))
+
+
+def _offset_bounds(
+    run: Block, records: RecordColumns, is_valid: BoolArray
+) -> tuple[int | None, int | None]:
+    """The first and last offset kept from a part."""
+    if is_legacy(run):
+        first, last = records.rows.offset, records.rows.offset
+    else:
+        first, last = run.batches.base_offset[is_valid], run.batches.last_offset[is_valid]
+    return (int(first[0]), int(last[-1])) if len(first) else (None, None)
+
+
+def _omit_backward_batches(
+    run: Block, is_valid: BoolArray, previous_offset: int
+) -> Iterator[Finding]:
+    """Exclude batches of magic 2 from `is_valid` that do not begin after the batches kept.
+
+    Consumers would receive their offsets twice, and no index could find them.
+    """
+    batches = run.batches
+    base_offset, last_offset = batches.base_offset, batches.last_offset
+    previous_ends = np.concatenate([[previous_offset], last_offset])
+    if (base_offset > previous_ends[:-1]).all() and (last_offset >= base_offset).all():
+        return
+    reported_positions = {
+        finding.position for finding in run.findings if finding.code is codes.OFFSETS_BACKWARDS
+    }
+    ranges = zip(base_offset.tolist(), last_offset.tolist(), strict=True)
+    for i, (base, last) in enumerate(ranges):
+        if not is_valid[i]:
+            continue
+        if base > previous_offset and last >= base:
+            previous_offset = last
+            continue
+        is_valid[i] = False
+        if int(batches.position[i]) not in reported_positions:
+            message = f"offset {base} follows offset {previous_offset}"
+            yield batch_finding(run, i, codes.OFFSETS_BACKWARDS, message, found=base)
+
+
+def _omit_backward_records(
+    run: Block, records: RecordColumns, is_kept: BoolArray, previous_offset: int
+) -> Iterator[Finding]:
+    """Exclude messages from `is_kept` whose offsets do not increase.
+
+    A batch of magic 2 cannot contain them, and no index could find them. The reader has checked
+    loose messages and whole wrappers, but not the messages inside wrappers.
+    """
+    offset = records.rows.offset
+    kept_offsets = np.where(is_kept, offset, NO_PREVIOUS_OFFSET)
+    max_before = np.maximum.accumulate(np.concatenate([[previous_offset], kept_offsets]))[:-1]
+    is_backward = is_kept & (offset <= max_before)
+    if not is_backward.any():
+        return
+    is_kept &= ~is_backward
+    batch_indexes = np.searchsorted(records.row_ends, np.flatnonzero(is_backward), side="right")
+    wrapper_indexes = batch_indexes[run.batches.compression[batch_indexes] != 0]
+    for wrapper_index in np.unique(wrapper_indexes).tolist():
+        first = int(np.flatnonzero(is_backward)[np.searchsorted(batch_indexes, wrapper_index)])
+        message = f"offset {offset[first]} follows offset {max_before[first]}"
+        yield batch_finding(run, wrapper_index, codes.RECORD_OFFSETS_BACKWARDS, message)
+
+
+def _copy_batches(run: Block, is_valid: BoolArray) -> EncodedBatches:
+    """The batches unchanged, without the damaged ones."""
+    batches = run.batches.select_rows(is_valid)
+    ends = np.cumsum(batches.size)
+    starts = batches.start.tolist()
+    stops = batches.end.tolist()
+    if starts and ends[-1] == stops[-1] - starts[0]:
+        data = run.data[starts[0] : stops[-1]]
+    else:
+        data = b"".join(run.data[a:b] for a, b in zip(starts, stops, strict=True))
+    base, last = batches.base_offset, batches.last_offset
+    return EncodedBatches(data, ends, base, last, max_timestamps(batches))
+
+
+def _iter_runs(blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:
+    """Runs of batches of one kind, none of them too large when decompressed."""
+    for block in blocks:
+        advance(len(block.data))
+        for run in split_runs(block):
+            if run.batches.compression.any():
+                yield from split_block(run, CHUNK_BYTES)
+            else:
+                yield run

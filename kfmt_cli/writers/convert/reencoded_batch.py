@@ -1,0 +1,110 @@
+"""Re-encodes the readable records of a damaged batch as a new batch, and marks each record.
+
+Nothing verifies such records. Each gets an additional header that names the damage, so that
+consumers can tell. Leader epochs, and producers without transactions, are not copied from the
+damaged batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.findings.finding import Finding
+from kfmt_cli.formats.batch import CODECS, TRANSACTIONAL
+from kfmt_cli.log.block import Block, is_legacy, slice_block
+from kfmt_cli.log.decoding import read_records
+from kfmt_cli.log.records import RecordColumns, expansion_program, fill_from_batches
+from kfmt_cli.writers.batches import CODEC_MASK, EncodedBatches, encode_batches
+from kfmt_cli.writers.build.batch_drafts import draft_headers, normalize_magic0
+
+SALVAGED_HEADER_KEY = b"kfmt.salvaged"  # the header's key; its value is the finding's code
+_TYPES = expansion_program(("timestamp_type", "timestamp_type", None, None))
+ProducerIdAndEpoch = tuple[int, int]  # id and epoch
+
+
+@dataclass(frozen=True, slots=True)
+class ReencodedBatch:
+    """The readable remains of a damaged batch."""
+
+    position: int
+    batch: EncodedBatches
+    n_records: int
+    producer: ProducerIdAndEpoch | None
+    """The producer of its transaction, None without one."""
+
+    @property
+    def base_offset(self) -> int:
+        """The offset of its first record."""
+        return int(self.batch.base_offset[0])
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of its last record."""
+        return int(self.batch.last_offset[0])
+
+
+def reencode_batch(
+    run: Block, i: int, limit: DecompressionLimit, findings: list[Finding]
+) -> ReencodedBatch | None:
+    """Re-encode the readable records of batch i of a run; None if there are none.
+
+    findings: the run's findings. Control batches are never split: half a marker is meaningless.
+    """
+    batch = slice_block(run, i, i + 1)
+    header = batch.batches.row(0)
+    if header.control:
+        return None
+    records = read_records(batch, limit)
+    if not is_legacy(batch):
+        fill_from_batches(batch, records, _TYPES)
+    base, last = int(batch.batches.base_offset[0]), int(batch.batches.last_offset[0])
+    offset = records.rows.offset
+    in_range = (offset >= base) & (offset <= last)
+    previous_offsets = np.concatenate([[base - 1], np.where(in_range, offset, base - 1)])
+    rows = records.rows.select_rows(
+        in_range & (offset > np.maximum.accumulate(previous_offsets)[:-1])
+    )
+    if base < 0 or not len(rows):
+        return None
+    normalize_magic0(rows)
+    end = header.position + header.size
+    code_names = [
+        finding.code.name
+        for finding in findings
+        if header.position <= (finding.position or 0) < end
+    ]
+    marked_records = _mark_records(
+        RecordColumns(records.data, rows, records.headers, np.array([len(rows)])), code_names[0]
+    )
+    codec = header.compression if header.compression < len(CODECS) else 0
+    drafts = draft_headers(rows, np.array([0]), codec)
+    producer = None
+    if header.is_v2 and header.transactional:
+        producer = header.producer_id, header.producer_epoch
+        drafts.attributes |= TRANSACTIONAL.mask
+        drafts.producer_id, drafts.producer_epoch = producer
+        drafts.base_sequence = header.base_sequence + int(rows.offset[0]) - base
+    assert (drafts.attributes & CODEC_MASK == codec).all()
+    encoded_batch = encode_batches(drafts, marked_records)
+    return ReencodedBatch(header.position, encoded_batch, len(rows), producer)
+
+
+def _mark_records(records: RecordColumns, code_name: str) -> RecordColumns:
+    """Append the mark to the headers of each record."""
+    rows = records.rows
+    key_position, value_position = len(records.data), len(records.data) + len(SALVAGED_HEADER_KEY)
+    mark = np.array(
+        [[key_position], [len(SALVAGED_HEADER_KEY)], [value_position], [len(code_name)]]
+    )
+    header_columns = []
+    for first, n in zip(rows.headers_first.tolist(), rows.headers.tolist(), strict=True):
+        header_columns += [records.headers[:4, first : first + n], mark]
+    rows.headers += 1
+    rows.headers_first = np.cumsum(rows.headers) - rows.headers
+    data = b"".join([records.data, SALVAGED_HEADER_KEY, code_name.encode()])
+    return RecordColumns(
+        data, rows, np.ascontiguousarray(np.hstack(header_columns)), records.row_ends
+    )

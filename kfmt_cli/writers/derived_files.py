@@ -1,0 +1,72 @@
+"""The files that a broker derives from complete logs, written next to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
+
+from kfmt_cli.disk.directory_listing import classify_file
+from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND, TRANSACTION_INDEX_KIND
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.errors import OutputError
+from kfmt_cli.findings.finding import has_errors
+from kfmt_cli.writers.output import Staging
+from kfmt_cli.writers.rebuilt_log import RebuildOptions, RebuiltLog, rebuild_files
+from kfmt_cli.writers.salvage.holes import OffsetGaps
+from kfmt_cli.writers.segment_writer import SegmentWriter
+
+REBUILT_SUFFIXES = (TRANSACTION_INDEX_KIND.suffix, PRODUCER_SNAPSHOT_KIND.suffix)
+
+
+def write_derived_files(
+    staging: Staging, directory: str, segments: Sequence[SegmentWriter], index_interval_bytes: int
+) -> Iterator[RebuiltLog]:
+    """Read back the complete logs of a partition, and write the files derived from them; raises
+    InputError, OutputError. index_interval_bytes: index.interval.bytes."""
+    logs = [
+        classify_file(str(staging.directory / segment.name), segment.name) for segment in segments
+    ]
+    for rebuilt_log in rebuild_files(
+        logs, RebuildOptions(index_interval_bytes), lambda _: None, no_earlier_producers=True
+    ):
+        for name, data in rebuilt_log.files.items():
+            is_known = name.endswith(TRANSACTION_INDEX_KIND.suffix) or rebuilt_log.has_producers
+            if data is not None and name.endswith(REBUILT_SUFFIXES) and is_known:
+                staging.write_file(str(PurePath(directory) / name), data)
+        yield rebuilt_log
+
+
+def write_missing_files(
+    staging: Staging,
+    subpath: PurePath,
+    logs: Sequence[InputFile],
+    index_interval_bytes: int,
+    gaps: OffsetGaps,
+) -> None:
+    """Write the indexes and producer snapshots of a partition's new logs, except those that are
+    there; raises InputError, and OutputError if a log does not read back.
+
+    index_interval_bytes: index.interval.bytes. gaps: receives the batches.
+    """
+    snapshot = f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"
+    has_snapshot = (staging.directory / subpath / snapshot).exists()
+    rebuilt_logs = rebuild_files(
+        list(logs),
+        RebuildOptions(index_interval_bytes),
+        lambda _: None,
+        no_earlier_producers=not has_snapshot,
+        gaps=gaps,
+    )
+    for rebuilt_log in rebuilt_logs:
+        if has_errors(rebuilt_log.findings):
+            message = "verification failed: the output does not read back; nothing was written"
+            raise OutputError(f"{rebuilt_log.log.name}: {message}")
+        for file, data in rebuilt_log.files.items():
+            if data is not None and not (staging.directory / subpath / file).exists():
+                staging.write_file(str(subpath / file), data)
+
+
+def encode_epoch_checkpoint(epochs: Iterable[tuple[int, int]]) -> bytes:
+    """The contents of leader-epoch-checkpoint: each epoch with its first offset."""
+    lines = [f"{epoch} {offset}\n" for epoch, offset in epochs]
+    return f"0\n{len(lines)}\n{''.join(lines)}".encode()

@@ -1,0 +1,42 @@
+"""Temporary files and folders that brokers ignore, and the removal of leftovers of killed runs.
+
+A starting broker reads every folder of its log directory as a partition, and fails if one is not
+named like a partition. A folder whose name ends in `-delete` is scheduled for deletion; the broker
+first loads it as a partition, and ignores the content of a folder inside it. A file that ends in
+`.deleted` is deleted in a partition directory, and ignored elsewhere. Source:
+`kafka.log.LogManager.loadLogs`, `UnifiedLog.parseTopicPartitionName`, `LogLoader`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from uuid import uuid4
+
+from kfmt_cli.core.temporary_locks import LOCK_NAME, TemporaryLock, remove_leftovers
+
+TEMPORARY_PREFIX = "kfmt-unfinished"
+TEMPORARY_DIRECTORY_PATTERN = f"{TEMPORARY_PREFIX}-0.*-delete"
+TEMPORARY_FILE_PATTERN = f".{TEMPORARY_PREFIX}-*.deleted"
+
+
+def create_temporary_directory(parent: Path) -> TemporaryLock:
+    """Create a temporary folder; raises OSError."""
+    path = parent / f"{TEMPORARY_PREFIX}-0.{uuid4().hex}-delete"
+    path.mkdir(0o700)
+    return TemporaryLock.lock_directory(path)
+
+
+def create_temporary_file(parent: Path) -> TemporaryLock:
+    """Create an empty temporary file, open for writing; raises OSError."""
+    descriptor, path = tempfile.mkstemp(".deleted", f".{TEMPORARY_PREFIX}-", parent)
+    return TemporaryLock.lock_file(Path(path), descriptor)
+
+
+def remove_output_leftovers(parent: Path) -> list[Path]:
+    """Remove leftovers of killed runs from a folder; returns the removed paths."""
+    directories = (
+        (path, path / LOCK_NAME) for path in sorted(parent.glob(TEMPORARY_DIRECTORY_PATTERN))
+    )
+    files = ((path, path) for path in sorted(parent.glob(TEMPORARY_FILE_PATTERN)))
+    return remove_leftovers((*directories, *files))

@@ -1,0 +1,110 @@
+"""Encodes messages of magic 0 and 1, loose or in compressed wrappers: the inverse of
+`log/wrappers.py`.
+
+Source: `org.apache.kafka.common.record.LegacyRecord`,
+`MemoryRecordsBuilder.writeLegacyCompressedWrapperHeader`: a wrapper has the offset of its last
+message; inner offsets are relative to the first one in magic 1, absolute in magic 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kfmt_cli.core.codecs.checksum import CRC32_POLYNOMIAL, compute_crc, compute_region_crcs
+from kfmt_cli.core.codecs.compress import compress
+from kfmt_cli.core.layout.layout import IntArray, encode_rows
+from kfmt_cli.core.layout.wire_types import Buffer, Value
+from kfmt_cli.core.table import Table
+from kfmt_cli.formats.batch import CODECS
+from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS
+from kfmt_cli.log.block import CRC_OFFSET_BY_MAGIC, CRC_START_BY_MAGIC
+from kfmt_cli.log.records import RecordColumns
+from kfmt_cli.writers.batches import (
+    APPEND_TIME_MASK,
+    CODEC_MASK,
+    DraftTable,
+    EncodedBatches,
+    concatenate_batches,
+)
+
+NO_CHILDREN = np.zeros((4, 0), np.int64)
+COPIED_COLUMNS = ("offset", "timestamp", "key", "key_size", "value", "value_size")
+
+
+def encode_legacy_batches(drafts: DraftTable, records: RecordColumns, magic: int) -> EncodedBatches:
+    """Encode batches as messages of magic 0 or 1: a wrapper per batch with a codec, otherwise
+    loose.
+
+    drafts, records: as for `writing.batches.write_batches`.
+    """
+    batch_index = np.repeat(np.arange(len(drafts)), records.row_counts)
+    data, ends = encode_messages(drafts, batch_index, records, magic)
+    offset = records.rows.offset
+    times = records.rows.timestamp if magic else np.full(len(batch_index), -1)
+    messages = EncodedBatches(data, ends, offset, offset, times)
+    codecs = drafts.attributes & CODEC_MASK
+    if not codecs.any():
+        return messages
+    first_row, wrapped = 0, []
+    for i, end_row in enumerate(records.row_ends.tolist()):
+        if end_row > first_row:
+            batch_messages = messages.select_range(first_row, end_row)
+            draft = drafts.select_rows(slice(i, i + 1))
+            wrapped.append(
+                seal_wrapper(draft, batch_messages.data, magic) if codecs[i] else batch_messages
+            )
+        first_row = end_row
+    return concatenate_batches(wrapped) if wrapped else messages
+
+
+def encode_messages(
+    drafts: DraftTable, batch_index: IntArray, records: RecordColumns, magic: int
+) -> tuple[bytearray, IntArray]:
+    """Encode messages consecutively, for wrappers or loose; also returns where each ends.
+
+    batch_index: each record's batch in `drafts`.
+    """
+    layout, rows = MESSAGE_LAYOUTS[magic], records.rows
+    message_rows = Table(layout.index_by_name, np.zeros((layout.n_columns, len(rows)), np.int64))
+    for name in COPIED_COLUMNS:
+        if name in layout.index_by_name:
+            message_rows[name] = rows[name]
+    message_rows["magic"] = magic
+    if magic == 1:
+        attributes = drafts.attributes[batch_index]
+        is_wrapped = attributes & CODEC_MASK != 0
+        relative = rows.offset - drafts.base_offset[batch_index]
+        message_rows["offset"] = np.where(is_wrapped, relative, rows.offset)
+        message_rows["attributes"] = np.where(is_wrapped, 0, attributes & APPEND_TIME_MASK)
+    out, ends = encode_rows(layout.program, records.data, message_rows.data, NO_CHILDREN)
+    starts = np.append(0, ends)[:-1]
+    crcs = compute_region_crcs(
+        CRC32_POLYNOMIAL, memoryview(out), starts + CRC_START_BY_MAGIC[magic], ends
+    )
+    out_bytes = np.frombuffer(out, np.uint8)
+    stored_crcs = crcs.astype(">u4").view(np.uint8).reshape(-1, 4)
+    out_bytes[(starts + CRC_OFFSET_BY_MAGIC[magic])[:, None] + np.arange(4)] = stored_crcs
+    return out, ends
+
+
+def seal_wrapper(draft: DraftTable, body: Buffer | bytearray, magic: int) -> EncodedBatches:
+    """Put encoded messages in one wrapper. draft: one row."""
+    attributes = int(draft.attributes[0])
+    codec = attributes & CODEC_MASK
+    base_offset = draft.base_offset
+    last_offset = base_offset + draft.last_offset_delta
+    timestamp = int(draft.max_timestamp[0])
+    values: dict[str, Value] = {
+        "offset": int(last_offset[0]),
+        "crc": 0,
+        "magic": magic,
+        "attributes": codec | (attributes & APPEND_TIME_MASK if magic else 0),
+        "timestamp": timestamp,
+        "key": None,
+        "value": compress(CODECS[codec], bytes(body), magic),
+    }
+    layout = MESSAGE_LAYOUTS[magic]
+    checked_bytes = layout.write(values)[CRC_START_BY_MAGIC[magic] :]
+    data = layout.write({**values, "crc": compute_crc(CRC32_POLYNOMIAL, checked_bytes)})
+    times = np.array([timestamp if magic else -1])
+    return EncodedBatches(data, np.array([len(data)]), base_offset, last_offset, times)

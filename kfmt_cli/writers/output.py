@@ -1,0 +1,383 @@
+"""Outputs that appear complete or not at all.
+
+Everything is written under a temporary name next to its destination, synced to disk, and renamed. A
+killed process leaves temporary files, see `writers/leftovers.py`, and nothing under a final name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path, PurePath
+from typing import BinaryIO, TypeVar
+
+from kfmt_cli.core.layout.wire_types import Buffer
+from kfmt_cli.core.temporary_locks import TemporaryLock
+from kfmt_cli.core.urls import format_display_name, is_local
+from kfmt_cli.disk.directory_listing import list_directory
+from kfmt_cli.disk.file_access import find_real_path, open_binary, path_exists, stat_path
+from kfmt_cli.disk.input_paths import reject_stdin
+from kfmt_cli.disk.kinds import classify_name
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.disk.path_resolution import resolve_display_path
+from kfmt_cli.errors import InputError, OutputError, UsageError
+from kfmt_cli.writers.leftovers import (
+    create_temporary_directory,
+    create_temporary_file,
+    remove_output_leftovers,
+)
+
+OutputT = TypeVar("OutputT")
+
+
+class AtomicOutput(ABC):
+    """What is written in a `with` block, and complete at its end; after an error, it is left as it
+    is."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Complete it."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Close its files as they are; does nothing after `close`."""
+
+    def __enter__(self: OutputT) -> OutputT:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        try:
+            if kind is None:
+                self.close()
+        finally:
+            self.discard()
+
+
+class OutputFile(AtomicOutput):
+    """A file being written; raises OutputError. path: its final path, for messages."""
+
+    def __init__(self, path: Path, temporary: Path) -> None:
+        self.path = path
+        self.size = 0
+        with raise_output_errors(path):
+            temporary.parent.mkdir(parents=True, exist_ok=True)
+            self._file: BinaryIO = temporary.open("xb", buffering=1 << 20)
+
+    def write(self, data: Buffer | bytearray) -> None:
+        """Append bytes to the file."""
+        with raise_output_errors(self.path):
+            self._file.write(data)
+        self.size += len(data)
+
+    def close(self) -> None:
+        """Sync the file to disk and close it."""
+        with raise_output_errors(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    def discard(self) -> None:
+        with suppress(OSError):  # unwritten data is discarded anyway
+            self._file.close()
+
+
+_EXISTS_MESSAGES = {
+    None: "already exists; choose another DST",
+    False: "already exists; use --force to replace it",
+    True: "another run has just written it; run this command again",
+}
+
+
+class Staging:
+    """A temporary folder that becomes DST, or whose files are moved into DST.
+
+    force: whether to replace files; None if the command never does, so that DST must be new.
+    directory: where to write, with the same relative paths as under DST. removed_leftovers: removed
+    leftovers of killed runs.
+    """
+
+    def __init__(self, destination: str, force: bool | None = None) -> None:
+        require_local(destination)
+        self.destination = Path(destination)
+        self._force = force
+        self._is_rejected = False
+        parent = self.destination.absolute().parent
+        if self.destination.is_symlink() or self.destination.exists():
+            if not self.destination.is_dir():
+                raise UsageError(f"{destination}: exists and is not a directory")
+            if force is None:
+                raise UsageError(f"{destination}: {_EXISTS_MESSAGES[force]}")
+            parent = self.destination  # so that renames stay within one file system
+        with raise_output_errors(self.destination):
+            parent.mkdir(parents=True, exist_ok=True)
+            # A killed run that made DST has left something next to it.
+            parents = {parent, self.destination.absolute().parent}
+            self.removed_leftovers = [
+                path for directory in sorted(parents) for path in remove_output_leftovers(directory)
+            ]
+            self._lock: TemporaryLock = create_temporary_directory(parent)
+            self.directory = self._lock.files_directory
+        self._is_new_destination = parent != self.destination
+
+    def create_file(self, name: str) -> OutputFile:
+        """Create a file under the folder; raises UsageError if DST has one with this name."""
+        path = PurePath(name)
+        assert not path.is_absolute(), name
+        assert ".." not in path.parts, name
+        if not self._force and (self.destination / path).exists():
+            raise UsageError(f"{self.destination / path}: {_EXISTS_MESSAGES[self._force]}")
+        return OutputFile(self.destination / path, self.directory / path)
+
+    def write_file(self, name: str, data: bytes) -> None:
+        """Write a complete file under the folder."""
+        with self.create_file(name) as out:
+            out.write(data)
+
+    def hoist_directory(self, directory: Path) -> None:
+        """Move the files of a folder up to the top, for output with only one folder."""
+        if directory == Path():
+            return
+        assert len(directory.parts) == 1, directory
+        assert directory.name != "..", directory
+        with raise_output_errors(self.destination):
+            for file in list((self.directory / directory).iterdir()):
+                file.rename(self.directory / file.name)
+            (self.directory / directory).rmdir()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been written."""
+        return not any(self.directory.iterdir())
+
+    def reject(self) -> None:
+        """Make `commit` publish nothing."""
+        self._is_rejected = True
+
+    def commit(self) -> None:
+        """Move all files to their destination; raises UsageError if some already exist."""
+        if self._is_rejected:
+            return
+        relative_paths = sorted(
+            str(path.relative_to(self.directory))
+            for path in self.directory.rglob("*")
+            if not path.is_dir()
+        )
+        existing = [name for name in relative_paths if (self.destination / name).exists()]
+        if existing and not self._force:
+            others_text = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
+            raise UsageError(
+                f"{self.destination / existing[0]}{others_text}: {_EXISTS_MESSAGES[self._force]}"
+            )
+        self._require_no_other_segments(relative_paths)
+        with raise_output_errors(self.destination):
+            for directory in {
+                self.directory,
+                *(path for path in self.directory.rglob("*") if path.is_dir()),
+            }:
+                _sync_directory(directory)
+            if self._is_new_destination:
+                self.directory.chmod(0o777 & ~_umask())
+                self._rename_to_destination()
+            else:
+                for name in relative_paths:
+                    target = self.destination / name
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    (self.directory / name).replace(target)
+        self._lock.discard()
+        _sync_directories(self.destination, self.destination, self.destination.absolute().parent)
+
+    def _require_no_other_segments(self, names: list[str]) -> None:
+        """Raise UsageError if DST has other segments next to new ones: a broker and kfmt would read
+        them as one partition."""
+        new_paths = {self.destination / name for name in names}
+        for directory in {path.parent for path in new_paths if path.suffix == LOG_KIND.suffix}:
+            for name in list_directory(str(directory)).files if directory.is_dir() else ():
+                if classify_name(name)[1] is not None and directory / name not in new_paths:
+                    message = "is of another segment, which --force does not replace"
+                    raise UsageError(
+                        f"{directory / name}: {message}; remove the old segments first"
+                    )
+
+    def _rename_to_destination(self) -> None:
+        """Make the folder DST; raises OSError, and UsageError if another run has made DST."""
+        try:
+            self.directory.rename(self.destination)  # replaces an empty directory only
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+            raise UsageError(f"{self.destination}: {_EXISTS_MESSAGES[self._force]}") from error
+
+    def discard(self) -> None:
+        """Remove uncommitted files."""
+        self._lock.discard()
+
+
+@contextmanager
+def stage_output(destination: str, force: bool | None = None) -> Iterator[Staging]:
+    """A Staging, committed at the end of the block, or discarded if the block fails."""
+    staging = Staging(destination, force)
+    try:
+        yield staging
+        staging.commit()
+    finally:
+        staging.discard()
+
+
+def replace_file(path: Path, data: bytes, *, keep_backup: bool = False) -> Path | None:
+    """Write a file, or replace it, atomically; raises OutputError. keep_backup: keep a copy of the
+    old one, whose path is returned, and its permissions."""
+    backup = None
+    directory = path.absolute().parent
+    with raise_output_errors(path):
+        temporary_file = create_temporary_file(directory)
+        try:
+            with os.fdopen(os.dup(temporary_file.lock_fd), "wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            if keep_backup and path.exists():
+                shutil.copymode(path, temporary_file.path)
+                # A killed run may have kept it already.
+                backup_paths = _iter_backup_paths(path)
+                backup = next(
+                    name for name in backup_paths if not name.exists() or name.samefile(path)
+                )
+                if not backup.exists():
+                    os.link(path, backup)
+            else:
+                temporary_file.path.chmod(0o666 & ~_umask())
+            temporary_file.path.replace(path)
+        finally:
+            temporary_file.discard()
+    _sync_directories(path, directory)
+    return backup
+
+
+def rename_to_backup(path: Path) -> Path | None:
+    """Rename a file that should not exist, if it does; returns its new path."""
+    if not path.exists():
+        return None
+    with raise_output_errors(path):
+        renamed = next(name for name in _iter_backup_paths(path) if not name.exists())
+        path.rename(renamed)
+    _sync_directories(renamed, path.parent)
+    return renamed
+
+
+def _iter_backup_paths(path: Path) -> Iterator[Path]:
+    """Names for the former file, which brokers ignore."""
+    for number in count(1):
+        yield path.with_name(f"{path.name}.old{number if number > 1 else ''}")
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_directories(path: Path, *directories: Path) -> None:
+    """Sync the folders of an output that is complete; warns if the system cannot."""
+    try:
+        for directory in directories:
+            _sync_directory(directory)
+    except OSError as error:
+        message = f"written, but its directory cannot be synced to disk: {error.strerror}"
+        sys.stderr.write(
+            f"kfmt: {format_display_name(str(path))}: {message}; a power cut may lose it\n"
+        )
+
+
+@contextmanager
+def raise_output_errors(path: Path) -> Iterator[None]:
+    """Raise OutputError if the system cannot write a file."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def require_local(destination: str) -> None:
+    """Raise UsageError for a destination at a URL."""
+    if not is_local(destination):
+        message = "can only write to local directories; kfmt export writes to URLs"
+        raise UsageError(f"{format_display_name(destination)}: {message}")
+
+
+def require_free_space(destination: str, n_bytes: int) -> None:
+    """Raise OutputError if the file system of DST has less free space."""
+    directory = Path(destination).absolute()
+    while not directory.exists():
+        directory = directory.parent
+    free = shutil.disk_usage(directory).free
+    if free < n_bytes:
+        raise OutputError(
+            f"{destination}: needs about {n_bytes} bytes, but only {free} are free on its file "
+            "system"
+        )
+
+
+def require_new(source: str, destination: str) -> None:
+    """Raise InputError if SRC is missing, UsageError if it is standard input, or if DST exists or
+    is inside SRC."""
+    reject_stdin(source)
+    require_local(destination)
+    if not path_exists(resolve_display_path(source)):
+        raise InputError(f"{format_display_name(source)}: No such file or directory")
+    target = Path(destination)
+    if target.exists() or target.is_symlink():
+        raise UsageError(f"{format_display_name(destination)}: already exists; DST must not exist")
+    require_outside_inputs(destination, [source])
+
+
+def require_outside_inputs(path: str, inputs: Iterable[str]) -> None:
+    """Raise UsageError if an output is an input or inside one: inputs are never changed, and a
+    broker does not start with a directory in its log directory that is not a partition."""
+    output_path = Path(os.path.realpath(path))
+    for input_path in inputs:
+        resolved_input = Path(os.path.realpath(input_path))
+        if output_path == resolved_input or resolved_input in output_path.parents:
+            message = (
+                f"is inside the input {format_display_name(input_path)}, which kfmt never writes to"
+            )
+            raise UsageError(f"{path}: {message}; choose another place")
+
+
+def copy_file(staging: Staging, file: InputFile, name: str) -> None:
+    """Copy a file with its times and permissions, or nothing of it if it cannot be read; raises
+    InputError. name: its path under DST."""
+    try:
+        with staging.create_file(name) as out, open_binary(file.path) as source:
+            while data := source.read(1 << 20):
+                out.write(data)
+        copy_times(file.path, staging.directory / name)
+    except (InputError, OSError) as error:  # not of the output
+        (staging.directory / name).unlink()
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{file.name}: cannot be read: {error.strerror}") from error
+
+
+def copy_times(source: str, target_path: Path) -> None:
+    """Give a file the times of an input, and its permissions if it is on the disk; raises OSError,
+    InputError."""
+    if (local_path := find_real_path(source)) is not None:
+        shutil.copystat(local_path, target_path)
+    else:
+        modified = stat_path(source).st_mtime_ns
+        os.utime(target_path, ns=(modified, modified))

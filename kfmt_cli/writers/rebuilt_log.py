@@ -1,0 +1,245 @@
+"""rebuild-index: the files that a recovering broker writes next to a log.
+
+A broker truncates a damaged log at the damage; the indexes end there too. Source:
+`org.apache.kafka.storage.internals.log.LogSegment.recover`, `LogLoader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kfmt_cli.broker.defaults import DEFAULT_INDEX_INTERVAL_BYTES
+from kfmt_cli.broker.index_builder import IndexBuilder
+from kfmt_cli.broker.log_recovery import iter_recovered_blocks
+from kfmt_cli.broker.start.recovered_files import recover_partition
+from kfmt_cli.broker.start.stored_batches import StartError
+from kfmt_cli.broker.transactions.producers import ProducerStateManager
+from kfmt_cli.checks.base import Scope
+from kfmt_cli.checks.registry import create_log_checks
+from kfmt_cli.disk.directory_listing import DirectoryListing, classify_file, list_directory
+from kfmt_cli.disk.file_access import is_file
+from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.errors import InputError
+from kfmt_cli.findings.files import PRODUCERS_UNKNOWN
+from kfmt_cli.findings.finding import Finding, has_errors, sort_findings
+from kfmt_cli.formats.index import ABORTED_TRANSACTION
+from kfmt_cli.log.block import max_timestamps
+from kfmt_cli.log.log_opening import open_log
+from kfmt_cli.writers.salvage.holes import OffsetGaps
+
+
+@dataclass(slots=True)
+class RebuiltLog:
+    """The rebuilt files of a log, by name without folder; None for a file that must not exist."""
+
+    log: InputFile
+    size: int = 0
+    batches: int = 0
+    entries: int = 0
+    has_producers: bool = False
+    is_fully_retained: bool = True
+    """Whether a recovering broker keeps the whole log."""
+    files: dict[str, bytes | None] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildOptions:
+    """The settings of the broker whose rebuild is reproduced."""
+
+    index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
+    """index.interval.bytes."""
+    producers_expired_before_ms: int | None = None
+    """Producers with no write after this time in ms are expired; None expires none."""
+    predicts_start: bool = False
+    """Whether to predict the whole broker start if a log would not be kept as it is."""
+    as_started: bool = False
+    """Whether to write what a start after a crash leaves, with the files that are there now;
+    otherwise that of a broker that finds no indexes."""
+
+
+def rebuild_files(
+    logs: list[InputFile],
+    options: RebuildOptions,
+    advance: Callable[[int], None],
+    *,
+    no_earlier_producers: bool = False,
+    swap_files: Sequence[InputFile] = (),
+    gaps: OffsetGaps | None = None,
+) -> Iterator[RebuiltLog]:
+    """Rebuild the files of the logs of one partition, given in order; raises InputError.
+
+    no_earlier_producers: whether no producer wrote before the first log. swap_files: completed
+    files of an interrupted segment replacement, which a broker applies first. gaps: receives the
+    batches kept.
+    """
+    producers = ProducerStateManager(is_complete=no_earlier_producers)
+    reproduction = (
+        _StartReproduction(logs, swap_files, options) if options.as_started and logs else None
+    )
+    for i, log in enumerate(logs):
+        base = log.base_offset
+        if base is None:
+            raise InputError(f"{log.name}: its name does not begin with a base offset of 20 digits")
+        if not producers.is_complete:
+            stored_producers = _load_producers(log)
+            producers = stored_producers if stored_producers.is_complete else producers
+        if options.producers_expired_before_ms is not None:
+            producers.expire(options.producers_expired_before_ms)
+        earlier_files: dict[str, bytes | None] = {}
+        if i and producers.map_end_offset != base:
+            # A gap or an overlap. A broker writes a snapshot before it recovers the segment, with
+            # the state after all earlier segments, even if they reach beyond its base offset.
+            producers.map_end_offset = base
+            if producers.is_complete or not producers.entries:
+                earlier_files[_snapshot_name(producers)] = producers.encode_snapshot()
+        rebuilt_log = _rebuild_log(log, options.index_interval_bytes, producers, advance, gaps)
+        rebuilt_log.files.update(earlier_files)
+        _add_snapshot(rebuilt_log, producers, _is_first_segment(logs[0]))
+        next_base_offset = logs[i + 1].base_offset if i + 1 < len(logs) else None
+        overlaps = next_base_offset is not None and producers.map_end_offset > next_base_offset
+        deviates = bool(swap_files) or overlaps or not rebuilt_log.is_fully_retained
+        if reproduction is None and deviates and options.predicts_start:
+            reproduction = _StartReproduction(logs, swap_files, options)
+            reproduction.replace_files(rebuilt_log, 0 if i == 0 else base, next_base_offset)
+            rebuilt_log.files.update(earlier_files)
+        elif reproduction is not None:
+            reproduction.replace_files(
+                rebuilt_log, 0 if i == 0 and options.as_started else base, next_base_offset
+            )
+        elif next_base_offset not in (None, producers.map_end_offset):
+            # A broker keeps the snapshots at base offsets of segments, and the last one.
+            rebuilt_log.files.pop(_snapshot_name(producers), None)
+        yield rebuilt_log
+
+
+class _StartReproduction:
+    """The files after a broker start on the logs; raises InputError."""
+
+    def __init__(
+        self, logs: Sequence[InputFile], swap_files: Sequence[InputFile], options: RebuildOptions
+    ) -> None:
+        first_path = Path(logs[0].path)
+        names = {Path(file.path).name for file in (*logs, *swap_files)}
+        snapshot = first_path.with_name(f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}")
+        if is_file(str(snapshot)):
+            names.add(snapshot.name)
+        display_path = logs[0].name.removesuffix(first_path.name).rstrip("/") or "."
+        if options.as_started:
+            names.update(list_directory(str(first_path.parent)).regular_files)
+        directory = DirectoryListing(str(first_path.parent), display_path, (), tuple(sorted(names)))
+        try:
+            self._segments, self._snapshots = recover_partition(
+                directory, options.index_interval_bytes, options.producers_expired_before_ms
+            )
+        except StartError as error:
+            raise InputError(f"a broker would not start on these logs: {error}") from error
+
+    def replace_files(
+        self, rebuilt_log: RebuiltLog, first_offset: int, end_offset: int | None
+    ) -> None:
+        """Set a log's files to those of the remaining segments from one offset up to another."""
+        rebuilt_log.files.clear()
+        rebuilt_log.entries = 0
+        for segment in self._segments:
+            if segment.base >= first_offset and (end_offset is None or segment.base < end_offset):
+                rebuilt_log.files |= segment.files
+                rebuilt_log.entries += segment.n_entries
+        if any(finding.code is PRODUCERS_UNKNOWN for finding in rebuilt_log.findings):
+            return
+        for offset, content in self._snapshots.items():
+            if offset > first_offset and (end_offset is None or offset <= end_offset):
+                rebuilt_log.files[f"{offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"] = content
+
+
+def _load_producers(log: InputFile) -> ProducerStateManager:
+    """The producer state at the front of a log: empty at offset 0, else from its snapshot."""
+    offset = log.base_or_zero
+    producers = ProducerStateManager(is_complete=offset == 0, map_end_offset=offset)
+    path = Path(log.path).with_name(f"{offset:020}.snapshot")
+    if offset and is_file(str(path)):
+        snapshot = classify_file(str(path), path.name).read_contents()
+        if not snapshot.findings:
+            producers.load(snapshot.table, offset)
+            producers.is_complete = True
+    return producers
+
+
+def _is_first_segment(log: InputFile) -> bool:
+    """Whether the directory of a log has no earlier segment; raises InputError."""
+    first_log = next(iter(list_directory(str(Path(log.path).parent)).logs), log)
+    return first_log.base_or_zero >= log.base_or_zero
+
+
+def _rebuild_log(
+    log: InputFile,
+    index_interval_bytes: int,
+    producers: ProducerStateManager,
+    advance: Callable[[int], None],
+    gaps: OffsetGaps | None,
+) -> RebuiltLog:
+    assert log.base_offset is not None
+    rebuilt_log = RebuiltLog(log)
+    index_builder = IndexBuilder(log.base_offset, index_interval_bytes)
+    aborted_transactions: list[dict[str, int]] = []
+    with open_log(log, read_ahead=True) as opened:
+        checks = create_log_checks(Scope.HEADERS, log.base_offset)
+        for block, n_retained in iter_recovered_blocks(opened.blocks, log.base_offset):
+            advance(len(block.data))
+            check_findings = [
+                finding for check in checks for finding in check.check_block(block, None)
+            ]
+            rebuilt_log.findings += sort_findings([*block.findings, *check_findings])
+            if n_retained:
+                batches = block.batches.select_rows(slice(0, n_retained))
+                index_builder.add(batches.position, batches.last_offset, max_timestamps(batches))
+                aborted_transactions += producers.apply_block(block, n_retained)
+                has_producer = (batches.producer_id >= 0) & (batches.is_v2 == 1)
+                rebuilt_log.has_producers |= bool(has_producer.any())
+                if gaps is not None:
+                    gaps.add_batches(batches)
+            rebuilt_log.batches += n_retained
+            rebuilt_log.is_fully_retained &= n_retained == len(block.batches) and not has_errors(
+                block.findings
+            )
+        rebuilt_log.size = opened.reader.bytes_read
+    base_name = Path(log.path).name.split(".", 1)[0]
+    rebuilt_log.files[f"{base_name}.index"] = index_builder.offset_index()
+    rebuilt_log.files[f"{base_name}.timeindex"] = index_builder.time_index()
+    rebuilt_log.entries = index_builder.n_offset_entries
+    rebuilt_log.files[f"{base_name}.txnindex"] = (
+        b"".join(map(ABORTED_TRANSACTION.write, aborted_transactions)) or None
+    )
+    return rebuilt_log
+
+
+def _snapshot_name(producers: ProducerStateManager) -> str:
+    return f"{producers.map_end_offset:020}.snapshot"
+
+
+def _add_snapshot(
+    rebuilt_log: RebuiltLog, producers: ProducerStateManager, has_first_segment: bool
+) -> None:
+    """Add the snapshot after a log, or a finding if it cannot be written.
+
+    has_first_segment: whether the logs begin with the first segment that a broker would find. If
+    such a partition begins at a later offset without a snapshot, a broker assumes it had no
+    producers.
+    """
+    if producers.is_complete or (has_first_segment and not producers.entries):
+        if rebuilt_log.batches:
+            rebuilt_log.files[_snapshot_name(producers)] = producers.encode_snapshot()
+    elif rebuilt_log.batches:
+        rebuilt_log.findings.append(
+            Finding(
+                rebuilt_log.log.name,
+                PRODUCERS_UNKNOWN,
+                None,
+                "earlier segments are missing, and so is the snapshot at its base offset"
+                if has_first_segment
+                else "earlier segments were not given, and there is no snapshot at its base offset",
+            )
+        )

@@ -1,0 +1,285 @@
+"""Writes a partition with rearranged batches, and reports on its logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kfmt_cli.broker.start.offset_intervals import (
+    OffsetIntervals,
+    merge_intervals,
+    subtract_intervals,
+)
+from kfmt_cli.disk.file_access import open_source
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.findings.log import OFFSETS_BACKWARDS
+from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
+from kfmt_cli.writers.convert.reencoded_batch import ReencodedBatch
+from kfmt_cli.writers.output import OutputFile, Staging, copy_times
+from kfmt_cli.writers.salvage.batch_arrangement import (
+    BatchArrangement,
+    BatchRun,
+    UndamagedBatches,
+    arrange,
+)
+from kfmt_cli.writers.salvage.holes import NO_END, LogHole, SalvageCounts
+from kfmt_cli.writers.salvage.salvager import ScannedLog
+
+CONFLICT_DIRECTORY = "contradicting"
+CHUNK_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RearrangementPlan:
+    """The places of all batches."""
+
+    scanned: Sequence[ScannedLog]
+    """The logs."""
+    arrangement: BatchArrangement
+    remains: Sequence[tuple[int, ReencodedBatch]] = ()
+    """The remains of damaged batches, with the index of their log."""
+    remains_data: bytes = b""
+    """Their bytes, consecutively."""
+
+    def placed_remains(self, log_index: int) -> list[ReencodedBatch]:
+        """The remains of a log's damaged batches that have a place."""
+        runs = (part for _, parts in self.arrangement.segments for part in parts)
+        remains_ranges = [
+            (run.position, run.position + run.size)
+            for run in runs
+            if run.log_index == len(self.scanned)
+        ]
+        placed, position = [], 0
+        for log, reencoded in self.remains:
+            if log == log_index and any(begin <= position < end for begin, end in remains_ranges):
+                placed.append(reencoded)
+            position += len(reencoded.batch.data)
+        return placed
+
+
+def plan_rearrangement(scanned: Sequence[ScannedLog]) -> RearrangementPlan:
+    """Place every undamaged batch, and the remains of damaged ones in free ranges."""
+    producers = {producer for part in scanned for producer in part.producers}
+    remains = [
+        (i, part)
+        for i, scanned_log in enumerate(scanned)
+        for part in scanned_log.remains
+        if part.producer is None or part.producer in producers
+    ]
+    data = [reencoded.batch.data for _, reencoded in remains]
+    ends = np.cumsum([0, *map(len, data)])
+    remains_batches = UndamagedBatches(
+        0,
+        ends[:-1],
+        np.diff(ends),
+        np.array([reencoded.base_offset for _, reencoded in remains], np.int64),
+        np.array([reencoded.last_offset for _, reencoded in remains], np.int64),
+        np.zeros(len(remains), np.int64),
+        np.full(len(remains), -1),
+    )
+    # A damaged copy must not replace other segments.
+    undamaged = [
+        replace(part.undamaged, is_replacement=False) if part.damage_codes else part.undamaged
+        for part in scanned
+    ]
+    return RearrangementPlan(
+        scanned, arrange(undamaged, remains_batches), remains, b"".join(map(bytes, data))
+    )
+
+
+def write_rearranged(
+    staging: Staging, dst_directory: str, plan: RearrangementPlan, last_base_offset: int
+) -> tuple[list[str], list[str]]:
+    """Write the segments and the batches set aside; returns the names of both. last_base_offset:
+    the base offset of the last log of which nothing was placed."""
+    segment_names, conflict_names = [], []
+    end = -1
+    for base, runs in plan.arrangement.segments:
+        name = f"{dst_directory}/{base:020}{LOG_KIND.suffix}"
+        with staging.create_file(name) as out:
+            _copy_runs(out, plan, runs)
+        first_log = next(
+            (part.log_index for part in runs if part.log_index < len(plan.scanned)), None
+        )
+        if first_log is not None:
+            # Retention of messages without timestamps uses the file's modification time.
+            copy_times(plan.scanned[first_log].log.path, staging.directory / name)
+        segment_names.append(name)
+        end = runs[-1].last_offset
+    if last_base_offset > end:  # an empty segment at the end sets the log end offset
+        name = f"{dst_directory}/{last_base_offset:020}{LOG_KIND.suffix}"
+        if name not in segment_names:
+            staging.write_file(name, b"")
+            segment_names.append(name)
+    for number, conflict_log in enumerate(plan.arrangement.conflicting, 1):
+        directory = CONFLICT_DIRECTORY if number == 1 else f"{CONFLICT_DIRECTORY}-{number}"
+        for runs in _split_by_index_range(conflict_log):
+            name = (
+                f"{dst_directory}/{directory}/{max(runs[0].first_offset, 0):020}{LOG_KIND.suffix}"
+            )
+            with staging.create_file(name) as out:
+                _copy_runs(out, plan, runs)
+            conflict_names.append(name)
+    return segment_names, conflict_names
+
+
+def _split_by_index_range(conflict_log: Sequence[BatchRun]) -> Iterator[list[BatchRun]]:
+    """Split a lane into parts that each fit in one log."""
+    current: list[BatchRun] = []
+    for run in conflict_log:
+        if current and run.last_offset - max(current[0].first_offset, 0) >= 1 << 31:
+            yield current
+            current = []
+        current.append(run)
+    if current:
+        yield current
+
+
+def _copy_runs(out: OutputFile, plan: RearrangementPlan, runs: Sequence[BatchRun]) -> None:
+    """Copy parts of logs into a file, in order."""
+    for run in runs:
+        position, end = run.position, run.position + run.size
+        if run.log_index == len(plan.scanned):
+            out.write(plan.remains_data[position:end])
+            continue
+        log = plan.scanned[run.log_index].log
+        with closing(open_source(log.path, log.name)) as source:
+            while position < end:
+                n = min(CHUNK_BYTES, end - position)
+                chunk = source.read_block(position, n, n)
+                assert chunk, f"{log.name} byte {position}: the file was truncated"
+                out.write(chunk)
+                position += len(chunk)
+
+
+def iter_log_results(plan: RearrangementPlan) -> Iterator[tuple[SalvageCounts, list[LogHole]]]:
+    """The result for each log: its counts, and the byte ranges that are not in the segments."""
+    runs = (run for _, parts in plan.arrangement.segments for run in parts)
+    placed = merge_intervals(
+        range_
+        for run in runs
+        if run.log_index < len(plan.scanned)
+        for range_ in plan.scanned[run.log_index].undamaged.offset_intervals_in(
+            run.position, run.size
+        )
+    )
+    for log_index in range(len(plan.scanned)):
+        result, holes = _log_result(plan, log_index)
+        yield result, [_exclude_placed_offsets(hole, placed) for hole in holes]
+
+
+def _log_result(plan: RearrangementPlan, log_index: int) -> tuple[SalvageCounts, list[LogHole]]:
+    """The result for a log, whose holes miss offsets even if other logs have them."""
+    scanned_log = plan.scanned[log_index]
+    bases = (part.undamaged.base_offset for part in plan.scanned)
+    next_base_offset = min(
+        (base for base in bases if base > scanned_log.undamaged.base_offset), default=NO_END
+    )
+    all_runs = (part for _, parts in plan.arrangement.segments for part in parts)
+    runs = sorted(
+        (candidate for candidate in all_runs if candidate.log_index == log_index),
+        key=lambda replaced: replaced.position,
+    )
+    result = SalvageCounts(-1, bytes=scanned_log.n_bytes, batches=len(scanned_log.header_positions))
+    result.batches_after = sum(own_run.n_batches for own_run in runs)
+    result.bytes_after = sum(own_run.size for own_run in runs)
+    positioned_codes = sorted(
+        [*scanned_log.damage_codes, *_unplaced_batches(scanned_log, runs, next_base_offset)]
+    )
+    remains = plan.placed_remains(log_index)
+    for reencoded in remains:
+        result.batches_after += 1
+        result.bytes_after += len(reencoded.batch.data)
+        result.reencoded += reencoded.n_records
+    holes = []
+    position, previous_offset = 0, scanned_log.undamaged.base_offset - 1
+    for run in runs:
+        if run.position > position:
+            holes.append(
+                _create_hole(
+                    scanned_log,
+                    positioned_codes,
+                    remains,
+                    (position, run.position),
+                    (previous_offset, run.first_offset),
+                )
+            )
+        position, previous_offset = run.position + run.size, run.last_offset
+    ends = scanned_log.undamaged.position + scanned_log.undamaged.size
+    is_truncated = len(ends) > 0 and int(ends.max()) < scanned_log.n_bytes
+    # Beyond the offsets of its name, no other name tells where a log ended.
+    next_offset = (
+        None
+        if next_base_offset == NO_END or (is_truncated and previous_offset >= next_base_offset)
+        else next_base_offset
+    )
+    if scanned_log.n_bytes > position:
+        holes.append(
+            _create_hole(
+                scanned_log,
+                positioned_codes,
+                remains,
+                (position, scanned_log.n_bytes),
+                (previous_offset, next_offset),
+            )
+        )
+    result.holes = len(holes)
+    return result, holes
+
+
+def _exclude_placed_offsets(hole: LogHole, placed: OffsetIntervals) -> LogHole:
+    """A hole that misses only the offsets that no other log has."""
+    if hole.first_offset is None:
+        return hole
+    if hole.last_offset is None:
+        ends = (high for low, high in placed if low <= hole.first_offset <= high)
+        return replace(hole, first_offset=next(ends, hole.first_offset - 1) + 1)
+    missing = subtract_intervals([(hole.first_offset, hole.last_offset)], placed)
+    first, last = (missing[0][0], missing[-1][1]) if missing else (None, None)
+    return replace(hole, first_offset=first, last_offset=last)
+
+
+def _unplaced_batches(
+    scanned_log: ScannedLog, runs: Sequence[BatchRun], next_base_offset: int
+) -> list[tuple[int, str]]:
+    """The undamaged batches of a log that are not in the segments, with a code."""
+    begins = np.array([run.position for run in runs], np.int64)
+    ends = np.array([run.position + run.size for run in runs], np.int64)
+    run_indexes = np.searchsorted(begins, scanned_log.undamaged.position, side="right") - 1
+    is_placed = (run_indexes >= 0) & (
+        scanned_log.undamaged.position < np.append(ends, 0)[run_indexes]
+    )
+    is_beyond = scanned_log.undamaged.last_offset >= next_base_offset
+    return [
+        (position, (SEGMENTS_OVERLAP if beyond else OFFSETS_BACKWARDS).name)
+        for position, beyond in zip(
+            scanned_log.undamaged.position[~is_placed].tolist(),
+            is_beyond[~is_placed].tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _create_hole(
+    scanned_log: ScannedLog,
+    positioned_codes: Sequence[tuple[int, str]],
+    remains: Sequence[ReencodedBatch],
+    byte_range: tuple[int, int],
+    offset_bounds: tuple[int, int | None],
+) -> LogHole:
+    """The hole for a byte range of a log. offset_bounds: the offset before it, and the next one
+    kept."""
+    begin, end = byte_range
+    batches = int(
+        ((scanned_log.header_positions >= begin) & (scanned_log.header_positions < end)).sum()
+    )
+    first: int | None = offset_bounds[0] + 1
+    last = None if offset_bounds[1] is None else offset_bounds[1] - 1
+    if last is not None and last < offset_bounds[0] + 1:
+        first = last = None
+    codes = tuple(sorted({code for position, code in positioned_codes if begin <= position < end}))
+    records = sum(part.n_records for part in remains if begin <= part.position < end)
+    return LogHole(begin, end - begin, batches, first, last, records, codes)

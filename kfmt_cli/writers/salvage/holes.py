@@ -1,0 +1,197 @@
+"""The holes in a salvaged log, and the choice of the remains of damaged batches that fill them.
+
+Remains are kept if their offsets continue the previous ones. A damaged batch may state any offset:
+if offsets do not increase, the batch that its neighbours contradict is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.layout.wire_types import Buffer
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.findings.finding import Finding, is_error
+from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.writers.convert.reencoded_batch import ProducerIdAndEpoch, ReencodedBatch
+
+MAX_HELD_BYTES = 8 << 20  # bytes of split batches that wait for the next batches
+LOOK_AHEAD = 256  # batches examined to judge one that jumps forward
+NO_END = (1 << 63) - 1  # if no segment follows
+WriteBytes = Callable[[Buffer], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LogHole:
+    """A dropped byte range."""
+
+    position: int
+    size: int
+    batches: int
+    """Batches in it with a readable header."""
+    first_offset: int | None
+    """The first missing offset; None if no offset is missing."""
+    last_offset: int | None
+    """The last missing offset; None if none is missing, or if nothing follows."""
+    reencoded: int
+    """Records with these offsets that were kept."""
+    codes: tuple[str, ...]
+    """The codes of the findings in it."""
+
+
+@dataclass(slots=True)
+class SalvageCounts:
+    """The result for one log."""
+
+    last_offset: int
+    """The last offset of the batches kept, here or in earlier logs."""
+    bytes: int = 0
+    bytes_after: int = 0
+    batches: int = 0
+    batches_after: int = 0
+    holes: int = 0
+    reencoded: int = 0
+    """Records kept from damaged batches."""
+
+
+@dataclass(slots=True)
+class HoleTracker:
+    """The bytes dropped since the last batch kept."""
+
+    result: SalvageCounts
+    on_hole: Callable[[LogHole], None]
+    write: WriteBytes
+    end_offset: int
+    producers: set[ProducerIdAndEpoch]
+    """The producers of transactions in the batches kept."""
+    position: int = 0
+    n_batches: int = 0
+    """Dropped batches with a header."""
+    n_records: int = 0
+    """Records written."""
+    code_names: set[str] = field(default_factory=set)
+    """Finding codes from earlier pieces."""
+    pending_codes: deque[tuple[int, str]] = field(default_factory=deque)
+    """Position and finding code, in the last piece."""
+    remains: deque[ReencodedBatch] = field(default_factory=deque)
+    """The remains of damaged batches, written once the next batches are known."""
+    previous_offset: int = field(init=False)
+    """The last offset before them."""
+
+    def __post_init__(self) -> None:
+        self.previous_offset = self.result.last_offset
+
+    def add_run(
+        self, findings: list[Finding], omitted: list[tuple[int, str]], remains: list[ReencodedBatch]
+    ) -> None:
+        """Note the next piece: its errors, its undamaged batches that are dropped, and remains."""
+        self.code_names.update(code for _, code in self.pending_codes)
+        errors = filter(is_error, findings)
+        error_codes = ((error.position or 0, error.code.name) for error in errors)
+        self.pending_codes = deque(sorted([*error_codes, *omitted]))
+        if sum(len(part.batch.data) for part in self.remains) > MAX_HELD_BYTES:
+            newer_half = list(self.remains)[len(self.remains) // 2 :]
+            self._write_remains(
+                newer_half[0].position,
+                self.end_offset,
+                [reencoded.base_offset for reencoded in newer_half],
+            )
+        self.remains.extend(remains)
+
+    def close(self, position: int, next_offset: int | None) -> None:
+        """End the hole, at a batch that is kept or at the end of the file."""
+        while self.pending_codes and self.pending_codes[0][0] < position:
+            error_position, code = self.pending_codes.popleft()
+            if error_position >= self.position:
+                self.code_names.add(code)
+        if position > self.position:
+            self._write_remains(
+                position, self.end_offset if next_offset is None else next_offset, []
+            )
+            first: int | None = self.previous_offset + 1
+            last = None if next_offset is None else next_offset - 1
+            if last is not None and first is not None and first > last:
+                first = last = None
+            size = position - self.position
+            self.result.holes += 1
+            offsets = first, last
+            codes = tuple(sorted(self.code_names))
+            self.on_hole(
+                LogHole(self.position, size, self.n_batches, *offsets, self.n_records, codes)
+            )
+        self.code_names.clear()
+        self.n_records = 0
+
+    def _write_remains(
+        self, position: int, end_offset: int, following_base_offsets: list[int]
+    ) -> None:
+        """Write the remains of batches before a position, if they have a place."""
+        candidates = []
+        while self.remains and self.remains[0].position < position:
+            batch = self.remains.popleft()
+            is_acceptable = batch.producer is None or batch.producer in self.producers
+            if is_acceptable and batch.last_offset < end_offset:
+                candidates.append(batch)
+        base = np.array([reencoded.base_offset for reencoded in candidates], np.int64)
+        last = np.array([reencoded.last_offset for reencoded in candidates], np.int64)
+        is_kept = sequence_mask(base, last, self.result.last_offset, following_base_offsets)
+        for i in np.flatnonzero(is_kept).tolist():
+            self.write(candidates[i].batch.data)
+            self.result.batches_after += 1
+            self.result.bytes_after += len(candidates[i].batch.data)
+            self.result.reencoded += candidates[i].n_records
+            self.result.last_offset = candidates[i].last_offset
+            self.n_records += candidates[i].n_records
+
+
+@dataclass(slots=True)
+class OffsetGaps:
+    """The offset ranges of a partition that no batch contains, both ends included."""
+
+    last_offset: int
+    """The last offset so far; initially the one before the first."""
+    intervals: list[tuple[int, int]] = field(default_factory=list)
+
+    def add_batches(self, batches: BatchTable) -> None:
+        """Process the next batches; the base offset of an older wrapper is unknown."""
+        base, last = batches.base_offset, batches.last_offset
+        previous_offsets = np.append(np.int64(self.last_offset), last[:-1])
+        has_base_offset = (batches.has_base_offset == 1) | (batches.is_v2 == 1)
+        for i in np.flatnonzero(has_base_offset & (base > previous_offsets + 1)).tolist():
+            self.intervals.append((int(previous_offsets[i]) + 1, int(base[i]) - 1))
+        self.last_offset = int(last[-1])
+
+
+def sequence_mask(
+    base: IntArray, last: IntArray, previous_offset: int, following_base_offsets: list[int]
+) -> BoolArray:
+    """The mask of the batches that continue the offset before them.
+
+    A batch that jumps forward is dropped if most of those after it continue the previous one.
+    following_base_offsets: base offsets that come after all of them.
+    """
+    is_kept = np.ones(len(base), np.bool_)
+    if not len(base):
+        return is_kept
+    if (base > np.append(previous_offset, last[:-1])).all() and (
+        not following_base_offsets or following_base_offsets[0] > last[-1]
+    ):
+        return is_kept
+    bases = np.append(base, np.array(following_base_offsets, np.int64))
+    min_following = np.append(np.minimum.accumulate(bases[::-1])[::-1][1:], NO_END)
+    for i, (first, end) in enumerate(zip(base.tolist(), last.tolist(), strict=True)):
+        if first <= previous_offset:
+            is_kept[i] = False
+            continue
+        if min_following[i] <= end:
+            next_offsets = bases[i + 1 : i + 1 + LOOK_AHEAD]
+            next_offsets = next_offsets[next_offsets > previous_offset]
+            if 2 * int((next_offsets <= end).sum()) > len(next_offsets):
+                is_kept[i] = False
+                continue
+        previous_offset = end
+    return is_kept

@@ -1,0 +1,379 @@
+"""Copies the undamaged batches of a log, byte for byte, and reports the holes between them.
+
+A batch is kept if its header, its checksum and each of its records are undamaged, and if its
+offsets are below the next segment's. Logs whose undamaged batches are not in order are arranged
+instead (`arrange.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.checks.log.checker import LogRangeCheck, open_checked_log
+from kfmt_cli.core.codecs.decompress import DecompressionLimit
+from kfmt_cli.core.filled_source import UnreadableRanges
+from kfmt_cli.core.layout.layout import IntArray
+from kfmt_cli.core.parallel import map_ordered
+from kfmt_cli.core.table import BoolArray
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.findings import log as codes
+from kfmt_cli.findings.damage import BATCH_TRUNCATED, GARBAGE
+from kfmt_cli.findings.finding import Finding, is_error
+from kfmt_cli.findings.partition import SEGMENTS_OVERLAP
+from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
+from kfmt_cli.log.block import BATCH_HEADER_BYTES, Block, split_runs
+from kfmt_cli.log.decoding import split_resolved_runs
+from kfmt_cli.log.decompression import decompress_ahead, must_decode_separately
+from kfmt_cli.log.log_opening import OpenLog
+from kfmt_cli.rows.log_tables import BatchTable
+from kfmt_cli.writers.convert.reencoded_batch import (
+    ProducerIdAndEpoch,
+    ReencodedBatch,
+    reencode_batch,
+)
+from kfmt_cli.writers.salvage.batch_arrangement import UndamagedBatches
+from kfmt_cli.writers.salvage.holes import NO_END, HoleTracker, LogHole, SalvageCounts, WriteBytes
+from kfmt_cli.writers.salvage.unreadable_parts import UnreadableParts
+
+# Codes for a batch that may be undamaged, but misplaced.
+_MISPLACED_CODES = (codes.OFFSETS_BACKWARDS, codes.OFFSET_OUT_OF_SEGMENT)
+# Codes for bytes that are no whole batch; their findings have the number.
+_SIZED_CODES = (GARBAGE, BATCH_TRUNCATED)
+MAX_TRUNCATED_BATCH_BYTES = 64 << 20  # bytes of a batch that the end of the file cuts
+_HELD_COLUMNS = (
+    *("position", "size", "base_offset", "last_offset", "crc"),
+    "partition_leader_epoch",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckedBatchRun:
+    """A checked run of batches."""
+
+    run: Block
+    range_check: LogRangeCheck
+    is_undamaged: BoolArray
+    """The mask of batches that are undamaged by themselves."""
+    remains: list[ReencodedBatch]
+    """The remains of the others."""
+
+
+@dataclass(slots=True)
+class ScannedLog:
+    """A scanned log."""
+
+    log: InputFile
+    undamaged: UndamagedBatches
+    """Its undamaged batches."""
+    n_bytes: int
+    header_positions: IntArray
+    """The position of every batch with a header."""
+    damage_codes: list[tuple[int, str]]
+    """Why other batches are damaged, by position."""
+    remains: list[ReencodedBatch]
+    producers: set[ProducerIdAndEpoch]
+    """The producers of transactions in the undamaged batches."""
+
+
+@dataclass(slots=True)
+class Salvager:
+    """Processes the logs of one partition, in order."""
+
+    limit: DecompressionLimit
+    jobs: int
+    keeps_remains: bool = False
+    """Whether to keep the readable records of damaged batches."""
+    unreadable: UnreadableParts = field(default_factory=UnreadableParts)
+    """The bytes that cannot be read."""
+    last_offset: int = -1
+    """The last offset of the batches kept."""
+    producers: set[ProducerIdAndEpoch] = field(default_factory=set)
+    """The producers of transactions in them, by id and epoch."""
+
+    def scan(
+        self,
+        log: InputFile,
+        base_offset: int,
+        is_replacement: bool,
+        on_findings: Callable[[list[Finding]], None],
+        advance: Callable[[int], None],
+    ) -> ScannedLog:
+        """Scan a log without writing; raises InputError. base_offset: its segment's base offset."""
+        tables: list[IntArray] = []
+        position_arrays: list[IntArray] = []
+        damage_codes: list[tuple[int, str]] = []
+        remains: list[ReencodedBatch] = []
+        producers: set[ProducerIdAndEpoch] = set()
+        with open_checked_log(
+            log, read_ahead=False, wrap_source=self.unreadable.fill_source
+        ) as opened:
+            log_check = LogRangeCheck(True, self.limit, base_offset)
+            for checked_run in self._iter_checked_runs(log, opened, base_offset, advance):
+                findings = self._omit_filler_findings(
+                    log, checked_run.run, log_check.merge_later(checked_run.range_check)
+                )
+                on_findings(findings)
+                errors = filter(is_error, findings)
+                damage_codes += ((error.position or 0, error.code.name) for error in errors)
+                remains += checked_run.remains
+                batches = checked_run.run.batches
+                rows = np.flatnonzero(checked_run.is_undamaged)
+                tables.append(np.array([batches[column][rows] for column in _HELD_COLUMNS]))
+                position_arrays.append(batches.position.copy())
+                producers |= _transactional_producers(batches, rows)
+            size = opened.reader.bytes_read
+        columns = np.concatenate([np.empty((len(_HELD_COLUMNS), 0), np.int64), *tables], axis=1)
+        order = np.argsort(columns[0], kind="stable")
+        position, batch_size, first, last, crc, epoch = columns[:, order]
+        undamaged = UndamagedBatches(
+            base_offset, position, batch_size, first, last, crc, epoch, is_replacement
+        )
+        header_positions = np.concatenate([np.empty(0, np.int64), *position_arrays])
+        return ScannedLog(log, undamaged, size, header_positions, damage_codes, remains, producers)
+
+    def _iter_checked_runs(
+        self, log: InputFile, opened: OpenLog, base_offset: int, advance: Callable[[int], None]
+    ) -> Iterator[_CheckedBatchRun]:
+        """Check the runs of a log's batches, on several threads."""
+
+        def check_run(run: Block) -> _CheckedBatchRun:
+            range_check = LogRangeCheck(True, self.limit, base_offset)
+            range_check.check_block(run)
+            is_undamaged = _undamaged_mask(
+                run, range_check.findings, self.unreadable.ranges_of_file(log)
+            )
+            remains: list[ReencodedBatch] = []
+            if self.keeps_remains:
+                reencoded_batches = self._reencode_damaged(
+                    log, opened, run, is_undamaged, range_check.findings
+                )
+                remains = [
+                    batch
+                    for batch in reencoded_batches
+                    if batch is not None and _fits_in_segment(batch, base_offset)
+                ]
+            return _CheckedBatchRun(run, range_check, is_undamaged, remains)
+
+        workers = self.jobs if opened.is_large else 0
+        yield from map_ordered(
+            check_run,
+            self._decompress_runs(opened.blocks, advance),
+            workers,
+            must_decode_separately,
+        )
+
+    def salvage(
+        self,
+        log: InputFile,
+        next_base_offset: int,
+        write: WriteBytes,
+        on_hole: Callable[[LogHole], None],
+        on_findings: Callable[[list[Finding]], None] = lambda _: None,
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> SalvageCounts:
+        """Salvage the next log, in which the offsets of undamaged batches increase; raises
+        InputError.
+
+        next_base_offset: the base offset of the next segment with content, `NO_END` without one.
+        write: receives the bytes of the batches kept. on_hole: receives each hole. on_findings:
+        receives the findings.
+        """
+        base_offset = log.base_offset
+        assert base_offset is not None
+        result = SalvageCounts(max(self.last_offset, base_offset - 1))
+        holes = HoleTracker(result, on_hole, write, next_base_offset, self.producers)
+        with open_checked_log(
+            log, read_ahead=False, wrap_source=self.unreadable.fill_source
+        ) as opened:
+            log_check = LogRangeCheck(True, self.limit, base_offset)
+            for checked_run in self._iter_checked_runs(log, opened, base_offset, advance):
+                findings = self._omit_filler_findings(
+                    log, checked_run.run, log_check.merge_later(checked_run.range_check)
+                )
+                on_findings(findings)
+                self._copy_run(checked_run, holes, findings)
+            result.bytes = opened.reader.bytes_read
+            holes.close(result.bytes, None if next_base_offset == NO_END else next_base_offset)
+        self.last_offset = result.last_offset
+        return result
+
+    def _omit_filler_findings(
+        self, log: InputFile, run: Block, findings: list[Finding]
+    ) -> list[Finding]:
+        """Leave out findings about filler."""
+        unreadable = self.unreadable.ranges_of_file(log)
+        if not unreadable.ranges:
+            return findings
+        batches = run.batches
+        reported = []
+        for finding in findings:
+            position = finding.position or 0
+            i = int(np.searchsorted(batches.position, position, side="right")) - 1
+            first, size = position, BATCH_HEADER_BYTES
+            if finding.code in _SIZED_CODES and isinstance(finding.found, int):
+                size = finding.found
+            elif i >= 0 and position < batches.position[i] + batches.size[i]:
+                first, size = int(batches.position[i]), int(batches.size[i])
+            if unreadable.first_unreadable(first, size) is None:
+                reported.append(finding)
+        return reported
+
+    def _reencode_damaged(
+        self,
+        log: InputFile,
+        opened: OpenLog,
+        run: Block,
+        is_undamaged: BoolArray,
+        findings: list[Finding],
+    ) -> Iterator[ReencodedBatch | None]:
+        """What is left of the damaged batches of a run, and of one that the end of the file cuts;
+        of one with lost bytes, what is before them."""
+        batches, unreadable = run.batches, self.unreadable.ranges_of_file(log)
+        for i in np.flatnonzero(~is_undamaged).tolist():
+            position_in_log, size = int(batches.position[i]), int(batches.size[i])
+            end = unreadable.first_unreadable(position_in_log, size)
+            if end is None:
+                yield reencode_batch(run, i, self.limit, findings)
+            else:
+                yield self._reencode_start(opened, position_in_log, end - position_in_log, findings)
+        if opened.size is None:
+            return
+        truncations = [finding for finding in run.findings if finding.code is BATCH_TRUNCATED]
+        for finding in truncations:
+            position, n_remaining = finding.position, finding.found
+            if position is not None and isinstance(n_remaining, int):
+                end = unreadable.first_unreadable(position, n_remaining)
+                size = n_remaining if end is None else end - position
+                yield self._reencode_start(opened, position, size, truncations)
+
+    def _reencode_start(
+        self, opened: OpenLog, position: int, size: int, findings: list[Finding]
+    ) -> ReencodedBatch | None:
+        """The records in the first bytes of a batch."""
+        block = opened.reader.read_truncated_batch(position, min(size, MAX_TRUNCATED_BATCH_BYTES))
+        return None if block is None else reencode_batch(block, 0, self.limit, findings)
+
+    def _decompress_runs(
+        self, blocks: Iterator[Block], advance: Callable[[int], None]
+    ) -> Iterator[Block]:
+        for block in blocks:
+            advance(len(block.data))
+            for part in decompress_ahead(block, self.limit):
+                yield from split_runs(part)
+
+    def _copy_run(
+        self, checked_run: _CheckedBatchRun, holes: HoleTracker, findings: list[Finding]
+    ) -> None:
+        """Copy the undamaged batches that have a place. The remains of damaged ones may have taken
+        it."""
+        batches, result = checked_run.run.batches, holes.result
+        is_beyond = batches.last_offset >= holes.end_offset
+        overlaps_previous = ~is_beyond & (batches.base_offset <= result.last_offset)
+        omitted = [
+            (at, code.name)
+            for rows, code in (
+                (is_beyond, SEGMENTS_OVERLAP),
+                (overlaps_previous, codes.OFFSETS_BACKWARDS),
+            )
+            for at in batches.position[checked_run.is_undamaged & rows].tolist()
+        ]
+        holes.add_run(findings, omitted, checked_run.remains)
+        rows = np.flatnonzero(checked_run.is_undamaged & ~is_beyond & ~overlaps_previous)
+        position, size = batches.position[rows], batches.size[rows]
+        # Copy contiguous batches together.
+        run_starts = np.flatnonzero(np.diff(position) != size[:-1]) + 1
+        next_row = 0
+        for run_rows in np.split(rows, run_starts) if len(rows) else ():
+            first_row, last_row = int(run_rows[0]), int(run_rows[-1])
+            start, end = int(batches.start[first_row]), int(batches.end[last_row])
+            start_position = int(batches.position[first_row])
+            holes.n_batches += first_row - next_row
+            holes.close(start_position, int(batches.base_offset[first_row]))
+            holes.write(memoryview(checked_run.run.data)[start:end])
+            result.batches_after += len(run_rows)
+            result.bytes_after += end - start
+            result.last_offset = int(batches.last_offset[last_row])
+            self.producers |= _transactional_producers(batches, run_rows)
+            holes.position, holes.n_batches, next_row = (
+                start_position + end - start,
+                0,
+                last_row + 1,
+            )
+            holes.previous_offset = result.last_offset
+        holes.n_batches += len(batches) - next_row
+        result.batches += len(batches)
+
+
+def _fits_in_segment(batch: ReencodedBatch, base_offset: int) -> bool:
+    """Whether offsets have a place in a segment."""
+    return batch.last_offset - base_offset <= MAX_RELATIVE_OFFSET
+
+
+def _transactional_producers(batches: BatchTable, rows: IntArray) -> set[ProducerIdAndEpoch]:
+    """The producers of transactions among some batches."""
+    rows = rows[(batches.transactional[rows] == 1) & (batches.is_v2[rows] == 1)]
+    id_epoch_pairs = np.unique(
+        np.array([batches[name][rows] for name in ("producer_id", "producer_epoch")]), axis=1
+    )
+    return {(int(id_), int(epoch)) for id_, epoch in id_epoch_pairs.T}
+
+
+def _undamaged_mask(run: Block, findings: list[Finding], unreadable: UnreadableRanges) -> BoolArray:
+    """The mask of batches without errors, except in their order, and without lost bytes: the
+    checksum does not cover the base offset."""
+    batches = run.batches
+    is_undamaged: BoolArray = batches.crc_valid == 1
+    if not len(batches):
+        return is_undamaged
+    is_undamaged &= batches.last_offset >= batches.base_offset
+    ends = batches.position + batches.size
+    error_positions = [
+        error.position or 0
+        for error in filter(is_error, findings)
+        if error.code not in _MISPLACED_CODES
+    ]
+    if error_positions:
+        at = np.array(error_positions)
+        batch_index = np.searchsorted(batches.position, at, side="right") - 1
+        in_batch = (batch_index >= 0) & (at < ends[batch_index])
+        is_undamaged[batch_index[in_batch]] = False
+    for unreadable_range in unreadable.ranges_after(int(batches.position[0])):
+        if unreadable_range.start >= ends[-1]:
+            break
+        is_undamaged[
+            (batches.position < unreadable_range.end) & (ends > unreadable_range.start)
+        ] = False
+    return is_undamaged
+
+
+@dataclass(frozen=True, slots=True)
+class LogOffsetRange:
+    """The offset range of the undamaged batches of a log."""
+
+    first: int
+    last: int
+    is_ordered: bool
+    """Whether their offsets increase."""
+
+
+def find_offset_range(
+    log: InputFile, limit: DecompressionLimit, unreadable: UnreadableParts
+) -> LogOffsetRange | None:
+    """The offset range of the undamaged batches of a log, None without any; raises InputError."""
+    first, last, previous_end, is_ordered = NO_END, -1, -NO_END, True
+    with open_checked_log(log, read_ahead=True, wrap_source=unreadable.fill_source) as opened:
+        for run in (run for block in opened.blocks for run in split_resolved_runs(block, limit)):
+            rows = np.flatnonzero(
+                _undamaged_mask(run, run.findings, unreadable.ranges_of_file(log))
+            )
+            if len(rows):
+                base_offsets, ends = (
+                    run.batches[name][rows] for name in ("base_offset", "last_offset")
+                )
+                is_ordered &= bool((base_offsets > np.append(previous_end, ends[:-1])).all())
+                first, last = min(first, int(base_offsets.min())), max(last, int(ends.max()))
+                previous_end = int(ends[-1])
+    return None if first == NO_END else LogOffsetRange(first, last, is_ordered)
