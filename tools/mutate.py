@@ -113,9 +113,8 @@ def _draw_of_room(sources: Sequence[Source], count: int, rng: random.Random) -> 
     for source in sources:
         for mutant in mutants(source.text, source.name):
             by_function[mutant.file, mutant.function].append(mutant)
-    weighted = sorted(
-        by_function, key=lambda key: -(rng.random() ** (1 / len(by_function[key])))
-    )  # without putting back
+    # Without putting back.
+    weighted = sorted(by_function, key=lambda key: -(rng.random() ** (1 / len(by_function[key]))))
     drawn = []
     for key in weighted[:count]:
         of_kind: defaultdict[str, list[Mutant]] = defaultdict(list)

@@ -110,12 +110,10 @@ def _iter_input_files(
     whatever its path below another one."""
     tiered_identities: set[str] = set()
     for path in distinct_paths(request.paths):
-        entries, skipped_directories, directory, is_skipped = (
-            iter(files_below(path)),
-            set[str](),
-            "",
-            False,
-        )
+        entries = iter(files_below(path))
+        skipped_directories = set[str]()
+        directory = ""
+        is_skipped = False
         is_kafka, is_redpanda = False, False
         first_entries = list(islice(entries, 2))
         if not first_entries:
@@ -136,10 +134,8 @@ def _iter_input_files(
             is_kafka = is_kafka or is_broker_file_name(name)
             is_redpanda = is_redpanda or is_redpanda_log(name)
             if parent_directory != directory:
-                directory, is_skipped = (
-                    parent_directory,
-                    _is_marked_directory(parent_directory, path),
-                )
+                directory = parent_directory
+                is_skipped = _is_marked_directory(parent_directory, path)
             split = _create_split(request, stored, name, is_only_file)
             if split is not None and is_tiered(split.path):
                 tiered_identity = path_identity(split.path)
@@ -161,12 +157,10 @@ def _create_split(
 ) -> FileSplit | None:
     """A file as one piece, None if the request does not include it. is_only_file: it was named
     explicitly, so a log may have any name."""
-    path, size, read_error, compression_suffix = (
-        stored.path,
-        stored.size,
-        stored.error,
-        compressed_suffix(name),
-    )
+    path = stored.path
+    size = stored.size
+    read_error = stored.error
+    compression_suffix = compressed_suffix(name)
     kind, base_offset, transient = classify_name(name.removesuffix(compression_suffix))
     if read_error is None:
         if transient and not is_only_file:

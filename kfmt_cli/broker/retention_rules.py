@@ -175,8 +175,7 @@ class _RetentionCheck:
                 return f"neither {settings.time_limit_name} nor {settings.size_limit_name} is set"
             return (
                 f"only {settings.size_limit_name} applies, and without this segment and those "
-                "before it "
-                "the partition would be smaller than that"
+                "before it the partition would be smaller than that"
             )
         if segment.largest_timestamp > self.now_ms:
             return "its newest record has a timestamp in the future"

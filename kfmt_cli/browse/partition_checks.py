@@ -107,9 +107,8 @@ def check_partitions(
         return None
     except KfmtError:
         return _check_separately(nodes, is_cancelled)
-    names = [
-        format_display_name(normalize_parent(node.path)) for node in nodes
-    ]  # as check has them
+    # As check has them.
+    names = [format_display_name(normalize_parent(node.path)) for node in nodes]
     findings_by_name: dict[str, list[Finding]] = {name: [] for name in names}
     suppressed_by_name: dict[str, Counter[Severity]] = {name: Counter() for name in names}
     finding_owners = [_find_owner(finding.file, findings_by_name) for finding in sink.findings]

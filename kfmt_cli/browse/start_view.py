@@ -69,9 +69,10 @@ def show_start(run: CommandRun, paths: tuple[str, ...], partition_names: Sequenc
     show_check_results(check_run, check_result)
     run.sink.write_line("".join(f"{line}\n" for line in answer_sink.answers))
     reports = sorted(check_result.result_by_name.values(), key=attrgetter("rank"))
+    # Of equal starts, in order.
     starts_by_directory: dict[str, StartByShutdown] = {
         report.display_path: {} for report in reports
-    }  # of equal starts, in order
+    }
     for start in check_result.starts:
         starts_by_directory.setdefault(start.file, {})[start.after] = start
     ranked_directories = sorted(

@@ -121,11 +121,9 @@ class ComparedReplica:
 
     def _as_replica_batches(self, block: Block) -> ReplicaBatches:
         batches = block.batches
-        base_offsets, last_offsets, is_v2 = (
-            batches.base_offset,
-            batches.last_offset,
-            batches.is_v2 == 1,
-        )
+        base_offsets = batches.base_offset
+        last_offsets = batches.last_offset
+        is_v2 = batches.is_v2 == 1
         self.has_holes |= bool(
             (is_v2 & (batches.records_count < last_offsets - base_offsets + 1)).any()
         )

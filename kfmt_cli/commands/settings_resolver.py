@@ -28,12 +28,10 @@ from kfmt_cli.rows.types.state_rows import CONFIG_ROW
 from kfmt_cli.topics import CLUSTER_METADATA
 
 # Sources of a setting.
-FROM_OPTION, FROM_FILE, FROM_METADATA_LOG, FROM_DEFAULT = (
-    "option",
-    "file",
-    "metadata log",
-    "Kafka's default",
-)
+FROM_OPTION = "option"
+FROM_FILE = "file"
+FROM_METADATA_LOG = "metadata log"
+FROM_DEFAULT = "Kafka's default"
 
 
 def settings_with_sources(
@@ -87,10 +85,8 @@ class TopicSettingsResolver:
         if log_directory not in self._directory_by_path:
             self._directory_by_path[log_directory] = open_log_directory(log_directory)
         topic, partition_index = partition.topic_partition
-        directory, settings = (
-            self._directory_by_path[log_directory],
-            self.topic_settings(topic, log_directory),
-        )
+        directory = self._directory_by_path[log_directory]
+        settings = self.topic_settings(topic, log_directory)
         configs = _load_metadata_configs(log_directory)
         for error in (*directory.read_errors, *configs.read_errors, *configs.damage_errors):
             on_error(str(error))

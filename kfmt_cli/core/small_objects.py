@@ -72,9 +72,8 @@ def fetch_with_obstore(url: str, max_bytes: int | None) -> bytes | None:
 
     bucket, _, name = file_system_at(url)[1].partition("/")
     root_url = url.removesuffix(name)
-    if root_url == url or UNSUPPORTED_NAME_PARTS & set(
-        name.split("/")
-    ):  # obstore would take x//y for x/y
+    # Obstore would take x//y for x/y.
+    if root_url == url or UNSUPPORTED_NAME_PARTS & set(name.split("/")):
         return None
     client = _object_store_client(root_url, bucket)
     if client.store is None or client.n_failures >= MAX_FAILURES:

@@ -65,9 +65,8 @@ def lock_scratch_directory(name: str = "") -> TemporaryLock:
     runs left there; raises OSError."""
     temp_directory = Path(tempfile.gettempdir())
     with suppress(OSError):
-        lock_paths = list(
-            temp_directory.glob(f"{SCRATCH_PREFIX}*/{LOCK_NAME}")
-        )  # without one it may be anybody's
+        # Without one it may be anybody's.
+        lock_paths = list(temp_directory.glob(f"{SCRATCH_PREFIX}*/{LOCK_NAME}"))
         unlocked_lock_paths = [
             path / LOCK_NAME for path in temp_directory.glob(f"{SCRATCH_PREFIX}*{UNLOCKED_SUFFIX}")
         ]

@@ -33,12 +33,10 @@ class ReadThrottle:
     @contextmanager
     def limited(self, rate: int | None) -> Iterator[None]:
         """In this context, read at this rate."""
-        previous_rate, self.rate, self._bytes_read, self._started_at = (
-            self.rate,
-            rate,
-            0,
-            time.monotonic(),
-        )
+        previous_rate = self.rate
+        self.rate = rate
+        self._bytes_read = 0
+        self._started_at = time.monotonic()
         try:
             yield
         finally:

@@ -334,9 +334,8 @@ def list_directory(path: str, prefix: str | None = None) -> DirectoryListing:
 
 def _build_listing(path: str, relative_path: str, entries: DirectoryEntries) -> DirectoryListing:
     """A directory with its entries."""
-    irregular = [
-        entry for entry in entries.files if not entry.is_file(follow_symlinks=False)
-    ]  # few
+    # Few.
+    irregular = [entry for entry in entries.files if not entry.is_file(follow_symlinks=False)]
     return DirectoryListing(
         path,
         relative_path,

@@ -203,10 +203,8 @@ class MountTable:
 
     def update_from(self, other: MountTable) -> None:
         """Take those of another process."""
-        self._tree_by_mount_point, self._opener_by_path = (
-            other._tree_by_mount_point,
-            other._opener_by_path,
-        )
+        self._tree_by_mount_point = other._tree_by_mount_point
+        self._opener_by_path = other._opener_by_path
 
     def add(self, tree: FileTree) -> None:
         """A tree that begins at a path."""

@@ -49,9 +49,8 @@ class Segment:
         file = self.any_file
         path = path_identity(file.path, file.may_be_link)
         has_segment_name = classify_name(path.rpartition(os.sep)[2])[0] in SEGMENT_KINDS
-        return (
-            segment_file_path(path, LOG_KIND) if has_segment_name else path
-        )  # a link may lead to any name
+        # A link may lead to any name.
+        return segment_file_path(path, LOG_KIND) if has_segment_name else path
 
     @property
     def is_remote_index_cache(self) -> bool:

@@ -353,14 +353,13 @@ class TieredStorageTree(OverlayTree):
         directory = f"{topic_partition.topic}-{topic_partition.partition}"
         topic_id = segment_id.topic_id_partition.topic_id
         object_directory = segment.log.path.rpartition(os.sep)[0]
-        known_id, _ = self._objects_by_directory.get(
-            directory, (topic_id, object_directory)
-        )  # maybe of a deleted topic
-        if known_id != topic_id or self._exists_underneath(
-            directory
-        ):  # of a broker that has newer segments
+        # Maybe of a deleted topic.
+        known_id, _ = self._objects_by_directory.get(directory, (topic_id, object_directory))
+        # Of a broker that has newer segments.
+        if known_id != topic_id or self._exists_underneath(directory):
             directory = join_subpath(self._subpath(object_directory), directory)
-        log_path = f"{directory}/{_base_offset(PurePath(base_path).name, segment.manifest):020}{LOG_SUFFIX}"
+        base_offset = _base_offset(PurePath(base_path).name, segment.manifest)
+        log_path = f"{directory}/{base_offset:020}{LOG_SUFFIX}"
         if log_path in self._log_by_path:
             existing_path = format_display_name(
                 self._log_by_path[log_path].path.removesuffix(LOG_SUFFIX)
@@ -427,10 +426,8 @@ def _read_indexes(
     manifest: SegmentManifest, base_path: str, decrypt: DecryptFunction | None
 ) -> tuple[dict[str, bytes], list[str]]:
     """The indexes of a segment, by their names on a broker's disk, and why some are missing."""
-    locations, base_offset = (
-        manifest.segment_indexes,
-        _base_offset(PurePath(base_path).name, manifest),
-    )
+    locations = manifest.segment_indexes
+    base_offset = _base_offset(PurePath(base_path).name, manifest)
     end_offset = manifest.remote_log_segment_metadata.end_offset + 1
     indexes: dict[str, bytes] = {}
     problems: list[str] = []

@@ -292,11 +292,9 @@ def _from_columns(
     are_batch_aligned: array[int],
 ) -> FileSplits:
     splits = FileSplits()
-    (
-        splits._file_columns,
-        splits._file_indexes,
-        splits._starts,
-        splits._ends,
-        splits._are_batch_aligned,
-    ) = file_columns, file_indexes, starts, ends, are_batch_aligned
+    splits._file_columns = file_columns
+    splits._file_indexes = file_indexes
+    splits._starts = starts
+    splits._ends = ends
+    splits._are_batch_aligned = are_batch_aligned
     return splits

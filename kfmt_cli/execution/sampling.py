@@ -27,11 +27,12 @@ from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.summary.statistics import LogStatistics
 
 RANGE_BYTES = 256 << 10
+# Bytes to search for a proven batch, one after the other.
 SEARCH_LIMITS_BYTES = (
     RANGE_BYTES,
     4 * RANGE_BYTES,
     16 * RANGE_BYTES,
-)  # bytes to search for a proven batch, one after the other
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +149,8 @@ def _find_first_batch(source: DirectSource | _MeteredSource, byte_range: ByteRan
     """Position of the first proven batch in a slice; None if there is none."""
     for search_bytes in SEARCH_LIMITS_BYTES:
         end = min(byte_range.start + search_bytes, source.size)
-        source.read_block(
-            byte_range.start, end - byte_range.start, 1
-        )  # a single read for the whole search
+        # A single read for the whole search.
+        source.read_block(byte_range.start, end - byte_range.start, 1)
         position = find_first_batch(
             SourceWindow(source, end), byte_range.start, byte_range.end, end
         )

@@ -74,8 +74,7 @@ MAX_TIMESTAMP_MISMATCH = warning(
     "A batch's max timestamp is not its records' largest timestamp.",
     after_crash=(
         f"{LOG_UNCHANGED} The time index is built from the batch's max timestamp: if it is too "
-        "high, "
-        "lookups by timestamp find nothing in any later segment. Every record is delivered."
+        "high, lookups by timestamp find nothing in any later segment. Every record is delivered."
     ),
     after_clean_shutdown=LOG_UNCHANGED + " Every record is delivered.",
 )

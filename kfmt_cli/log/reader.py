@@ -196,10 +196,8 @@ class LogReader:
         The checksum does not cover offsets: a single jump is not trusted.
         """
         valid_rows = np.flatnonzero(batches.crc_valid == 1)
-        base_offsets, last_offsets = (
-            batches.base_offset[valid_rows],
-            batches.last_offset[valid_rows],
-        )
+        base_offsets = batches.base_offset[valid_rows]
+        last_offsets = batches.last_offset[valid_rows]
         previous_last = np.concatenate([[(self._next_offset or 0) - 1], last_offsets[:-1]])
         rows: IntArray = valid_rows[base_offsets == previous_last + 1]
         return rows

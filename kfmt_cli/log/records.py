@@ -81,10 +81,8 @@ class RecordColumns:
             if len(spans):
                 rows, last_rows = self.rows, self.row_ends[self.nonempty_batches] - 1
                 first_rows = last_rows + 1 - self.row_counts[self.nonempty_batches]
-                spans.first_offset, spans.last_offset = (
-                    rows.offset[first_rows],
-                    rows.offset[last_rows],
-                )
+                spans.first_offset = rows.offset[first_rows]
+                spans.last_offset = rows.offset[last_rows]
                 spans.min_offset = np.minimum.reduceat(rows.offset, first_rows)
                 spans.max_offset = np.maximum.reduceat(rows.offset, first_rows)
                 # Offsets that overflow wrap around; their difference is that of their deltas.

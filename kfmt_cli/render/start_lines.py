@@ -211,8 +211,7 @@ def _describe_changes(start: PredictedStart) -> list[str]:
     if start.received_in_sequence:
         changes.append(
             f"offsets {_format_ranges(start.received_in_sequence)} are delivered only to "
-            "consumers that come from "
-            "lower offsets"
+            "consumers that come from lower offsets"
         )
     return changes
 

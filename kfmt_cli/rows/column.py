@@ -197,14 +197,11 @@ def _flatten_columns(columns: Iterable[Column]) -> Iterator[Column]:
             yield replace(column, name=column.flat_name, source=column.table_column)
             continue
         for member in column.members:
-            present_if, presence_column = (
-                column.present_if or member.present_if,
-                member.presence_column,
-            )
+            present_if = column.present_if or member.present_if
+            presence_column = member.presence_column
             if column.present_if and member.present_if:
-                presence_column = member.present_if[
-                    0
-                ]  # of two conditions, one omits and the other makes null
+                # Of two conditions, one omits and the other makes null.
+                presence_column = member.present_if[0]
             yield replace(
                 member,
                 name=member.flat_name,

@@ -81,11 +81,9 @@ class CopyPairing:
         key = _copy_key(split, root)
         copy = copies.setdefault(key, CopyToCompare(format_display_name(split.directory)))
         offsets = result["offsets"] or (0, -1)
-        file, first_batch, end_batch = (
-            f"{self._columns_directory}/{result['file']}",
-            result["first"],
-            result["end"],
-        )
+        file = f"{self._columns_directory}/{result['file']}"
+        first_batch = result["first"]
+        end_batch = result["end"]
         copy.splits.append(SplitColumns(split, file, first_batch, end_batch, *offsets))
         copy.has_holes |= result["has_holes"]
         if result["offsets"]:
@@ -97,9 +95,8 @@ class CopyPairing:
         if len(a) == len(b) == 1:  # also a copy under another name
             b = dict(zip(a, b.values(), strict=True))
         for copy in (*a.values(), *b.values()):
-            if (
-                copy.first_offset is None and copy.splits
-            ):  # what was before the active segment is deleted
+            # What was before the active segment is deleted.
+            if copy.first_offset is None and copy.splits:
                 copy.first_offset = copy.end_offset = max(
                     columns.split.base for columns in copy.splits
                 )

@@ -256,11 +256,9 @@ class JobDirectory:
 
     def add_results(self, indexes: array[int], task_splits: Iterable[Sequence[FileSplit]]) -> None:
         """Note processed pieces. indexes: their indexes. task_splits: the pieces by task."""
-        existing_names, start, n_known = (
-            list_file_names(self.results_directory),
-            0,
-            len(self._result_names),
-        )
+        existing_names = list_file_names(self.results_directory)
+        start = 0
+        n_known = len(self._result_names)
         for splits in task_splits:
             name = result_file_name(splits, self.run_number)
             if name in existing_names:
@@ -290,8 +288,7 @@ class JobDirectory:
                 if result is None:
                     raise UsageError(
                         f"{self.results_directory}: results written by tasks are not visible "
-                        "here; --to "
-                        "must be shared by the driver and all executors"
+                        "here; --to must be shared by the driver and all executors"
                     )
                 yield split, result
 

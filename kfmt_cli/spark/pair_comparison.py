@@ -243,11 +243,9 @@ def compare_pair(request: ReadRequest, pair: CopyPair) -> list[ComparisonRow]:
         else:
             comparison.read()
     for stored_copy, copy in ((comparison.a, pair.a), (comparison.b, pair.b)):
-        stored_copy.first_offset, stored_copy.log_end_offset, stored_copy.has_holes = (
-            copy.first_offset,
-            copy.end_offset,
-            copy.has_holes,
-        )
+        stored_copy.first_offset = copy.first_offset
+        stored_copy.log_end_offset = copy.end_offset
+        stored_copy.has_holes = copy.has_holes
     return list(_comparison_rows(pair, comparison))
 
 

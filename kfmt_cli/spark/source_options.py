@@ -188,9 +188,8 @@ def _parse_paths(values: Mapping[str, str]) -> tuple[str, ...]:
             parsed = None
         if not isinstance(parsed, list) or not parsed:
             raise UsageError(
-                f"kfmt: option paths is {redact_credentials(values['paths'])!r}, not a JSON "
-                "list of at least "
-                "one path"
+                f"kfmt: option paths is {redact_credentials(values['paths'])!r}, not a JSON list "
+                "of at least one path"
             )
         paths += parsed
     if "path" in values:

@@ -161,12 +161,10 @@ def with_driver_kfmt(
     from pyspark import cloudpickle
 
     pickled_function = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
-    package_directory, python_prefix, version, store_variables = (
-        driver_env.package_directory,
-        driver_env.python_prefix,
-        driver_env.version,
-        dict(driver_env.store_variables),
-    )
+    package_directory = driver_env.package_directory
+    python_prefix = driver_env.python_prefix
+    version = driver_env.version
+    store_variables = dict(driver_env.store_variables)
 
     def run(*arguments: Any) -> Any:
         import importlib.util
@@ -199,9 +197,8 @@ def with_driver_kfmt(
         if worker_version != version:
             raise RuntimeError(
                 f"the driver has kfmt-cli {version}, but the worker's Python, {sys.executable}, "
-                f"has {worker_version}: before the session starts, set PYSPARK_PYTHON to a "
-                "Python with "
-                f"kfmt-cli {version} on every machine"
+                f"has {worker_version}: before the session starts, set PYSPARK_PYTHON to a Python "
+                f"with kfmt-cli {version} on every machine"
             )
         return pickle.loads(pickled_function)(*arguments)  # noqa: S301 (the driver's own)
 

@@ -54,10 +54,8 @@ def avro_schema_reader(
         for reference in references:
             fastavro.parse_schema(json.loads(reference), named_schemas=names)
         parsed = fastavro.parse_schema(json.loads(text), named_schemas=names)
-        n_values, n_characters = (
-            _max_values(parsed, names, {}),
-            len(text) + sum(map(len, references)),
-        )
+        n_values = _max_values(parsed, names, {})
+        n_characters = len(text) + sum(map(len, references))
         needs_bounds_check = n_values > FREE_VALUES or n_values * n_characters > MAX_NAME_CHARACTERS
         is_raw_bytes = is_framed and json.loads(text) in ("bytes", {"type": "bytes"})
     except Exception as error:  # the library may raise anything

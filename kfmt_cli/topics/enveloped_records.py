@@ -48,9 +48,8 @@ class EnvelopedDecoder(Decoder):
             )
         if header_values.frame_version != FRAME_VERSION:
             reason = (
-                f"frame version {header_values.frame_version!s} is unknown; only "
-                f"{FRAME_VERSION} is "
-                "supported"
+                f"frame version {header_values.frame_version!s} is unknown; only {FRAME_VERSION} "
+                "is supported"
             )
             return FramedMessage(RECORD_ENVELOPE, header_values, body_start, note=reason)
         type_id: object = header_values.type

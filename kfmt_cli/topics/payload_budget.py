@@ -6,9 +6,8 @@ MAX_BYTES = 16 << 20
 MAX_VALUES = 1 << 20  # a Python object each
 FREE_VALUES = 1 << 16  # may take no bytes at all
 VALUES_PER_BYTE = 8  # values, as records and unions are values, too
-MAX_NAME_CHARACTERS = (
-    16 << 20
-)  # characters: a value of two bytes may repeat a long name of its schema
+# Characters: a value of two bytes may repeat a long name of its schema.
+MAX_NAME_CHARACTERS = 16 << 20
 MAX_DEPTH = 100
 
 

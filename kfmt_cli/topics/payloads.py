@@ -56,9 +56,8 @@ class SchemaRegistry:
     ) -> None:
         """Add a schema that the registry has or had."""
         self.by_subject_version[subject_version] = schema
-        if subject_version[0].startswith(
-            CONTEXT_PREFIX
-        ):  # an id is of its context; others are the default one
+        # An id is of its context; others are the default one.
+        if subject_version[0].startswith(CONTEXT_PREFIX):
             self.by_id.setdefault(schema_id, schema)
         else:
             self.by_id[schema_id] = schema

@@ -113,9 +113,8 @@ def _reader_from_registry(registry: SchemaRegistry, schema_id: int) -> PayloadRe
         return read_json
     if schema.type != "AVRO":
         raise UsageError(
-            f"schema {schema_id} is {schema.type}, which must be compiled first: pass "
-            "--schemas DIR "
-            f"with {schema_id}{PROTOBUF_SUFFIX}, made by protoc --descriptor_set_out"
+            f"schema {schema_id} is {schema.type}, which must be compiled first: pass --schemas "
+            f"DIR with {schema_id}{PROTOBUF_SUFFIX}, made by protoc --descriptor_set_out"
         )
     reference_texts: dict[SubjectVersion, str] = {}
     _collect_references(registry, schema, reference_texts)

@@ -24,6 +24,7 @@ from tests.support.samples import kfmt
 from tools.kafka import ROOT, SAMPLES
 
 # Of the reading of files that change or cannot be read, and of what kfmt decodes or keeps.
+# Of whole brokers: test_owners.py.
 NOT_IN_THE_MATRIX = {
     *("file-vanished", "file-unreadable", "directory-unreadable", "file-shrank", "file-grew"),
     *("records-limit", "payload-malformed", "notes-crc-mismatch", "notes-malformed"),
@@ -33,7 +34,7 @@ NOT_IN_THE_MATRIX = {
         "owner-contradicted",
         "replica-missing",
         "replica-moving",
-    ),  # of whole brokers: test_owners.py
+    ),
 }
 DAMAGES = matrix()
 

@@ -58,16 +58,14 @@ def all_layouts() -> Iterator[Layout]:
 
 
 def test_every_layout_is_tested_and_documented() -> None:
-    names = {layout.name for layout in all_layouts()} - {
-        "QuorumStateData"
-    }  # that of the file is shown
+    # That of the file is shown.
+    names = {layout.name for layout in all_layouts()} - {"QuorumStateData"}
     shown = {layout.name for chapter in format_chapters() for layout in chapter.layouts}
     assert names <= shown
     parts = {RECORD_HEADER.name}  # as a part of the record's
     fronts = {"RecordType", "RecordVersion", "RecordEnvelope"}  # by the decoders of topics
-    text = {
-        layout.name for of in format_chapters() for layout in of.layouts if layout.is_text
-    }  # by their files
+    # By their files.
+    text = {layout.name for of in format_chapters() for layout in of.layouts if layout.is_text}
     assert shown - parts - fronts - text == {layout.name for layout in LAYOUTS} | (
         set(MESSAGES) - {"QuorumStateData"}
     )

@@ -102,10 +102,11 @@ def test_outliers_are_drawn_in_the_intervals_of_the_others() -> None:
     found = buckets({0: 1, 10_000: 300, 10_100: 300, 90_000: 1})
     assert found.resampled(150).width_ms == 1
     spread = buckets({**{i * 1000: 1 for i in range(7)}, 50_000: 1000})
+    # At most twice as many.
     assert [spread.resampled(most).width_ms for most in (4, 3)] == [
         1,
         5000,
-    ]  # at most twice as many
+    ]
 
 
 def test_gaps_and_late_batches_of_a_real_log() -> None:

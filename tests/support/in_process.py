@@ -77,9 +77,8 @@ def run(
     register = atexit.register
 
     def at_end(function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
-        if not (function.__module__ or "").startswith(
-            "kfmt_cli."
-        ):  # a library's, as pyarrow's own for S3
+        # A library's, as pyarrow's own for S3.
+        if not (function.__module__ or "").startswith("kfmt_cli."):
             return register(function, *args, **kwargs)
         ends.append(lambda: function(*args, **kwargs))
         return function

@@ -467,9 +467,8 @@ def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) ->
         for name in left:
             files = {path.name for path in (tmp_path / name).iterdir()}
             assert files <= {"in-use", "files"}
-    time.sleep(
-        MIN_LEFTOVER_AGE_SECONDS + 0.1
-    )  # what is new may be another run's, which has not locked it yet
+    # What is new may be another run's, which has not locked it yet.
+    time.sleep(MIN_LEFTOVER_AGE_SECONDS + 0.1)
     small = kfmt("convert-v0-to-v2", V1, tmp_path / "out")
     assert small.code == 0
     for name in left:

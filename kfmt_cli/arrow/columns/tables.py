@@ -163,10 +163,8 @@ def read_table_rows(
             batch, file_index = unfiltered, unfiltered_index
             if row_mask is not None:
                 mask = row_mask(batch)
-                batch, file_index = (
-                    batch.filter(mask),
-                    file_index[mask.to_numpy(zero_copy_only=False)],
-                )
+                batch = batch.filter(mask)
+                file_index = file_index[mask.to_numpy(zero_copy_only=False)]
             for i, n_rows, first_offset, last_offset in _count_by_file(batch, file_index):
                 results[n_done + i].count_rows(n_rows, first_offset, last_offset)
             if len(batch):
@@ -181,10 +179,8 @@ def read_table_rows(
                     results[n_done + i].count_rows(len(batch), *_offset_bounds(batch))
                     if len(batch):
                         yield batch
-                results[n_done + i].findings, results[n_done + i].boundary = (
-                    reader.findings,
-                    reader.boundary,
-                )
+                results[n_done + i].findings = reader.findings
+                results[n_done + i].boundary = reader.boundary
         n_done += len(group)
 
 

@@ -92,10 +92,8 @@ def read_row_ranges(path: str) -> tuple[str, list[PartitionRowRange]]:
                 n_rows = row_range.n_rows + (
                     merged.n_rows if topic_partition in range_by_partition else 0
                 )
-                first_offset, last_offset = (
-                    min(merged.first_offset, row_range.first_offset),
-                    max(merged.last_offset, row_range.last_offset),
-                )
+                first_offset = min(merged.first_offset, row_range.first_offset)
+                last_offset = max(merged.last_offset, row_range.last_offset)
                 range_by_partition[topic_partition] = PartitionRowRange(
                     *topic_partition, n_rows, first_offset, last_offset
                 )
@@ -115,10 +113,8 @@ def scan_exported_file(
     except InputError as error:
         findings.append(Finding(split.path, FILE_UNREADABLE, None, str(error)))
     row_ranges = [span for span in row_ranges if includes_topic(span.topic)]
-    n_rows, encoded = (
-        sum(span.n_rows for span in row_ranges),
-        [astuple(span) for span in row_ranges],
-    )
+    n_rows = sum(span.n_rows for span in row_ranges)
+    encoded = [astuple(span) for span in row_ranges]
     return {"table": table, "rows": n_rows, "spans": encoded, **encode_findings(findings, None)}
 
 

@@ -63,11 +63,9 @@ def export_file_group(
 
     name_salt: makes the files' names differ from those of the same pieces with another.
     """
-    result, base_name, file_format = (
-        FileGroupExport(),
-        _base_name(splits, name_salt),
-        FILE_FORMATS[options.format],
-    )
+    result = FileGroupExport()
+    base_name = _base_name(splits, name_salt)
+    file_format = FILE_FORMATS[options.format]
     for table in options.tables_for(splits):
         results = result.results_by_table[table] = [SplitReadResult() for _ in splits]
         writer = TableFilesWriter(output_directory, table, options, base_name, file_format.suffix)

@@ -164,14 +164,14 @@ class PartitionRestorer:
         self._segment_base_offset = -1  # base offset
         self._source_file: str | None = None
         self._last_batch_key: IntArray | None = None  # of the last record
-        self._source_batches = np.zeros(
-            (3, 0), np.int64
-        )  # last offsets, checksums, magics of batches
+        # Last offsets, checksums, magics of batches.
+        self._source_batches = np.zeros((3, 0), np.int64)
+        # Last offset of the open batch, is it sound, of magic 2.
         self._open_batch = (
             -1,
             True,
             True,
-        )  # last offset of the open batch, is it sound, of magic 2
+        )
         self._n_declared = self._n_undeclared = 0  # records
 
     def restore(self, rows: Iterable[pa.RecordBatch]) -> None:

@@ -114,10 +114,8 @@ def restore_partition(
     same files stay. Raises InputError, OutputError, UsageError."""
     partition.check_name()
     partition_directory = Path(output_directory) / LOG_DIRECTORY_NAME / partition.name
-    marker_path, digest = (
-        f"{output_directory}/_kfmt/restored/{partition.name}.json",
-        partition.digest(codec),
-    )
+    marker_path = f"{output_directory}/_kfmt/restored/{partition.name}.json"
+    digest = partition.digest(codec)
     marker: dict[str, Any] = read_json_file(marker_path) or {}
     if partition_directory.exists() and marker.get("of") == digest and "counts" in marker:
         return RestoredCounts(**marker["counts"])

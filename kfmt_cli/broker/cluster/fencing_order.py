@@ -63,9 +63,8 @@ def _concurrent_map_order(
     n_bins = _INITIAL_BINS
     while len(unfenced) >= _LOAD_FACTOR * n_bins:
         n_bins *= 2
-    hash_seed = (
-        0 if level >= _RECORD_LEVEL else 31 * 31
-    )  # a record's hash begins with the first field
+    # A record's hash begins with the first field.
+    hash_seed = 0 if level >= _RECORD_LEVEL else 31 * 31
     bins: list[list[int]] = [[] for _ in range(n_bins)]
     for node, epoch in unfenced:
         hashed = (hash_seed + 31 * node + (epoch ^ (epoch >> 32))) & 0xFFFFFFFF

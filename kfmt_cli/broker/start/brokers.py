@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kfmt_cli.broker.cluster.cluster_image import ClusterImage, read_image
-from kfmt_cli.broker.start.directory import LogDirectory, find_contradictions, open_log_directory
+from kfmt_cli.broker.start.directory import LogDirectory, find_contradictions
 from kfmt_cli.broker.start.log_directory_files import BOOTSTRAP_CHECKPOINT, METADATA_LOG_NAME
 from kfmt_cli.broker.start.meta_properties import read_topic_id
 from kfmt_cli.broker.start.metadata_files import metadata_snapshots
@@ -363,10 +363,8 @@ class BrokerDirectories:
         replica_by_partition: dict[tuple[tuple[str, int], str], PartitionReplica] = {}
         for directory in self.directories:
             for replica in directory.replicas:
-                topic_partition, start = (
-                    parse_broker_topic_partition(replica.name),
-                    replica.start_by_kind.get(after),
-                )
+                topic_partition = parse_broker_topic_partition(replica.name)
+                start = replica.start_by_kind.get(after)
                 marker_suffix = valid_directory_mark(replica.name)
                 if topic_partition is None or start is None or marker_suffix in ("delete", "stray"):
                     continue
@@ -380,9 +378,8 @@ class BrokerDirectories:
                     directory, topic_partition, after
                 ):
                     start.reason = (
-                        f"{replica.display_path}: the broker promotes this -future replica, "
-                        "but the "
-                        "partition's directory already exists"
+                        f"{replica.display_path}: the broker promotes this -future replica, but "
+                        "the partition's directory already exists"
                     )
 
     def _is_promoted(
@@ -476,67 +473,3 @@ def _mark_unserved(
 def _is_reserved_id(directory_id: str) -> bool:
     """Whether an id is reserved and names no known directory."""
     return directory_id.startswith("AAAAAAAAAAAAAAAAAAAA")
-
-
-def predict_broker_version(log_directory: Path) -> PredictedVersion:
-    """The version of the broker of a log directory, by its metadata log or the default."""
-    broker = BrokerDirectories([open_log_directory(log_directory)])
-    broker.predict_version(None)
-    return broker.predicted_version
-
-
-def group_by_broker(
-    directories: Iterable[LogDirectory], user_paths: frozenset[str]
-) -> list[BrokerDirectories]:
-    """Group log directories by broker.
-
-    A broker has one metadata log. A directory without one belongs to the broker that has the same
-    ids. If it was given together with a broker's directory, it belongs to that broker, unless its
-    ids name another broker that the metadata log knows. user_paths: the paths given.
-    """
-    all_directories = list(directories)
-    groups: list[BrokerDirectories] = []
-    for directory in all_directories:
-        if directory.has_metadata_log:
-            existing = next(
-                (group for group in groups if _is_same_broker(group.directories[0], directory)),
-                None,
-            )
-            # A directory with the same id is a copy, a broker of its own unless both are given.
-            directory_id = directory.meta_properties.directory_id
-            is_copy = (
-                existing is not None
-                and existing.directories[0].meta_properties.directory_id == directory_id
-            )
-            are_both_explicit = (
-                existing is not None
-                and {existing.directories[0].path, directory.path} <= user_paths
-            )
-            if existing is None or (is_copy and not are_both_explicit):
-                groups.append(BrokerDirectories([directory]))
-            else:
-                existing.directories.append(directory)
-    explicit_brokers = [group for group in groups if group.directories[0].path in user_paths]
-    for directory in all_directories:
-        if directory.has_metadata_log:
-            continue
-        for broker in groups:
-            if _is_same_broker(broker.directories[0], directory):
-                broker.directories.append(directory)
-                break
-        else:
-            is_explicit = directory.path in user_paths and len(explicit_brokers) == 1
-            if is_explicit and not explicit_brokers[0].is_owned_by_other(directory):
-                explicit_brokers[0].directories.append(directory)
-            else:
-                groups.append(BrokerDirectories([directory]))
-    return groups
-
-
-def _is_same_broker(left: LogDirectory, right: LogDirectory) -> bool:
-    left_properties, right_properties = left.meta_properties, right.meta_properties
-    same = (left_properties.cluster_id, left_properties.node_id) == (
-        right_properties.cluster_id,
-        right_properties.node_id,
-    )
-    return left_properties.node_id is not None and same

@@ -159,9 +159,8 @@ class _LogLoader:
         first = max(first, loaded.log_start)
         if first > loaded.log_end:
             raise StartError(
-                f"{self._input.directory.name}: a transaction is open from offset {first}, "
-                "which is "
-                "not in the log"
+                f"{self._input.directory.name}: a transaction is open from offset {first}, which "
+                "is not in the log"
             )
         n_below = sum(segment.base <= first for segment in loaded.segments)
         for segment in loaded.segments[max(n_below - 1, 0) :]:

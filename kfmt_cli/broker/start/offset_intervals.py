@@ -167,11 +167,9 @@ def read_log_offsets(file: InputFile, base: int) -> LogOffsets:
                 start,
                 end,
             ) in zip(*columns, strict=True):
-                first, last_offset, is_valid = (
-                    header_base_offset,
-                    header_last_offset,
-                    bool(crc_valid),
-                )
+                first = header_base_offset
+                last_offset = header_last_offset
+                is_valid = bool(crc_valid)
                 if not has_base_offset:
                     batch_bytes = bytes(block.data[start:end])
                     wrapper_first = (

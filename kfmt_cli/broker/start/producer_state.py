@@ -97,8 +97,7 @@ class ProducerSnapshots:
             if first not in self._ongoing_transactions:
                 raise StartError(
                     f"{location}: marker of a transaction whose first offset {first} is also "
-                    "another "
-                    "transaction's"
+                    "another transaction's"
                 )
             self._ongoing_transactions.discard(first)
             self._unreplicated_transactions.add(first)

@@ -144,10 +144,8 @@ class _ProducerStateSnapshots(ProducerSnapshots):
 def _read_producer_batch(segment: RecoverySegment, batch: StoredBatch) -> ProducerBatch | None:
     """The effect of a batch on its producer; None for a batch that the cleaner has emptied."""
     header_bytes = segment.log_bytes.read(batch.position, BATCH_HEADER_BYTES)
-    base_sequence, delta = (
-        np.array(header.base_sequence(header_bytes)),
-        np.array(header.last_offset_delta(header_bytes)),
-    )
+    base_sequence = np.array(header.base_sequence(header_bytes))
+    delta = np.array(header.last_offset_delta(header_bytes))
     event = ProducerBatch(
         batch.producer_id,
         header.producer_epoch(header_bytes),

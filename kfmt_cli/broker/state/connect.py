@@ -191,9 +191,8 @@ class ConnectOffsetsReplay(CompactedTopicReplay):
         for _, key, value in self.iter_current():
             source_partition = key.source_partition
             if isinstance(source_partition, dict):
-                source_partition = dict(
-                    sorted(source_partition.items())
-                )  # workers write them in any order
+                # Workers write them in any order.
+                source_partition = dict(sorted(source_partition.items()))
             row = {
                 "connector": key.connector,
                 "source_partition": source_partition,

@@ -20,10 +20,11 @@ NOT_READY = "NotReady"
 # The groups of newer protocols: the prefix of their messages' names, and their protocol.
 NEWER_PROTOCOLS = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
 _ASSIGNMENT = message_layout("GroupMetadataValue").field("members")
+# `MemberState.STABLE` of each protocol.
 _STABLE_MEMBER_STATE = {
     "ConsumerGroup": 0,
     "StreamsGroup": 1,
-}  # `MemberState.STABLE` of each protocol
+}
 
 
 class GroupsReplay(CompactedTopicReplay):

@@ -76,9 +76,8 @@ class ProducerStateManager:
     map_end_offset: int = 0
     """The offset after the last batch applied."""
     entries: dict[int, ProducerStateEntry] = field(default_factory=dict)
-    _open_transactions: list[tuple[int, int]] = field(
-        default_factory=list
-    )  # a heap, with some that have ended
+    # A heap, with some that have ended.
+    _open_transactions: list[tuple[int, int]] = field(default_factory=list)
 
     def apply_block(self, block: Block, n: int) -> list[dict[str, int]]:
         """Apply the first n batches of a block; returns the aborted transactions that end there."""

@@ -155,8 +155,7 @@ class IndexChecker:
             n_aborted = len(facts.aborted_transactions)
             message = (
                 f"{n_aborted} aborted {'transaction' if n_aborted == 1 else 'transactions'} in "
-                "the log; the first "
-                f"is from producer {producer}, offsets {offset}–{last_offset}"
+                f"the log; the first is from producer {producer}, offsets {offset}–{last_offset}"
             )
         result = self._create_result(name, kind.name, aside=MISSING_INDEXES, bytes=None)
         result.add_findings([Finding(name, code, None, message, offset=offset)])

@@ -157,11 +157,9 @@ class IndexFacts:
         self, block: Block, kind: Kind, entry_rows: IntArray, batch_columns: tuple[IntArray, ...]
     ) -> None:
         """Look up the batches that contain the entries' offsets, or are the first after them."""
-        batches, entries, offset_batches = (
-            block.batches,
-            self._tables[kind],
-            self.offset_batches[kind],
-        )
+        batches = block.batches
+        entries = self._tables[kind]
+        offset_batches = self.offset_batches[kind]
         running_last, times, previous_max = batch_columns
         offsets = entries.offset[entry_rows]
         batch_of_row = np.searchsorted(running_last, offsets)

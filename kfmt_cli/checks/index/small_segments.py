@@ -221,11 +221,9 @@ class _SmallIndexFacts:
             entries, self._find_targets(entries), self._find_offset_batches(entries)
         )
         self._mark_invalid(entries.segment_of_entry, is_further_on(index_entries))
-        n_segments, segment_of_entry, ends = (
-            len(self._logs.is_valid),
-            entries.segment_of_entry,
-            self._log_ends,
-        )
+        n_segments = len(self._logs.is_valid)
+        segment_of_entry = entries.segment_of_entry
+        ends = self._log_ends
         positions = np.append(entries.table.log_position, 0)
         first_rows = np.searchsorted(segment_of_entry, np.arange(n_segments))
         end_rows = np.searchsorted(segment_of_entry, np.arange(n_segments), side="right")

@@ -27,11 +27,9 @@ class OffsetRange:
             return
         counts = batches.records_count if records is None else records.row_counts
         if not is_plausible.all():
-            base_offsets, last_offsets, counts = (
-                base_offsets[is_plausible],
-                last_offsets[is_plausible],
-                counts[is_plausible],
-            )
+            base_offsets = base_offsets[is_plausible]
+            last_offsets = last_offsets[is_plausible]
+            counts = counts[is_plausible]
         has_gaps = bool(
             (counts < last_offsets - base_offsets + 1).any()
             or (base_offsets[1:] > last_offsets[:-1] + 1).any()

@@ -92,10 +92,8 @@ class BuildCommand:
                 raise InputError(f"{source}: contains no records")
             self._write_derived_files(staging, writer.logs, writer.snapshots)
         if builder.n_ignored_lines:
-            singular, plural = (
-                "line that is a finding or result",
-                "lines that are findings or results",
-            )
+            singular = "line that is a finding or result"
+            plural = "lines that are findings or results"
             changed = format_count(builder.n_ignored_lines, singular, plural)
             run.sink.note(f"skipped {changed}, not log contents\n")
         if builder.assembler.n_count_mismatches:

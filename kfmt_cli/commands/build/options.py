@@ -127,9 +127,7 @@ def build(
     from kfmt_cli.writers.rolling_writer import RollSettings
 
     if layout is not None:
-        if topic is not None or any(
-            part is not None and part is not False for part in batch_options.values()
-        ):
+        if topic is not None or any(value not in (None, False) for value in batch_options.values()):
             raise UsageError(f"--layout {layout} has no batches, so batch options do not apply")
         build_notes(common.start_run(writes_files=True), source, destination, force)
         return

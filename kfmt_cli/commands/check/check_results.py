@@ -8,12 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kfmt_cli.broker.start.brokers import (
-    BrokerDirectories,
-    NextStart,
-    PartitionReplica,
-    group_by_broker,
-)
+from kfmt_cli.broker.start.broker_groups import group_by_broker
+from kfmt_cli.broker.start.brokers import BrokerDirectories, NextStart, PartitionReplica
 from kfmt_cli.broker.start.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
     CheckpointError,
@@ -215,10 +211,8 @@ class CheckResults:
 
     def _find_parent_log_directory(self, listing: DirectoryListing) -> LogDirectory:
         # The parent of . is not the one the path names.
-        named_parent, real_parent = (
-            Path(listing.path).parent,
-            partition_directory(listing.path).parent,
-        )
+        named_parent = Path(listing.path).parent
+        real_parent = partition_directory(listing.path).parent
         path = str(
             named_parent
             if os.path.realpath(named_parent) == os.path.realpath(real_parent)

@@ -130,10 +130,8 @@ class CheckCommand:
         segments = segment_sizes(groups)
         total = sum(size for _, size in segments)
         with self.run.host.progress(total) as progress:
-            processor, n_processes = (
-                SegmentCheckProcessor(self._segment_checker),
-                useful_processes(self.jobs, total),
-            )
+            processor = SegmentCheckProcessor(self._segment_checker)
+            n_processes = useful_processes(self.jobs, total)
             outcomes_in_order = process_items(
                 processor, segments, n_processes, progress.on_progress
             )

@@ -202,11 +202,9 @@ def _file_result(directory_result: DirectoryCheckResult) -> FileResult:
         counts,
         findings=directory_result.findings,
     )
-    result.errors, result.warnings, result.notes = (
-        directory_result.errors,
-        directory_result.warnings,
-        directory_result.notes,
-    )
+    result.errors = directory_result.errors
+    result.warnings = directory_result.warnings
+    result.notes = directory_result.notes
     return result
 
 

@@ -59,19 +59,15 @@ def predict_starts(
             )
         return
     is_metadata_log = topic == CLUSTER_METADATA
-    names_with_findings = {
-        finding.file
-        for finding in result.all_findings
-        if finding.code.severity is not Severity.NOTE
-    }
+    damage = (f for f in result.all_findings if f.code.severity is not Severity.NOTE)
+    names_with_findings = {finding.file for finding in damage}
     undamaged_bases = {
         log.base_or_zero for log in listing.logs if log.name not in names_with_findings
     }
-    indexes = (
-        file for file in map(listing.input_file, listing.files) if file.kind is OFFSET_INDEX_KIND
-    )
     trusted_bases = frozenset(
-        file.base_or_zero for file in indexes if file.name not in names_with_findings
+        file.base_or_zero
+        for file in map(listing.input_file, listing.files)
+        if file.kind is OFFSET_INDEX_KIND and file.name not in names_with_findings
     )
     positions_by_log = _finding_positions(listing, result)
     offsets_by_log: ReadLogs = {}

@@ -32,8 +32,7 @@ def cleaning_lines(row: FieldDict, theme: Theme) -> Iterator[str]:
         outcome = "the cleaner would pick this partition"
     yield (
         f"   {format_grouped(dirty_bytes)} of {format_grouped(row.clean_bytes + dirty_bytes)} "
-        "bytes are dirty, "
-        f"ratio {row.dirty_ratio:.2f}: {outcome}\n"
+        f"bytes are dirty, ratio {row.dirty_ratio:.2f}: {outcome}\n"
     )
     yield (
         f"   a cleaning keeps {format_count(row.records_kept, 'record')} and removes "

@@ -127,8 +127,7 @@ class ConvertCommand:
         if is_refused:
             sink.note(
                 f"kfmt: {escape_terminal(destination)} not written because of damage; use "
-                "--skip-damaged to "
-                "drop damaged batches\n"
+                "--skip-damaged to drop damaged batches\n"
             )
             return
         totals = summary.totals

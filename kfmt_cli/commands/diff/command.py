@@ -90,12 +90,10 @@ class DiffCommand:
 
     def _show_verdict(self, comparison: ReplicaComparison) -> None:
         """Show the verdict."""
-        a, b, divergence, verdict = (
-            comparison.a,
-            comparison.b,
-            comparison.divergence,
-            comparison.verdict,
-        )
+        a = comparison.a
+        b = comparison.b
+        divergence = comparison.divergence
+        verdict = comparison.verdict
         row: dict[str, object] = {"file": a.partition.name, "other": b.partition.name}
         row |= {"a_end": a.log_end_offset, "b_end": b.log_end_offset, "verdict": verdict.value}
         if verdict in TEXT_BY_AGREEMENT:
@@ -146,8 +144,7 @@ def _describe_divergence(
         older_replica = "A" if newer_replica == "B" else "B"
         lines.append(
             f"  under a leader with the later epoch, {newer_replica} stays unchanged and "
-            f"{older_replica} is "
-            f"truncated to offset {row['cut_to']}\n"
+            f"{older_replica} is truncated to offset {row['cut_to']}\n"
         )
     return row, lines
 

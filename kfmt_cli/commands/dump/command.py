@@ -146,9 +146,8 @@ class DumpCommand:
             return
         from kfmt_cli.checks.log.small_logs import group_small_logs
 
-        log_groups = group_small_logs(
-            chain(first_files, files)
-        )  # the others are listed while these are read
+        # The others are listed while these are read.
+        log_groups = group_small_logs(chain(first_files, files))
         rendered_groups = map_ordered(
             self._render_small_logs, log_groups, self.jobs, lambda files: len(files) == 1
         )
@@ -245,10 +244,8 @@ class DumpCommand:
     def _show_unknown(self, file: InputFile) -> None:
         """Show a file of a directory as unknown."""
         sink, size = self.run.sink, file_size(file)
-        name, details = (
-            escape_terminal(file.name),
-            f"   {format_grouped(size)} bytes   not a file kfmt recognises",
-        )
+        name = escape_terminal(file.name)
+        details = f"   {format_grouped(size)} bytes   not a file kfmt recognises"
         line = name + append_details(name, details, sink.out.width)
         blank_line = "" if self._is_after_unknown else "\n"
         self._is_after_unknown = True

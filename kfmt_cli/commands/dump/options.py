@@ -22,6 +22,7 @@ from kfmt_cli.errors import UsageError, unknown_name_error
 if TYPE_CHECKING:
     from kfmt_cli.disk.kinds.kind import Kind
     from kfmt_cli.log.selection.selection import SelectionOptions
+    from kfmt_cli.render.sinks.sink import Sink
     from kfmt_cli.topics.payloads import PayloadDeclarations
 
 
@@ -96,8 +97,6 @@ def dump(
     from kfmt_cli.log.rows_reader import LogRowsReader
     from kfmt_cli.render.output_formats import sink_class
     from kfmt_cli.render.sinks.sink import DisplayOptions
-    from kfmt_cli.rows.documents import FINDING_ROW
-    from kfmt_cli.rows.types.batch import BATCH_ROW
     from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
 
     sink = sink_class(common.format_)
@@ -105,30 +104,18 @@ def dump(
     column_names = _parse_column_names(columns, records or bits or not sink.for_people)
     if bits and (records or not sink.for_people):
         raise UsageError("--bits cannot be combined with --records, --format or --json")
-    display_options = DisplayOptions(mode, common.wide, column_names, bits)
-    run = common.start_run(display_options=display_options)
-    table, record_tables = (
-        run.sink.display_options.table,
-        (RECORD_ROW.name, DECODED_RECORD_ROW.name),
-    )
-    records = records or table in record_tables
-    rows_reader = LogRowsReader(records, asked.selection, common.decompression_limit)
-    is_log_table = table in ("", BATCH_ROW.name, *record_tables)
-    reads_only_logs = (
-        records or bits or column_names or asked or (is_log_table and not sink.mixes_types)
-    )
-    if reads_only_logs and not is_log_table and table != FINDING_ROW.name:
-        raise UsageError(f"--table {table}: only logs are read with these options")
-    shows_empty_files = all_files or not sink.for_people
-    kinds = LOG_KINDS if reads_only_logs else None
+    run = common.start_run(display_options=DisplayOptions(mode, common.wide, column_names, bits))
+    record_tables = (RECORD_ROW.name, DECODED_RECORD_ROW.name)
+    records = records or run.sink.display_options.table in record_tables
+    reads_only_logs = _reads_only_logs(run.sink, bool(records or bits or column_names or asked))
     command = DumpCommand(
         run,
-        rows_reader,
+        LogRowsReader(records, asked.selection, common.decompression_limit),
         limit,
         common.jobs,
-        shows_empty_files,
+        all_files or not sink.for_people,
         topic,
-        kinds,
+        LOG_KINDS if reads_only_logs else None,
         _find_layout_kind(layout),
     )
     command.selection_options = asked
@@ -136,6 +123,20 @@ def dump(
         raise UsageError("--key-format and --value-format require --records")
     command.decoder = payloads.decoder
     command.dump_paths(paths)
+
+
+def _reads_only_logs(sink: Sink, selects_rows_of_logs: bool) -> bool:
+    """Whether other files are not read; raises UsageError if the table wanted is one of theirs."""
+    from kfmt_cli.rows.documents import FINDING_ROW
+    from kfmt_cli.rows.types.batch import BATCH_ROW
+    from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
+
+    table = sink.display_options.table
+    is_log_table = table in ("", BATCH_ROW.name, RECORD_ROW.name, DECODED_RECORD_ROW.name)
+    reads_only_logs = selects_rows_of_logs or (is_log_table and not sink.mixes_types)
+    if reads_only_logs and not is_log_table and table != FINDING_ROW.name:
+        raise UsageError(f"--table {table}: only logs are read with these options")
+    return reads_only_logs
 
 
 def _find_layout_kind(layout: str | None) -> Kind | None:

@@ -53,10 +53,8 @@ class ExplainCommand:
             for page in EXPLAIN_PAGES.values():
                 row: dict[str, object] = {"topic": page.name, "title": page.title}
                 sink.write_document(EXPLAIN_PAGE_ROW, row, topic_line(page, sink.out.width))
-            codes_text, topics_text = (
-                format_count(len(titled_codes), "kind"),
-                format_count(len(EXPLAIN_PAGES), "topic"),
-            )
+            codes_text = format_count(len(titled_codes), "kind")
+            topics_text = format_count(len(EXPLAIN_PAGES), "topic")
             sink.write_hint(
                 f"{codes_text} of findings, {topics_text}; kfmt explain NAME for details"
             )

@@ -7,12 +7,9 @@ from dataclasses import dataclass, field, replace
 from itertools import starmap
 from pathlib import Path, PurePath
 
-import numpy as np
-
 from kfmt_cli.broker.start.checkpoints import LEADER_EPOCH_CHECKPOINT
-from kfmt_cli.broker.start.log_directory_files import CLEANER_CHECKPOINT, LOG_START_CHECKPOINT
+from kfmt_cli.broker.start.log_directory_files import CLEANER_CHECKPOINT
 from kfmt_cli.broker.start.offset_intervals import (
-    OffsetInterval,
     OffsetIntervals,
     count_offsets,
     intersect_intervals,
@@ -21,19 +18,34 @@ from kfmt_cli.broker.start.offset_intervals import (
     subtract_intervals,
 )
 from kfmt_cli.commands.command_run import CommandRun, Progress
+from kfmt_cli.commands.merge.replica_logs import (
+    MergeContribution,
+    MergeSources,
+    end_replica_offset,
+    epochs_and_sources,
+    first_replica_offset,
+    has_batches,
+    iter_partly_read_interval,
+    iter_undecodable_intervals,
+    max_replica_bytes,
+    merged_directory_name,
+    replica_logs,
+    replica_rank,
+    shared_end_offsets,
+    swap_logs,
+)
 from kfmt_cli.commands.replicas.branches import ReplicaBranch
 from kfmt_cli.commands.replicas.command import OfflineCluster, PartitionComparison, ReplicasCommand
-from kfmt_cli.commands.replicas.nodes import DiskReplica, TopicAndPartition
+from kfmt_cli.commands.replicas.nodes import DiskReplica
 from kfmt_cli.commands.salvage.partition_logs import base_offset_in_name, is_swap_file
 from kfmt_cli.commands.settings_resolver import is_topic_compacted
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import classify_file, file_size
-from kfmt_cli.disk.file_names import directory_mark, partition_directory
+from kfmt_cli.disk.file_names import directory_mark
 from kfmt_cli.disk.kinds import PARTITION_METADATA_KIND
 from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.disk.kinds.kind import InputFile
-from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.findings.finding import has_errors
 from kfmt_cli.render.style import escape_terminal, format_count, format_range
@@ -49,8 +61,6 @@ from kfmt_cli.writers.output import (
 from kfmt_cli.writers.salvage.arrangement_writer import RearrangementPlan, write_rearranged
 from kfmt_cli.writers.salvage.batch_arrangement import (
     MAX_LOG_END,
-    BatchArrangement,
-    UndamagedBatches,
     arrange_replicas,
 )
 from kfmt_cli.writers.salvage.holes import OffsetGaps
@@ -58,15 +68,6 @@ from kfmt_cli.writers.salvage.salvager import Salvager, ScannedLog
 
 SPARE_BYTES = 1 << 20  # for indexes and folders
 NO_BATCH_MESSAGE = "no replica has a batch that is undamaged and can be decoded"
-
-
-@dataclass(slots=True)
-class MergeContribution:
-    """What a replica gives to a merged partition."""
-
-    replica: DiskReplica
-    offset_intervals: OffsetIntervals = field(default_factory=list)
-    n_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -99,9 +100,9 @@ class MergeCommand:
             raise InputError(
                 f"{', '.join(map(format_display_name, paths))}: no partition with a log"
             )
-        require_free_space(destination, sum(map(_max_replica_bytes, partitions)) + SPARE_BYTES)
+        require_free_space(destination, sum(map(max_replica_bytes, partitions)) + SPARE_BYTES)
         replicas = [replica for partition in partitions for replica in partition.replicas]
-        total_bytes = sum(file_size(log) for replica in replicas for log in _logs(replica))
+        total_bytes = sum(file_size(log) for replica in replicas for log in replica_logs(replica))
         n_merged = 0
         progress = self.run.host.progress(total_bytes)
         with progress as self._progress, stage_output(destination) as self._staging:
@@ -146,7 +147,7 @@ class MergeCommand:
             raise UsageError(f"--topics: no replica of {topic}; known: {', '.join(sorted(topics))}")
         for partition in sorted(partitions, key=lambda each: each.topic_partition):
             is_selected = not self.topics or partition.topic_partition[0] in self.topics
-            if is_selected and any(map(_logs, partition.replicas)):
+            if is_selected and any(map(replica_logs, partition.replicas)):
                 yield partition
 
     def _merge_partition(self, partition: PartitionComparison) -> bool:
@@ -155,63 +156,28 @@ class MergeCommand:
         branch = self._choose_branch(partition)
         if branch is None:
             return False
-        end_by_replica = dict(
-            _shared_end_offsets(partition.replica_branches.branches or [branch], branch)
-        )
-        best_replica = max(filter(_has_batches, branch.replicas), key=_replica_rank)
-        other_replicas = [
-            r for r in partition.replicas if r in end_by_replica and r is not best_replica
-        ]
-        other_replicas.sort(key=_replica_rank, reverse=True)
-        start_offset = min(
-            _first_offset(each, partition.topic_partition)
-            for each in (best_replica, *other_replicas)
-        )
-        all_replicas = (*branch.replicas, *other_replicas)
-        end_offset = max(
-            min(_end_offset(each), end_by_replica.get(each, MAX_LOG_END)) for each in all_replicas
-        )
-        scans_by_source = [
-            list(
-                self._iter_scans(
-                    best_replica, _logs(best_replica), [(start_offset, MAX_LOG_END)], MAX_LOG_END
-                )
+        sources = _find_sources(partition, branch)
+        best_scans = list(
+            self._iter_scans(
+                sources.best,
+                replica_logs(sources.best),
+                [(sources.start_offset, MAX_LOG_END)],
+                MAX_LOG_END,
             )
-        ]
-        best_batches = [scan.undamaged for scan in scans_by_source[0]]
-        wanted_intervals = gaps = subtract_intervals(
-            [(start_offset, MAX_LOG_END)],
-            (pair for log in best_batches for pair in log.offset_intervals),
         )
-        expected_intervals = [(start_offset, end_offset - 1)]
-        if is_compacted := self._is_compacted(partition):  # what was cleaned stays so
-            damaged_intervals = [
-                *best_replica.damaged_offsets,
-                *_iter_partly_read_interval(best_replica, best_batches),
+        best_batches = [scan.undamaged for scan in best_scans]
+        is_compacted = self._is_compacted(partition)
+        expected_intervals, wanted_intervals = _find_gaps(sources, best_scans, is_compacted)
+        scans = list(best_scans)
+        replica_of_scan = [sources.best] * len(scans)
+        for replica in sources.replicas:
+            logs = [
+                *([] if replica is sources.best else replica_logs(replica)),
+                *swap_logs(replica),
             ]
-            expected_intervals = intersect_intervals(
-                [*damaged_intervals, *_iter_undecodable_intervals(scans_by_source[0], end_offset)],
-                gaps,
-            )
-            wanted_intervals = merge_intervals(
-                [
-                    *expected_intervals,
-                    *(gap for gap in gaps if start_offset in gap or MAX_LOG_END in gap),
-                ]
-            )
-        for replica in (best_replica, *other_replicas):
-            logs = [*([] if replica is best_replica else _logs(replica)), *_swap_logs(replica)]
-            scans_by_source.append(
-                list(self._iter_scans(replica, logs, wanted_intervals, end_by_replica[replica]))
-            )
-        scans = [scan for part in scans_by_source for scan in part]
-        replica_of_scan = [
-            r
-            for r, part in zip(
-                (best_replica, best_replica, *other_replicas), scans_by_source, strict=True
-            )
-            for _ in part
-        ]
+            shared_end = sources.end_by_replica[replica]
+            scans += self._iter_scans(replica, logs, wanted_intervals, shared_end)
+            replica_of_scan += [replica] * (len(scans) - len(replica_of_scan))
         other_batches = [scan.undamaged for scan in scans[len(best_batches) :]]
         arrangement = arrange_replicas(best_batches, other_batches, wanted_intervals)
         if not arrangement.segments:
@@ -219,27 +185,29 @@ class MergeCommand:
             return False
         if not is_compacted:
             last_offsets = (part.last_offset for _, parts in arrangement.segments for part in parts)
-            expected_intervals = [(start_offset, max(end_offset - 1, *last_offsets))]
-        staging = self._staging
-        directory = PurePath(_directory_name(partition, best_replica))
-        log_names, _ = write_rearranged(
-            staging, str(directory), RearrangementPlan(scans, arrangement), -1
+            last_offset = max(sources.end_offset - 1, *last_offsets)
+            expected_intervals = [(sources.start_offset, last_offset)]
+        directory = PurePath(merged_directory_name(partition, sources.best))
+        self._write_log(directory, RearrangementPlan(scans, arrangement), sources.replicas)
+        epochs, contributions = epochs_and_sources(
+            arrangement, scans, replica_of_scan, is_compacted
         )
-        merged_logs = [classify_file(str(staging.directory / name), name) for name in log_names]
-        self._copy_other_files(directory, (best_replica, *other_replicas), merged_logs[0])
-        write_missing_files(
-            staging,
-            directory,
-            merged_logs,
-            self.index_interval_bytes,
-            OffsetGaps(merged_logs[0].base_or_zero - 1),
-        )
-        epochs, sources = _epochs_and_sources(arrangement, scans, replica_of_scan, is_compacted)
-        staging.write_file(
+        self._staging.write_file(
             str(directory / LEADER_EPOCH_CHECKPOINT), encode_epoch_checkpoint(epochs)
         )
-        self._report_partition(partition, directory, sources, expected_intervals)
+        self._report_partition(partition, directory, contributions, expected_intervals)
         return True
+
+    def _write_log(
+        self, directory: PurePath, plan: RearrangementPlan, replicas: Sequence[DiskReplica]
+    ) -> None:
+        """Write the segments of a merged log, and the files that are copied or derived."""
+        staging = self._staging
+        log_names, _ = write_rearranged(staging, str(directory), plan, -1)
+        merged_logs = [classify_file(str(staging.directory / name), name) for name in log_names]
+        self._copy_other_files(directory, replicas, merged_logs[0])
+        offset_gaps = OffsetGaps(merged_logs[0].base_or_zero - 1)
+        write_missing_files(staging, directory, merged_logs, self.index_interval_bytes, offset_gaps)
 
     def _is_compacted(self, partition: PartitionComparison) -> bool:
         """Whether the log cleaner may have removed offsets of a partition."""
@@ -259,7 +227,7 @@ class MergeCommand:
 
     def _refuse_partition(self, partition: PartitionComparison, reason: str) -> None:
         """Report a partition that is not written, if it had something to write."""
-        if _max_replica_bytes(partition):
+        if max_replica_bytes(partition):
             self.run.sink.note(f"not merged: {escape_terminal(partition.name)}: {reason}\n")
             self.run.host.raise_exit_code(ExitCode.FINDINGS)
             self._n_refused_partitions += 1
@@ -267,11 +235,11 @@ class MergeCommand:
     def _choose_branch(self, partition: PartitionComparison) -> ReplicaBranch | None:
         """The branch to write; None, with a sentence, if it has to be named."""
         branches = [
-            b for b in partition.replica_branches.branches if any(map(_has_batches, b.replicas))
+            b for b in partition.replica_branches.branches if any(map(has_batches, b.replicas))
         ]
         if not branches:  # of logs that can be read in part, none is compared
             replicas = [copy for copy in partition.replicas if not copy.is_set_aside]
-            branches = [ReplicaBranch(replicas)] if any(map(_has_batches, replicas)) else []
+            branches = [ReplicaBranch(replicas)] if any(map(has_batches, replicas)) else []
         if len(branches) == 1:
             return branches[0]
         if not branches:
@@ -414,137 +382,48 @@ class MergeCommand:
         self.run.sink.write_hint(summary, "warn" if is_incomplete else "good")
 
 
-def _max_replica_bytes(partition: PartitionComparison) -> int:
-    """The bytes of the largest replica."""
-    sizes = (sum(map(file_size, _logs(replica))) for replica in partition.replicas)
-    return max(sizes, default=0)
-
-
-def _shared_end_offsets(
-    branches: Sequence[ReplicaBranch], selected_branch: ReplicaBranch
-) -> Iterator[tuple[DiskReplica, int]]:
-    """The replicas that share offsets with a branch, and the offset below which they do."""
-    for branch in branches:
-        divergence_offsets = [
-            each.diverged_at for each in (branch, selected_branch) if each.diverged_at is not None
-        ]
-        shared_end_offset = (
-            MAX_LOG_END
-            if branch is selected_branch
-            else min(divergence_offsets, default=MAX_LOG_END)
-        )
-        for replica in branch.replicas:
-            if _has_batches(replica):
-                yield replica, shared_end_offset
-
-
-def _has_batches(replica: DiskReplica) -> bool:
-    """Whether a replica may have batches to merge."""
-    return bool(replica.segments or replica.n_partly_read)
-
-
-def _logs(replica: DiskReplica) -> list[InputFile]:
-    return [] if replica.listing is None else replica.listing.logs
-
-
-def _swap_logs(replica: DiskReplica) -> list[InputFile]:
-    """The logs with which the broker was about to replace others, which it may have deleted."""
-    if replica.listing is None:
-        return []
-    files = map(replica.listing.input_file, replica.listing.regular_files)
-    return [file for file in files if file.kind is LOG_KIND and is_swap_file(file)]
-
-
-def _replica_rank(replica: DiskReplica) -> tuple[int, int]:
-    """The replica that gives the most has the greatest."""
-    return count_offsets(replica.undamaged_offsets), replica.log_end or 0
-
-
-def _iter_undecodable_intervals(
-    scans: Sequence[ScannedLog], log_end_offset: int
-) -> Iterator[OffsetInterval]:
-    """The offsets between undamaged batches where a log has other batches, such as those that
-    cannot be decompressed. log_end_offset: of the last log."""
-    for scan, next_scan in zip(scans, [*scans, None][1:], strict=True):
-        batches = scan.undamaged
-        next_base_offset = log_end_offset if next_scan is None else next_scan.undamaged.base_offset
-        undecodable_positions = scan.header_positions[
-            ~np.isin(scan.header_positions, batches.position)
-        ]
-        for at in np.unique(np.searchsorted(batches.position, undecodable_positions)).tolist():
-            first_offset = int(batches.last_offset[at - 1]) + 1 if at else batches.base_offset
-            yield (
-                first_offset,
-                (
-                    int(batches.first_offset[at])
-                    if at < len(batches.first_offset)
-                    else next_base_offset
-                )
-                - 1,
-            )
-
-
-def _first_offset(replica: DiskReplica, topic_partition: TopicAndPartition) -> int:
-    """The first offset of a replica's logs, whether they can be read or not."""
-    base_offsets = [log.base_or_zero for log in _logs(replica)]
-    return max(
-        min(base_offsets, default=0),
-        replica.directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition),
-    )
-
-
-def _iter_partly_read_interval(
-    replica: DiskReplica, batches_by_log: Sequence[UndamagedBatches]
-) -> Iterator[OffsetInterval]:
-    """The offsets of the last log of a replica, if it was read around lost bytes. batches_by_log:
-    the batches of its logs."""
-    known_bases = {base for base, *_ in replica.segments}
-    for last_batches in batches_by_log[-1:]:
-        if last_batches.base_offset not in known_bases and len(last_batches.last_offset):
-            yield last_batches.base_offset, int(last_batches.last_offset.max())
-
-
-def _end_offset(replica: DiskReplica) -> int:
-    """The end of the offsets that a replica had: those below its high watermark were there."""
-    return max(replica.log_end or 0, replica.high_watermark or 0)
-
-
 def _format_ranges(ranges: OffsetIntervals) -> str:
     return ", ".join(starmap(format_range, ranges))
 
 
-def _directory_name(partition: PartitionComparison, replica: DiskReplica) -> str:
-    """The name of the partition's directory, with the bytes that a replica's has."""
-    assert replica.listing is not None
-    name = partition_directory(replica.listing.path).name
-    return name if format_display_name(name) == partition.name else partition.name
+def _find_sources(partition: PartitionComparison, branch: ReplicaBranch) -> MergeSources:
+    """The replicas to merge: the best one of the branch, then those that share offsets with it."""
+    branches = partition.replica_branches.branches or [branch]
+    end_by_replica = dict(shared_end_offsets(branches, branch))
+    best = max(filter(has_batches, branch.replicas), key=replica_rank)
+    others = [r for r in partition.replicas if r in end_by_replica and r is not best]
+    others.sort(key=replica_rank, reverse=True)
+    return MergeSources(
+        (best, *others),
+        end_by_replica,
+        min(first_replica_offset(each, partition.topic_partition) for each in (best, *others)),
+        max(
+            min(end_replica_offset(each), end_by_replica.get(each, MAX_LOG_END))
+            for each in (*branch.replicas, *others)
+        ),
+    )
 
 
-def _epochs_and_sources(
-    arrangement: BatchArrangement,
-    scans: Sequence[ScannedLog],
-    replica_of_scan: Sequence[DiskReplica],
-    is_compacted: bool,
-) -> tuple[list[tuple[int, int]], list[MergeContribution]]:
-    """The leader epochs of a merged log, each with its first offset; where its bytes come from.
-    is_compacted: offsets between batches are not missed."""
-    epochs: list[tuple[int, int]] = []
-    source_by_replica: dict[DiskReplica, MergeContribution] = {}
-    for _, batch_runs in arrangement.segments:
-        for batch_run in batch_runs:
-            replica = replica_of_scan[batch_run.log_index]
-            source = source_by_replica.setdefault(replica, MergeContribution(replica))
-            batches = scans[batch_run.log_index].undamaged
-            full_interval = [(batch_run.first_offset, batch_run.last_offset)]
-            source.offset_intervals += (
-                full_interval
-                if is_compacted
-                else batches.offset_intervals_in(batch_run.position, batch_run.size)
-            )
-            source.n_bytes += batch_run.size
-            for epoch, offset in batches.epochs_in(batch_run.position, batch_run.size):
-                if epoch >= 0 and (not epochs or epoch > epochs[-1][0]):
-                    epochs.append((epoch, offset))
-    for source in source_by_replica.values():
-        source.offset_intervals = merge_intervals(source.offset_intervals)
-    return epochs, list(source_by_replica.values())
+def _find_gaps(
+    sources: MergeSources, best_scans: Sequence[ScannedLog], is_compacted: bool
+) -> tuple[OffsetIntervals, OffsetIntervals]:
+    """The offsets that the merged log should have, and those to look for in other replicas.
+
+    In a compacted log, what was cleaned stays so: only damaged offsets of the best replica are
+    looked for.
+    """
+    best_batches = [scan.undamaged for scan in best_scans]
+    gaps = subtract_intervals(
+        [(sources.start_offset, MAX_LOG_END)],
+        (pair for log in best_batches for pair in log.offset_intervals),
+    )
+    if not is_compacted:
+        return [(sources.start_offset, sources.end_offset - 1)], gaps
+    damaged_intervals = [
+        *sources.best.damaged_offsets,
+        *iter_partly_read_interval(sources.best, best_batches),
+        *iter_undecodable_intervals(best_scans, sources.end_offset),
+    ]
+    expected_intervals = intersect_intervals(damaged_intervals, gaps)
+    ends = [gap for gap in gaps if sources.start_offset in gap or MAX_LOG_END in gap]
+    return expected_intervals, merge_intervals([*expected_intervals, *ends])

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
     from kfmt_cli.rows.file_result import FileResultType
 
+# Types of rows that are there without any input.
 ALWAYS_PRESENT_TYPES = {
     "summary",
     "file",
     "freed",
-}  # types of rows that are there without any input
+}
 MAX_NOTEBOOK_ROWS = 20  # rows of a type in a notebook
 
 

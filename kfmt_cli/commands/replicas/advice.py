@@ -96,8 +96,7 @@ def answer_lines(cluster: OfflineCluster) -> Iterator[str]:
         brokers, are = ("broker", "is") if len(missing_brokers) == 1 else ("brokers", "are")
         yield (
             f"No directory of {brokers} {_join_nodes(missing_brokers)} was given, which {are} "
-            "registered: what "
-            "the replicas there hold is unknown, and not counted as lost."
+            "registered: what the replicas there hold is unknown, and not counted as lost."
         )
 
 

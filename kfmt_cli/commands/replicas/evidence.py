@@ -79,8 +79,7 @@ def _below_watermarks(state: PartitionLeadership, replicas: Sequence[DiskReplica
         if own_end < own_watermark and replica.listing is not None:
             yield (
                 f"the log of {replica.owner} ends at {own_end}, below its own high watermark, "
-                f"{own_watermark}: it "
-                "has lost offsets"
+                f"{own_watermark}: it has lost offsets"
             )
         elif replica.broker_id in state.isr and own_end < highest:
             yield (
@@ -129,6 +128,5 @@ def _other_topics(
                 )
             yield (
                 f"the replica of {replica.owner} has topic id {replica.topic_id}, but the "
-                "metadata has "
-                f"{metadata.topic_id}: {consequence}"
+                f"metadata has {metadata.topic_id}: {consequence}"
             )

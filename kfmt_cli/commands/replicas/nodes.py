@@ -273,10 +273,8 @@ def _read_replica(
     if predicted_start is None or predicted_start.becomes == OFFLINE or not predicted_start.starts:
         disk_replica.log_start_after = disk_replica.log_end_after = None
     else:
-        disk_replica.log_start_after, disk_replica.log_end_after = (
-            predicted_start.log_start_offset,
-            predicted_start.log_end_offset,
-        )
+        disk_replica.log_start_after = predicted_start.log_start_offset
+        disk_replica.log_end_after = predicted_start.log_end_offset
     return disk_replica
 
 

@@ -33,10 +33,8 @@ def format_segment_retention(segment_retention: SegmentRetention, width: int, th
     if segment_retention.deletable:
         verdict = theme.paint("warn", "deletable now")
     elif segment_retention.deletable_at is not None:
-        verdict = (
-            "kept until "
-            f"{format_interval_end(segment_retention.deletable_at)}{', unusually late' if segment_retention.odd else ''}"
-        )
+        late_note = ", unusually late" if segment_retention.odd else ""
+        verdict = f"kept until {format_interval_end(segment_retention.deletable_at)}{late_note}"
     else:
         verdict = theme.paint("good", "kept")
     active_label = " active" if segment_retention.active else ""

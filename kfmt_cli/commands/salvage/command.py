@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import starmap
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from kfmt_cli.broker.start.checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
@@ -30,27 +30,22 @@ from kfmt_cli.commands.salvage.partition_logs import (
     is_in_order,
     is_swap_file,
 )
+from kfmt_cli.commands.salvage.source_logs import SalvageSource
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import (
-    DirectoryListing,
     classify_file,
     file_size,
-    is_segment_log,
     list_directory,
 )
-from kfmt_cli.disk.file_names import directory_mark, parse_topic_partition
-from kfmt_cli.disk.input_paths import resolve_path
-from kfmt_cli.disk.kinds import META_PROPERTIES_KIND, PARTITION_METADATA_KIND, QUORUM_STATE_KIND
-from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT_KIND
 from kfmt_cli.disk.kinds.fixed_size_rows import (
     OFFSET_INDEX_KIND,
     PRODUCER_SNAPSHOT_KIND,
     TIME_INDEX_KIND,
 )
-from kfmt_cli.disk.kinds.kind import SWAP_SUFFIX, InputFile
-from kfmt_cli.disk.kinds.logs import DELETED_LOG_SUFFIX, KRAFT_SNAPSHOT_KIND, LOG_KIND
-from kfmt_cli.errors import ExitCode, InputError, UsageError
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.findings.finding import Finding, FindingCollector, is_error
 from kfmt_cli.render.style import escape_terminal, format_count, format_grouped, format_range
 from kfmt_cli.rows.documents import HOLE_ROW, MISSING_OFFSETS_ROW, REARRANGED_ROW
@@ -84,11 +79,6 @@ SALVAGE_RESULT = FileResultType(
 INDEX_SUFFIXES = (OFFSET_INDEX_KIND.suffix, TIME_INDEX_KIND.suffix)
 MAX_LOST_RANGES = 10  # ranges of lost bytes in a message
 SPARE_BYTES = 1 << 20  # for indexes and folders
-# Files next to the logs that a broker reads and cannot rebuild. The other checkpoints state how far
-# logs were flushed, replicated and compacted, which is no longer true of the output.
-COPIED_KINDS = (META_PROPERTIES_KIND, PARTITION_METADATA_KIND, QUORUM_STATE_KIND)
-COPIED_CHECKPOINTS = (LEADER_EPOCH_CHECKPOINT, LOG_START_CHECKPOINT)
-DELETED_DIRECTORY = "deleted"  # for a deleted partition whose topic exists again
 
 
 @dataclass(slots=True)
@@ -106,9 +96,7 @@ class SalvageCommand:
     """Copy what a broker marked as deleted, too."""
     topic: str | None = None
     """The topic to which the partitions are to belong; None for their own."""
-    _files_to_copy: list[tuple[InputFile, PurePath]] = field(default_factory=list)
-    _n_other_logs: int = 0
-    _n_deleted_logs: int = 0
+    _source: SalvageSource = field(init=False)
     _n_missing_offsets: int = 0
     _has_unread_logs: bool = False
     _partitions_with_holes: set[str] = field(default_factory=set)
@@ -122,13 +110,14 @@ class SalvageCommand:
         """Salvage SRC into DST; raises UsageError, InputError, OutputError."""
         require_new(source, destination)
         run = self.run
-        partitions = self._find_partitions(source)
+        self._source = SalvageSource(run, self.includes_deleted)
+        partitions = self._source.find_partitions(source)
         if self.topic is not None:
-            partitions = self._rename_partitions(partitions, source, self.topic)
+            partitions = self._source.rename_partitions(partitions, source, self.topic)
         logs = [log for partition in partitions for log in (*partition.logs, *partition.other_logs)]
         if not logs:
             hint = " that could be read" if run.summary.n_unread else ""
-            if self._n_deleted_logs:
+            if self._source.n_deleted_logs:
                 hint += "; use --deleted to include .deleted logs"
             raise InputError(f"{format_display_name(source)}: no log segments{hint}")
         total_bytes = sum(map(file_size, logs))
@@ -139,7 +128,7 @@ class SalvageCommand:
             stage_output(destination) as self._staging,
         ):
             run.report_leftovers(self._staging.removed_leftovers)
-            for file, directory in self._files_to_copy:
+            for file, directory in self._source.files_to_copy:
                 self._copy_if_undamaged(file, str(directory / PurePath(file.path).name))
             for partition in partitions:
                 self._salvage_partition(partition)
@@ -155,105 +144,6 @@ class SalvageCommand:
         """Whether the logs contain bytes but no undamaged batch; empty logs do not count."""
         totals = self.run.summary.totals
         return not totals.batches_after and (totals.bytes > 0 or self._has_unread_logs)
-
-    def _find_partitions(self, source: str) -> list[SalvagedPartition]:
-        """The partitions of SRC; notes other files to copy in `_carried`."""
-        target = resolve_path(source)
-        for reason in target.listing_errors:
-            self.run.report_unreadable(reason)
-        if target.file is not None:
-            if not is_segment_log(target.file):
-                reason = "not named like a log segment (a 20-digit base offset)"
-                raise InputError(f"{target.file.name}: {reason}")
-            return [SalvagedPartition(PurePath(), [target.file])]
-        partitions = []
-        directories = {folder.relative_path for folder in target.directories}
-        for listing in target.directories:
-            name = Path(listing.path).name
-            mark = directory_mark(name)
-            directory = PurePath(listing.relative_path)
-            if mark == "delete" and self.includes_deleted and listing.path != source:
-                topic, partition = parse_topic_partition(name)
-                directory = directory.with_name(f"{topic}-{partition}")
-                if str(directory) in directories:  # the topic was created again
-                    directory = directory.parent / DELETED_DIRECTORY / directory.name
-                directories.add(str(directory))
-            elif mark and listing.path != source:
-                reason = "marked by a broker as moved; name it as SRC to salvage it"
-                if mark == "delete":
-                    reason = "marked by a broker as deleted; use --deleted to bring it back"
-                self.run.sink.note(f"not copied: {escape_terminal(listing.name)}: {reason}\n")
-                continue
-            partitions += self._find_logs(listing, directory)
-        return partitions
-
-    def _rename_partitions(
-        self, partitions: list[SalvagedPartition], source: str, topic: str
-    ) -> list[SalvagedPartition]:
-        """The same partitions in directories of another topic; raises UsageError unless all are
-        of one topic. Of the files to copy, those that name the topic or its broker are dropped."""
-        place_by_directory = {
-            part.output_directory: part.topic_and_partition for part in partitions
-        }
-        topics = sorted({str(name) for name, _ in place_by_directory.values()})
-        if (
-            len(topics) != 1
-            or topics == ["None"]
-            or len({*place_by_directory.values()}) < len(partitions)
-        ):
-            requirement = "needs the partitions of one topic, in directories named TOPIC-PARTITION"
-            raise UsageError(
-                f"--as: {requirement}; {format_display_name(source)} has "
-                f"{escape_terminal(', '.join(topics))}"
-            )
-        new_by_old_directory = {
-            old: PurePath(f"{topic}-{number}") for old, (_, number) in place_by_directory.items()
-        }
-        self._files_to_copy = [
-            (file, new_by_old_directory[old])
-            for file, old in self._files_to_copy
-            if old in new_by_old_directory
-            and file.kind in (CHECKPOINT_KIND, PRODUCER_SNAPSHOT_KIND)
-        ]
-        return [
-            replace(part, output_directory=new_by_old_directory[part.output_directory])
-            for part in partitions
-        ]
-
-    def _find_logs(self, listing: DirectoryListing, directory: PurePath) -> list[SalvagedPartition]:
-        files = [
-            listing.input_file(file) for file in listing.files if file not in listing.special_files
-        ]
-        logs, other_logs = listing.logs, []
-        for file in files:
-            name = PurePath(file.path).name
-            is_copied = file.kind in COPIED_KINDS or (
-                file.kind is CHECKPOINT_KIND and name in COPIED_CHECKPOINTS
-            )
-            # Deleted records are below the log start offset.
-            is_copied &= not (self.includes_deleted and name == LOG_START_CHECKPOINT)
-            # A producer snapshot at the first log cannot be rebuilt from the logs.
-            first_base_offset = logs[0].base_offset if logs else None
-            is_copied |= (
-                bool(first_base_offset)
-                and file.kind is PRODUCER_SNAPSHOT_KIND
-                and file.base_offset == first_base_offset
-            )
-            if is_copied or file.kind is KRAFT_SNAPSHOT_KIND:
-                self._files_to_copy.append((file, directory))
-            elif file.kind is LOG_KIND and not is_segment_log(file):
-                if base_offset_in_name(file) is None or not name.endswith(self._accepted_suffixes):
-                    self._n_other_logs += 1
-                    self._n_deleted_logs += name.endswith(DELETED_LOG_SUFFIX)
-                else:
-                    other_logs.append(file)
-        return [SalvagedPartition(directory, logs, other_logs)] if logs or other_logs else []
-
-    @property
-    def _accepted_suffixes(self) -> tuple[str, ...]:
-        """The ends of the names of the logs that are taken besides those in use."""
-        names = (LOG_KIND.suffix, f"{LOG_KIND.suffix}{SWAP_SUFFIX}")
-        return (*names, DELETED_LOG_SUFFIX) if self.includes_deleted else names
 
     def _copy_if_undamaged(self, file: InputFile, output_name: str) -> None:
         """Copy a file if it is undamaged; complains if it cannot be read."""
@@ -360,7 +250,7 @@ class SalvageCommand:
             reason = "leftover of an interrupted segment replacement, with no undamaged batches"
             self.run.sink.note(f"not copied: {escape_terminal(log.name)}: {reason}\n")
         else:
-            self._n_other_logs += 1
+            self._source.n_other_logs += 1
 
     def _write_in_order(
         self, partition: SalvagedPartition, range_by_path: OffsetRangeByPath
@@ -562,14 +452,12 @@ class SalvageCommand:
             self._buffered_holes.append((row, line))
 
     def _show_summary(self, destination: str) -> None:
-        if self._n_other_logs:
-            singular, plural = (
-                "log whose name is not a segment name",
-                "logs whose names are not segment names",
-            )
-            hint = "; use --deleted to include .deleted logs" if self._n_deleted_logs else ""
+        if self._source.n_other_logs:
+            singular = "log whose name is not a segment name"
+            plural = "logs whose names are not segment names"
+            hint = "; use --deleted to include .deleted logs" if self._source.n_deleted_logs else ""
             self.run.sink.note(
-                f"not copied: {format_count(self._n_other_logs, singular, plural)}{hint}\n"
+                f"not copied: {format_count(self._source.n_other_logs, singular, plural)}{hint}\n"
             )
         if self._has_no_batches:
             self.run.sink.note(

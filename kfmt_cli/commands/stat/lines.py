@@ -78,10 +78,8 @@ def detail_lines(statistics: LogStatistics) -> Iterator[str]:
         if pairs:
             max_count = max(n for _, n in pairs)
             bars = "".join(_BARS[(len(_BARS) - 1) * n // max_count] for _, n in pairs)
-            min_bound_text, max_bound_text = (
-                format_grouped(pairs[0][0]),
-                format_grouped(pairs[-1][0]),
-            )
+            min_bound_text = format_grouped(pairs[0][0])
+            max_bound_text = format_grouped(pairs[-1][0])
             range_text = (
                 f"{min_bound_text} to {max_bound_text}" if len(pairs) > 1 else max_bound_text
             )

@@ -246,11 +246,9 @@ class StateCommand:
             self._end_offset_by_name[partition_name] = self._find_log_end(
                 f"{log_directory}/{partition_name}"
             )
-        end_offset, offset, n_read_ahead = (
-            self._end_offset_by_name[partition_name],
-            values[READ_OFFSET_COLUMN[type_]],
-            _n_read_ahead(type_, values),
-        )
+        end_offset = self._end_offset_by_name[partition_name]
+        offset = values[READ_OFFSET_COLUMN[type_]]
+        n_read_ahead = _n_read_ahead(type_, values)
         if end_offset is not None and isinstance(offset, int):
             values |= {
                 "log_end_offset": end_offset,

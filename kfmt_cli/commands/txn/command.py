@@ -194,10 +194,8 @@ class TxnCommand:
         self, coordinators: TransactionCoordinators, directory: DirectoryListing
     ) -> None:
         """Add the states in a partition of __transaction_state."""
-        replay, findings = (
-            create_replay(TRANSACTION_STATE_TOPIC),
-            FindingCollector(self.run.max_findings),
-        )
+        replay = create_replay(TRANSACTION_STATE_TOPIC)
+        findings = FindingCollector(self.run.max_findings)
         for log in directory.logs:
             is_new = self._is_first_report(Path(log.path))
             try:

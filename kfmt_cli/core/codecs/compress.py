@@ -23,11 +23,12 @@ LZ4_END = bytes(4)
 LZ4_UNCOMPRESSED_FLAG = 0x80000000
 DEFAULT_ZSTD_LEVEL = 3  # the default of Kafka's codec
 MIN_LZ4_HC_LEVEL = 3
+# Accepted levels.
 COMPRESSION_LEVELS = {
     "gzip": range(-1, 10),
     "lz4": range(1, 18),
     "zstd": range(-7, 23),
-}  # accepted levels
+}
 
 _per_thread = threading.local()
 

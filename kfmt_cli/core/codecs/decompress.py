@@ -202,13 +202,11 @@ def _fix_header_checksum(data: bytes) -> bytes:
 
 def xxh32_short(data: bytes) -> int:
     """xxHash32 with seed 0 of fewer than 16 bytes, such as an LZ4 frame descriptor."""
-    prime_1, prime_2, prime_3, prime_4, prime_5 = (
-        0x9E3779B1,
-        0x85EBCA77,
-        0xC2B2AE3D,
-        0x27D4EB2F,
-        0x165667B1,
-    )
+    prime_1 = 0x9E3779B1
+    prime_2 = 0x85EBCA77
+    prime_3 = 0xC2B2AE3D
+    prime_4 = 0x27D4EB2F
+    prime_5 = 0x165667B1
     mask = 0xFFFFFFFF
     value = prime_5 + len(data)
     words = len(data) // 4

@@ -106,11 +106,9 @@ def _read_node(name: str, type_: WireType, data: Buffer, position: int, end: int
             if not present:
                 return node
         struct_node = read_field_tree(type_.layout, data, node.end, end)
-        node.children, node.end, node.error = (
-            struct_node.children,
-            struct_node.end,
-            struct_node.error,
-        )
+        node.children = struct_node.children
+        node.end = struct_node.end
+        node.error = struct_node.error
         node.layout = type_.layout
     elif isinstance(type_, ListWireType | ArrayWireType):
         _read_elements(node, type_, data, end)

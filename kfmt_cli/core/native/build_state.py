@@ -62,8 +62,7 @@ def stale_message(directory: Path = _DIRECTORY) -> str | None:
         pass
     return (
         f"the compiled kernel in {directory} was not built from the sources next to it, which "
-        "have no "
-        f"effect until it is built again: {_rebuild_command(directory)}"
+        f"have no effect until it is built again: {_rebuild_command(directory)}"
     )
 
 
@@ -73,9 +72,8 @@ def incomplete_message(directory: Path = _DIRECTORY) -> str | None:
     if not absent:
         return None
     return (
-        f"the compiled kernel in {directory} lacks {', '.join(absent)}, without which the rest "
-        "of it "
-        f"does not work; build it again: {_rebuild_command(directory)}"
+        f"the compiled kernel in {directory} lacks {', '.join(absent)}, without which the rest of "
+        f"it does not work; build it again: {_rebuild_command(directory)}"
     )
 
 

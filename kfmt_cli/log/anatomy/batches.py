@@ -53,10 +53,8 @@ class BatchAnatomy:
         return int(self.block.batches[name][self.batch_index])
 
     def _batch_part(self, nodes: Iterator[FieldNode]) -> AnatomyPart:
-        base_offset, last_offset = (
-            self._header_value("base_offset"),
-            self._header_value("last_offset"),
-        )
+        base_offset = self._header_value("base_offset")
+        last_offset = self._header_value("last_offset")
         offsets = (
             f"offset {last_offset}"
             if base_offset == last_offset

@@ -114,9 +114,9 @@ class VerdictBuilder:
 
     def overlapping(self, position: int, start: int) -> DamageVerdict:
         message = (
-            f"no batch at byte {position}, where one ends: the next one starts at byte "
-            f"{start}, because "
-            "the same number of zero bytes is missing from the end of the first; both are read"
+            f"no batch at byte {position}, where one ends: the next one starts at byte {start}, "
+            "because the same number of zero bytes is missing from the end of the first; both are "
+            "read"
         )
         return self._bytes_verdict(start, codes.GARBAGE, message, start, 0)
 

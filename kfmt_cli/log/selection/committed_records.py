@@ -52,10 +52,8 @@ class CommittedRecords:
             transaction = (
                 np.searchsorted(self.first_offsets[transactions], base_offsets, side="right") - 1
             )
-            rows, base_offsets, transaction = (
-                rows[transaction >= 0],
-                base_offsets[transaction >= 0],
-                transaction[transaction >= 0],
-            )
+            rows = rows[transaction >= 0]
+            base_offsets = base_offsets[transaction >= 0]
+            transaction = transaction[transaction >= 0]
             is_delivered[rows] = base_offsets > self.marker_offsets[transactions][transaction]
         return is_delivered

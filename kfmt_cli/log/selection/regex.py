@@ -88,8 +88,7 @@ def _compile(pattern: bytes, for_short_content: bool = False) -> Any:
             return compiled
         words = (
             f"a repeated group, more than {MAX_REPETITIONS} repetitions, or more than "
-            f"{MAX_ALTERNATIVES} "
-            f"alternatives in groups need google-re2"
+            f"{MAX_ALTERNATIVES} alternatives in groups need google-re2"
         )
         raise UsageError(f"{os.fsdecode(pattern)!r}: {words}: {_INSTALL_COMMAND}") from None
     options = re2.Options()

@@ -185,9 +185,8 @@ class SegmentMap:
     def __init__(self, size: int, n_cells: int) -> None:
         self._cell_bytes = max(-(-size // max(n_cells, 1)), 1)
         n_cells = -(-size // self._cell_bytes)
-        self._totals: IntArray = np.zeros(
-            (4, n_cells), np.int64
-        )  # bytes, batches, records, control
+        # Bytes, batches, records, control.
+        self._totals: IntArray = np.zeros((4, n_cells), np.int64)
         self._bytes_by_codec: IntArray = np.zeros((len(CODECS) + 1, n_cells), np.int64)
         self._first_positions: IntArray = np.full(n_cells, -1, np.int64)
         self._max_values: IntArray = np.full((2, n_cells), -1, np.int64)  # offset, timestamp
@@ -269,10 +268,8 @@ class LogShape:
         record_counts = batches.record_counts
         codec_numbers = batches.compression
         n_batches = np.bincount(codec_numbers)
-        n_records, sizes = (
-            np.bincount(codec_numbers, record_counts),
-            np.bincount(codec_numbers, batches.size),
-        )
+        n_records = np.bincount(codec_numbers, record_counts)
+        sizes = np.bincount(codec_numbers, batches.size)
         for codec in np.flatnonzero(n_batches).tolist():
             name = codec_name(codec)
             counts = int(n_batches[codec]), int(n_records[codec]), int(sizes[codec])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
@@ -317,23 +317,7 @@ def compute_statistics(
         for log_totals in zip(*totals, strict=True)
     ]
 
-    def count_values(values: IntArray, n_values: int) -> IntArray:
-        """How often each value below `n_values` is in each log."""
-        return np.bincount(log_of_batch * n_values + values, minlength=n_logs * n_values).reshape(
-            n_logs, n_values
-        )
-
-    codecs, magics = (
-        count_values(batches.compression, MAX_CODES),
-        count_values(batches.magic, MAX_CODES),
-    )
-    by_records, by_bytes = (
-        count_values(_bucket_numbers(values), N_BUCKETS) for values in (counts, batches.size)
-    )
-    for i, log in enumerate(statistics):
-        log.codecs = Counter({codec_name(number): n for number, n in _iter_nonzero(codecs[i])})
-        log.magics = Counter({str(number): n for number, n in _iter_nonzero(magics[i])})
-        log.record_buckets, log.byte_buckets = by_records[i], by_bytes[i]
+    _count_values(statistics, batches, log_of_batch, counts)
     first_offsets = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
     for i, rows in _iter_log_slices(log_of_batch):
         statistics[i].first_offset = int(first_offsets[rows].min())
@@ -343,15 +327,37 @@ def compute_statistics(
     for i, rows in _iter_log_slices(log_of_batch[has_time]):
         running_max = np.maximum(np.maximum.accumulate(times[rows]), previous_max)
         statistics[i].timestamp_skew_ms = int((running_max - times[rows]).max())
-        statistics[i].min_timestamp, statistics[i].max_timestamp = (
-            int(first_times[rows].min()),
-            int(running_max[-1]),
-        )
+        statistics[i].min_timestamp = int(first_times[rows].min())
+        statistics[i].max_timestamp = int(running_max[-1])
     has_producer = is_v2 & (batches.producer_id >= 0)
     producer_ids = batches.producer_id[has_producer]
     for i, rows in _iter_log_slices(log_of_batch[has_producer]):
         statistics[i].producer_ids = set(producer_ids[rows].tolist())
     return statistics
+
+
+def _count_values(
+    statistics: Sequence[LogStatistics],
+    batches: BatchTable,
+    log_of_batch: IntArray,
+    record_counts: IntArray,
+) -> None:
+    """Set how often each codec, magic and size is in each log."""
+    n_logs = len(statistics)
+
+    def count_by_log(values: IntArray, n_values: int) -> IntArray:
+        """How often each value below `n_values` is in each log."""
+        cells = log_of_batch * n_values + values
+        return np.bincount(cells, minlength=n_logs * n_values).reshape(n_logs, n_values)
+
+    codecs = count_by_log(batches.compression, MAX_CODES)
+    magics = count_by_log(batches.magic, MAX_CODES)
+    by_records = count_by_log(_bucket_numbers(record_counts), N_BUCKETS)
+    by_bytes = count_by_log(_bucket_numbers(batches.size), N_BUCKETS)
+    for i, log in enumerate(statistics):
+        log.codecs = Counter({codec_name(number): n for number, n in _iter_nonzero(codecs[i])})
+        log.magics = Counter({str(number): n for number, n in _iter_nonzero(magics[i])})
+        log.record_buckets, log.byte_buckets = by_records[i], by_bytes[i]
 
 
 def _iter_log_slices(log_of_row: IntArray) -> Iterator[tuple[int, slice]]:

@@ -176,10 +176,8 @@ class BatchRowWriter(TableRowWriter):
             inner.table.index_by_name, HEADER_NAMES, literals, theme=self.theme
         )
         add_line(builder, self.columns, may_truncate=width is not None)
-        outer_rows, inner_rows = (
-            (outer_template, ColumnarRows(BATCH_ROW, batches)),
-            (builder.build(), inner),
-        )
+        outer_rows = (outer_template, ColumnarRows(BATCH_ROW, batches))
+        inner_rows = (builder.build(), inner)
         yield from render_nested_rows(outer_rows, inner_rows, rows.inner_ends, first, last)
 
     def closing_text(self) -> str:

@@ -36,10 +36,10 @@ def create_export_function(options: LakeOptions, run_number: int = 0) -> SplitFu
     def export_splits(
         request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
     ) -> list[SplitResult]:
-        group_export, topic_ids = (
-            export_file_group(request, splits, output_directory, options, str(run_number)),
-            TopicIdCache(),
+        group_export = export_file_group(
+            request, splits, output_directory, options, str(run_number)
         )
+        topic_ids = TopicIdCache()
         results: list[SplitResult] = []
         for split, split_export in zip(splits, group_export.split_exports(), strict=True):
             input_fields_source = input_source(split, topic_ids, split_export.findings)
@@ -158,10 +158,8 @@ def forecast(context: JobContext) -> Iterator[str]:
 def run_job(context: JobContext) -> JobSummary:
     """Export everything."""
     lake_table, request = _plan_run(context)
-    job_directory, tables = (
-        lake_table.job_directory,
-        job_lake_options(context).all_tables(context.readable_inputs()),
-    )
+    job_directory = lake_table.job_directory
+    tables = job_lake_options(context).all_tables(context.readable_inputs())
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
     results = process_job_splits(context.spark, request, job_directory, context.on_progress)
     observations = InputObservations(bool(job_directory.stale_results))

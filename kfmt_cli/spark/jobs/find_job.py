@@ -96,10 +96,8 @@ def _record_matches(block: Block, records: RecordColumns, indexes: IntArray) -> 
     table["offset"], table["has_offset"] = rows.offset[indexes], 1
     table["record_position"] = rows.position[indexes]
     table["has_record_position"] = rows.has_position[indexes]
-    table["timestamp"], table["has_timestamp"] = (
-        rows.timestamp[indexes],
-        rows.has_timestamp[indexes],
-    )
+    table["timestamp"] = rows.timestamp[indexes]
+    table["has_timestamp"] = rows.has_timestamp[indexes]
     return table
 
 

@@ -168,7 +168,6 @@ def _describe_retained(
         )
     if n_without_batches:
         yield (
-            f"{format_count(n_without_batches, 'partition')} without a table of batches: "
-            "codecs, leader epochs and "
-            "empty batches are lost"
+            f"{format_count(n_without_batches, 'partition')} without a table of batches: codecs, "
+            "leader epochs and empty batches are lost"
         )

@@ -123,10 +123,8 @@ class LakeTable:
         job_directory = self.job_directory
         self._last_commit = read_newest_commit(job_directory.path)
         self._files_by_group = read_file_groups(job_directory.path, self._last_commit)
-        job_directory.committed_results, job_directory.run_number = (
-            frozenset(self._files_by_group),
-            self._last_commit.number + 1,
-        )
+        job_directory.committed_results = frozenset(self._files_by_group)
+        job_directory.run_number = self._last_commit.number + 1
         if not job_directory.is_dry_run:
             self._publish()
 
@@ -146,10 +144,8 @@ class LakeTable:
     ) -> Iterator[tuple[str, str, StoredResult, int]]:
         """The results of which the run removes rows: bundle, name, result, and the offset from
         which on they go. observations: None before the run."""
-        topic_ids, unreadable_paths = (
-            TopicIdCache(),
-            observations.unreadable_paths if observations is not None else set(),
-        )
+        topic_ids = TopicIdCache()
+        unreadable_paths = observations.unreadable_paths if observations is not None else set()
         paths = {result.input.path for *_, result in self._iter_stale_results()}
         self._topic_ids = {
             split.path: topic_ids.find(split)
@@ -238,11 +234,9 @@ class LakeTable:
 
     def _write_commit(self, new_state: Iterable[str]) -> None:
         """Make the commit after which the table consists of these bundles."""
-        job_directory, previous_groups, topics = (
-            self.job_directory,
-            self._files_by_group,
-            tuple(sorted(self.topics)),
-        )
+        job_directory = self.job_directory
+        previous_groups = self._files_by_group
+        topics = tuple(sorted(self.topics))
         self._files_by_group = {bundle: previous_groups.get(bundle, []) for bundle in new_state}
 
         def changes() -> Iterator[tuple[str, Any]]:

@@ -177,10 +177,8 @@ def _write_if_unchanged(lease_path: str, own_entry: dict[str, Any], tag: str | N
 
 def _in_use_error(output_directory: str, existing_entry: dict[str, Any]) -> UsageError:
     """The error that names the owner of a lease."""
-    job, host = (
-        escape_terminal(str(existing_entry.get("job", "?"))),
-        escape_terminal(str(existing_entry.get("host", "?"))),
-    )
+    job = escape_terminal(str(existing_entry.get("job", "?")))
+    host = escape_terminal(str(existing_entry.get("host", "?")))
     since = escape_terminal(str(existing_entry.get("since", "?")))
     return UsageError(
         f"{output_directory}: in use by kfmt pipeline {job}, process "

@@ -8,7 +8,6 @@ triggers, and a move to another directory, therefore change nothing. Only comple
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field, replace
@@ -27,8 +26,8 @@ from kfmt_cli.execution.split_reader import UnreadableInputError, format_unreada
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.spark.input_partition import KfmtInputPartition
 from kfmt_cli.spark.streaming.cleaned_logs import is_swapping
+from kfmt_cli.spark.streaming.log_advance import advance_in_log
 from kfmt_cli.spark.streaming.partition_directories import (
-    BASE,
     FollowedPartition,
     PartitionDirectory,
     Signature,
@@ -59,10 +58,11 @@ from kfmt_cli.spark.worker import WORKER_LOGGER
 
 ResultT = TypeVar("ResultT")
 
+# Seconds before a listing is asked for again, which a broker may have changed.
 RETRY_PAUSES_SECONDS = (
     0.1,
     0.5,
-)  # seconds before a listing is asked for again, which a broker may have changed
+)
 ADVICE = (
     "to continue with the data that is left, set the option failOnDataLoss to false; to read "
     "everything again, start with a new checkpoint"
@@ -231,9 +231,8 @@ class StreamFollower:
     ) -> list[KfmtInputPartition]:
         partitions, resumed_end = self._resume(end)
         resumed_start = resume_positions(start, partitions)
-        for message in self._iter_losses(
-            resumed_start
-        ):  # up to Spark 4.1, `latest` is not told the start
+        # Up to Spark 4.1, `latest` is not told the start.
+        for message in self._iter_losses(resumed_start):
             self._report_loss(message)
         splits: list[FileSplit] = []
         wanted: dict[str, Selection] = {}
@@ -347,8 +346,7 @@ class StreamFollower:
             yield (
                 f"{self._partitions[key].name} was recreated: its topic id was "
                 f"{old_key.rpartition('@')[2]} and is now {self._partitions[key].topic_id}; it "
-                "had been "
-                f"read up to offset {resumed.deleted[old_key].offset}"
+                f"had been read up to offset {resumed.deleted[old_key].offset}"
             )
         if read_errors and not self.fails_on_data_loss:
             return
@@ -390,7 +388,9 @@ class StreamFollower:
             return previous
         with self._mount(partition):
             directory, start_position = self._find_start(partition, previous)
-            position = self._advance_in_log(directory.segments, start_position, budget)
+            position = advance_in_log(
+                directory.segments, start_position, budget, self._segment_ends
+            )
         if budget.has_remaining:
             self._caught_up[partition.key] = position, signature
         return position
@@ -426,9 +426,8 @@ class StreamFollower:
         divergence = self._find_divergence(directory, position)
         if divergence is not None:
             self._report_loss(
-                f"{format_key(partition.key)}: the log in {directory.path} was truncated: it "
-                "had been "
-                f"read up to offset {position.offset}, and {divergence.message}"
+                f"{format_key(partition.key)}: the log in {directory.path} was truncated: it had "
+                f"been read up to offset {position.offset}, and {divergence.message}"
             )
             epoch = self._segment_ends.find_epoch_before(
                 directory.segments, divergence.divergence_offset
@@ -472,61 +471,6 @@ class StreamFollower:
         except InputError as error:
             self._handle_read_error(error)
             return False
-
-    def _advance_in_log(
-        self, segments: Sequence[FileSplit], at: PartitionPosition, budget: TriggerBudget
-    ) -> PartitionPosition:
-        """The position after as much of a log as there is room for."""
-        start_position = at
-        for i in range(max(bisect_right(segments, at.offset, key=BASE) - 1, 0), len(segments)):
-            segment = segments[i]
-            next_base_offset = segments[i + 1].base if i + 1 < len(segments) else None
-            start_byte = at.byte if at.segment == segment.base and at.byte <= segment.size else 0
-            if next_base_offset is not None and budget.fits(
-                segment.size - start_byte, next_base_offset - at.offset
-            ):
-                # The whole segment: continue at the beginning of the next one.
-                budget.consume(segment.size - start_byte, next_base_offset - at.offset)
-                at = self._start_of_next_segment(segment, at, next_base_offset)
-                continue
-            segment_end = self._segment_ends.find_end(segment, at, budget)
-            if segment_end.error is not None:
-                # Its readable part is read once the broker has rolled.
-                WORKER_LOGGER.warning("kfmt: %s", segment_end.error)
-            end_position, cached_end, previous_offset = (
-                segment_end.position,
-                self._segment_ends.find_cached(segment),
-                at.offset,
-            )
-            if end_position.offset > at.offset:
-                budget.consume(
-                    end_position.byte - segment_end.start_byte, end_position.offset - at.offset
-                )
-                at = end_position
-            if cached_end is None or cached_end.position.offset > at.offset:
-                budget.exhaust()
-            elif (
-                at.offset == previous_offset and next_base_offset is not None
-            ):  # damage: read what is readable
-                budget.consume(segment.size - start_byte, next_base_offset - at.offset)
-                at = self._start_of_next_segment(segment, at, next_base_offset)
-            if not budget.has_remaining:
-                break
-        if at.epoch < 0 and at.byte == 0 and segments[0].base < at.offset == segments[-1].base:
-            # The last segment is empty: the batch before is in the one before.
-            at = replace(at, epoch=self._segment_ends.find_epoch_before(segments, at.offset))
-        return replace(at, first=start_position.first, restarts=start_position.restarts)
-
-    def _start_of_next_segment(
-        self, segment: FileSplit, position: PartitionPosition, next_base_offset: int
-    ) -> PartitionPosition:
-        """The position at the beginning of the segment that follows one."""
-        cached_end = self._segment_ends.find_cached(segment)
-        reaches_next = cached_end is not None and cached_end.position.offset == next_base_offset
-        epoch = cached_end.position.epoch if cached_end is not None and reaches_next else -1
-        return PartitionPosition(
-            max(next_base_offset, position.offset), next_base_offset, 0, epoch=epoch
-        )
 
     def _find_directory(
         self,

@@ -269,10 +269,8 @@ def _step_over_batches(
     except (CorruptError, StartError) as error:
         error_text = str(error)
     if last_batch is not None:
-        offset, epoch = (
-            max(last_batch.last_offset + 1, position.offset),
-            read_leader_epoch(log_bytes, last_batch),
-        )
+        offset = max(last_batch.last_offset + 1, position.offset)
+        epoch = read_leader_epoch(log_bytes, last_batch)
         position = PartitionPosition(
             offset, segment.base, last_batch.end_position, last_batch.position, epoch
         )

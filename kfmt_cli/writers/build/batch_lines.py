@@ -177,11 +177,9 @@ def _create_drafts(
     rows = records.rows
     nonempty = np.flatnonzero(counts)
     first_rows = (records.row_ends - counts)[nonempty]
-    last_offsets, max_timestamps, first_timestamps = (
-        base_offsets.copy(),
-        np.full(len(base_offsets), -1),
-        np.full(len(base_offsets), -1),
-    )
+    last_offsets = base_offsets.copy()
+    max_timestamps = np.full(len(base_offsets), -1)
+    first_timestamps = max_timestamps.copy()
     last_offsets[nonempty] = rows.offset[records.row_ends[nonempty] - 1]
     max_timestamps[nonempty] = np.maximum.reduceat(rows.timestamp, first_rows)
     first_timestamps[nonempty] = rows.timestamp[first_rows]

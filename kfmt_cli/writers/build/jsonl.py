@@ -157,12 +157,10 @@ class SummaryLine(IgnoredLine, tag="summary"):
 
 BuildLine = Record | Batch | IgnoredLine
 _ANY_LINE = Record | Batch | FindingLine | FileLine | SummaryLine
-_TYPED_DECODER: msgspec.json.Decoder[BuildLine] = msgspec.json.Decoder(
-    _ANY_LINE
-)  # every line has a type
-_RECORD_DECODER: msgspec.json.Decoder[BuildLine] = msgspec.json.Decoder(
-    Record
-)  # with or without one
+# Every line has a type.
+_TYPED_DECODER: msgspec.json.Decoder[BuildLine] = msgspec.json.Decoder(_ANY_LINE)
+# With or without one.
+_RECORD_DECODER: msgspec.json.Decoder[BuildLine] = msgspec.json.Decoder(Record)
 MAX_CACHED_SHAPES = 1 << 16
 _checked_shapes: set[int] = set()  # shapes of lines without a duplicate key
 

@@ -56,16 +56,10 @@ def plan_unbatched(
     if options.timestamp_type is not None:
         rows.timestamp_type = options.timestamp_type
     producers, epochs, is_control, is_transactional = _producer_columns(record_lines, options)
+    # A batch has only one LogAppendTime.
+    append_times = np.where(rows.timestamp_type == APPEND_TIME, rows.timestamp, 0)
     shared_values = np.array(
-        [
-            rows.timestamp_type,
-            # A batch has only one LogAppendTime.
-            np.where(rows.timestamp_type == APPEND_TIME, rows.timestamp, 0),
-            producers,
-            epochs,
-            is_control,
-            is_transactional,
-        ]
+        [rows.timestamp_type, append_times, producers, epochs, is_control, is_transactional]
     )
     previous_values = partition.shared_values if open_batch is not None else None
     starts_batch = np.ones(len(rows), np.bool_)
@@ -81,32 +75,24 @@ def plan_unbatched(
     n_continuing = int(start_rows[0]) if len(start_rows) else len(rows)
     continuation = None
     if n_continuing:
+        first_rows = rows.select_rows(slice(0, n_continuing))
         continuation = RecordColumns(
-            records.data,
-            rows.select_rows(slice(0, n_continuing)),
-            records.headers,
-            np.array([n_continuing]),
+            records.data, first_rows, records.headers, np.array([n_continuing])
         )
         partition.allocate_sequences(int(producers[0]), n_continuing)
     records.rows = rows.select_rows(slice(n_continuing, None)) if n_continuing else rows
     records.row_ends = np.append(start_rows[1:], len(rows))[: len(start_rows)] - n_continuing
-    drafts = draft_headers(
-        records.rows,
-        start_rows - n_continuing,
-        np.where(is_control[start_rows] == 1, 0, options.codec or 0),
-    )
+    starts_control = is_control[start_rows] == 1
+    codecs = np.where(starts_control, 0, options.codec or 0)
+    drafts = draft_headers(records.rows, start_rows - n_continuing, codecs)
     drafts.magic = 2 if options.magic is None else options.magic
     drafts.producer_id = producers[start_rows]
     drafts.producer_epoch = epochs[start_rows]
-    sets_transactional = is_control[start_rows] | (
-        is_transactional[start_rows] & (producers[start_rows] >= 0)
-    )
-    drafts.attributes |= (
-        sets_transactional * TRANSACTIONAL.mask | is_control[start_rows] * CONTROL.mask
-    )
-    counts = records.row_counts
+    has_producer = producers[start_rows] >= 0
+    sets_transactional = starts_control | ((is_transactional[start_rows] == 1) & has_producer)
+    drafts.attributes |= sets_transactional * TRANSACTIONAL.mask | starts_control * CONTROL.mask
     drafts.base_sequence = partition.allocate_base_sequences(
-        producers[start_rows], is_control[start_rows] == 1, counts
+        producers[start_rows], starts_control, records.row_counts
     )
     drafts.line_number = rows["line"][start_rows]
     drafts.declared_count = -1

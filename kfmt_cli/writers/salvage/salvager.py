@@ -297,11 +297,9 @@ class Salvager:
             result.bytes_after += end - start
             result.last_offset = int(batches.last_offset[last_row])
             self.producers |= _transactional_producers(batches, run_rows)
-            holes.position, holes.n_batches, next_row = (
-                start_position + end - start,
-                0,
-                last_row + 1,
-            )
+            holes.position = start_position + end - start
+            holes.n_batches = 0
+            next_row = last_row + 1
             holes.previous_offset = result.last_offset
         holes.n_batches += len(batches) - next_row
         result.batches += len(batches)

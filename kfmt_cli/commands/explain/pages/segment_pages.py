@@ -268,9 +268,8 @@ def recovery_page(facts: PageFacts) -> Iterator[PageSection]:
     ]
     last_log = facts.logs[-1]
     yield (
-        f"{facts.source_label} has {len(facts.logs)} segments; with the recovery point at its "
-        "end only "
-        f"{last_log.name.rpartition('/')[2]} would be recovered, {file_size(last_log)} bytes."
+        f"{facts.source_label} has {len(facts.logs)} segments; with the recovery point at its end "
+        f"only {last_log.name.rpartition('/')[2]} would be recovered, {file_size(last_log)} bytes."
     )
     yield (
         "So one flipped bit in an old segment costs everything after it if that segment is "

@@ -61,9 +61,8 @@ def zero_copy_page(facts: PageFacts) -> Iterator[PageSection]:
         "sendfile      disk → page cache ────────────────────────────────────→ network",
     ]
     yield (
-        f"For the {size} bytes of logs of {facts.source_label} that saves two copies, "
-        f"{2 * size} bytes "
-        "through memory, for each consumer that reads them."
+        f"For the {size} bytes of logs of {facts.source_label} that saves two copies, {2 * size} "
+        "bytes through memory, for each consumer that reads them."
     )
     yield (
         "Zero-copy ends where bytes must change: with TLS, for consumers that need an older "

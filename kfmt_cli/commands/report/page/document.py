@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from kfmt_cli.broker.start.offset_intervals import count_offsets
 from kfmt_cli.broker.start.outcome import AFTER_CRASH
-from kfmt_cli.commands.report.page import html_tables
+from kfmt_cli.commands.report.page import html_columns, html_tables
 from kfmt_cli.commands.report.page.chart_registry import create_figures, specs
 from kfmt_cli.commands.report.page.figures import (
     ChartFigure,
@@ -145,15 +145,15 @@ _NUMBER_COLUMNS = frozenset(
 _TIME_COLUMNS = frozenset({"from", "to", "at"})
 
 
-def _column(name: str) -> html_tables.HtmlTableColumn:
+def _column(name: str) -> html_columns.HtmlTableColumn:
     title, value_of = _HEADINGS.get(name, name.replace("_", " ")), itemgetter(name)
     if name in _NUMBER_COLUMNS:
-        return html_tables.integer_column(title, value_of)
+        return html_columns.integer_column(title, value_of)
     if name in _TIME_COLUMNS:
-        return html_tables.HtmlTableColumn(
-            title, lambda row: html_tables.HtmlTableCell(format_time(value_of(row)), value_of(row))
+        return html_columns.HtmlTableColumn(
+            title, lambda row: html_columns.HtmlTableCell(format_time(value_of(row)), value_of(row))
         )
-    return html_tables.text_column(title, value_of)
+    return html_columns.text_column(title, value_of)
 
 
 def _anchors(data: PageData) -> dict[str, str]:
@@ -173,10 +173,8 @@ def _topics(
 ) -> Iterator[PageTopic]:
     """The pages of topics."""
     partitions, logs = by_topic(data.partitions), by_topic(data.rows_of_type("segment_strip"))
-    orders, transactions = (
-        by_topic(data.rows_of_type("time_order")),
-        by_topic(data.rows_of_type("transaction")),
-    )
+    orders = by_topic(data.rows_of_type("time_order"))
+    transactions = by_topic(data.rows_of_type("transaction"))
     retention_by_file = {row.file: row for row in data.rows_of_type("retention")}
     n_findings: Counter[str] = Counter()
     for (label, _, _), n in data.n_findings.items():
@@ -262,10 +260,8 @@ def _contents_answer(page_row: PageRow, data: PageData) -> PageAnswer:
     lines = [("", f"{format_count(page_row.segments, 'log')} in {location_text}")]
     lines.append(("", format_count(page_row.records, "record")))
     if page_row.min_timestamp is not None:
-        from_text, to_text = (
-            format_interval_end(page_row.min_timestamp),
-            format_interval_end(page_row.max_timestamp),
-        )
+        from_text = format_interval_end(page_row.min_timestamp)
+        to_text = format_interval_end(page_row.max_timestamp)
         lines.append(("", f"from {from_text} to {to_text} (UTC)"))
         lines += _usual_times(data)
     return PageAnswer(
@@ -281,10 +277,8 @@ def _usual_times(data: PageData) -> list[tuple[str, str]]:
     _, usual, outliers = split_outliers(rows)
     if not outliers:
         return []
-    first, last = (
-        format_interval_end(usual[0].from_timestamp),
-        format_interval_end(usual[-1].to_timestamp),
-    )
+    first = format_interval_end(usual[0].from_timestamp)
+    last = format_interval_end(usual[-1].to_timestamp)
     n = format_count(sum(row.records for row in outliers), "record")
     return [("", f"all but {n} from {first} to {last}")]
 

@@ -144,8 +144,7 @@ def add_times(figures: PageFigures, data: PageData) -> None:
     begin, (size, _) = max(stack_tops.items(), key=lambda item: item[1][0])
     caption = (
         f"Busiest period: {format_bytes(size)} in {format_duration(width)} from "
-        f"{_utc_text(begin)}. "
-        "Batches are placed at their max timestamp."
+        f"{_utc_text(begin)}. Batches are placed at their max timestamp."
     )
     if outliers:
         n, first = sum(row.records for row in outliers), outliers[0].from_timestamp
@@ -231,10 +230,11 @@ def add_batch_histograms(figures: PageFigures, data: PageData) -> None:
         ]
         upper_bound = max(batches_by_bucket, key=lambda key: batches_by_bucket[key])
         share = batches_by_bucket[upper_bound] / sum(batches_by_bucket.values())
+        # Of a bucket, which ends at a power of two.
         size, lower_bound = (
             format_count(upper_bound, noun),
             upper_bound // 2 + 1,
-        )  # of a bucket, which ends at a power of two
+        )
         if lower_bound < upper_bound:
             size = f"{format_grouped(lower_bound)} to {size}"
         caption = f"{share:.0%} of the batches have {size}."
@@ -268,8 +268,7 @@ def add_codecs(figures: PageFigures, data: PageData) -> None:
         verdict = f"{best.codec} would save {best.saved:.0%}"
     caption = (
         f"A sample of {format_bytes(best.sample_bytes)} of records is stored in "
-        f"{format_bytes(stored)} "
-        f"({ratio:.2f}:1, the red line). {verdict}."
+        f"{format_bytes(stored)} ({ratio:.2f}:1, the red line). {verdict}."
     )
     figures.add("codecs", ChartFigure("what_if", "Alternative codecs", caption), "what_if", table)
 
@@ -429,8 +428,7 @@ def _order_caption(rows: list[PageRow]) -> str:
         begin, end, offset = max(gaps, key=lambda gap: gap[1] - gap[0])
         caption += (
             f" The longest gap without a batch is {format_duration(end - begin)}, from "
-            f"{_utc_text(begin)} "
-            f"to offset {format_grouped(offset)}."
+            f"{_utc_text(begin)} to offset {format_grouped(offset)}."
         )
     return caption
 

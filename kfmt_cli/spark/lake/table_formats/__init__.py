@@ -120,9 +120,9 @@ class TargetTables:
             removed = previous_files.keys() - current_files[name]
             if removed and (foreign_files := removed - table.files()):
                 raise OutputError(
-                    f"{output_directory}/{name}: another writer replaced {min(foreign_files)}, "
-                    "so its rows "
-                    "cannot be removed; nothing committed to this table; export to another --to"
+                    f"{output_directory}/{name}: another writer replaced {min(foreign_files)}, so "
+                    "its rows cannot be removed; nothing committed to this table; export to "
+                    "another --to"
                 )
             size_of_new_file = {
                 file: n_bytes

@@ -35,10 +35,12 @@ class DeltaOpenTable:
 
     def __init__(self, output_directory: str, name: str, catalog: str) -> None:
         del catalog
-        self._path = f"{strip_file_scheme(output_directory) if is_local(output_directory) else output_directory}/{name}"
-        store_options = (
-            None if is_local(output_directory) else store_settings(f"{output_directory}/")
-        )
+        store_options = None
+        if is_local(output_directory):
+            output_directory = strip_file_scheme(output_directory)
+        else:
+            store_options = store_settings(f"{output_directory}/")
+        self._path = f"{output_directory}/{name}"
         self._options = None if store_options is None else {**store_options, "allow_http": "true"}
         exists = DeltaTable.is_deltatable(self._path, self._options)
         self._table = DeltaTable(self._path, storage_options=self._options) if exists else None

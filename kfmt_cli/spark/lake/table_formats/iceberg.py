@@ -25,7 +25,10 @@ class IcebergOpenTable:
     SQLite database."""
 
     def __init__(self, output_directory: str, name: str, catalog: str) -> None:
-        self._location = f"{f'file://{strip_file_scheme(output_directory)}' if is_local(output_directory) else output_directory}/{name}"
+        root_url = output_directory
+        if is_local(output_directory):
+            root_url = f"file://{strip_file_scheme(output_directory)}"
+        self._location = f"{root_url}/{name}"
         self._catalog, self._namespace = _load_catalog(output_directory, catalog)
         self._identifier = f"{self._namespace}.{name}"
         self._table: IcebergTable | None = None
@@ -34,8 +37,7 @@ class IcebergOpenTable:
         if self._table is not None and self._table.location().rstrip("/") != self._location:
             raise UsageError(
                 f"{self._location}: table {self._identifier} of the catalog is at "
-                f"{self._table.location()}; "
-                "choose another namespace with --catalog"
+                f"{self._table.location()}; choose another namespace with --catalog"
             )
 
     @property

@@ -1,0 +1,190 @@
+"""The logs of a partition's replicas: what each can contribute to the merged one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
+from kfmt_cli.broker.start.offset_intervals import (
+    OffsetInterval,
+    OffsetIntervals,
+    count_offsets,
+    merge_intervals,
+)
+from kfmt_cli.commands.replicas.branches import ReplicaBranch
+from kfmt_cli.commands.replicas.command import PartitionComparison
+from kfmt_cli.commands.replicas.nodes import DiskReplica, TopicAndPartition
+from kfmt_cli.commands.salvage.partition_logs import is_swap_file
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import file_size
+from kfmt_cli.disk.file_names import partition_directory
+from kfmt_cli.disk.kinds.kind import InputFile
+from kfmt_cli.disk.kinds.logs import LOG_KIND
+from kfmt_cli.writers.salvage.batch_arrangement import (
+    MAX_LOG_END,
+    BatchArrangement,
+    UndamagedBatches,
+)
+from kfmt_cli.writers.salvage.salvager import ScannedLog
+
+
+@dataclass(slots=True)
+class MergeContribution:
+    """What a replica gives to a merged partition."""
+
+    replica: DiskReplica
+    offset_intervals: OffsetIntervals = field(default_factory=list)
+    n_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSources:
+    """The replicas of a partition to merge."""
+
+    replicas: tuple[DiskReplica, ...]
+    """The one with the most undamaged offsets first."""
+    end_by_replica: Mapping[DiskReplica, int]
+    """The offset below which each has the history of the selected branch."""
+    start_offset: int
+    end_offset: int
+    """Exclusive."""
+
+    @property
+    def best(self) -> DiskReplica:
+        """The replica whose batches are taken where several have them."""
+        return self.replicas[0]
+
+
+def max_replica_bytes(partition: PartitionComparison) -> int:
+    """The bytes of the largest replica."""
+    sizes = (sum(map(file_size, replica_logs(replica))) for replica in partition.replicas)
+    return max(sizes, default=0)
+
+
+def shared_end_offsets(
+    branches: Sequence[ReplicaBranch], selected_branch: ReplicaBranch
+) -> Iterator[tuple[DiskReplica, int]]:
+    """The replicas that share offsets with a branch, and the offset below which they do."""
+    for branch in branches:
+        divergence_offsets = [
+            each.diverged_at for each in (branch, selected_branch) if each.diverged_at is not None
+        ]
+        shared_end_offset = (
+            MAX_LOG_END
+            if branch is selected_branch
+            else min(divergence_offsets, default=MAX_LOG_END)
+        )
+        for replica in branch.replicas:
+            if has_batches(replica):
+                yield replica, shared_end_offset
+
+
+def has_batches(replica: DiskReplica) -> bool:
+    """Whether a replica may have batches to merge."""
+    return bool(replica.segments or replica.n_partly_read)
+
+
+def replica_logs(replica: DiskReplica) -> list[InputFile]:
+    return [] if replica.listing is None else replica.listing.logs
+
+
+def swap_logs(replica: DiskReplica) -> list[InputFile]:
+    """The logs with which the broker was about to replace others, which it may have deleted."""
+    if replica.listing is None:
+        return []
+    files = map(replica.listing.input_file, replica.listing.regular_files)
+    return [file for file in files if file.kind is LOG_KIND and is_swap_file(file)]
+
+
+def replica_rank(replica: DiskReplica) -> tuple[int, int]:
+    """The replica that gives the most has the greatest."""
+    return count_offsets(replica.undamaged_offsets), replica.log_end or 0
+
+
+def iter_undecodable_intervals(
+    scans: Sequence[ScannedLog], log_end_offset: int
+) -> Iterator[OffsetInterval]:
+    """The offsets between undamaged batches where a log has other batches, such as those that
+    cannot be decompressed. log_end_offset: of the last log."""
+    for scan, next_scan in zip(scans, [*scans, None][1:], strict=True):
+        batches = scan.undamaged
+        next_base_offset = log_end_offset if next_scan is None else next_scan.undamaged.base_offset
+        undecodable_positions = scan.header_positions[
+            ~np.isin(scan.header_positions, batches.position)
+        ]
+        for at in np.unique(np.searchsorted(batches.position, undecodable_positions)).tolist():
+            first_offset = int(batches.last_offset[at - 1]) + 1 if at else batches.base_offset
+            yield (
+                first_offset,
+                (
+                    int(batches.first_offset[at])
+                    if at < len(batches.first_offset)
+                    else next_base_offset
+                )
+                - 1,
+            )
+
+
+def first_replica_offset(replica: DiskReplica, topic_partition: TopicAndPartition) -> int:
+    """The first offset of a replica's logs, whether they can be read or not."""
+    base_offsets = [log.base_or_zero for log in replica_logs(replica)]
+    return max(
+        min(base_offsets, default=0),
+        replica.directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition),
+    )
+
+
+def iter_partly_read_interval(
+    replica: DiskReplica, batches_by_log: Sequence[UndamagedBatches]
+) -> Iterator[OffsetInterval]:
+    """The offsets of the last log of a replica, if it was read around lost bytes. batches_by_log:
+    the batches of its logs."""
+    known_bases = {base for base, *_ in replica.segments}
+    for last_batches in batches_by_log[-1:]:
+        if last_batches.base_offset not in known_bases and len(last_batches.last_offset):
+            yield last_batches.base_offset, int(last_batches.last_offset.max())
+
+
+def end_replica_offset(replica: DiskReplica) -> int:
+    """The end of the offsets that a replica had: those below its high watermark were there."""
+    return max(replica.log_end or 0, replica.high_watermark or 0)
+
+
+def merged_directory_name(partition: PartitionComparison, replica: DiskReplica) -> str:
+    """The name of the partition's directory, with the bytes that a replica's has."""
+    assert replica.listing is not None
+    name = partition_directory(replica.listing.path).name
+    return name if format_display_name(name) == partition.name else partition.name
+
+
+def epochs_and_sources(
+    arrangement: BatchArrangement,
+    scans: Sequence[ScannedLog],
+    replica_of_scan: Sequence[DiskReplica],
+    is_compacted: bool,
+) -> tuple[list[tuple[int, int]], list[MergeContribution]]:
+    """The leader epochs of a merged log, each with its first offset; where its bytes come from.
+    is_compacted: offsets between batches are not missed."""
+    epochs: list[tuple[int, int]] = []
+    source_by_replica: dict[DiskReplica, MergeContribution] = {}
+    for _, batch_runs in arrangement.segments:
+        for batch_run in batch_runs:
+            replica = replica_of_scan[batch_run.log_index]
+            source = source_by_replica.setdefault(replica, MergeContribution(replica))
+            batches = scans[batch_run.log_index].undamaged
+            full_interval = [(batch_run.first_offset, batch_run.last_offset)]
+            source.offset_intervals += (
+                full_interval
+                if is_compacted
+                else batches.offset_intervals_in(batch_run.position, batch_run.size)
+            )
+            source.n_bytes += batch_run.size
+            for epoch, offset in batches.epochs_in(batch_run.position, batch_run.size):
+                if epoch >= 0 and (not epochs or epoch > epochs[-1][0]):
+                    epochs.append((epoch, offset))
+    for source in source_by_replica.values():
+        source.offset_intervals = merge_intervals(source.offset_intervals)
+    return epochs, list(source_by_replica.values())

@@ -1,0 +1,122 @@
+"""Cells and columns of the tables of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from kfmt_cli.commands.report.page.page_data import PageRow
+from kfmt_cli.core.layout.field import MS_UNIT
+from kfmt_cli.core.times import format_interval_end
+from kfmt_cli.render.style import format_bytes, format_grouped
+from kfmt_cli.rows.column import ColumnKind, RowType
+
+NO_VALUE_TEXT = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlTableCell:
+    """A cell: its text, sort value and link target."""
+
+    text: str
+    sort_value: float | str | None = None
+    link: str | None = None
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlTableColumn:
+    """A column: its heading, and the function that makes its cells."""
+
+    title: str
+    make_cell: Callable[[Any], HtmlTableCell]
+    is_number: bool = False
+
+
+def text_column(title: str, value_of: Callable[[Any], object]) -> HtmlTableColumn:
+    """A column of text."""
+
+    def cell(row: Any) -> HtmlTableCell:
+        value = value_of(row)
+        return HtmlTableCell(NO_VALUE_TEXT if value is None else str(value))
+
+    return HtmlTableColumn(title, cell)
+
+
+def _number_column(
+    title: str, value_of: Callable[[Any], Any], format_value: Callable[[Any], str], style: str = ""
+) -> HtmlTableColumn:
+    def cell(row: Any) -> HtmlTableCell:
+        value = value_of(row)
+        return (
+            HtmlTableCell(NO_VALUE_TEXT)
+            if value is None
+            else HtmlTableCell(format_value(value), value, style=style)
+        )
+
+    return HtmlTableColumn(title, cell, True)
+
+
+def integer_column(title: str, value_of: Callable[[Any], Any]) -> HtmlTableColumn:
+    """A column of whole numbers."""
+    return _number_column(title, value_of, format_grouped)
+
+
+def decimal_column(title: str, value_of: Callable[[Any], Any]) -> HtmlTableColumn:
+    """A column of numbers with a fraction."""
+    return _number_column(title, value_of, _format_tenths)
+
+
+def _format_tenths(value: float) -> str:
+    whole_part, _, tenths = f"{value:.1f}".partition(".")
+    return f"{format_grouped(int(whole_part))}.{tenths}"
+
+
+def size_column(title: str, value_of: Callable[[Any], Any]) -> HtmlTableColumn:
+    """A column of bytes."""
+    return _number_column(title, value_of, format_bytes)
+
+
+def time_column(title: str, value_of: Callable[[Any], Any]) -> HtmlTableColumn:
+    """A column of times."""
+    return _number_column(title, value_of, format_interval_end, "time")
+
+
+_SIZES = frozenset({"bytes", "disk_bytes", "freed_now", "freed_later"})
+
+
+_SIZES |= {"sample_bytes", "stored_bytes", "would_be_bytes"}
+
+
+def member_columns(type_: RowType, *names: str) -> Iterator[HtmlTableColumn]:
+    """Columns of members of a type, as their kinds say; after `=` is a heading other than the
+    name."""
+    for name in names:
+        member, _, title = name.partition("=")
+        column, value_of = type_[member], attrgetter(member)
+        title = title or member.replace("_", " ")
+        if column.unit == MS_UNIT:
+            yield time_column(f"{title} (UTC)", value_of)
+        elif column.kind is ColumnKind.REAL:
+            yield decimal_column(title, value_of)
+        elif column.kind is not ColumnKind.NUMBER:
+            yield text_column(title, value_of)
+        else:
+            yield (
+                size_column(title, value_of)
+                if member in _SIZES
+                else integer_column(title, value_of)
+            )
+
+
+def file_column(rows: Sequence[PageRow], title: str) -> HtmlTableColumn:
+    """A column of files or directories, relative to the log directory if all share one."""
+    log_directories = {row.log_dir for row in rows}
+    prefix = f"{log_directories.pop()}/" if len(log_directories) == 1 else ""
+
+    def cell(row: Any) -> HtmlTableCell:
+        return HtmlTableCell(row.file.removeprefix(prefix))
+
+    return HtmlTableColumn(title, cell)

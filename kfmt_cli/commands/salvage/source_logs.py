@@ -1,0 +1,150 @@
+"""The partitions under the source of a salvage, and the other files to copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+
+from kfmt_cli.broker.start.checkpoints import (
+    LEADER_EPOCH_CHECKPOINT,
+)
+from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
+from kfmt_cli.commands.command_run import CommandRun
+from kfmt_cli.commands.salvage.partition_logs import (
+    SalvagedPartition,
+    base_offset_in_name,
+)
+from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.disk.directory_listing import (
+    DirectoryListing,
+    is_segment_log,
+)
+from kfmt_cli.disk.file_names import directory_mark, parse_topic_partition
+from kfmt_cli.disk.input_paths import resolve_path
+from kfmt_cli.disk.kinds import META_PROPERTIES_KIND, PARTITION_METADATA_KIND, QUORUM_STATE_KIND
+from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT_KIND
+from kfmt_cli.disk.kinds.fixed_size_rows import (
+    PRODUCER_SNAPSHOT_KIND,
+)
+from kfmt_cli.disk.kinds.kind import SWAP_SUFFIX, InputFile
+from kfmt_cli.disk.kinds.logs import DELETED_LOG_SUFFIX, KRAFT_SNAPSHOT_KIND, LOG_KIND
+from kfmt_cli.errors import InputError, UsageError
+from kfmt_cli.render.style import escape_terminal
+
+# Files next to the logs that a broker reads and cannot rebuild. The other checkpoints state how far
+# logs were flushed, replicated and compacted, which is no longer true of the output.
+COPIED_KINDS = (META_PROPERTIES_KIND, PARTITION_METADATA_KIND, QUORUM_STATE_KIND)
+COPIED_CHECKPOINTS = (LEADER_EPOCH_CHECKPOINT, LOG_START_CHECKPOINT)
+DELETED_DIRECTORY = "deleted"  # for a deleted partition whose topic exists again
+
+
+@dataclass(slots=True)
+class SalvageSource:
+    """Finds what to salvage under SRC."""
+
+    run: CommandRun
+    includes_deleted: bool
+    """Copy what a broker marked as deleted, too."""
+    files_to_copy: list[tuple[InputFile, PurePath]] = field(default_factory=list)
+    """Files next to the logs, each with its directory under DST."""
+    n_other_logs: int = 0
+    n_deleted_logs: int = 0
+
+    def find_partitions(self, source: str) -> list[SalvagedPartition]:
+        """The partitions of SRC; raises InputError."""
+        target = resolve_path(source)
+        for reason in target.listing_errors:
+            self.run.report_unreadable(reason)
+        if target.file is not None:
+            if not is_segment_log(target.file):
+                reason = "not named like a log segment (a 20-digit base offset)"
+                raise InputError(f"{target.file.name}: {reason}")
+            return [SalvagedPartition(PurePath(), [target.file])]
+        partitions = []
+        directories = {folder.relative_path for folder in target.directories}
+        for listing in target.directories:
+            name = Path(listing.path).name
+            mark = directory_mark(name)
+            directory = PurePath(listing.relative_path)
+            if mark == "delete" and self.includes_deleted and listing.path != source:
+                topic, partition = parse_topic_partition(name)
+                directory = directory.with_name(f"{topic}-{partition}")
+                if str(directory) in directories:  # the topic was created again
+                    directory = directory.parent / DELETED_DIRECTORY / directory.name
+                directories.add(str(directory))
+            elif mark and listing.path != source:
+                reason = "marked by a broker as moved; name it as SRC to salvage it"
+                if mark == "delete":
+                    reason = "marked by a broker as deleted; use --deleted to bring it back"
+                self.run.sink.note(f"not copied: {escape_terminal(listing.name)}: {reason}\n")
+                continue
+            partitions += self._find_logs(listing, directory)
+        return partitions
+
+    def rename_partitions(
+        self, partitions: list[SalvagedPartition], source: str, topic: str
+    ) -> list[SalvagedPartition]:
+        """The same partitions in directories of another topic; raises UsageError unless all are
+        of one topic. Of the files to copy, those that name the topic or its broker are dropped."""
+        place_by_directory = {
+            part.output_directory: part.topic_and_partition for part in partitions
+        }
+        topics = sorted({str(name) for name, _ in place_by_directory.values()})
+        if (
+            len(topics) != 1
+            or topics == ["None"]
+            or len({*place_by_directory.values()}) < len(partitions)
+        ):
+            requirement = "needs the partitions of one topic, in directories named TOPIC-PARTITION"
+            raise UsageError(
+                f"--as: {requirement}; {format_display_name(source)} has "
+                f"{escape_terminal(', '.join(topics))}"
+            )
+        new_by_old_directory = {
+            old: PurePath(f"{topic}-{number}") for old, (_, number) in place_by_directory.items()
+        }
+        self.files_to_copy = [
+            (file, new_by_old_directory[old])
+            for file, old in self.files_to_copy
+            if old in new_by_old_directory
+            and file.kind in (CHECKPOINT_KIND, PRODUCER_SNAPSHOT_KIND)
+        ]
+        return [
+            replace(part, output_directory=new_by_old_directory[part.output_directory])
+            for part in partitions
+        ]
+
+    def _find_logs(self, listing: DirectoryListing, directory: PurePath) -> list[SalvagedPartition]:
+        files = [
+            listing.input_file(file) for file in listing.files if file not in listing.special_files
+        ]
+        logs, other_logs = listing.logs, []
+        for file in files:
+            name = PurePath(file.path).name
+            is_copied = file.kind in COPIED_KINDS or (
+                file.kind is CHECKPOINT_KIND and name in COPIED_CHECKPOINTS
+            )
+            # Deleted records are below the log start offset.
+            is_copied &= not (self.includes_deleted and name == LOG_START_CHECKPOINT)
+            # A producer snapshot at the first log cannot be rebuilt from the logs.
+            first_base_offset = logs[0].base_offset if logs else None
+            is_copied |= (
+                bool(first_base_offset)
+                and file.kind is PRODUCER_SNAPSHOT_KIND
+                and file.base_offset == first_base_offset
+            )
+            if is_copied or file.kind is KRAFT_SNAPSHOT_KIND:
+                self.files_to_copy.append((file, directory))
+            elif file.kind is LOG_KIND and not is_segment_log(file):
+                if base_offset_in_name(file) is None or not name.endswith(self._accepted_suffixes):
+                    self.n_other_logs += 1
+                    self.n_deleted_logs += name.endswith(DELETED_LOG_SUFFIX)
+                else:
+                    other_logs.append(file)
+        return [SalvagedPartition(directory, logs, other_logs)] if logs or other_logs else []
+
+    @property
+    def _accepted_suffixes(self) -> tuple[str, ...]:
+        """The ends of the names of the logs that are taken besides those in use."""
+        names = (LOG_KIND.suffix, f"{LOG_KIND.suffix}{SWAP_SUFFIX}")
+        return (*names, DELETED_LOG_SUFFIX) if self.includes_deleted else names
