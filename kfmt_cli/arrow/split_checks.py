@@ -158,13 +158,30 @@ def encode_findings(findings: list[Finding], boundary: SplitBoundary | None) -> 
 
 
 def _encode_finding(finding: Finding) -> dict[str, Any]:
-    names = ("file", "position", "detail", "offset", "expected", "found", "batch")
-    return {"code": finding.code.name, **{name: getattr(finding, name) for name in names}}
+    return {
+        "code": finding.code.name,
+        "file": finding.file,
+        "position": finding.position,
+        "words": finding.detail,
+        "offset": finding.offset,
+        "expected": finding.expected,
+        "found": finding.found,
+        "batch": finding.batch,
+    }
 
 
-def decode_finding(encoded: dict[str, Any]) -> Finding:
+def decode_finding(stored: dict[str, Any]) -> Finding:
     """Restore a stored finding."""
-    return Finding(**{**encoded, "code": codes_by_name()[encoded["code"]]})
+    return Finding(
+        stored["file"],
+        codes_by_name()[stored["code"]],
+        stored["position"],
+        stored["words"],
+        offset=stored["offset"],
+        expected=stored["expected"],
+        found=stored["found"],
+        batch=stored["batch"],
+    )
 
 
 def decode_boundary(result: dict[str, Any]) -> SplitBoundary | None:

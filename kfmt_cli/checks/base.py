@@ -45,9 +45,11 @@ class LogCheck(Check):
     """A rule about a log, for a stretch of it.
 
     base_offset: of the segment, None if the file name has none. needs_previous_batch: compares a
-    batch with the previous one. magics: of the batches for which it can make findings.
+    batch with the previous one. magics: of the batches for which it can make findings. facts_key:
+    the name under which jobs store its facts, which never changes; unique.
     """
 
+    facts_key: ClassVar[str]
     needs_previous_batch: ClassVar[bool] = False
     magics: ClassVar[frozenset[int]] = frozenset({0, 1, 2})
 

@@ -31,14 +31,13 @@ class SplitMerger:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._check_by_name: dict[str, LogCheck] = {}
+        self._check_by_key: dict[str, LogCheck] = {}
         self.n_batches = 0
 
     def add_split(self, boundary: SplitBoundary) -> Iterator[Finding]:
         """Join the next piece; yields findings where it meets the previous one."""
         for check in _restore_checks(boundary.checks):
-            name = type(check).__name__
-            previous = self._check_by_name.setdefault(name, check)
+            previous = self._check_by_key.setdefault(check.facts_key, check)
             if previous is not check:
                 for finding in previous.merge_later(check):
                     yield self.with_file_batch_index(replace(finding, file=self._path))
@@ -54,7 +53,7 @@ class SplitMerger:
 def _restore_checks(facts: dict[str, BoundaryState]) -> Iterator[LogCheck]:
     for scope in (Scope.HEADERS, Scope.RECORDS):
         for check in create_log_checks(scope, None):
-            check_facts = facts.get(type(check).__name__)
+            check_facts = facts.get(check.facts_key)
             if check_facts is not None:
                 check.facts = check_facts
                 yield check

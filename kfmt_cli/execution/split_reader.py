@@ -56,7 +56,7 @@ class SplitBoundary:
     batches: int = 0
     """Number of batches."""
     checks: dict[str, BoundaryState] = field(default_factory=dict)
-    """Facts from each check, by check name."""
+    """Facts from each check, by its `facts_key`."""
 
 
 @dataclass(slots=True)
@@ -178,8 +178,8 @@ class SplitReader:
 
 
 def collect_facts(checks: list[LogCheck]) -> dict[str, BoundaryState]:
-    """The facts from each check, by check name."""
-    return {type(check).__name__: check.facts for check in checks}
+    """The facts from each check, by its `facts_key`."""
+    return {check.facts_key: check.facts for check in checks}
 
 
 def _block_position(block: Block) -> int:

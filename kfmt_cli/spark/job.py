@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kfmt_cli.core.layout.field_dict import FieldDict
@@ -27,7 +27,9 @@ class JobDefinition:
     function: SplitFunction
     """Called in a task with request, pieces and directory; returns a JSON result per piece."""
     options: dict[str, object]
-    """The options that the results depend on."""
+    """The options that the results depend on, as plain values."""
+    rc1_options: dict[str, object] = field(default_factory=dict)
+    """Those that 1.0.0rc1 stored in another form."""
     grouping: FileGrouping | None = None
     """How pieces are bundled, if several pieces share output files."""
 

@@ -44,7 +44,8 @@ from kfmt_cli.spark.lake.change_files import (
 )
 from kfmt_cli.spark.results import ResultFiles
 
-VERSION = 9
+VERSION = 10
+RC1_VERSION = 9  # of 1.0.0rc1: the same results, other texts of some options
 NO_RESULT = -1
 
 
@@ -117,12 +118,22 @@ class JobDirectory:
     def _job_description(self) -> dict[str, Any]:
         return {"version": VERSION, "job": self.job.name, "options": self.job.options}
 
+    @property
+    def _equivalent_descriptions(self) -> list[dict[str, Any]]:
+        """The descriptions of a directory that this job can continue, as they are stored."""
+        rc1_options = {**self.job.options, **self.job.rc1_options}
+        rc1_description = {**self._job_description, "version": RC1_VERSION, "options": rc1_options}
+        return [
+            json.loads(json.dumps(description))
+            for description in (self._job_description, rc1_description)
+        ]
+
     def open(self) -> None:
         """Check that the directory is this job's or new; raises UsageError if it is not."""
         stored_job = read_json_file(self._job_path)
         if stored_job is None and list_file_names(self.path) - {"_kfmt"}:
             raise UsageError(f"{self.path}: not empty and not a kfmt pipeline directory")
-        if stored_job is not None and stored_job != json.loads(json.dumps(self._job_description)):
+        if stored_job is not None and stored_job not in self._equivalent_descriptions:
             raise UsageError(
                 f"{self.path}: {_describe_difference(stored_job, self._job_description)}; "
                 "choose another --to"
@@ -295,7 +306,8 @@ class JobDirectory:
 
 def _describe_difference(stored_job: dict[str, object], own_job: dict[str, object]) -> str:
     """How a directory's job differs from this one."""
-    if stored_job.get("job") != own_job["job"] or stored_job.get("version") != own_job["version"]:
+    is_known_version = stored_job.get("version") in (VERSION, RC1_VERSION)
+    if stored_job.get("job") != own_job["job"] or not is_known_version:
         return f"contains results of another job or kfmt version ({stored_job.get('job')})"
     stored_options, own_options = stored_job.get("options"), own_job["options"]
     if not isinstance(stored_options, dict) or not isinstance(own_options, dict):

@@ -74,9 +74,24 @@ class ExportedPartition:
             raise InputError(f"{self.records[0].path}: {error}")
 
     def digest(self, codec: int | None) -> str:
-        """A digest of what its segments are made from."""
-        digest = blake2b(repr((codec, self.records, self.batches)).encode(), digest_size=12)
-        return digest.hexdigest()
+        """A digest of what its segments are made from.
+
+        It is stored, so its text never changes: that of 1.0.0rc1, with the names of its classes.
+        """
+        tables = (
+            f"[{', '.join(map(_digest_text, files))}]" for files in (self.records, self.batches)
+        )
+        text = f"({codec!r}, {', '.join(tables)})"
+        return blake2b(text.encode(errors="backslashreplace"), digest_size=12).hexdigest()
+
+
+def _digest_text(file: PartitionFile) -> str:
+    rows = file.row_range
+    return (
+        f"FileOfPartition(path={file.path!r}, size={file.size!r}, modified={file.modified!r}, "
+        f"span=Span(topic={rows.topic!r}, partition={rows.partition!r}, rows={rows.n_rows!r}, "
+        f"first={rows.first_offset!r}, last={rows.last_offset!r}))"
+    )
 
 
 def group_by_partition(

@@ -24,6 +24,7 @@ from kfmt_cli.rows.log_tables import BatchTable
 class ChecksumCheck(LogCheck):
     """The checksum of each batch matches its bytes."""
 
+    facts_key = "Checksums"
     codes = (codes.CRC_MISMATCH,)
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterable[Finding]:
@@ -72,6 +73,7 @@ class PrecedingOffsetCheck(LogCheck):
 class HeaderCheck(PrecedingOffsetCheck):
     """Offsets increase from batch to batch and match the segment; counts and codecs are valid."""
 
+    facts_key = "Headers"
     codes = (
         codes.OFFSETS_BACKWARDS,
         codes.OFFSET_OUT_OF_SEGMENT,

@@ -22,6 +22,7 @@ from kfmt_cli.log.records import RecordColumns
 class RecordOffsetsCheck(LogCheck):
     """Record offsets are inside their batch and increase."""
 
+    facts_key = "RecordOffsets"
     codes = (codes.RECORD_OFFSETS_BACKWARDS, codes.RECORD_OFFSET_OUT_OF_BATCH)
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
@@ -69,6 +70,7 @@ class RecordOffsetsCheck(LogCheck):
 class MaxTimestampCheck(LogCheck):
     """A batch's max timestamp is the largest of its records, if the producer set both."""
 
+    facts_key = "MaxTimestamps"
     codes = (codes.MAX_TIMESTAMP_MISMATCH,)
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
@@ -99,6 +101,7 @@ class MaxTimestampCheck(LogCheck):
 class ControlRecordsCheck(LogCheck):
     """A control record has a valid key and value."""
 
+    facts_key = "ControlRecords"
     codes = (CONTROL_MALFORMED,)
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:

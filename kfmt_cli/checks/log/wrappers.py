@@ -21,6 +21,7 @@ from kfmt_cli.log.records import RecordColumns
 class WrapperOffsetsCheck(PrecedingOffsetCheck):
     """The messages inside a wrapper come after the previous batch."""
 
+    facts_key = "WrapperOffsets"
     codes = (codes.OFFSETS_BACKWARDS,)
     magics = frozenset({0, 1})
 

@@ -23,6 +23,7 @@ from kfmt_cli.spark.lake.lake_table import APPEND_MODE, InputObservations, LakeT
 from kfmt_cli.spark.lake.table_formats import TargetTables
 from kfmt_cli.spark.selections import find_selections_in_tasks, selections_by_directory
 from kfmt_cli.spark.split_processing import process_job_splits
+from kfmt_cli.spark.stored_options import filter_values, payload_values, rc1_text
 
 MAX_LISTED_INPUTS = 10  # inputs that a dry run names
 
@@ -77,15 +78,20 @@ def create_export_job(context: JobContext, options_of_lake: LakeOptions) -> JobD
         "table": asdict(target_tables) if (target_tables := find_target_tables(context)) else None,
         "offsets": [selection.first_offset, selection.last_offset],
         "times": [selection.first_time, selection.last_time],
-        "payloads": repr(request.payloads) if request.payloads else None,
-        "match": repr(selection.record_filter) if selection.record_filter else None,
+        "payloads": payload_values(request.payloads),
+        "match": filter_values(selection.record_filter),
         "last": selection_options.last_n,
         "committed": selection_options.only_committed,
+    }
+    rc1_options: dict[str, object] = {
+        "payloads": rc1_text(request.payloads) if request.payloads else None,
+        "match": rc1_text(selection.record_filter) if selection.record_filter else None,
     }
     return JobDefinition(
         "export",
         create_export_function(options_of_lake),
         options,
+        rc1_options,
         grouping=options_of_lake.grouping,
     )
 

@@ -34,6 +34,7 @@ from kfmt_cli.spark.job import JobDefinition, SplitResult
 from kfmt_cli.spark.job_directory import JobDirectory, intermediate_file_name
 from kfmt_cli.spark.jobs.context import JobContext, JobSummary, open_report_directory
 from kfmt_cli.spark.selections import find_selections_in_tasks
+from kfmt_cli.spark.stored_options import rc1_text, selection_values
 
 _VIA = b"scan"
 _BATCH_COLUMNS = ("position", "size", "base_offset", "has_base_offset", "last_offset")
@@ -107,7 +108,13 @@ def prepare(context: JobContext) -> JobDirectory:
     if not selection_options:
         raise UsageError("give a record filter such as --key")
     return open_report_directory(
-        context, JobDefinition("find", find_in_splits, {"asked": repr(selection_options)})
+        context,
+        JobDefinition(
+            "find",
+            find_in_splits,
+            {"asked": selection_values(selection_options)},
+            {"asked": rc1_text(selection_options)},
+        ),
     )
 
 

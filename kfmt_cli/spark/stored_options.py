@@ -1,0 +1,114 @@
+"""What a job selects, as plain values for `_kfmt/job.json`; the names in it never change.
+
+A later run is refused if it would mix rows of another selection. 1.0.0rc1 stored the `repr` of its
+objects instead: `rc1_text` is that text, with the names that its classes and attributes had.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, is_dataclass
+from hashlib import blake2b
+from typing import Any
+
+from kfmt_cli.log.selection.record_filter import Pattern, RecordFilter
+from kfmt_cli.log.selection.regex import BytesRegex
+from kfmt_cli.log.selection.selection import Selection, SelectionOptions
+from kfmt_cli.topics.payloads import (
+    PayloadDeclaration,
+    PayloadDeclarations,
+    RegisteredSchema,
+    SchemaRegistry,
+    SchemaSource,
+)
+
+PlainValues = dict[str, object]
+
+# The names in 1.0.0rc1 of classes and their attributes, in order.
+_RC1_NAMES: dict[type, tuple[str, str]] = {
+    RecordFilter: ("Match", "key value headers producer_id"),
+    BytesRegex: ("Expression", "text"),
+    Selection: ("Selection", "first_offset last_offset first_time last_time match committed"),
+    SelectionOptions: ("Asked", "wanted last committed latest"),
+    PayloadDeclarations: ("Payloads", "key value"),
+    PayloadDeclaration: ("Payload", "format schema"),
+    SchemaSource: ("Schema", "file message folder registry"),
+    SchemaRegistry: ("SchemaRegistry", "by_id by_version"),
+    RegisteredSchema: ("Registered", "type text references"),
+}
+
+
+def filter_values(record_filter: RecordFilter) -> PlainValues | None:
+    """A record filter; None if it excludes nothing."""
+    if not record_filter:
+        return None
+    return {
+        "key": _pattern_values(record_filter.key),
+        "value": _pattern_values(record_filter.value),
+        "headers": [
+            [os.fsdecode(name), _pattern_values(pattern)] for name, pattern in record_filter.headers
+        ],
+        "producer_id": record_filter.producer_id,
+    }
+
+
+def selection_values(options: SelectionOptions) -> PlainValues:
+    """Which records of every partition are selected."""
+    selection = options.selection
+    return {
+        "offsets": [selection.first_offset, selection.last_offset],
+        "times": [selection.first_time, selection.last_time],
+        "match": filter_values(selection.record_filter),
+        "last": options.last_n,
+        "committed": options.only_committed,
+        "latest": options.only_latest,
+    }
+
+
+def payload_values(declarations: PayloadDeclarations) -> PlainValues | None:
+    """The declared formats of keys and values; None if there are none."""
+    if not declarations:
+        return None
+    return {
+        "key": _declaration_values(declarations.key),
+        "value": _declaration_values(declarations.value),
+    }
+
+
+def rc1_text(value: Any) -> str:
+    """The `repr` that a value had in 1.0.0rc1."""
+    if is_dataclass(value) and type(value) in _RC1_NAMES:
+        name, members = _RC1_NAMES[type(value)]
+        texts = [rc1_text(getattr(value, member.name)) for member in fields(value)]
+        pairs = zip(members.split(), texts, strict=True)
+        return f"{name}({', '.join(f'{member}={text}' for member, text in pairs)})"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(rc1_text, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, dict):
+        pairs_text = ", ".join(f"{rc1_text(key)}: {rc1_text(of)}" for key, of in value.items())
+        return f"{{{pairs_text}}}"
+    return repr(value)
+
+
+def _pattern_values(pattern: Pattern | None) -> PlainValues | None:
+    if pattern is None:
+        return None
+    if isinstance(pattern, BytesRegex):
+        return {"regex": os.fsdecode(pattern.pattern)}
+    return {"equals": os.fsdecode(pattern)}
+
+
+def _declaration_values(declaration: PayloadDeclaration | None) -> PlainValues | None:
+    if declaration is None:
+        return None
+    schema = declaration.schema
+    registry = None
+    if schema.registry is not None:  # by its content: another one decodes to other values
+        registry = blake2b(rc1_text(schema.registry).encode(), digest_size=12).hexdigest()
+    return {
+        "format": declaration.format,
+        "file": None if schema.file is None else str(schema.file),
+        "message": schema.message_name,
+        "directory": None if schema.directory is None else str(schema.directory),
+        "registry": registry,
+    }
