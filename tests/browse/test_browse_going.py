@@ -229,7 +229,7 @@ def test_a_search_is_cancelled(tmp_path: Path) -> None:
     file = write(tmp_path, ORDERS.read_bytes() * 500)
 
     async def work() -> None:
-        async with driven(file, checks=False) as browser:
+        async with driven(file, checks_on_start=False) as browser:
             app = browser.app
             await browser.pilot.press("slash")
             await browser.pilot.press(*"zephyr", "enter")
@@ -269,7 +269,7 @@ def test_without_findings_that_is_said() -> None:
     async def work() -> None:
         async with driven(ORDERS.parent.relative_to(ROOT)) as browser:
             assert "no damage in what was checked" in await browser.press("n")
-        async with driven("damaged_segments/flipped-bit-0", checks=False) as browser:
+        async with driven("damaged_segments/flipped-bit-0", checks_on_start=False) as browser:
             assert "press c to check it first" in await browser.press("n")
             assert "not checked yet" in browser.screen
             await browser.press("c")

@@ -55,8 +55,8 @@ def test_each_byte_is_its_own_or_filler(lost: frozenset[int], asked: list[tuple[
 
 def test_other_errors_are_not_filled() -> None:
     class Gone(BytesSource):
-        def block(self, position: int, length: int, least: int) -> bytes:
-            raise InputError(f"file byte {position}: not {length} bytes, nor {least}")
+        def read_block(self, position: int, length: int, min_length: int) -> bytes:
+            raise InputError(f"file byte {position}: not {length} bytes, nor {min_length}")
 
     with pytest.raises(InputError, match=r"^file byte 0: not 1 bytes, nor 1$"):
         FilledSource(Gone(DATA, "file"), UnreadableRanges()).read_block(0, 1, 1)

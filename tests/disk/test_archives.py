@@ -394,7 +394,7 @@ import multiprocessing, sys
 from kfmt_cli.execution import processes
 if __name__ == "__main__":
     multiprocessing.set_start_method(sys.argv[1])
-    processes.MANY_BYTES = 0
+    processes.MIN_PARALLEL_BYTES = 0
     from kfmt_cli.cli import kfmt
     kfmt(sys.argv[2:])
 """

@@ -301,7 +301,7 @@ def test_an_extension_that_is_missing_is_said_in_one_line(built: Path) -> None:
     (built / f"row_bounds{EXTENSION_SUFFIXES[0]}").unlink()
     for arguments in COMMANDS:
         [line] = lines_of(built.parents[2], *arguments, code=4)
-        assert line.startswith(f"kfmt: the compiled kernel in {built} lacks bound, ")
+        assert line.startswith(f"kfmt: the compiled kernel in {built} lacks row_bounds, ")
         assert line.endswith("pip install -e .")
 
 

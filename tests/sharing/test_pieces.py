@@ -50,11 +50,11 @@ PIECES = st.builds(
     start=NUMBERS,
     end=NUMBERS,
     read_error=st.none() | st.text(max_size=5),
-    is_exact=st.booleans(),
-    tiered=st.booleans(),
-    stored_size=NUMBERS,
-    named=st.none() | st.tuples(st.text(max_size=3), st.integers(0, 9)),
-    chunking=st.binary(max_size=3),
+    is_batch_aligned=st.booleans(),
+    is_tiered=st.booleans(),
+    object_size=NUMBERS,
+    topic_id_partition=st.none() | st.tuples(st.text(max_size=3), st.integers(0, 9)),
+    encoded_chunking=st.binary(max_size=3),
 )
 
 

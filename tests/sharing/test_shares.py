@@ -273,7 +273,7 @@ def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
         for log in ORDERS.parent.glob("*.log"):
             os.link(log, folder / log.name) if same_disk(log, folder) else shutil.copy(log, folder)
     script = (
-        "import sys\nfrom kfmt_cli.execution import processes\nprocesses.MANY_BYTES = 0\n"
+        "import sys\nfrom kfmt_cli.execution import processes\nprocesses.MIN_PARALLEL_BYTES = 0\n"
         "from kfmt_cli.__main__ import main\nsys.argv[0] = 'kfmt'\nmain()\n"
     )
     command = [sys.executable, "-c", script, "verify-crc", "--deep", "--jobs", "2", str(tmp_path)]

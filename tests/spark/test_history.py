@@ -203,7 +203,10 @@ class KilledError(BaseException):
     """In place of SIGKILL: nothing may clean up after it."""
 
 
-POINTS = ("with_changes", "commit", "_publish", "write_manifest", "_sweep")
+POINTS = (
+    *("write_next_manifest", "write_commit", "commit_run", "_publish", "write_manifest"),
+    "_delete_unreferenced",
+)
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -223,7 +226,7 @@ def test_a_kill_leaves_the_old_state_or_the_new(
     real = getattr(place, point)
 
     def killed(*arguments: Any) -> None:
-        if point == "_publish" and not arguments[0]._kept:
+        if point == "_publish" and not arguments[0]._n_retained_rows:
             real(*arguments)  # at the start of the run
             return
         if after:
@@ -258,7 +261,7 @@ def test_a_second_job_says_who_has_the_directory(tmp_path: Path) -> None:
 def test_a_dead_owners_lease_is_taken_over(tmp_path: Path) -> None:
     script = (
         "import os, sys; from kfmt_cli.spark.lake.lease import hold_lease\n"
-        "with leased(sys.argv[1], 'export'): os.kill(os.getpid(), 9)"
+        "with hold_lease(sys.argv[1], 'export'): os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "to")], check=False)
     assert json.loads((tmp_path / "to/_kfmt/lease.json").read_text())["job"] == "export"

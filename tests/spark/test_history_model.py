@@ -29,7 +29,10 @@ from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.spark.lake import lake_table
 
 N_RECORDS = 20  # of a batch
-POINTS = ("with_changes", "commit", "_publish", "write_manifest", "_sweep")
+POINTS = (
+    *("write_next_manifest", "write_commit", "commit_run", "_publish", "write_manifest"),
+    "_delete_unreferenced",
+)
 
 
 class KilledError(BaseException):
@@ -184,7 +187,10 @@ class History:
         real, is_after = getattr(place, point), self.random.random() < 0.5
 
         def dying(*arguments: Any) -> None:
-            if point == "_publish" and arguments[0]._commit.number < arguments[0].ledger.run:
+            if (
+                point == "_publish"
+                and arguments[0]._last_commit.number < arguments[0].job_directory.run_number
+            ):
                 real(*arguments)
                 return
             if is_after:

@@ -139,7 +139,13 @@ def test_times_that_no_calendar_has_are_null_beside_their_number(kind: str, tmp_
     assert made["timestamp"].to_pylist() == [None] * 3
 
 
-@pytest.mark.parametrize("point", ["commit", "_move", "first table", "second table", "_sweep"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        *("write_commit", "_move_staged_files", "first table", "second table"),
+        "_delete_unreferenced",
+    ],
+)
 @pytest.mark.parametrize("after", [False, True])
 @FORMATS
 def test_a_kill_leaves_the_old_rows_or_the_new(
@@ -156,7 +162,7 @@ def test_a_kill_leaves_the_old_rows_or_the_new(
     segment(logs, 0).unlink()
     format_: Any = {"delta": DeltaOpenTable, "iceberg": IcebergOpenTable}[kind]
     owner: Any = format_ if "table" in point else lake_table.LakeTable
-    if point == "commit":
+    if point == "write_commit":
         owner = lake_table
     name = "commit" if "table" in point else point
     real, calls = getattr(owner, name), 0
@@ -164,7 +170,9 @@ def test_a_kill_leaves_the_old_rows_or_the_new(
     def killed(*arguments: Any) -> None:
         nonlocal calls
         calls += 1
-        if calls < {"second table": 2, "_move": 2}.get(point, 1):  # `_move` opens a run, too
+        if calls < {"second table": 2, "_move_staged_files": 2}.get(
+            point, 1
+        ):  # it opens a run, too
             real(*arguments)
             return
         if after:
