@@ -1,4 +1,4 @@
-"""The batches of pieces as columns in a file, for tasks that compare whole partitions.
+"""The batches of splits as columns in a file, for tasks that compare whole partitions.
 
 A batch takes some tens of bytes, however large it is, so that a later task can take the batches of
 a partition whose segments were read by many.
@@ -30,7 +30,7 @@ _SCHEMA = pa.schema([(name, pa.int64()) for name in BATCH_COLUMNS])
 
 @dataclass(slots=True)
 class _OffsetRangeAccumulator:
-    """What a result says of the batches of a piece."""
+    """What a result says of the batches of a split."""
 
     offsets: tuple[int, int] | None = None
     """The first and the last; None without batches."""
@@ -49,7 +49,7 @@ class _OffsetRangeAccumulator:
 def write_batch_columns(
     request: ReadRequest, splits: Sequence[FileSplit], output_directory: str, file_name: str
 ) -> list[dict[str, Any]]:
-    """Write the batches of pieces to a file, and check them; see `write_intermediate_file`. A
+    """Write the batches of splits to a file, and check them; see `write_intermediate_file`. A
     result has their extent, too."""
     accumulators: list[_OffsetRangeAccumulator] = []
 

@@ -16,7 +16,7 @@ def dry_run_lines(
     files: FileSplits, task_splits: Iterable[Sequence[FileSplit]], output_directory: str
 ) -> list[str]:
     """The plan, as lines: how much data a job would read, and where it would write. task_splits:
-    the pieces of each task."""
+    the splits of each task."""
     n_requests = n_tasks = 0
     for splits in task_splits:
         n_tasks += 1

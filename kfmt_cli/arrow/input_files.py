@@ -155,7 +155,7 @@ def _iter_input_files(
 def _create_split(
     request: ReadRequest, stored: StoredFile, name: str, is_only_file: bool
 ) -> FileSplit | None:
-    """A file as one piece, None if the request does not include it. is_only_file: it was named
+    """A file as one split, None if the request does not include it. is_only_file: it was named
     explicitly, so a log may have any name."""
     path = stored.path
     size = stored.size
@@ -262,7 +262,7 @@ def _is_marked_directory(directory: str, listed_path: str) -> bool:
 
 
 def create_split_reader(request: ReadRequest, split: FileSplit) -> SplitReader:
-    """A reader of a piece, wherever it is stored."""
+    """A reader of a split, wherever it is stored."""
     return SplitReader(
         request.selection_for(split),
         request.decompression_limit,
@@ -272,7 +272,7 @@ def create_split_reader(request: ReadRequest, split: FileSplit) -> SplitReader:
 
 
 def group_small_splits(splits: Sequence[FileSplit]) -> Iterator[list[FileSplit]]:
-    """The pieces in order, small logs grouped, others alone."""
+    """The splits in order, small logs grouped, others alone."""
 
     def size(split: FileSplit) -> int | None:
         is_whole_log = split.kind is LOG_KIND and split.is_whole and not split.read_error
@@ -282,5 +282,5 @@ def group_small_splits(splits: Sequence[FileSplit]) -> Iterator[list[FileSplit]]
 
 
 def input_file(split: FileSplit) -> InputFile:
-    """The file of a piece."""
+    """The file of a split."""
     return InputFile(split.path, split.path, split.kind, split.base_offset)

@@ -29,11 +29,11 @@ def write_intermediate_file(
     schema: pa.Schema,
     create_batches: Callable[[FileSplit, Iterable[Block]], Iterator[pa.RecordBatch]],
 ) -> list[dict[str, Any]]:
-    """Write rows of pieces to a file, which appears when it is complete; raises OutputError,
-    WorkError. The results say which batches of the file have the rows of a piece.
+    """Write rows of splits to a file, which appears when it is complete; raises OutputError,
+    WorkError. The results say which batches of the file have the rows of a split.
 
     output_directory, file_name: a directory, and the file in it. create_batches: makes the rows
-    from the blocks of a piece.
+    from the blocks of a split.
     """
     results: list[dict[str, Any]] = []
     n_batches = 0

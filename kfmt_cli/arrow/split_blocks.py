@@ -1,4 +1,4 @@
-"""The blocks of pieces, small logs read together."""
+"""The blocks of splits, small logs read together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kfmt_cli.log.block import Block
 def read_split_blocks(
     request: ReadRequest, splits: Sequence[FileSplit]
 ) -> Iterator[tuple[FileSplit, SplitReader, Iterable[Block]]]:
-    """The blocks of each piece, with headers and checksums checked, and its reader, which has the
+    """The blocks of each split, with headers and checksums checked, and its reader, which has the
     findings and edges once they are read."""
     for group in group_small_splits(splits):
         small_logs = read_healthy_logs(group) if len(group) > 1 else None

@@ -1,4 +1,4 @@
-"""The summary and checks of a piece of a file, and their stored form."""
+"""The summary and checks of a split of a file, and their stored form."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from kfmt_cli.rows.types.segment_row import (
     summarize_batches,
 )
 
-MAX_STORED_FINDINGS = 10_000  # findings per piece that are kept individually
+MAX_STORED_FINDINGS = 10_000  # findings per split that are kept individually
 MAGICS = ("0", "1", "2")
 
 
 def segment_row(split: FileSplit, numbers: SegmentNumbers) -> dict[str, object]:
-    """A row of the table `segments`, about the file of a piece."""
+    """A row of the table `segments`, about the file of a split."""
     topic, partition = split.topic_partition
     row: dict[str, object] = {
         **numbers,
@@ -76,7 +76,7 @@ def finding_row(split: FileSplit, finding: Finding) -> dict[str, object]:
 
 @dataclass(slots=True)
 class SplitCheckResult:
-    """A piece's content and findings, and the edges that its neighbours need."""
+    """A split's content and findings, and the edges that its neighbours need."""
 
     numbers: SegmentNumbers
     """See `rows/types/segment_row.py`."""
@@ -85,7 +85,7 @@ class SplitCheckResult:
 
 
 def check_split(request: ReadRequest, split: FileSplit) -> SplitCheckResult:
-    """Check a piece; with `request.deep`, also decode every record."""
+    """Check a split; with `request.deep`, also decode every record."""
     reader, numbers = create_split_reader(request, split), dict(EMPTY_NUMBERS)
     if request.deep:
         base_offset = split.base_offset
@@ -118,7 +118,7 @@ def check_split(request: ReadRequest, split: FileSplit) -> SplitCheckResult:
 
 
 def check_splits(request: ReadRequest, splits: Sequence[FileSplit]) -> Iterator[SplitCheckResult]:
-    """Check pieces in order; small local logs are checked together."""
+    """Check splits in order; small local logs are checked together."""
     for group in group_small_splits(splits):
         group_results = _check_small_logs(request, group) if len(group) > 1 else [None]
         for split, result in zip(group, group_results, strict=True):
@@ -145,7 +145,7 @@ def _check_small_logs(
     ]
 
 
-# The results for a piece, as JSON.
+# The results for a split, as JSON.
 
 
 def encode_findings(findings: list[Finding], boundary: SplitBoundary | None) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def decode_finding(stored: dict[str, Any]) -> Finding:
 
 
 def decode_boundary(result: dict[str, Any]) -> SplitBoundary | None:
-    """The edges in a result; None if no batch begins in the piece."""
+    """The edges in a result; None if no batch begins in the split."""
     return SplitBoundary(**result["edges"]) if result.get("edges") else None
 
 

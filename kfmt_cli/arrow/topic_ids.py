@@ -24,7 +24,7 @@ class TopicIdCache(dict[str, "str | None"]):
         return self[directory]
 
     def find(self, split: FileSplit) -> str | None:
-        """The topic id of a piece: from its manifest, or from the directory's partition.metadata;
+        """The topic id of a split: from its manifest, or from the directory's partition.metadata;
         None if neither has it. Raises InputError."""
         return (
             self[split.directory]

@@ -1,6 +1,6 @@
 """The command line: the group of commands, and what their options share.
 
-The options of a command are in its folder, `commands/*/options.py`.
+The options of a command are in its directory, `commands/*/options.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COMMAND_SECTIONS = {
         *("request-header", "response-header"),
     ),
 }
-# The folders of commands that are not named after them.
+# The directories of commands that are not named after them.
 _DIRECTORY_BY_COMMAND = {
     "convert-v0-to-v2": "convert",
     "encode-varint": "varint",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
+from types import ModuleType
 
 from kfmt_cli.broker.state import REPLAYS, create_replay
 from kfmt_cli.checks.index.checker import INDEX_RESULT
@@ -22,7 +23,7 @@ from kfmt_cli.rows.column import LOCATION_COLUMNS, Column, ColumnKind, LocationS
 from kfmt_cli.rows.documents import FINDING_ROW, FINDINGS_LEFT_OUT_ROW, SEVERITY_COUNT_COLUMNS
 from kfmt_cli.rows.file_result import FileResultType
 from kfmt_cli.rows.table_types import BATCHES_TABLE, RECORDS_TABLE, TABLES, export_result_type
-from kfmt_cli.rows.types import cluster_rows
+from kfmt_cli.rows.types import cluster_rows, reference_rows
 from kfmt_cli.rows.types.anatomy import FIELD_ROW
 from kfmt_cli.rows.types.batch import BATCH_ROW
 from kfmt_cli.rows.types.log_shape_rows import SHAPE_ROWS
@@ -56,7 +57,7 @@ def contract_sections() -> Iterator[ContractSection]:
     yield ContractSection("Batches and records", (BATCH_ROW, DECODED_RECORD_ROW, FIELD_ROW))
     yield ContractSection("Findings", (FINDING_ROW, FINDINGS_LEFT_OUT_ROW))
     yield ContractSection("Results of a file and of a run", (_common_result_row(), _SUMMARY_ROW))
-    document_rows = (var for var in vars(documents).values() if isinstance(var, RowType))
+    document_rows = (*_row_types_in(documents), *_row_types_in(reference_rows))
     finding_rows = {FINDING_ROW, FINDINGS_LEFT_OUT_ROW}
     other_rows = tuple(document for document in document_rows if document not in finding_rows)
     yield ContractSection("Answers of commands", (*other_rows, *PLACEMENT_ROWS, *REPLAYED_ROWS))
@@ -64,8 +65,7 @@ def contract_sections() -> Iterator[ContractSection]:
         "Rows of commands",
         (MATCH_ROW, TRANSACTION_ROW, RANGE_ROW, REQUEST_HEADER_ROW, RESPONSE_HEADER_ROW),
     )
-    cluster = (var for var in vars(cluster_rows).values() if isinstance(var, RowType))
-    yield ContractSection("A dead cluster", tuple(cluster))
+    yield ContractSection("A dead cluster", tuple(_row_types_in(cluster_rows)))
     yield ContractSection("Log shapes, and the report page", SHAPE_ROWS)
     for topic in REPLAYS:
         yield ContractSection(f"The state of {topic}", create_replay(topic).row_types)
@@ -74,6 +74,11 @@ def contract_sections() -> Iterator[ContractSection]:
         "Entries of files",
         (*(kind for kind in kinds if kind not in (BATCH_ROW, RECORD_ROW)), NOTES_ROWS),
     )
+
+
+def _row_types_in(module: ModuleType) -> Iterator[RowType]:
+    """The row types of a module, in order."""
+    return (value for value in vars(module).values() if isinstance(value, RowType))
 
 
 def shapes_by_name() -> dict[str, tuple[RowType, ...]]:

@@ -1,4 +1,4 @@
-"""Temporary files and folders, each locked by its process; an unlocked one is a leftover of a
+"""Temporary files and directories, each locked by its process; an unlocked one is a leftover of a
 process that was killed. On systems without such locks, nothing is removed."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
 
 SCRATCH_PREFIX = "kfmt-"
-UNLOCKED_SUFFIX = ".new"  # ends the name of a folder until it is locked
+UNLOCKED_SUFFIX = ".new"  # ends the name of a directory until it is locked
 LOCK_NAME = "in-use"
 FILES_DIRECTORY = "files"
 MIN_LEFTOVER_AGE_SECONDS = 0.5  # seconds
@@ -25,7 +25,7 @@ MIN_LEFTOVER_AGE_SECONDS = 0.5  # seconds
 
 @dataclass(slots=True)
 class TemporaryLock:
-    """A temporary file, or a folder that has a folder inside for the files."""
+    """A temporary file, or a directory that has a directory inside for the files."""
 
     path: Path
     lock_fd: int
@@ -40,7 +40,7 @@ class TemporaryLock:
 
     @classmethod
     def lock_directory(cls, path: Path) -> TemporaryLock:
-        """Lock a new folder; raises OSError."""
+        """Lock a new directory; raises OSError."""
         lock_fd = os.open(path / LOCK_NAME, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         _try_lock(lock_fd)
         claim = cls(path, lock_fd)
@@ -49,7 +49,7 @@ class TemporaryLock:
 
     @property
     def files_directory(self) -> Path:
-        """Where to put the files of a folder."""
+        """Where to put the files of a directory."""
         return self.path / FILES_DIRECTORY
 
     def discard(self) -> None:
@@ -61,8 +61,8 @@ class TemporaryLock:
 
 
 def lock_scratch_directory(name: str = "") -> TemporaryLock:
-    """Create a folder in the system's directory for temporary files, and remove those that killed
-    runs left there; raises OSError."""
+    """Create a directory in the system's directory for temporary files, and remove those that
+    killed runs left there; raises OSError."""
     temp_directory = Path(tempfile.gettempdir())
     with suppress(OSError):
         # Without one it may be anybody's.
@@ -80,7 +80,7 @@ def lock_scratch_directory(name: str = "") -> TemporaryLock:
 
 @contextmanager
 def scratch_directory(name: str) -> Iterator[Path]:
-    """A temporary folder for the time of a block; raises OSError."""
+    """A temporary directory for the time of a block; raises OSError."""
     claim = lock_scratch_directory(name)
     try:
         yield claim.files_directory
@@ -89,8 +89,8 @@ def scratch_directory(name: str) -> Iterator[Path]:
 
 
 def remove_leftovers(candidates: Iterable[tuple[Path, Path]]) -> list[Path]:
-    """Remove the leftovers of killed runs among files and folders, each given with the file that
-    its process locks; returns the removed paths."""
+    """Remove the leftovers of killed runs among files and directories, each given with the file
+    that its process locks; returns the removed paths."""
     removed_paths: list[Path] = []
     for path, lock in candidates:
         if _is_unlocked(lock) and _is_past_grace_period(path):

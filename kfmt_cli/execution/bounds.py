@@ -35,7 +35,7 @@ def resolve_bounds(source: Source, split: FileSplit, search_bytes: bool = False)
     """Start and end of a part in bytes, end exclusive; equal if no batch begins in it.
 
     search_bytes: without an index, search the bytes for a batch; a record may contain one, so the
-    caller must check that the pieces fit together (`sharing/seams.py`).
+    caller must check that the splits fit together (`sharing/seams.py`).
     """
     if split.is_whole or split.is_batch_aligned:
         return split.start, split.end

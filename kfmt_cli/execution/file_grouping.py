@@ -1,4 +1,4 @@
-"""Groups the pieces whose rows share a file: few large files, however small the segments.
+"""Groups the splits whose rows share a file: few large files, however small the segments.
 
 Consecutive segments of a partition share a file, as do small partitions. The parts of a log that
 was cut share no file with other logs, so that the log can be reread as a whole.
@@ -15,17 +15,17 @@ from kfmt_cli.execution.file_split import FileSplit, group_splits
 
 @dataclass(frozen=True, slots=True)
 class FileGrouping:
-    """Which pieces may share a file."""
+    """Which splits may share a file."""
 
     by_topic: bool = False
-    """Only pieces of the same topic."""
+    """Only splits of the same topic."""
     by_date: bool = False
     """Only records of the same day, in UTC."""
     by_partition: bool = False
-    """Only pieces of the same partition."""
+    """Only splits of the same partition."""
 
     def group(self, splits: Iterable[FileSplit], max_bytes: int) -> Iterator[list[FileSplit]]:
-        """The pieces, in order, in bundles of about `max_bytes` bytes."""
+        """The splits, in order, in file groups of about `max_bytes` bytes."""
         for _, same_key_splits in groupby(splits, self._group_key):
             yield from group_splits(same_key_splits, max_bytes, 0)
 

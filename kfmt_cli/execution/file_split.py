@@ -38,9 +38,9 @@ class FileSplit:
     modified: int
     """Modification time of the file as planned."""
     start: int
-    """First byte; the piece owns the batches that begin in [start, end)."""
+    """First byte; the split owns the batches that begin in [start, end)."""
     end: int
-    """Exclusive end; batches that begin here belong to the next piece."""
+    """Exclusive end; batches that begin here belong to the next split."""
     read_error: str | None = None
     """Why the file or directory in `path` cannot be read; None if it can."""
     is_batch_aligned: bool = False
@@ -60,7 +60,7 @@ class FileSplit:
         return self.base_offset or 0
 
     def with_byte_range(self, start: int, end: int) -> FileSplit:
-        """The piece of the file between these bytes."""
+        """The split of the file between these bytes."""
         return replace(self, start=start, end=end)
 
     @property
@@ -112,7 +112,7 @@ def group_splits(
 
 
 def format_split_name(path: str, start: int) -> str:
-    """A name for the output of a piece: the segment name, its start and a hash of its path."""
+    """A name for the output of a split: the segment name, its start and a hash of its path."""
     segment_name = _NOT_IN_NAMES.sub("_", path.rpartition("/")[2].partition(".")[0][:60])
     from hashlib import blake2b
 

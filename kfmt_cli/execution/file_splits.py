@@ -1,6 +1,6 @@
-"""Many pieces as columns.
+"""Many splits as columns.
 
-A plan has a piece for each of several hundred thousand files. As objects they would take a kilobyte
+A plan has a split for each of several hundred thousand files. As objects they would take a kilobyte
 each; as columns they take about a hundred bytes per file and twenty per part.
 """
 
@@ -40,7 +40,7 @@ class _ByteStringPool:
 
 
 class _SplitFileColumns:
-    """Values shared by all pieces of a file; consecutive files share a folder."""
+    """Values shared by all splits of a file; consecutive files share a directory."""
 
     def __init__(self) -> None:
         self._directories, self._names = _ByteStringPool(), _ByteStringPool()
@@ -128,7 +128,7 @@ class _SplitFileColumns:
 
 
 class FileSplits(Sequence[FileSplit]):
-    """Immutable pieces; sequences derived from others share their columns about files."""
+    """Immutable splits; sequences derived from others share their columns about files."""
 
     __slots__ = ("_are_batch_aligned", "_ends", "_file_columns", "_file_indexes", "_starts")
 
@@ -153,7 +153,7 @@ class FileSplits(Sequence[FileSplit]):
         self._are_batch_aligned.append(is_exact)
 
     def __reduce__(self) -> tuple[Callable[..., FileSplits], tuple[object, ...]]:
-        """Pickle only the files of these pieces."""
+        """Pickle only the files of these splits."""
         compacted = FileSplits(self)
         columns = (
             compacted._file_columns,
@@ -202,16 +202,16 @@ class FileSplits(Sequence[FileSplit]):
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of all pieces."""
+        """Bytes of all splits."""
         return sum(self._ends) - sum(self._starts)
 
     @property
     def directories(self) -> set[str]:
-        """The directories of all pieces."""
+        """The directories of all splits."""
         return {split.directory for split in self}
 
     def select_at(self, indexes: Iterable[int]) -> FileSplits:
-        """The pieces with these numbers, in that order."""
+        """The splits with these numbers, in that order."""
         selected = _from_columns(self._file_columns, array("I"), array("q"), array("q"), array("B"))
         for i in indexes:
             selected._append(
@@ -224,7 +224,7 @@ class FileSplits(Sequence[FileSplit]):
 
     @property
     def readable(self) -> FileSplits:
-        """The pieces of files without a trouble."""
+        """The splits of files without a trouble."""
         read_errors = self._file_columns._read_errors
         if not read_errors:
             return self
@@ -243,11 +243,11 @@ class FileSplits(Sequence[FileSplit]):
         }
 
     def select_where(self, predicate: Callable[[FileSplit], bool]) -> FileSplits:
-        """The pieces for which `predicate` is true."""
+        """The splits for which `predicate` is true."""
         return self.select_at(i for i, split in enumerate(self) if predicate(split))
 
     def sorted_unique(self) -> FileSplits:
-        """The pieces sorted by topic, partition and base offset, each file once."""
+        """The splits sorted by topic, partition and base offset, each file once."""
         groups: dict[tuple[int, ...], array[int]] = {}
         for i, file in enumerate(self._file_indexes):
             groups.setdefault(self._file_columns.partition_key(file), array("I")).append(i)
@@ -269,7 +269,7 @@ class FileSplits(Sequence[FileSplit]):
         )
 
     def split_at(self, split_points: Callable[[FileSplit], Sequence[int]]) -> FileSplits:
-        """The parts of the pieces. split_points: where the parts of a piece begin, and its end."""
+        """The parts of the splits. split_points: where the parts of a split begin, and its end."""
         splits = self.select_at(())
         for file, split in zip(self._file_indexes, self, strict=True):
             for start, end in pairwise(split_points(split)):
@@ -277,7 +277,7 @@ class FileSplits(Sequence[FileSplit]):
         return splits
 
     def regrouped(self, groups: Iterable[Sequence[FileSplit]]) -> Iterator[FileSplits]:
-        """Shares of these pieces as columns. groups: the same pieces in the same order, divided."""
+        """Shares of these splits as columns. groups: the same splits in the same order, divided."""
         start = 0
         for group in groups:
             yield self[start : start + len(group)]

@@ -1,4 +1,4 @@
-"""The request that readers of pieces follow."""
+"""The request that readers of splits follow."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ReadRequest:
         return not self.topics or topic in self.topics
 
     def selection_for(self, split: FileSplit) -> Selection:
-        """The selection of records in a piece."""
+        """The selection of records in a split."""
         return self.selection_by_directory.get(split.directory, self.selection_options.selection)
 
 

@@ -1,6 +1,6 @@
-"""Joins the findings in the pieces of a log.
+"""Joins the findings in the splits of a log.
 
-The reader of a piece sees nothing of the batches before it. It returns the facts that each check
+The reader of a split sees nothing of the batches before it. It returns the facts that each check
 needs (`SplitBoundary`). Here the checks are joined in reading order, as between blocks of one file,
 and batches are numbered from the start of the file.
 """
@@ -18,7 +18,7 @@ from kfmt_cli.findings.finding import Finding
 
 
 def needs_whole_read(boundaries: Iterable[SplitBoundary | None]) -> bool:
-    """Whether a piece does not end where the next one begins.
+    """Whether a split does not end where the next one begins.
 
     Then damage extends across the cut, and only reading the file as a whole finds its batches.
     """
@@ -27,7 +27,7 @@ def needs_whole_read(boundaries: Iterable[SplitBoundary | None]) -> bool:
 
 
 class SplitMerger:
-    """Joins the pieces of one file, in order."""
+    """Joins the splits of one file, in order."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -35,7 +35,7 @@ class SplitMerger:
         self.n_batches = 0
 
     def add_split(self, boundary: SplitBoundary) -> Iterator[Finding]:
-        """Join the next piece; yields findings where it meets the previous one."""
+        """Join the next split; yields findings where it meets the previous one."""
         for check in _restore_checks(boundary.checks):
             previous = self._check_by_key.setdefault(check.facts_key, check)
             if previous is not check:
@@ -44,7 +44,7 @@ class SplitMerger:
         self.n_batches += boundary.batches
 
     def with_file_batch_index(self, finding: Finding) -> Finding:
-        """A finding in the next piece, with its batch numbered from the start of the file."""
+        """A finding in the next split, with its batch numbered from the start of the file."""
         if finding.batch is None:
             return finding
         return replace(finding, batch=finding.batch + self.n_batches)

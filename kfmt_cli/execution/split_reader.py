@@ -47,7 +47,7 @@ def format_unreadable_input(path: str, reason: str) -> str:
 
 @dataclass(slots=True)
 class SplitBoundary:
-    """Facts about a piece that are needed to join it to its neighbours."""
+    """Facts about a split that are needed to join it to its neighbours."""
 
     begin: int
     """Byte where its first batch begins."""
@@ -61,7 +61,7 @@ class SplitBoundary:
 
 @dataclass(slots=True)
 class SplitReader:
-    """Reads pieces."""
+    """Reads splits."""
 
     selection: Selection = field(default_factory=Selection)
     decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
@@ -72,12 +72,12 @@ class SplitReader:
     searches_bytes: bool = False
     """See `resolve_bounds`."""
     findings: list[Finding] = field(default_factory=list)
-    """Findings in the piece read last."""
+    """Findings in the split read last."""
     boundary: SplitBoundary | None = None
-    """Edges of the piece read last; None if no batch begins in it."""
+    """Edges of the split read last; None if no batch begins in it."""
 
     def blocks(self, split: FileSplit) -> Iterator[Block]:
-        """The batches that begin in a piece; raises DamagedError for damage with fail_fast,
+        """The batches that begin in a split; raises DamagedError for damage with fail_fast,
         UnreadError for an input that cannot be read with raises_unreadable."""
         self.findings = []
         self.boundary = None
@@ -138,7 +138,7 @@ class SplitReader:
         split: FileSplit,
         read: Callable[[Block, DecompressionLimit], RecordColumns] = read_records,
     ) -> Iterator[tuple[Block, RecordColumns]]:
-        """The records of a piece, by runs of batches of the same kind."""
+        """The records of a split, by runs of batches of the same kind."""
         for block in self.blocks(split):
             selected_block = self.selection.select_batches(block) if self.selection else block
             # Without the findings, which are already recorded.
@@ -159,7 +159,7 @@ class SplitReader:
         return any(finding.code in _CHANGED_CODES for finding in self.findings)
 
     def check_listed(self, split: FileSplit) -> bool:
-        """Whether a piece could not be read during planning; records that as a finding."""
+        """Whether a split could not be read during planning; records that as a finding."""
         if split.read_error:
             self.add_finding(
                 Finding(split.path, codes.DIRECTORY_UNREADABLE, None, split.read_error)

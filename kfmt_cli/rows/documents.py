@@ -48,9 +48,9 @@ _PREDICTION_COLUMNS = (
     text_column("kafka_version", "The version of Kafka that the prediction is for."),
     json_column("observed_on", "The releases of Kafka on which it was observed."),
 )
-_CODE_COLUMN = text_column("code", "Kind of finding.")
-_SEVERITY_COLUMN = text_column("severity", "error, warning or note.")
-_CONSEQUENCE_COLUMNS = (
+CODE_COLUMN = text_column("code", "Kind of finding.")
+SEVERITY_COLUMN = text_column("severity", "error, warning or note.")
+CONSEQUENCE_COLUMNS = (
     text_column(
         "after_crash", "What a broker does on the next start after a crash.", can_be_null=True
     ),
@@ -67,14 +67,14 @@ FINDING_ROW = RowType(
     "A problem, or a fact worth knowing.",
     (
         text_column("file", "The file, or the directory."),
-        _CODE_COLUMN,
-        _SEVERITY_COLUMN,
+        CODE_COLUMN,
+        SEVERITY_COLUMN,
         number_column("position", "Byte position it refers to.", can_be_null=True),
         number_column("offset", "Kafka offset it refers to.", can_be_null=True),
         text_column("message", "Description of what was found."),
         json_column("expected", "Expected value, if there is a single one.", can_be_null=True),
         json_column("found", "Actual value.", can_be_null=True),
-        *_CONSEQUENCE_COLUMNS,
+        *CONSEQUENCE_COLUMNS,
     ),
     LocationSource.PARTITION,
 )
@@ -83,8 +83,8 @@ FINDINGS_LEFT_OUT_ROW = RowType(
     "Findings counted but not shown because of --max-findings.",
     (
         text_column("file", "The file."),
-        _CODE_COLUMN,
-        _SEVERITY_COLUMN,
+        CODE_COLUMN,
+        SEVERITY_COLUMN,
         number_column("count", "Number of findings not shown."),
     ),
     LocationSource.PARTITION,
@@ -249,6 +249,93 @@ WHAT_IF_ROW = RowType(
     ),
 )
 
+# retention, compaction, txn
+RETENTION_ROW = RowType(
+    "retention",
+    "Whether and when retention deletes a segment.",
+    (
+        text_column("file", "The log."),
+        number_column("base_offset", "Base offset, from the file name."),
+        number_column("bytes", "Its bytes."),
+        milliseconds_column("largest_timestamp", "Timestamp used for retention."),
+        text_column("timestamp_source", "Source of that timestamp."),
+        flag_column("active", "Whether it is the active segment."),
+        flag_column("deletable", "Whether it can be deleted now."),
+        milliseconds_column("deletable_at", "When it can be deleted.", can_be_null=True),
+        flag_column("odd", "Whether that is so late only because of a timestamp in the future."),
+        text_column("why", "The rule that decides."),
+        json_column("settings", "The settings of the topic, and where each comes from."),
+    ),
+    LocationSource.FILE,
+)
+ROLL_ROW = RowType(
+    "roll",
+    "When the active segment rolls.",
+    (
+        text_column("file", "The log."),
+        text_column("reason", "The setting that decides."),
+        number_column("at_bytes", "The size at which it rolls."),
+        milliseconds_column(
+            "at_time", "Earliest record timestamp that makes it roll.", can_be_null=True
+        ),
+    ),
+    LocationSource.FILE,
+)
+FREED_ROW = RowType(
+    "freed",
+    "Total bytes that retention frees.",
+    (
+        number_column("bytes_now", "Bytes that can be deleted now."),
+        number_column("bytes_later", "Bytes that can be deleted later."),
+        number_column("bytes_odd", "Bytes kept much longer because of timestamps in the future."),
+    ),
+)
+COMPACTION_ROW = RowType(
+    "compaction",
+    "Predicted result of a log cleaner run for a partition.",
+    (
+        text_column("file", "The partition."),
+        json_column("cleanup_policy", "The policy of its topic."),
+        json_column("settings", "The settings of the topic, and where each comes from."),
+        number_column("first_dirty_offset", "First dirty offset."),
+        number_column("first_uncleanable_offset", "First uncleanable offset."),
+        text_column("held_by", "What holds the cleaner back."),
+        number_column("clean_bytes", "Bytes before the first dirty offset."),
+        number_column("dirty_bytes", "Bytes that would be cleaned."),
+        real_column("dirty_ratio", "Dirty ratio: dirty bytes divided by clean and dirty bytes."),
+        flag_column("picked", "Whether the cleaner would pick the partition now."),
+        text_column("never_because", "Why the cleaner never cleans it.", can_be_null=True),
+        number_column("passes", "Number of cleaning passes, given the size of the offset map."),
+        number_column("records_kept", "Records kept."),
+        number_column("records_removed", "Records removed."),
+        number_column("replaced", "Removed: superseded by a later record with the same key."),
+        number_column("without_key", "Removed: without a key."),
+        number_column("of_aborted_transactions", "Removed: from aborted transactions."),
+        number_column("tombstones_kept", "Tombstones kept until their delete horizon."),
+        number_column("markers_kept", "Transaction markers kept."),
+        milliseconds_column(
+            "next_delete_horizon", "When the next of those can be removed.", can_be_null=True
+        ),
+        number_column("segments_before", "Segments before."),
+        number_column("segments_after", "Segments after."),
+        json_column("remaining_offsets", "Offsets kept; null without --offsets.", can_be_null=True),
+    ),
+    LocationSource.PARTITION,
+)
+KEY_FATE_ROW = RowType(
+    "key",
+    "Fate of one record of the requested key in the next cleaning.",
+    (
+        text_column("file", "The log."),
+        number_column("batch_position", "Position of its batch."),
+        number_column("offset", "Its offset."),
+        milliseconds_column("timestamp", "Its timestamp.", can_be_null=True),
+        number_column("value_size", "Size of its value in bytes; -1 for a tombstone."),
+        flag_column("stays", "Whether it is kept."),
+        text_column("why", "The rule that decides."),
+    ),
+    LocationSource.FILE,
+)
 TRANSACTIONS_ROW = RowType(
     "transactions",
     "Transaction counts of a partition.",
@@ -351,93 +438,4 @@ LOOKUP_ROW = RowType(
         *_PREDICTION_COLUMNS,
     ),
     LocationSource.PARTITION,
-)
-
-# explain, format, varints, dump
-CODE_ROW = RowType(
-    "code",
-    "A kind of finding.",
-    (
-        _CODE_COLUMN,
-        _SEVERITY_COLUMN,
-        text_column("about", "Section of the list of findings."),
-        text_column("meaning", "Its meaning."),
-        *_CONSEQUENCE_COLUMNS,
-    ),
-)
-EXPLAIN_PAGE_ROW = RowType(
-    "topic",
-    "A page of kfmt explain.",
-    (
-        text_column("topic", "Its name."),
-        text_column("title", "Its title."),
-        json_column(
-            "parts", "Its paragraphs, and its tables as lists of lines.", can_be_absent=True
-        ),
-    ),
-)
-WHEEL_STEP_ROW = RowType(
-    "step",
-    "A step of a timing wheel.",
-    (
-        number_column("at", "The time in milliseconds."),
-        text_column("kind", "What happens: a timer is added, moved or expires."),
-        text_column("timer", "The timer."),
-        number_column("level", "Level of the wheel; 0 is the finest.", can_be_null=True),
-        number_column("bucket", "The bucket of the wheel.", can_be_null=True),
-        number_column("looked_at", "When the bucket expires.", can_be_null=True),
-    ),
-)
-FORMAT_ROW = RowType(
-    "format",
-    "A format that kfmt reads.",
-    (
-        text_column("name", "Its name."),
-        text_column("chapter", "Chapter of the list of formats."),
-        number_column("size", "Its size in bytes; null if it varies.", can_be_null=True),
-        json_column("versions", "The first and the last version of a message.", can_be_null=True),
-        number_column("flexible_since", "The first version with tagged fields.", can_be_null=True),
-        text_column("meaning", "Its description."),
-        text_column("source", "Where Kafka defines it."),
-    ),
-)
-FORMAT_FIELD_ROW = RowType(
-    "format_field",
-    "A field of a format.",
-    (
-        text_column("format", "The format."),
-        number_column(
-            "offset", "Byte position where it starts; null if it varies.", can_be_null=True
-        ),
-        text_column("field", "Its name, after the names of the structures that contain it."),
-        text_column("wire_type", "Its type."),
-        text_column("bits", "Which bits of the field it is.", can_be_null=True),
-        text_column("versions", "Versions that have it, if not all.", can_be_null=True),
-        text_column("meaning", "Its meaning."),
-    ),
-)
-VARINT_ROW = RowType(
-    "varint",
-    "A varint.",
-    (
-        text_column("encoding", "Its type."),
-        number_column("value", "The number."),
-        number_column("zigzag", "The number after zigzag; null without it.", can_be_null=True),
-        text_column("hex", "Its bytes."),
-        number_column("size", "Number of bytes."),
-    ),
-)
-UNKNOWN_FILE_ROW = RowType(
-    "unknown_file",
-    "A file in a directory that kfmt does not recognise.",
-    (
-        text_column("file", "The file."),
-        number_column("bytes", "Its size.", can_be_null=True),
-    ),
-)
-QUERY_ROW = RowType(
-    "row",
-    "A row of the result of `kfmt sql`: the columns of the query under their names.",
-    (),
-    LocationSource.NO_FILE,
 )

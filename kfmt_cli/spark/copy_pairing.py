@@ -59,7 +59,7 @@ def require_single_directory(paths: Iterable[str], splits: Iterable[FileSplit]) 
 
 
 class CopyPairing:
-    """The copies A and B of partitions. folder: of the kept batches."""
+    """The copies A and B of partitions. directory: of the kept batches."""
 
     def __init__(self, paths: Iterable[str], directory: str) -> None:
         self._roots = [listing_root(path) for path in paths]
@@ -67,7 +67,7 @@ class CopyPairing:
         self._copies_by_key: tuple[dict[CopyKey, CopyToCompare], ...] = {}, {}
 
     def add_result(self, split: FileSplit, result: dict[str, Any]) -> None:
-        """Add the result of a piece."""
+        """Add the result of a split."""
         copy_index = _copy_index(split, self._roots)
         root, copies = self._roots[copy_index], self._copies_by_key[copy_index]
         for row in result.get("spans", ()):

@@ -24,7 +24,7 @@ class KfmtInputPartition(InputPartition):
     selections: Mapping[str, Selection] = field(default_factory=dict)
     """The selection per directory, if logs in other splits had to be read to determine it."""
     end_offsets: tuple[int, ...] = ()
-    """In a stream, the offset at which the log of each piece ends, excluded."""
+    """In a stream, the offset at which the log of each split ends, excluded."""
 
 
 def distribute_files(request: ReadRequest, files: FileSplits) -> list[KfmtInputPartition]:

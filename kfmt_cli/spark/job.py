@@ -1,4 +1,4 @@
-"""The work that a job does on pieces."""
+"""The work that a job does on splits."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ SplitFunction = Callable[[ReadRequest, Sequence[FileSplit], str], list[SplitResu
 
 @dataclass(frozen=True, slots=True)
 class JobDefinition:
-    """A job's work on pieces."""
+    """A job's work on splits."""
 
     name: str
     function: SplitFunction
-    """Called in a task with request, pieces and directory; returns a JSON result per piece."""
+    """Called in a task with request, splits and directory; returns a JSON result per split."""
     options: dict[str, object]
     """The options that the results depend on, as plain values."""
     rc1_options: dict[str, object] = field(default_factory=dict)
     """Those that 1.0.0rc1 stored in another form."""
     grouping: FileGrouping | None = None
-    """How pieces are bundled, if several pieces share output files."""
+    """How splits are bundled, if several splits share output files."""
 
     def staging_directory(self, output_directory: str) -> str:
         """The directory in which tasks write outputs, which a commit moves to `output_directory`.
@@ -42,7 +42,7 @@ class JobDefinition:
 
 
 def split_identity(split: FileSplit, request: ReadRequest) -> list[object]:
-    """The identity of a piece: a stored result is valid only if it is the same."""
+    """The identity of a split: a stored result is valid only if it is the same."""
     selection = request.selection_by_directory.get(split.directory)
     selection_hash = [] if selection is None else [hash_selections({split.directory: selection})]
     return [split.size, split.modified, split.start, split.end, *selection_hash]

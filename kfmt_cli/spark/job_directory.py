@@ -1,7 +1,7 @@
 """A job's directory: its plan and its results.
 
 `_kfmt/job.json` describes the job, `_kfmt/plan.json` how inputs are split. `_kfmt/done` has a file
-per task, with the results of its pieces. A piece with a stored result is not processed again, so an
+per task, with the results of its splits. A split with a stored result is not processed again, so an
 interrupted job continues; inputs that have changed are reprocessed.
 
 An unchanged input keeps its splits. Only those of an input in several parts are stored, in files of
@@ -10,7 +10,7 @@ An unchanged input keeps its splits. Only those of an input in several parts are
 An export is a table with a history (`spark/lake/lake_table.py`): commits say which of these files
 it consists of. What a commit names is changed by the next commit alone.
 
-Results are read on demand (`spark/results.py`): for each piece, the driver keeps only the place of
+Results are read on demand (`spark/results.py`): for each split, the driver keeps only the place of
 its result.
 """
 
@@ -50,7 +50,7 @@ NO_RESULT = -1
 
 
 def result_file_name(splits: Sequence[FileSplit], run_number: int) -> str:
-    """The name of the file for the results of some pieces in a run."""
+    """The name of the file for the results of some splits in a run."""
     suffix = f"-and-{len(splits) - 1}" if len(splits) > 1 else ""
     name_hash = blake2b(str(run_number).encode(), digest_size=6)
     for split in splits:
@@ -62,7 +62,7 @@ def result_file_name(splits: Sequence[FileSplit], run_number: int) -> str:
 
 
 def intermediate_file_name(splits: Sequence[FileSplit]) -> str:
-    """The name, in a job's directory, of the file for rows of some pieces that readers of its
+    """The name, in a job's directory, of the file for rows of some splits that readers of its
     tables do not see."""
     return f"_kfmt/rows/{result_file_name(splits, 0).removesuffix('.json')}.arrow"
 
@@ -78,7 +78,7 @@ class JobDirectory:
     run_number: int = 0
     """The number of the run; part of the names of all its files."""
     splits: FileSplits = field(default_factory=FileSplits)
-    """All pieces to process."""
+    """All splits to process."""
     is_dry_run: bool = False
     """Nothing is written or deleted."""
     stale_results: dict[str, list[str]] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class JobDirectory:
     _result_names: list[str] = field(default_factory=list)
     """The files with results."""
     _result_index: array[int] = field(default_factory=lambda: array("i"))
-    """For each piece, the index of the file with its result, or `NO_RESULT`."""
+    """For each split, the index of the file with its result, or `NO_RESULT`."""
     _result_files: ResultFiles = field(init=False)
 
     def __post_init__(self) -> None:
@@ -247,7 +247,7 @@ class JobDirectory:
         remove_file(f"{self.results_directory}/{name}")
 
     def undo_splits(self, paths: set[str]) -> None:
-        """Undo the splits of some files; reprocess all pieces with results in the same files."""
+        """Undo the splits of some files; reprocess all splits with results in the same files."""
         merged_splits = self.splits.select_where(
             lambda piece: piece.path not in paths or piece.start == 0
         )
@@ -262,11 +262,11 @@ class JobDirectory:
         self._find_results()
 
     def unprocessed_indexes(self) -> array[int]:
-        """The indexes of the unprocessed pieces."""
+        """The indexes of the unprocessed splits."""
         return array("I", (i for i, number in enumerate(self._result_index) if number == NO_RESULT))
 
     def add_results(self, indexes: array[int], task_splits: Iterable[Sequence[FileSplit]]) -> None:
-        """Note processed pieces. indexes: their indexes. task_splits: the pieces by task."""
+        """Note processed splits. indexes: their indexes. task_splits: the splits by task."""
         existing_names = list_file_names(self.results_directory)
         start = 0
         n_known = len(self._result_names)
@@ -280,13 +280,13 @@ class JobDirectory:
         self._result_files.fetch(self._result_names[n_known:])
 
     def result_names(self) -> list[str]:
-        """The files with results of this run's pieces, in the order of the pieces."""
+        """The files with results of this run's splits, in the order of the splits."""
         return [self._result_names[i] for i in dict.fromkeys(self._result_index) if i != NO_RESULT]
 
     def iter_results(
         self, predicate: Callable[[FileSplit], bool] = lambda _: True
     ) -> Iterator[tuple[FileSplit, StoredResult]]:
-        """The results of all pieces, or of those that meet a condition; raises UsageError if
+        """The results of all splits, or of those that meet a condition; raises UsageError if
         missing."""
         for split, result_index in zip(self.splits, self._result_index, strict=True):
             if predicate(split):

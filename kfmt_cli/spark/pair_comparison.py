@@ -57,7 +57,7 @@ _STATUS_BY_RELATION = {
 
 @dataclass(frozen=True, slots=True)
 class SplitColumns:
-    """A piece, and where its batches are kept as columns."""
+    """A split, and where its batches are kept as columns."""
 
     split: FileSplit
     file: str
@@ -69,7 +69,7 @@ class SplitColumns:
     last_offset: int
 
     def split_within(self, bounds: OffsetBounds) -> FileSplit | None:
-        """The part of the piece whose batches reach into the bounds; None if none does."""
+        """The part of the split whose batches reach into the bounds; None if none does."""
         starts, ends = [], []
         for batches in read_batch_columns(self.file, self.first_batch, self.end_batch):
             mask = (batches.last_offset >= bounds[0]) & (batches.base_offset <= bounds[1])

@@ -41,7 +41,7 @@ class ResultFiles:
             self._cache_file.write(data)
 
     def read_results(self, name: str) -> dict[str, StoredResult]:
-        """The results in a file, by piece; none if it is missing or incomplete. Raises
+        """The results in a file, by split; none if it is missing or incomplete. Raises
         InputError."""
         if self._last_file[0] != name:
             results: dict[str, StoredResult] = {}

@@ -79,7 +79,7 @@ def plan_input_partitions(request: ReadRequest) -> list[KfmtInputPartition]:
 def selections_in_splits(
     splits: FileSplits, selections: Mapping[str, Selection]
 ) -> dict[str, Selection]:
-    """The selections in the directories of some pieces, of those that are known."""
+    """The selections in the directories of some splits, of those that are known."""
     return {
         directory: selections[directory] for directory in splits.directories & selections.keys()
     }

@@ -1,4 +1,4 @@
-"""Distribute a job's pieces to tasks, and combine their results."""
+"""Distribute a job's splits to tasks, and combine their results."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def process_job_splits(
     job_directory: JobDirectory,
     on_progress: Callable[[int], None],
 ) -> Iterator[tuple[FileSplit, StoredResult]]:
-    """Process the open pieces; the results of all pieces, in order, with the findings at the seams
-    between them.
+    """Process the open splits; the results of all splits, in order, with the findings at the
+    boundaries between them.
 
     on_progress: called with the number of further input bytes processed.
     """
@@ -60,7 +60,7 @@ def process_job_splits(
 
 
 def find_misaligned_files(results: Iterable[tuple[FileSplit, StoredResult]]) -> set[str]:
-    """The files in which a piece does not end where the next one begins."""
+    """The files in which a split does not end where the next one begins."""
     return {
         path
         for path, file_results in groupby(results, lambda read: read[0].path)
@@ -71,7 +71,7 @@ def find_misaligned_files(results: Iterable[tuple[FileSplit, StoredResult]]) -> 
 def merge_file_findings(
     results: Iterable[tuple[FileSplit, StoredResult]],
 ) -> Iterator[tuple[FileSplit, StoredResult]]:
-    """The results with the findings at the seams between pieces of a file.
+    """The results with the findings at the boundaries between splits of a file.
 
     `findings` are then rows of that table, with batches numbered from the front of the file.
     """
@@ -96,7 +96,7 @@ def _process_remaining(
     job_directory: JobDirectory,
     on_progress: Callable[[int], None],
 ) -> None:
-    """Process the open pieces."""
+    """Process the open splits."""
     indexes = job_directory.unprocessed_indexes()
     if indexes:
         task_splits = group_by_task(
@@ -107,7 +107,7 @@ def _process_remaining(
 
 
 def group_by_task(job: JobDefinition, request: ReadRequest, splits: FileSplits) -> list[FileSplits]:
-    """The pieces grouped by task."""
+    """The splits grouped by task."""
     task_bytes = bytes_per_task(request, splits)
     groups = (
         group_splits(splits, task_bytes)
@@ -187,7 +187,7 @@ class TaskInputs(Sequence[bytes]):
 
 
 def pickle_task_input(request: ReadRequest, splits: FileSplits) -> bytes:
-    """A task's own share: its pieces, and the selections in their directories. As bytes: a worker
+    """A task's own share: its splits, and the selections in their directories. As bytes: a worker
     imports kfmt before it unpickles them."""
     return pickle.dumps((splits, selections_in_splits(splits, request.selection_by_directory)))
 

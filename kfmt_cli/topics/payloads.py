@@ -72,7 +72,7 @@ class SchemaSource:
     message_name: str = ""
     """The full name of a Protobuf message."""
     directory: Path | None = None
-    """A folder of schemas, named by id."""
+    """A directory of schemas, named by id."""
     registry: SchemaRegistry | None = None
     """The schemas from a registry's topic."""
 

@@ -59,7 +59,7 @@ def create_protobuf_reader(schema: SchemaSource) -> PayloadReader:
 
 
 def create_confluent_reader(schema: SchemaSource) -> PayloadReader:
-    """A reader of a schema registry's framing, with schemas from a folder (ID.avsc, ID.desc,
+    """A reader of a schema registry's framing, with schemas from a directory (ID.avsc, ID.desc,
     ID.json) or from the registry's topic; raises UsageError."""
     directory, registry = schema.directory, schema.registry
     if directory is None and registry is None:

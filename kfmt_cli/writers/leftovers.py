@@ -1,9 +1,9 @@
-"""Temporary files and folders that brokers ignore, and the removal of leftovers of killed runs.
+"""Temporary files and directories that brokers ignore, and the removal of leftovers of killed runs.
 
-A starting broker reads every folder of its log directory as a partition, and fails if one is not
-named like a partition. A folder whose name ends in `-delete` is scheduled for deletion; the broker
-first loads it as a partition, and ignores the content of a folder inside it. A file that ends in
-`.deleted` is deleted in a partition directory, and ignored elsewhere. Source:
+A starting broker reads every directory of its log directory as a partition, and fails if one is not
+named like a partition. A directory whose name ends in `-delete` is scheduled for deletion; the
+broker first loads it as a partition, and ignores the content of a directory inside it. A file that
+ends in `.deleted` is deleted in a partition directory, and ignored elsewhere. Source:
 `kafka.log.LogManager.loadLogs`, `UnifiedLog.parseTopicPartitionName`, `LogLoader`.
 """
 
@@ -21,7 +21,7 @@ TEMPORARY_FILE_PATTERN = f".{TEMPORARY_PREFIX}-*.deleted"
 
 
 def create_temporary_directory(parent: Path) -> TemporaryLock:
-    """Create a temporary folder; raises OSError."""
+    """Create a temporary directory; raises OSError."""
     path = parent / f"{TEMPORARY_PREFIX}-0.{uuid4().hex}-delete"
     path.mkdir(0o700)
     return TemporaryLock.lock_directory(path)
@@ -34,7 +34,7 @@ def create_temporary_file(parent: Path) -> TemporaryLock:
 
 
 def remove_output_leftovers(parent: Path) -> list[Path]:
-    """Remove leftovers of killed runs from a folder; returns the removed paths."""
+    """Remove leftovers of killed runs from a directory; returns the removed paths."""
     directories = (
         (path, path / LOCK_NAME) for path in sorted(parent.glob(TEMPORARY_DIRECTORY_PATTERN))
     )

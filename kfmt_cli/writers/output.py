@@ -96,7 +96,7 @@ _EXISTS_MESSAGES = {
 
 
 class Staging:
-    """A temporary folder that becomes DST, or whose files are moved into DST.
+    """A temporary directory that becomes DST, or whose files are moved into DST.
 
     force: whether to replace files; None if the command never does, so that DST must be new.
     directory: where to write, with the same relative paths as under DST. removed_leftovers: removed
@@ -127,7 +127,7 @@ class Staging:
         self._is_new_destination = parent != self.destination
 
     def create_file(self, name: str) -> OutputFile:
-        """Create a file under the folder; raises UsageError if DST has one with this name."""
+        """Create a file under the directory; raises UsageError if DST has one with this name."""
         path = PurePath(name)
         assert not path.is_absolute(), name
         assert ".." not in path.parts, name
@@ -136,12 +136,12 @@ class Staging:
         return OutputFile(self.destination / path, self.directory / path)
 
     def write_file(self, name: str, data: bytes) -> None:
-        """Write a complete file under the folder."""
+        """Write a complete file under the directory."""
         with self.create_file(name) as out:
             out.write(data)
 
     def hoist_directory(self, directory: Path) -> None:
-        """Move the files of a folder up to the top, for output with only one folder."""
+        """Move the files of a directory up to the top, for output with only one directory."""
         if directory == Path():
             return
         assert len(directory.parts) == 1, directory
@@ -206,7 +206,7 @@ class Staging:
                     )
 
     def _rename_to_destination(self) -> None:
-        """Make the folder DST; raises OSError, and UsageError if another run has made DST."""
+        """Make the directory DST; raises OSError, and UsageError if another run has made DST."""
         try:
             self.directory.rename(self.destination)  # replaces an empty directory only
         except OSError as error:
@@ -292,7 +292,7 @@ def _sync_directory(directory: Path) -> None:
 
 
 def _sync_directories(path: Path, *directories: Path) -> None:
-    """Sync the folders of an output that is complete; warns if the system cannot."""
+    """Sync the directories of an output that is complete; warns if the system cannot."""
     try:
         for directory in directories:
             _sync_directory(directory)

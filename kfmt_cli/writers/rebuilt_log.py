@@ -33,7 +33,8 @@ from kfmt_cli.writers.salvage.holes import OffsetGaps
 
 @dataclass(slots=True)
 class RebuiltLog:
-    """The rebuilt files of a log, by name without folder; None for a file that must not exist."""
+    """The rebuilt files of a log, by name without directory; None for a file that must not
+    exist."""
 
     log: InputFile
     size: int = 0

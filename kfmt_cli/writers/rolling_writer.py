@@ -39,7 +39,7 @@ class RollSettings:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSnapshot:
-    """A KRaft snapshot written under the staging folder. batch_counts: the number per append."""
+    """A KRaft snapshot written under the staging directory. batch_counts: the number per append."""
 
     name: str
     file: OutputFile
@@ -47,7 +47,7 @@ class WrittenSnapshot:
 
 
 class RollingWriter(AtomicOutput):
-    """Writes batches into segments. logs, snapshots: the files written, by folder."""
+    """Writes batches into segments. logs, snapshots: the files written, by directory."""
 
     def __init__(self, staging: Staging, settings: RollSettings) -> None:
         self._staging = staging

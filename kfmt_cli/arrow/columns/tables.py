@@ -45,7 +45,7 @@ SharedColumn = Callable[[str, int], "pa.Array | None"]
 
 
 def shared_columns(split: FileSplit, known_topic_ids: TopicIdCache | None = None) -> SharedColumn:
-    """Return a function for the columns that all rows of a piece share."""
+    """Return a function for the columns that all rows of a split share."""
     topic_ids = TopicIdCache() if known_topic_ids is None else known_topic_ids
     return shared_file_columns(
         split.path, split.kind.name, split.topic_partition, lambda: topic_ids.find(split)
@@ -73,8 +73,8 @@ def shared_file_columns(
 def iter_split_batches(
     request: ReadRequest, reader: SplitReader, split: FileSplit, topic_ids: TopicIdCache
 ) -> ArrowBatches:
-    """The requested records or batches of a piece. If its topic id is requested but cannot be read,
-    a finding says that the piece was not."""
+    """The requested records or batches of a split. If its topic id is requested but cannot be read,
+    a finding says that the split was not."""
     columns, shared = request.result_columns, shared_columns(split, topic_ids)
     try:
         if any(column.name == "topic_id" for column in columns):
@@ -92,7 +92,7 @@ def iter_split_batches(
 def iter_split_rows(
     table: str, reader: SplitReader, split: FileSplit, decoder: Decoder | None
 ) -> Iterator[NestedRows]:
-    """The requested batches of a piece, or the requested records under their batches, with the
+    """The requested batches of a split, or the requested records under their batches, with the
     decoder's text."""
     if not has_records(table):
         for block in reader.blocks(split):
@@ -118,7 +118,7 @@ def select_records(records: RecordColumns, mask: BoolArray | None) -> RecordColu
 
 @dataclass(slots=True)
 class SplitReadResult:
-    """The result of reading a piece."""
+    """The result of reading a split."""
 
     n_rows: int = 0
     first_offset: int | None = None
@@ -145,9 +145,9 @@ def read_table_rows(
     row_mask: Callable[[pa.RecordBatch], pa.Array] | None = None,
     topic_ids: TopicIdCache | None = None,
 ) -> ArrowBatches:
-    """Records or batches of pieces, reading small logs together; raises WorkError.
+    """Records or batches of splits, reading small logs together; raises WorkError.
 
-    results: receives the result for each piece. row_mask: returns a mask of the rows to keep.
+    results: receives the result for each split. row_mask: returns a mask of the rows to keep.
     topic_ids: those that are known.
     """
     results = [SplitReadResult() for _ in splits] if results is None else results

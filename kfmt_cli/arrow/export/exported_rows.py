@@ -51,7 +51,7 @@ def find_exported_files(path: str, table: str = RECORDS_TABLE.name) -> list[File
 
 
 def is_exported_file(split: FileSplit) -> bool:
-    """Whether a piece is a file of an exported table."""
+    """Whether a split is a file of an exported table."""
     return split.kind is UNKNOWN_KIND and split.path.endswith(PARQUET_SUFFIX)
 
 
@@ -106,7 +106,7 @@ def read_row_ranges(path: str) -> tuple[str, list[PartitionRowRange]]:
 def scan_exported_file(
     split: FileSplit, includes_topic: Callable[[str | None], bool]
 ) -> dict[str, Any]:
-    """The partitions of wanted topics with rows in a file, as the result of a piece."""
+    """The partitions of wanted topics with rows in a file, as the result of a split."""
     table, row_ranges, findings = RECORDS_TABLE.name, list[PartitionRowRange](), list[Finding]()
     try:
         table, row_ranges = read_row_ranges(split.path)

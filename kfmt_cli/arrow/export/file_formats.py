@@ -1,6 +1,6 @@
 """The formats of exported files. JSON and CSV have the text of `kfmt dump`.
 
-The process that reads pieces also writes their files: Spark's own writer would first make a JVM
+The process that reads splits also writes their files: Spark's own writer would first make a JVM
 object for each row.
 """
 
@@ -74,7 +74,7 @@ class FileFormat:
     write_splits: Callable[
         [TableFilesWriter, ReadRequest, Sequence[FileSplit], Sequence[SplitReadResult]], None
     ]
-    """Write the rows of pieces, and store the result for each piece."""
+    """Write the rows of splits, and store the result for each split."""
     open_table_writer: Callable[[BinaryIO, pa.Schema], FileWriter]
     """Open a writer for a small table."""
     copy_ranges: Callable[[BinaryIO, BinaryIO, Sequence[tuple[int, int]]], None]
@@ -162,7 +162,7 @@ def _write_parquet(
 
 
 def _split_index_of_new_rows(n_counted: list[int], results: Sequence[SplitReadResult]) -> IntArray:
-    """The number of the piece of each row that was read since the last call; counted is kept for
+    """The number of the split of each row that was read since the last call; counted is kept for
     the next one."""
     n_rows = [split.n_rows for split in results]
     n_new = [rows - n_before for rows, n_before in zip(n_rows, n_counted, strict=True)]
@@ -178,7 +178,7 @@ def _run_lengths(split_index: IntArray) -> Iterator[tuple[int, int]]:
 
 
 def _topic_directory(files: TableFilesWriter, splits: Sequence[FileSplit]) -> str:
-    """The directory for the files of some pieces, under the table's directory."""
+    """The directory for the files of some splits, under the table's directory."""
     if not files.options.grouping.by_topic:
         return ""
     topic = splits[0].topic_partition[0]
@@ -261,7 +261,7 @@ def _write_text(
     header_line: bytes = b"",
     no_decoder: Decoder | None = None,
 ) -> None:
-    """Write the rows of pieces as text. create_row_writer: for the rows of a path. no_decoder: for
+    """Write the rows of splits as text. create_row_writer: for the rows of a path. no_decoder: for
     topics without one."""
     topic_directory = _topic_directory(files, splits)
     for i, (split, result) in enumerate(zip(splits, results, strict=True)):

@@ -20,14 +20,14 @@ from kfmt_cli.findings.finding import Finding
 
 @dataclass(slots=True)
 class FileGroupExport:
-    """The result of exporting a bundle of pieces."""
+    """The result of exporting a file group of splits."""
 
     files: list[ExportedFile] = field(default_factory=list)
     results_by_table: dict[str, list[SplitReadResult]] = field(default_factory=dict)
-    """By table: the result for each piece."""
+    """By table: the result for each split."""
 
     def split_exports(self) -> Iterator[SplitExport]:
-        """The result for each piece, over all tables."""
+        """The result for each split, over all tables."""
         for results in zip(*self.results_by_table.values(), strict=True):
             n_rows_by_table = {
                 table: result.n_rows
@@ -42,7 +42,7 @@ class FileGroupExport:
 
 @dataclass(slots=True)
 class SplitExport:
-    """The result of exporting a piece."""
+    """The result of exporting a split."""
 
     n_rows_by_table: dict[str, int]
     """Number of rows, by table."""
@@ -59,9 +59,9 @@ def export_file_group(
     options: LakeOptions,
     name_salt: str = "",
 ) -> FileGroupExport:
-    """Write the tables of some pieces under a directory; raises OutputError, WorkError.
+    """Write the tables of some splits under a directory; raises OutputError, WorkError.
 
-    name_salt: makes the files' names differ from those of the same pieces with another.
+    name_salt: makes the files' names differ from those of the same splits with another.
     """
     result = FileGroupExport()
     base_name = _base_name(splits, name_salt)
@@ -76,7 +76,7 @@ def export_file_group(
 
 
 def _base_name(splits: Sequence[FileSplit], name_salt: str) -> str:
-    """A name for the files made from pieces: the start of the first, and a hash of all. It does not
+    """A name for the files made from splits: the start of the first, and a hash of all. It does not
     begin with _ or ., as Spark, Hive and Trino treat such files as hidden."""
     first = splits[0]
     topic, partition = first.topic_partition

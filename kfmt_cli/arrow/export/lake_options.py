@@ -42,12 +42,12 @@ class LakeOptions:
         return SEGMENTS_TABLE.name if RECORDS_TABLE.name in self.tables else BATCHES_TABLE.name
 
     def tables_for(self, splits: Sequence[FileSplit]) -> tuple[str, ...]:
-        """The tables that pieces of one kind have rows in."""
+        """The tables that splits of one kind have rows in."""
         is_snapshot = splits[0].kind is KRAFT_SNAPSHOT_KIND
         return (SNAPSHOT_RECORDS_TABLE.name,) if is_snapshot else self.tables
 
     def all_tables(self, splits: Iterable[FileSplit]) -> tuple[str, ...]:
-        """The tables of an export of pieces."""
+        """The tables of an export of splits."""
         has_snapshots = any(split.kind is KRAFT_SNAPSHOT_KIND for split in splits)
         return (*self.tables, SNAPSHOT_RECORDS_TABLE.name) if has_snapshots else self.tables
 
@@ -88,7 +88,7 @@ class ExportedFile:
     rows: int = 0
     bytes: int = 0
     spans: list[list[int]] = field(default_factory=list)
-    """For each stretch of the file: the number of its piece in the bundle, -1 for a head; its
+    """For each stretch of the file: the number of its split in the file group, -1 for a head; its
     length in the file format's unit, rows or bytes; and its rows."""
 
     def add_span(self, split_index: int, length: int, rows: int) -> None:
@@ -102,8 +102,8 @@ class ExportedFile:
 
 
 class TableFilesWriter:
-    """The files of a table being written for a bundle, one per directory at a time. A file appears
-    when it is closed; after an error, none does."""
+    """The files of a table being written for a file group, one per directory at a time. A file
+    appears when it is closed; after an error, none does."""
 
     def __init__(
         self, output_directory: str, table: str, options: LakeOptions, base_name: str, suffix: str
@@ -186,8 +186,8 @@ class _OpenExportFile:
         return self._out.tell()
 
     def write(self, rows: Any, row_counts: Iterable[tuple[int, int]]) -> None:
-        """Write rows. row_counts: the numbers of the pieces they are from, and of the rows of each;
-        for a text file, of one piece."""
+        """Write rows. row_counts: the numbers of the splits they are from, and of the rows of each;
+        for a text file, of one split."""
         start_byte = self._out.tell()
         if self._counts_bytes and not self._output.spans:
             self._output.add_span(-1, start_byte, 0)

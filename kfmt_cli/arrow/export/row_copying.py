@@ -14,10 +14,10 @@ from kfmt_cli.rows.table_types import has_records
 
 @dataclass(frozen=True, slots=True)
 class RetainedSplit:
-    """What stays of a piece."""
+    """What stays of a split."""
 
     index: int
-    """Its new number in the bundle."""
+    """Its new number in the file group."""
     before_offset: int | None = None
     """Only rows before the first at or above this offset."""
 
@@ -30,7 +30,7 @@ def copy_retained_rows(
     file_name: str,
     format_: str,
 ) -> ExportedFile | None:
-    """Copy the rows of some pieces of a file; None if it has none of them. Raises InputError,
+    """Copy the rows of some splits of a file; None if it has none of them. Raises InputError,
     OSError, OutputError.
 
     retained_splits: by number, those to keep. source_path: the file. output_directory, file_name:

@@ -138,7 +138,7 @@ class _BatchCursor:
 
 
 class PartitionRestorer:
-    """Writes the records of a partition into segments under a folder of a staging.
+    """Writes the records of a partition into segments under a directory of a staging.
 
     batches: the rows of its table of batches in offset order; None without such a table. codec: the
     number of the codec of all batches; None for that of the table, or none. name: for messages.

@@ -156,7 +156,7 @@ def restore_segments(
     roll_settings: RollSettings,
     codec: int | None,
 ) -> PartitionRestorer:
-    """Write the segments of a partition under a folder of a staging; raises InputError,
+    """Write the segments of a partition under a directory of a staging; raises InputError,
     OutputError. codec: see `PartitionRestorer`."""
     batches = partition.iter_rows(BATCHES_TABLE.name) if partition.batches else None
     restorer = PartitionRestorer(partition.name, staging, directory, roll_settings, batches, codec)

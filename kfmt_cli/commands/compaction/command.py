@@ -25,7 +25,7 @@ from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import FindingCollector, has_errors
-from kfmt_cli.rows.types.retention_rows import COMPACTION_ROW
+from kfmt_cli.rows.documents import COMPACTION_ROW
 from kfmt_cli.topics import CLUSTER_METADATA
 
 _CLEANER_SETTINGS = (
@@ -162,8 +162,10 @@ class CompactionCommand:
                     cleaner_history.aborted_transactions.append(
                         (*transaction.aborted_offsets, transaction.producer_id)
                     )
-        cleaner_history.last_stable_offset = transaction_tracker.last_stable_offset
-        cleaner_history.log_end_offset = transaction_tracker.log_end
+        cleaner_history.last_stable_offset, cleaner_history.log_end_offset = (
+            transaction_tracker.last_stable_offset,
+            transaction_tracker.log_end,
+        )
         self.run.report_suppressed(partition.name, collector)
         return cleaner_history
 
@@ -174,9 +176,11 @@ class CompactionCommand:
         is_picked: bool,
         never_reason: str | None,
     ) -> None:
-        partition = cleaning_run.partition
-        dirty_range = cleaning_run.dirty_range
-        settings = cleaning_run.settings
+        partition, dirty_range, settings = (
+            cleaning_run.partition,
+            cleaning_run.dirty_range,
+            cleaning_run.settings,
+        )
         row = FieldDict(
             file=partition.name,
             cleanup_policy=sorted(settings.cleanup_policy),

@@ -14,7 +14,7 @@ from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.log.selection.record_filter import RecordFilter
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.render.style import format_count
-from kfmt_cli.rows.types.retention_rows import KEY_FATE_ROW
+from kfmt_cli.rows.documents import KEY_FATE_ROW
 
 
 def show_key_records(

@@ -37,7 +37,7 @@ CONVERT_RESULT = FileResultType(
     ("messages", "batches", "batches_after", "bytes", "bytes_after", "left_out"),
     {"messages": 11, "batches": 9, "batches_after": 13, "bytes": 14, "bytes_after": 14},
 )
-SPARE_BYTES = 1 << 20  # for indexes and folders
+SPARE_BYTES = 1 << 20  # for indexes and directories
 REBUILT_KINDS = (OFFSET_INDEX_KIND, TIME_INDEX_KIND)
 
 

@@ -18,8 +18,8 @@ from kfmt_cli.formats.kafka_messages import load_definitions, message_layout
 from kfmt_cli.formats.kraft import KRAFT_MESSAGES
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
 from kfmt_cli.render.style import format_count
-from kfmt_cli.rows.documents import FORMAT_FIELD_ROW, FORMAT_ROW
 from kfmt_cli.rows.types.format_entries import field_row, format_row, iter_format_entries
+from kfmt_cli.rows.types.reference_rows import FORMAT_FIELD_ROW, FORMAT_ROW
 from kfmt_cli.topics import DECODED_TOPICS, topic_messages
 from kfmt_cli.topics.coordinator_records import KEY_HEADER, VALUE_HEADER
 from kfmt_cli.topics.enveloped_records import RECORD_ENVELOPE

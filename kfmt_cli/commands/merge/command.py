@@ -66,7 +66,7 @@ from kfmt_cli.writers.salvage.batch_arrangement import (
 from kfmt_cli.writers.salvage.holes import OffsetGaps
 from kfmt_cli.writers.salvage.salvager import Salvager, ScannedLog
 
-SPARE_BYTES = 1 << 20  # for indexes and folders
+SPARE_BYTES = 1 << 20  # for indexes and directories
 NO_BATCH_MESSAGE = "no replica has a batch that is undamaged and can be decoded"
 
 

@@ -116,8 +116,8 @@ class RebuildIndexCommand:
     def _group_partitions(
         self, paths: tuple[str, ...], output_directory: str | None
     ) -> Iterator[tuple[str, list[InputFile]]]:
-        """The folder under DST of each partition, and its logs; raises UsageError if two have the
-        same one."""
+        """The directory under DST of each partition, and its logs; raises UsageError if two have
+        the same one."""
         logs_by_key: dict[tuple[str, str], list[InputFile]] = {}
         input_paths = list(resolve_paths(paths, self.run.report_unreadable))
         n_directories = sum(target.file is None for target in input_paths)

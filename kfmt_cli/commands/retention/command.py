@@ -56,8 +56,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kfmt_cli.log.log_opening import open_log
 from kfmt_cli.render.style import format_grouped
-from kfmt_cli.rows.documents import build_row
-from kfmt_cli.rows.types.retention_rows import FREED_ROW, RETENTION_ROW, ROLL_ROW
+from kfmt_cli.rows.documents import FREED_ROW, RETENTION_ROW, ROLL_ROW, build_row
 from kfmt_cli.topics import CLUSTER_METADATA
 
 _TIME_ENTRY_BYTES = TIME_INDEX_ENTRY.dtype.itemsize

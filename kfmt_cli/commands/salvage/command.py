@@ -78,7 +78,7 @@ SALVAGE_RESULT = FileResultType(
 )
 INDEX_SUFFIXES = (OFFSET_INDEX_KIND.suffix, TIME_INDEX_KIND.suffix)
 MAX_LOST_RANGES = 10  # ranges of lost bytes in a message
-SPARE_BYTES = 1 << 20  # for indexes and folders
+SPARE_BYTES = 1 << 20  # for indexes and directories
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ class SalvagedPartition:
     """The logs of a partition, in order."""
 
     output_directory: PurePath
-    """Their folder under DST."""
+    """Their directory under DST."""
     logs: list[InputFile]
     other_logs: list[InputFile] = field(default_factory=list)
     """Other files with batches that a broker would treat as logs or swap in for them."""

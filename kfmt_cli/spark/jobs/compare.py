@@ -76,7 +76,7 @@ def list_inputs(
 def store_batches(
     request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
 ) -> list[SplitResult]:
-    """Check pieces as `verify` does, and keep their batches; of a table, find the partitions."""
+    """Check splits as `verify` does, and keep their batches; of a table, find the partitions."""
     segments = [split for split in splits if not is_exported_file(split)]
     stored_results = iter(
         write_batch_columns(request, segments, output_directory, intermediate_file_name(splits))

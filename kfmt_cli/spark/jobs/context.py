@@ -95,7 +95,7 @@ class JobSummary:
     n_stored_findings: int = 0
 
     def add_result(self, result: StoredResult) -> StoredResult:
-        """Add the findings of a piece."""
+        """Add the findings of a split."""
         rows = result.findings
         self.n_stored_findings += len(rows)
         self.count_by_code.update(result.codes)

@@ -29,7 +29,8 @@ MAX_LISTED_INPUTS = 10  # inputs that a dry run names
 
 
 def create_export_function(options: LakeOptions, run_number: int = 0) -> SplitFunction:
-    """The work on a bundle of pieces; the first result lists all files written for the bundle.
+    """The work on a file group of splits; the first result lists all files written for the file
+    group.
 
     run_number: its number is in the names of all files, so that a later run writes others.
     """

@@ -44,7 +44,7 @@ MAX_LISTED_MATCHES = 20  # matches as lines
 def find_in_splits(
     request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
 ) -> list[SplitResult]:
-    """Find records in pieces."""
+    """Find records in splits."""
     columns = FOUND_RECORDS_TABLE.leaves
 
     def match_rows(split: FileSplit, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:

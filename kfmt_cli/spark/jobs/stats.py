@@ -1,6 +1,6 @@
 """stats: sizes, batch fill, codecs and skew by topic, partition and producer.
 
-Tasks count the batches of each piece from their headers; the driver adds up the counts.
+Tasks count the batches of each split from their headers; the driver adds up the counts.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _MERGE_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
 
 
 def _count_blocks(blocks: Iterable[Block]) -> tuple[BatchTotals, dict[int, BatchTotals]]:
-    """The totals of a piece: overall, and by producer without control batches."""
+    """The totals of a split: overall, and by producer without control batches."""
     total, producers = BatchTotals(), defaultdict[int, BatchTotals](BatchTotals)
     for batches in (block.batches for block in blocks if len(block.batches)):
         total.add(_batch_totals(batches, np.ones(len(batches), np.bool_)))
@@ -105,7 +105,7 @@ def _batch_totals(batches: BatchTable, mask: BoolArray) -> BatchTotals:
 def count_splits(
     request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
 ) -> list[SplitResult]:
-    """Count the batches of pieces; small logs are read together."""
+    """Count the batches of splits; small logs are read together."""
     del output_directory
     results: list[SplitResult] = []
     for split, reader, blocks in read_split_blocks(request, splits):

@@ -25,7 +25,7 @@ SUMMED_COUNTS = ("batches", "records", "errors", "warnings", "notes")
 def check_for_job(
     request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
 ) -> list[SplitResult]:
-    """Check pieces; their totals and findings."""
+    """Check splits; their totals and findings."""
     del output_directory
     return [
         {"summary": checked.numbers, **encode_findings(checked.findings, checked.boundary)}
@@ -79,7 +79,7 @@ def run_job(context: JobContext) -> JobSummary:
 def sum_by_file(
     results: Iterable[tuple[FileSplit, StoredResult]],
 ) -> Iterator[tuple[FileSplit, SegmentNumbers]]:
-    """A piece of each file, and the numbers of all its pieces together."""
+    """A split of each file, and the numbers of all its splits together."""
     for _, file_results in groupby(results, key=lambda done: done[0].path):
         numbers, count_by_code = EMPTY_NUMBERS, Counter[str]()
         for split, result in file_results:

@@ -1,9 +1,9 @@
 """The commits of a table: `_kfmt/commits/N.json`, and what it consists of: `_kfmt/manifest`.
 
 A commit is one new file, so that it is there or not, and no two runs make the same one. It names
-the parts of the manifest, which have the inputs and files of each bundle; it writes one part, with
-its changes. `_kfmt/manifest.json` names the parts of the last commit whose files are in place, and
-these files: they are few, while there may be a million inputs.
+the parts of the manifest, which have the inputs and files of each file group; it writes one part,
+with its changes. `_kfmt/manifest.json` names the parts of the last commit whose files are in place,
+and these files: they are few, while there may be a million inputs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TableCommit:
     topics: tuple[str, ...] = ()
     """The topics of the run; empty for all."""
     parts: tuple[ChangeFile, ...] = ()
-    """The files under `_kfmt/manifest` with the bundles that the table consists of."""
+    """The files under `_kfmt/manifest` with the file groups that the table consists of."""
     time: str = ""
 
 
@@ -66,8 +66,8 @@ def read_commit(output_directory: str, number: int) -> TableCommit:
 def read_file_groups(
     output_directory: str, commit_read: TableCommit
 ) -> dict[str, list[dict[str, Any]]]:
-    """The bundles after a commit, named as their results under `_kfmt/done`, and the files of each;
-    raises InputError."""
+    """The file groups after a commit, named as their results under `_kfmt/done`, and the files of
+    each; raises InputError."""
     files_by_group: dict[str, list[dict[str, Any]]] = {}
     for name, contents in read_values(_manifest_path(output_directory), commit_read.parts):
         if contents is None:
@@ -80,8 +80,8 @@ def read_file_groups(
 def write_next_manifest(
     output_directory: str, previous: TableCommit, changes: Iterable[tuple[str, Any]]
 ) -> TableCommit:
-    """Write the manifest of the next commit; raises OutputError. changes: bundles with their inputs
-    and files, or None."""
+    """Write the manifest of the next commit; raises OutputError. changes: file groups with their
+    inputs and files, or None."""
     number = previous.number + 1
     part_files = change_files.append_changes(
         _manifest_path(output_directory), previous.parts, number, changes

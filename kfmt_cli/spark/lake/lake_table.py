@@ -4,9 +4,9 @@ A run writes new files next to those that are there, then makes a commit, then m
 where readers see them, then rewrites the manifest, and only then deletes what the commit replaced.
 A run that is killed leaves the old state, or the new one, which the next run finishes.
 
-The unit is a bundle: the files that one task wrote, with the rows of some pieces of inputs. Rows of
-an input are replaced by rows of the same input. If other rows of a bundle stay, they are copied to
-a new one.
+The unit is a file group: the files that one task wrote, with the rows of some splits of inputs.
+Rows of an input are replaced by rows of the same input. If other rows of a file group stay, they
+are copied to a new one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from kfmt_cli.spark.split_processing import is_unreadable
 
 ALL_ROWS = -1 << 63  # all rows, as all have higher offsets
 APPEND_MODE, SYNC_MODE, REPLACE_MODE = "append", "sync", "replace"
-# The name of an output: what it is of, where its first piece starts, a hash, a number.
+# The name of an output: what it is of, where its first split starts, a hash, a number.
 _OUTPUT_NAME = re.compile(r"(?P<front>.*-\d{12})-[0-9a-f]{12}(?P<end>(-\d{1,11})?\.\w+)")
 SourcePartition = tuple[Any, Any]
 """Topic id, or topic without one, and partition."""
@@ -71,7 +71,7 @@ class InputObservations:
     """First and last offsets of the inputs' rows."""
 
     def add_result(self, split: FileSplit, result: StoredResult) -> None:
-        """Add the result of a piece."""
+        """Add the result of a split."""
         if is_unreadable(result):
             self.unreadable_paths.add(split.path)
         first, last = result.offsets
@@ -116,7 +116,7 @@ class LakeTable:
     _last_commit: TableCommit = field(default_factory=TableCommit)
     """The last one."""
     _files_by_group: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """What it consists of: bundles, with their files."""
+    """What it consists of: file groups, with their files."""
 
     def open(self) -> None:
         """Read the state; finish the last commit if its run was killed."""
@@ -134,7 +134,8 @@ class LakeTable:
         self.job_directory.plan(request, all_files.readable)
 
     def _iter_stale_results(self) -> Iterator[tuple[str, str, StoredResult]]:
-        """The results whose input has changed, is gone or not asked for: bundle, name, result."""
+        """The results whose input has changed, is gone or not asked for: file group, name,
+        result."""
         for file_group, split_names in self.job_directory.stale_results.items():
             results = self.job_directory.read_results(file_group)
             yield from ((file_group, name, results[name]) for name in split_names)
@@ -142,7 +143,7 @@ class LakeTable:
     def iter_removed_results(
         self, observations: InputObservations | None = None
     ) -> Iterator[tuple[str, str, StoredResult, int]]:
-        """The results of which the run removes rows: bundle, name, result, and the offset from
+        """The results of which the run removes rows: file group, name, result, and the offset from
         which on they go. observations: None before the run."""
         topic_ids = TopicIdCache()
         unreadable_paths = observations.unreadable_paths if observations is not None else set()
@@ -233,7 +234,7 @@ class LakeTable:
         self._delete_unreferenced()
 
     def _write_commit(self, new_state: Iterable[str]) -> None:
-        """Make the commit after which the table consists of these bundles."""
+        """Make the commit after which the table consists of these file groups."""
         job_directory = self.job_directory
         previous_groups = self._files_by_group
         topics = tuple(sorted(self.topics))
@@ -280,8 +281,8 @@ class LakeTable:
     def _copy_remaining_rows(
         self, file_group: str, offset_by_split: dict[str, int]
     ) -> Iterator[str]:
-        """Copy the rows of a bundle without those that go, by result, from an offset on; the new
-        bundle, if any is left."""
+        """Copy the rows of a file group without those that go, by result, from an offset on; the
+        new file group, if any is left."""
         job_directory = self.job_directory
         results = job_directory.read_results(file_group)
         remaining_results = {
@@ -366,7 +367,7 @@ class LakeTable:
         commits.publish_manifest(self.job_directory.path, self._last_commit, self._committed_files)
 
     def _delete_unreferenced(self) -> None:
-        """Delete results outside the state, and files that no bundle of it has."""
+        """Delete results outside the state, and files that no file group of it has."""
         job_directory = self.job_directory
         commits.delete_unlisted_parts(job_directory.path, self._last_commit)
         for name in list_file_names(job_directory.results_directory) - self._files_by_group.keys():

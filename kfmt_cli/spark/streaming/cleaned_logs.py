@@ -1,7 +1,7 @@
 """The logs of a trigger that a broker has cleaned since they were planned.
 
 The cleaner replaces segments by a smaller one with the name of the first. A task then reads the
-offsets of its piece from the segments that are there now. Source: `kafka.log.Cleaner`,
+offsets of its split from the segments that are there now. Source: `kafka.log.Cleaner`,
 `kafka.log.LocalLog.replaceSegments`.
 """
 
@@ -37,7 +37,7 @@ PAUSES = 0.1, 0.5, 2.0  # seconds for a broker to complete a swap
 def read_followed_split(
     request: ReadRequest, input_partition: KfmtInputPartition
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a split of a stream, each piece within its offsets; raises UnreadError for a log
+    """The rows of a split of a stream, each split within its offsets; raises UnreadError for a log
     that was cleaned while it was read, which a repeated task reads again."""
     topic_ids = TopicIdCache()
     for piece, end in zip(input_partition.splits, input_partition.end_offsets, strict=True):
@@ -54,7 +54,7 @@ def read_followed_split(
 
 
 def _current_splits(request: ReadRequest, split: FileSplit, end: int) -> list[FileSplit]:
-    """The piece, or the logs that have its offsets now; raises UnreadError."""
+    """The split, or the logs that have its offsets now; raises UnreadError."""
     if split.read_error or split.is_tiered or not is_local(split.path) or not _is_cleaned(split):
         return [split]
     if not (split.is_whole or split.is_batch_aligned):
