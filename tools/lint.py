@@ -50,7 +50,7 @@ LOOPS = {
     "cell._put_preview",
 }
 LISTINGS = {"glob", "iglob", "rglob", "iterdir", "scandir", "listdir"}
-# Outputs and scratch files; the package's own sources; the listing of stores' data.
+# Outputs and scratch files; the package's own sources; users' schemas.
 LIST_THEIR_OWN = (
     *(
         "arrow/export/atomic_files.py",
@@ -58,8 +58,7 @@ LIST_THEIR_OWN = (
         "writers/leftovers.py",
         "core/temporary_locks.py",
     ),
-    *("core/native/build_state.py", "spark/session.py"),
-    "core/directories.py",
+    *("core/native/build_state.py", "spark/session.py", "topics/schemas.py"),
 )
 # Rooms whose modules keep nothing that changes: objects do.
 STATELESS = {"core", "disk"}

@@ -30,7 +30,7 @@ TESTS = [
     "tests/core/test_layouts.py",
     "tests/core/test_compression.py",
     "tests/core/test_corpus.py",
-    "tests/writing/test_writers.py",
+    "tests/writers/test_writers.py",
     "tests/log/test_mutations.py",
     "-k=not bomb",  # those take long and only look at the codecs' libraries
 ]

@@ -20,7 +20,7 @@ from kfmt_cli.core.compressed_files import COMPRESSED_FILE_MESSAGE, compressed_s
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, group_small_items, map_ordered
 from kfmt_cli.core.stored_source import StoredSource
 from kfmt_cli.core.stores import StoredFile
-from kfmt_cli.core.urls import format_display_name, is_local
+from kfmt_cli.core.urls import format_display_name, is_local, listed_path
 from kfmt_cli.disk.directory_listing import is_broker_file_name
 from kfmt_cli.disk.file_listing import iter_files
 from kfmt_cli.disk.file_names import (
@@ -118,8 +118,8 @@ def _iter_input_files(
         first_entries = list(islice(entries, 2))
         if not first_entries:
             raise InputError(f"{path}: no files in it")
-        is_only_file = len(first_entries) == 1
-        for stored in _find_manifest(first_entries[0].path) if is_only_file else ():
+        is_file = first_entries[0].path == listed_path(path)
+        for stored in _find_manifest(first_entries[0].path) if is_file else ():
             manifest_versions[stored.path.removesuffix(MANIFEST_SUFFIX)] = (
                 stored.size,
                 stored.modified_ns,
@@ -136,7 +136,7 @@ def _iter_input_files(
             if parent_directory != directory:
                 directory = parent_directory
                 is_skipped = _is_marked_directory(parent_directory, path)
-            split = _create_split(request, stored, name, is_only_file)
+            split = _create_split(request, stored, name, is_file)
             if split is not None and is_tiered(split.path):
                 tiered_identity = path_identity(split.path)
                 if tiered_identity in tiered_identities:
@@ -153,24 +153,24 @@ def _iter_input_files(
 
 
 def _create_split(
-    request: ReadRequest, stored: StoredFile, name: str, is_only_file: bool
+    request: ReadRequest, stored: StoredFile, name: str, is_explicit: bool
 ) -> FileSplit | None:
-    """A file as one split, None if the request does not include it. is_only_file: it was named
-    explicitly, so a log may have any name."""
+    """A file as one split, None if the request does not include it. is_explicit: its own path
+    was given, so a log may have any name."""
     path = stored.path
     size = stored.size
     read_error = stored.error
     compression_suffix = compressed_suffix(name)
     kind, base_offset, transient = classify_name(name.removesuffix(compression_suffix))
     if read_error is None:
-        if transient and not is_only_file:
+        if transient and not is_explicit:
             return None
         if compression_suffix and kind in LOG_KINDS:
             read_error = COMPRESSED_FILE_MESSAGE
     if read_error is not None and (kind is UNKNOWN_KIND or _table_reads_kind(request, kind)):
         return FileSplit(path, UNKNOWN_KIND, None, 0, 0, 0, 0, read_error=read_error)
     reads_logs = any(_table_reads_kind(request, log_kind) for log_kind in LOG_KINDS)
-    may_be_log = is_only_file and reads_logs and (kind is UNKNOWN_KIND or kind in LOG_KINDS)
+    may_be_log = is_explicit and reads_logs and (kind is UNKNOWN_KIND or kind in LOG_KINDS)
     if not _table_reads_kind(request, kind) and not may_be_log:
         return None
     return FileSplit(path, kind, base_offset, size, stored.modified_ns, 0, size)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 from rich.text import Text
 
 from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
 from kfmt_cli.browse.partition_checks import NodeCheckResult
 from kfmt_cli.browse.views import VIEWS
+from kfmt_cli.disk.file_names import parse_topic_partition
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import escape_terminal, format_bytes, format_count
 
@@ -21,7 +23,7 @@ def directory_page_lines(
     """The page of a directory."""
     partitions = list(node.iter_partitions())
     n_segments = sum(len(partition.logs()) for partition in partitions)
-    topics = {partition.label.rpartition("-")[0] for partition in partitions}
+    topics = {parse_topic_partition(Path(partition.path).name)[0] for partition in partitions}
     contents = format_count(len(partitions), "partition")
     if node.kind is not NodeKind.PARTITION:
         contents += f" of {format_count(len(topics), 'topic')}"

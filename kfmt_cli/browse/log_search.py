@@ -55,7 +55,9 @@ class SearchTerm:
             return None
         if self.kind == HEX_SEARCH:
             try:
-                return bytes.fromhex(self.text)
+                if literal := bytes.fromhex(self.text):
+                    return literal
+                raise ValueError
             except ValueError:
                 raise UsageError(
                     f"{self.text!r} is not hexadecimal (two digits per byte)"

@@ -46,8 +46,10 @@ def parse_go_to_target(words: str) -> GoToTarget:
     try:
         if digits.startswith("0x"):
             return GoToTarget(GO_TO_BYTE, int(digits, 16))
-        if compact != digits:
+        if compact != digits and not digits.startswith("-"):
             return GoToTarget(GO_TO_BYTE, int(digits))
+        if compact != digits:
+            raise ValueError
         if compact.isdigit():
             return GoToTarget(GO_TO_OFFSET, int(compact))
     except ValueError:

@@ -179,17 +179,23 @@ def _azure_environment_settings(name: str | None = None) -> dict[str, Any]:
         elif any(credentials.values()):
             settings |= credentials
     if settings["account_name"] is None or (name is not None and settings["account_name"] != name):
-        keys = dict(
-            item.split("=", 1)
-            for item in os.environ.get(AZURE_KEYS_VARIABLE, "").split(";")
-            if item
-        )
-        settings = {"account_name": name, "account_key": keys.get(name or "")}
+        settings = {"account_name": name, "account_key": _azure_keys().get(name or "")}
     if settings.get("account_key"):
         settings["sas_token"] = None  # pyarrow takes only one of them
     if token := settings.get("sas_token"):
         settings["sas_token"] = "?" + token.lstrip("?")
     return {setting: value for setting, value in settings.items() if value}
+
+
+def _azure_keys() -> dict[str, str]:
+    """The keys by account in the environment; raises UsageError."""
+    keys: dict[str, str] = {}
+    for item in filter(None, os.environ.get(AZURE_KEYS_VARIABLE, "").split(";")):
+        account, separator, key = item.partition("=")
+        if not separator:
+            raise UsageError(f"{AZURE_KEYS_VARIABLE} needs ACCOUNT=KEY, separated by semicolons")
+        keys[account] = key
+    return keys
 
 
 def _parse_connection_string(text: str) -> dict[str, str | None]:

@@ -115,9 +115,8 @@ class FileSource(Source):
     def _read_once(self, position: int, length: int) -> bytes:
         """The bytes of one read, or the block read ahead."""
         if self._prefetched is not None and self._prefetched[:2] == (position, length):
-            data = self._prefetched[2].result()
-            self._prefetched = None
-            return data
+            future, self._prefetched = self._prefetched[2], None
+            return future.result()
         return os.pread(self._fd, length, position)
 
     def prefetch(self, position: int, length: int) -> None:
@@ -152,6 +151,7 @@ class SourceWindow(Source):
         self.name = source.name
         self.size: int = size
         self.max_block_bytes = source.max_block_bytes
+        self.loss_unit_bytes = source.loss_unit_bytes
 
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
         available = max(self.size - position, 0)

@@ -44,8 +44,8 @@ STORES: Mapping[str, StoreSpec] = {
 
 
 def store_kind(scheme: str) -> str:
-    """The name of a scheme's store: s3a is s3."""
-    return STORE_BY_SCHEME.get(scheme, scheme)
+    """The name of a scheme's store, whatever its case: S3A is s3."""
+    return STORE_BY_SCHEME.get(scheme.lower(), scheme.lower())
 
 
 def find_store(scheme: str) -> StoreSpec | None:

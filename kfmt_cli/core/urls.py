@@ -51,6 +51,16 @@ def absolute_path(path: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100
 
 
+def listed_path(path: str) -> str:
+    """A path as listings name it: absolute, without a scheme if it is local."""
+    return absolute_path(strip_file_scheme(path)) if is_local(path) else path.rstrip("/")
+
+
+def is_listed_below(path: str, listed_root: str) -> bool:
+    """Whether a listed path is another one, or below it."""
+    return f"{path}/".startswith(f"{listed_root.rstrip('/')}/")
+
+
 def format_display_name(name: str) -> str:
     """A name or path as text, with bytes that are not valid UTF-8 as \\xhh."""
     name = restore_url_slashes(name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -200,6 +201,7 @@ class MountTable:
         self._tree_by_mount_point: dict[str, FileTree] = {}
         self._opener_by_path: dict[str, SourceOpener] = {}
         self._n_overrides: Counter[str] = Counter()
+        self._overrides_lock = threading.Lock()
 
     def update_from(self, other: MountTable) -> None:
         """Take those of another process."""
@@ -264,16 +266,18 @@ class MountTable:
     def override_openers(self, openers: Mapping[str, SourceOpener]) -> Iterator[None]:
         """Open some paths in another way for the time of a block, maybe in one of several threads
         that open the same."""
-        self._opener_by_path.update(openers)
-        self._n_overrides.update(openers.keys())
+        with self._overrides_lock:
+            self._opener_by_path.update(openers)
+            self._n_overrides.update(openers.keys())
         try:
             yield
         finally:
-            self._n_overrides.subtract(openers.keys())
-            for path in openers:
-                if self._n_overrides[path] < 1:
-                    del self._n_overrides[path]
-                    self._opener_by_path.pop(path, None)
+            with self._overrides_lock:
+                self._n_overrides.subtract(openers.keys())
+                for path in openers:
+                    if self._n_overrides[path] < 1:
+                        del self._n_overrides[path]
+                        self._opener_by_path.pop(path, None)
 
 
 MOUNTS = MountTable()

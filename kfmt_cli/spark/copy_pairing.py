@@ -8,7 +8,7 @@ from typing import Any
 from kfmt_cli.arrow.export.exported_rows import PartitionFile, PartitionRowRange, is_exported_file
 from kfmt_cli.broker.cluster.replica_comparison import ReplicaRelation
 from kfmt_cli.checks.replica_comparison import ComparisonRow
-from kfmt_cli.core.urls import absolute_path, format_display_name, is_local, strip_file_scheme
+from kfmt_cli.core.urls import format_display_name, is_listed_below, listed_path
 from kfmt_cli.errors import UsageError
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.rows.types.compare_rows import COMPARED_RANGE_ROW, RangeStatus
@@ -20,14 +20,9 @@ CopyKey = tuple[str | None, int | None, str]
 """Topic and partition; without a topic, the directory below the path."""
 
 
-def listing_root(path: str) -> str:
-    """A path as the listing names it."""
-    return absolute_path(strip_file_scheme(path)) if is_local(path) else path.rstrip("/")
-
-
 def _copy_index(split: FileSplit, roots: Sequence[str]) -> int:
     """Which copy a file belongs to."""
-    containing = [i for i, root in enumerate(roots) if f"{split.path}/".startswith(f"{root}/")]
+    containing = [i for i, root in enumerate(roots) if is_listed_below(split.path, root)]
     return max(containing, key=lambda i: len(roots[i]))
 
 
@@ -40,7 +35,7 @@ def _copy_key(split: FileSplit, root: str) -> CopyKey:
 
 def require_single_directory(paths: Iterable[str], splits: Iterable[FileSplit]) -> None:
     """Raise UsageError if a copy has segments of a partition in two directories."""
-    roots = [listing_root(path) for path in paths]
+    roots = [listed_path(path) for path in paths]
     directory_by_key: dict[tuple[int, CopyKey], str] = {}
     for split in splits:
         copy_index = _copy_index(split, roots)
@@ -62,7 +57,7 @@ class CopyPairing:
     """The copies A and B of partitions. directory: of the kept batches."""
 
     def __init__(self, paths: Iterable[str], directory: str) -> None:
-        self._roots = [listing_root(path) for path in paths]
+        self._roots = [listed_path(path) for path in paths]
         self._columns_directory = directory
         self._copies_by_key: tuple[dict[CopyKey, CopyToCompare], ...] = {}, {}
 

@@ -166,12 +166,13 @@ class CopyPair:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the segments of both."""
+        """Bytes to read of both: of segments, and of files of tables."""
         splits = (columns.split for columns in (*self.a.splits, *self.b.splits))
-        return sum(split.end - split.start for split in splits)
+        n_file_bytes = sum(file.size for file in (*self.a.files, *self.b.files))
+        return sum(split.end - split.start for split in splits) + n_file_bytes
 
     def divide(self, target_bytes: int) -> Iterator[CopyPair]:
-        """Parts of about `target_bytes` bytes of segments, if a copy is a table; records are
+        """Parts of about `target_bytes` bytes, if a copy is a table; records are
         compared one by one, so that they may end anywhere."""
         firsts = sorted(file.row_range.first_offset for file in (*self.a.files, *self.b.files))
         n_parts = min(len(firsts), -(-self.n_bytes // target_bytes)) if firsts else 1

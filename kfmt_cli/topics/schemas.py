@@ -6,6 +6,7 @@ four bytes, then the payload; for Protobuf, the indexes of the message precede t
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from kfmt_cli.topics.payloads import (
 
 FRAME_BYTES = 5
 AVRO_SUFFIX, PROTOBUF_SUFFIX, JSON_SUFFIX = ".avsc", ".desc", ".json"
+_SCHEMA_ID = re.compile(r"0|[1-9][0-9]{0,9}")
 _ANY_MESSAGE = "google.protobuf.Any"
 _INSTALL_HINT = "pip install 'kfmt-cli[schema]'"
 
@@ -68,23 +70,26 @@ def create_confluent_reader(schema: SchemaSource) -> PayloadReader:
             "log directory"
         )
 
+    paths = {} if directory is None else _schema_paths(directory)
+
     @cache
-    def find_reader(schema_id: int) -> PayloadReader | str:
-        """A reader for a schema, or the reason why there is none."""
+    def create_reader(schema_id: int) -> PayloadReader | str:
+        """A reader for a schema that is there, or the reason why it cannot be used."""
         try:
-            reader = None
-            if directory is not None:
-                reader = _reader_from_directory(directory, schema_id)
-            if reader is None and registry is not None:
-                reader = _reader_from_registry(registry, schema_id)
+            if registry is None or schema_id in paths:
+                return _reader_from_file(paths[schema_id])
+            return _reader_from_registry(registry, schema_id)
         except UsageError as error:
             return str(error)
-        return reader or f"no schema {schema_id} in {directory or 'the topic _schemas'}"
 
     def read(data: bytes) -> Any:
         if len(data) < FRAME_BYTES or data[0]:
             raise ValueError("does not start with a zero byte and a schema id")
-        reader = find_reader(int.from_bytes(data[1:FRAME_BYTES], "big"))
+        schema_id = int.from_bytes(data[1:FRAME_BYTES], "big")
+        # Values that are not framed have any number of ids: they are not kept.
+        if schema_id not in paths and (registry is None or schema_id not in registry.by_id):
+            raise ValueError(f"no schema {schema_id} in {directory or 'the topic _schemas'}")
+        reader = create_reader(schema_id)
         if isinstance(reader, str):
             raise ValueError(reader)
         return reader(data[FRAME_BYTES:])
@@ -92,23 +97,27 @@ def create_confluent_reader(schema: SchemaSource) -> PayloadReader:
     return read
 
 
-def _reader_from_directory(directory: Path, schema_id: int) -> PayloadReader | None:
-    """A reader for a schema from its file, None without one; raises UsageError."""
-    path = directory / f"{schema_id}{AVRO_SUFFIX}"
-    if path.exists():
+def _schema_paths(directory: Path) -> dict[int, Path]:
+    """The files of schemas by id: of several, Avro before Protobuf before JSON."""
+    paths: dict[int, Path] = {}
+    listed = [path for path in directory.iterdir() if _SCHEMA_ID.fullmatch(path.stem)]
+    for suffix in (JSON_SUFFIX, PROTOBUF_SUFFIX, AVRO_SUFFIX):
+        paths |= {int(path.stem): path for path in listed if path.suffix == suffix}
+    return paths
+
+
+def _reader_from_file(path: Path) -> PayloadReader:
+    """A reader for a schema from its file; raises UsageError."""
+    if path.suffix == AVRO_SUFFIX:
         return avro_reader(path, is_framed=True)
-    path = path.with_suffix(PROTOBUF_SUFFIX)
-    if path.exists():
+    if path.suffix == PROTOBUF_SUFFIX:
         return _indexed_message_reader(path)
-    # A schema of JSON defines valid values, not their encoding.
-    return read_json if path.with_suffix(JSON_SUFFIX).exists() else None
+    return read_json  # a schema of JSON defines valid values, not their encoding
 
 
-def _reader_from_registry(registry: SchemaRegistry, schema_id: int) -> PayloadReader | None:
-    """A reader for a schema of a registry, None without it; raises UsageError."""
-    schema = registry.by_id.get(schema_id)
-    if schema is None:
-        return None
+def _reader_from_registry(registry: SchemaRegistry, schema_id: int) -> PayloadReader:
+    """A reader for a schema of a registry; raises UsageError."""
+    schema = registry.by_id[schema_id]
     if schema.type == "JSON":
         return read_json
     if schema.type != "AVRO":

@@ -12,7 +12,7 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.writers.broker_lock import require_unlocked
 from tests.support.combined_cases import Combined, combined
 from tests.support.samples import ORDERS, TXN, kfmt
-from tests.writing.test_rebuild_index import NEVER, copied, overlapping
+from tests.writers.test_rebuild_index import NEVER, copied, overlapping
 from tools import broker, kafka
 from tools.judge import Judged, Loading, judge
 

@@ -11,7 +11,7 @@ import pytest
 from tests.interop.test_writers import consumed, needs_kafka
 from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import DAMAGES, positions, with_bytes, write
-from tests.writing.test_salvage import BROKER, damaged_partition, salvaged
+from tests.writers.test_salvage import BROKER, damaged_partition, salvaged
 from tools import broker
 
 

@@ -32,7 +32,7 @@ from kfmt_cli.arrow.export.lake_options import FileWriter, TableFilesWriter
 from kfmt_cli.arrow.input_files import create_split_reader
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.layout import IntArray
-from kfmt_cli.execution.file_split import FileSplit
+from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.render.csv_text import format_csv_line
 from kfmt_cli.render.row_rendering import recycle_buffer
@@ -267,8 +267,10 @@ def _write_text(
     for i, (split, result) in enumerate(zip(splits, results, strict=True)):
         reader, writer = create_split_reader(request, split), create_row_writer(split.path)
         decoder = request.find_decoder(split.topic_partition[0]) or no_decoder
-        for rows in iter_split_rows(files.table, reader, split, decoder):
-            if len(rows):
+        with name_file_in_errors(split):
+            for rows in iter_split_rows(files.table, reader, split, decoder):
+                if not len(rows):
+                    continue
                 table = (rows.inner or rows.outer).table
                 first_column, last_column = (
                     ("offset", "offset") if rows.inner else ("base_offset", "last_offset")
@@ -382,10 +384,15 @@ def _measure_csv_below(
             n_read += len(line)
             yield line.decode()
 
-    for row in csv.reader(lines()):
-        if int(row[column_index]) >= end_offset:
-            break
-        length, n_rows = n_read, n_rows + 1
+    # A value may be longer than the fields that the module takes by default.
+    default_limit = csv.field_size_limit(max(byte_range[1] - byte_range[0], csv.field_size_limit()))
+    try:
+        for row in csv.reader(lines()):
+            if int(row[column_index]) >= end_offset:
+                break
+            length, n_rows = n_read, n_rows + 1
+    finally:
+        csv.field_size_limit(default_limit)
     return length, n_rows
 
 

@@ -61,6 +61,7 @@ class ClusterImage:
     partitions: dict[tuple[str, int], PartitionRegistration] = field(default_factory=dict)
     voters: frozenset[int] = frozenset()
     """The controllers."""
+    _name_by_topic_id: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def metadata_version_level(self) -> int:
@@ -77,9 +78,15 @@ class ClusterImage:
         """The newer of two logs has the greater one."""
         return self.last_epoch, self.log_end_offset
 
+    def topic_name(self, topic_id: str) -> str | None:
+        """The name of the topic with an id; None if there is none."""
+        if len(self._name_by_topic_id) != len(self.topic_ids):  # not yet asked
+            self._name_by_topic_id = {id_: name for name, id_ in self.topic_ids.items()}
+        return self._name_by_topic_id.get(topic_id)
+
     def has_replica(self, topic_id: str, partition: int, node: int | None) -> bool:
         """Whether a broker has a replica of a partition of the topic with this id."""
-        topic = next((name for name, id_ in self.topic_ids.items() if id_ == topic_id), None)
+        topic = self.topic_name(topic_id)
         registration = None if topic is None else self.partitions.get((topic, partition))
         return registration is not None and (
             node is None or node in registration.leadership.replicas

@@ -198,7 +198,7 @@ class BrokerDirectories:
         reasons += [
             (start.file, start.reason) for start in starts if start.is_offline and start.reason
         ]
-        if reasons and directory is not self.directories[0]:
+        if reasons and self._can_start_without(directory, after):
             self._offline_reasons[directory.path, after] = reasons[0][1]
             for replica, start in zip(loaded, starts, strict=True):
                 _mark_unserved(replica, start, OFFLINE, reasons[0][1])
@@ -208,6 +208,20 @@ class BrokerDirectories:
             PredictedStart(file, after, reason, predicted_version=self.predicted_version)
             for file, reason in failures
         ]
+
+    def _can_start_without(self, directory: LogDirectory, after: str) -> bool:
+        """Whether the broker starts if it takes a log directory offline: one without the metadata
+        log, if any other is left."""
+        others = (other for other in self.directories if other is not directory)
+        return not directory.has_metadata_log and any(
+            not other.offline_failures
+            and not any(
+                start.is_offline
+                for replica in other.replicas
+                if (start := replica.start_by_kind.get(after)) is not None
+            )
+            for other in others
+        )
 
     def _apply_identity(
         self, directory: LogDirectory, replica: PartitionReplica, start: PredictedStart
@@ -451,7 +465,7 @@ def _stray_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
 
 def _foreign_topic_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
     """Why a partition with the id of another topic of this broker is not served."""
-    owner_topic = next(name for name, id_ in image.topic_ids.items() if id_ == topic_id)
+    owner_topic = image.topic_name(topic_id)
     reason = f"partition.metadata has id {topic_id}, the id of topic {owner_topic}"
     known_id = image.topic_ids.get(topic)
     return reason if known_id is None else f"{reason}; the id of its topic is {known_id}"

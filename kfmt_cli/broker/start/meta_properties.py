@@ -40,7 +40,7 @@ class MetaProperties:
     @property
     def is_kraft(self) -> bool:
         """Whether a KRaft broker wrote it."""
-        return self.version == 1
+        return self.version not in (None, 0)
 
 
 def read_meta_properties(file: InputFile) -> MetaProperties:

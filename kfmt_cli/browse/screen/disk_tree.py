@@ -88,12 +88,17 @@ class DiskTree(Tree[DiskNode]):
         self.call_after_refresh(self.move_cursor, current)
 
     def add_node(self, disk_node: DiskNode, parent_node: DiskNode | None) -> None:
-        """Add a file that has appeared."""
+        """Add a file that has appeared, where the model has it."""
         pending = [self.root]
         while pending:
             tree_node = pending.pop()
-            if tree_node.data is parent_node and tree_node.children:
-                tree_node.add("", disk_node, allow_expand=False)
+            if parent_node is not None and tree_node.data is parent_node and tree_node.children:
+                index = next(
+                    (i for i, node in enumerate(parent_node.children) if node is disk_node), None
+                )
+                is_last = index is None or index >= len(tree_node.children)
+                before = None if is_last else index
+                tree_node.add("", disk_node, before=before, allow_expand=False)
             pending += tree_node.children
 
     def redraw(self) -> None:

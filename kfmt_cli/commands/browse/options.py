@@ -45,8 +45,9 @@ def browse(
 
     Keys are listed at the bottom; press ? for help. The line after $ is the equivalent command, for
     use in scripts. Damage is marked in the tree: n jumps to it, e explains it. Keys 1 to 9 switch
-    views: sizes, damage, lag, transactions, producers, lookup, start, retention. Nothing is ever
-    written. Without a terminal, prints the first screen. Needs pip install 'kfmt-cli[browse]'.
+    views: sizes, damage, lag, transactions, producers, lookup, start, retention, order. Nothing is
+    ever written. Without a terminal, prints the first screen. Needs pip install
+    'kfmt-cli[browse]'.
 
     \b
     Examples:

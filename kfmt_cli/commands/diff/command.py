@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from kfmt_cli.broker.cluster.replica_comparison import (
@@ -170,18 +170,31 @@ def _pair_by_name(
     right_partitions: list[Partition],
     name_of_partition: Callable[[Partition], str],
 ) -> list[tuple[Partition, Partition]]:
-    """Pair partitions by name; raises UsageError if B has two with the same name."""
-    right_by_name: dict[str, Partition] = {}
-    for right in right_partitions:
-        existing = right_by_name.setdefault(name_of_partition(right), right)
-        if existing is not right:
-            names = f"{existing.name} and {right.name}"
-            raise UsageError(f"{names} have the same name; give the two partitions to compare")
+    """Pair partitions by name; raises UsageError if one has several of the other side."""
+    left_by_name, right_by_name = (
+        _group_by_name(partitions, name_of_partition)
+        for partitions in (left_partitions, right_partitions)
+    )
+    for name in left_by_name.keys() & right_by_name.keys():
+        for partitions in (left_by_name[name], right_by_name[name]):
+            if len(partitions) > 1:
+                names = f"{partitions[0].name} and {partitions[1].name}"
+                raise UsageError(f"{names} have the same name; give the two partitions to compare")
     return [
-        (our, right_by_name[name_of_partition(our)])
-        for our in left_partitions
-        if name_of_partition(our) in right_by_name
+        (left_by_name[name][0], right_by_name[name][0])
+        for name in left_by_name
+        if name in right_by_name
     ]
+
+
+def _group_by_name(
+    partitions: Iterable[Partition], name_of_partition: Callable[[Partition], str]
+) -> dict[str, list[Partition]]:
+    """The partitions by name, in order."""
+    partitions_by_name: dict[str, list[Partition]] = {}
+    for partition in partitions:
+        partitions_by_name.setdefault(name_of_partition(partition), []).append(partition)
+    return partitions_by_name
 
 
 def _format_unshared(

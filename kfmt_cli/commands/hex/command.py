@@ -200,7 +200,8 @@ def _store_as_log(argument: str, scratch_directory: Path) -> InputFile:
     if is_hex and len(digits) % 2 == 0:
         data = bytes.fromhex(digits.decode())
     elif argument != STDIN_PATH:
-        raise InputError(f"{argument}: hexadecimal needs two digits per byte")
+        reason = "needs two digits per byte" if is_hex else "has the digits 0–9 and a–f"
+        raise InputError(f"{argument}: hexadecimal {reason}")
     path = scratch_directory / f"given{LOG_KIND.suffix}"
     path.write_bytes(data)
     return InputFile(str(path), name, LOG_KIND)

@@ -16,7 +16,7 @@ from kfmt_cli.commands.index_check.lines import lookup_lines
 from kfmt_cli.core.compressed_files import COMPRESSED_FILE_MESSAGE
 from kfmt_cli.disk.directory_listing import file_size
 from kfmt_cli.disk.file_names import partition_directory
-from kfmt_cli.disk.input_paths import resolve_paths
+from kfmt_cli.disk.input_paths import InputPath, resolve_paths
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.execution.item_processor import ItemProcessor, process_items
@@ -112,40 +112,45 @@ def show_lookups(
     target: int,
     explicit_version: PredictedVersion | None = None,
 ) -> None:
-    """Show the lookup of an `OFFSET` or a `TIMESTAMP` in each partition; raises InputError.
+    """Show the lookup of an `OFFSET` or a `TIMESTAMP` in each partition.
 
     explicit_version: the version that the user named.
     """
     version_by_directory: dict[Path, PredictedVersion] = {}
     for input_path in resolve_paths(paths, run.report_unreadable):
-        segments = [segment for segment in input_path.iter_segments() if segment.log is not None]
-        directories = sorted({_directory(segment) for segment in segments})
-        for directory in directories:
-            directory_segments = [
-                segment for segment in segments if _directory(segment) == directory
-            ]
-            log_directory = partition_directory(directory).parent
-            if log_directory not in version_by_directory:
-                version_by_directory[log_directory] = explicit_version or predict_broker_version(
-                    log_directory
-                )
-            predicted_version = version_by_directory[log_directory]
-            lookup = lookup_in_segment(
-                choose_segment(directory_segments, column, target),
-                column,
-                target,
-                predicted_version.version,
+        with run.catch_unreadable():
+            _show_lookups_in_path(
+                run, input_path, column, target, explicit_version, version_by_directory
             )
-            lines = lookup_lines(
-                lookup, run.host.theme, format_predicted_versions([predicted_version])
+
+
+def _show_lookups_in_path(
+    run: CommandRun,
+    input_path: InputPath,
+    column: str,
+    target: int,
+    explicit_version: PredictedVersion | None,
+    version_by_directory: dict[Path, PredictedVersion],
+) -> None:
+    segments = [segment for segment in input_path.iter_segments() if segment.log is not None]
+    for directory in sorted({_directory(segment) for segment in segments}):
+        directory_segments = [segment for segment in segments if _directory(segment) == directory]
+        log_directory = partition_directory(directory).parent
+        if log_directory not in version_by_directory:
+            version_by_directory[log_directory] = explicit_version or predict_broker_version(
+                log_directory
             )
-            run.sink.write_document(
-                LOOKUP_ROW, {**_lookup_row(lookup), **predicted_version.json_members}, lines
-            )
-            if lookup.batch is None:
-                run.host.raise_exit_code(ExitCode.FINDINGS)
-        if not segments and not input_path.listing_errors:
-            raise InputError(f"{input_path.path}: no log to search")
+        predicted_version = version_by_directory[log_directory]
+        segment = choose_segment(directory_segments, column, target)
+        lookup = lookup_in_segment(segment, column, target, predicted_version.version)
+        versions_text = format_predicted_versions([predicted_version])
+        lines = lookup_lines(lookup, run.host.theme, versions_text)
+        row = {**_lookup_row(lookup), **predicted_version.json_members}
+        run.sink.write_document(LOOKUP_ROW, row, lines)
+        if lookup.batch is None:
+            run.host.raise_exit_code(ExitCode.FINDINGS)
+    if not segments and not input_path.listing_errors:
+        raise InputError(f"{input_path.path}: no log to search")
 
 
 def _directory(segment: Segment) -> str:

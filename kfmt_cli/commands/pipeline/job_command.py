@@ -132,7 +132,7 @@ class PipelineCommand:
             exit_code = ExitCode.UNREADABLE
             count_texts = [word for word in count_texts if word != NO_DAMAGE_LABEL]
             count_texts.append(f"{format_count(len(summary.unreadable_inputs), 'input')} not read")
-        style = "bad" if summary.n_errors or summary.unreadable_inputs else "good"
+        style = "good" if exit_code is ExitCode.CLEAN else "bad"
         summary_line = self.screen.theme.paint(style, ", ".join(count_texts))
         self.screen.write_text(f"{summary_line}   exit {int(exit_code)}\n")
         for path in summary.output_paths:

@@ -234,6 +234,7 @@ def show_headers(
         run.sink.flush()
         for chunk in writer.render(NestedRows(build_columnar_rows(row_type, rows)), 0, len(rows)):
             run.host.write(chunk)
+        run.sink.write_line(writer.closing_text())
 
 
 def _draw_header(

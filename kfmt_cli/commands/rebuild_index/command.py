@@ -243,6 +243,9 @@ class RebuildIndexCommand:
         """Replace files that differ, leaving correct ones untouched."""
         for name, data in rebuilt.files.items():
             path = Path(rebuilt.log.path).with_name(name)
+            if path.is_dir():
+                self.run.report_unreadable(f"{path}: is a directory; remove it to write the file")
+                continue
             if data == (path.read_bytes() if path.exists() else None):
                 continue
             if not self.all_files and not name.endswith(INDEX_SUFFIXES):

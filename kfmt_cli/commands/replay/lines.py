@@ -38,10 +38,7 @@ def format_group_line(row: FieldDict, theme: Theme) -> str:
     """An offset of a group."""
     source_text = f"{row.topic}-{row.partition}: offset {row.offset}"
     target = "unknown" if row.target_offset is None else str(row.target_offset)
-    text = f"{source_text} → {target}"
+    text = escape_terminal(f"{source_text} → {target}")
     if row.reason is not None:
-        text += theme.paint("warn", f"  not committed: {row.reason}")
-    return (
-        f"group {escape_terminal(row.group)}  "
-        f"{escape_terminal(text) if row.reason is None else text}\n"
-    )
+        text += theme.paint("warn", escape_terminal(f"  not committed: {row.reason}"))
+    return f"group {escape_terminal(row.group)}  {text}\n"

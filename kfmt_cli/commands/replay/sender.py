@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,7 +57,8 @@ class ReplaySender:
     producer: Any
     rate: int | None = None
     _arrived_offsets: dict[Digest, list[int]] = field(default_factory=dict)
-    _n_possibly_arrived: int = 0
+    _n_possibly_arrived: dict[int, int] = field(default_factory=dict)
+    """By partition: how many of the next records may have arrived already."""
     _acknowledged: dict[int, Acknowledged] = field(default_factory=dict)
     _last_offsets: dict[int, int] = field(default_factory=dict)
     _n_sent: int = 0
@@ -70,15 +72,19 @@ class ReplaySender:
             self.topic, partition, (begin, end), has_timestamps=has_timestamps
         ):
             self._arrived_offsets.setdefault(record_hash, []).append(offset)
-        self._n_possibly_arrived = max_records
+        self._n_possibly_arrived[partition] = max_records
 
     def send_chunk(self, chunk: RecordChunk, points: GroupOffsetPoints) -> int:
         """Send records in order; returns how many had arrived before and are not sent again.
         Raises OutputError."""
         offsets_by_row = points.take_rows(chunk)
         n_arrived = 0
-        if self._arrived_offsets and self._n_possibly_arrived > 0:
-            self._n_possibly_arrived -= len(chunk)
+        n_by_partition = Counter(chunk.partitions)
+        if self._arrived_offsets and any(
+            self._n_possibly_arrived.get(partition, 0) > 0 for partition in n_by_partition
+        ):
+            for partition, n in n_by_partition.items():
+                self._n_possibly_arrived[partition] = self._n_possibly_arrived.get(partition, 0) - n
             rows_to_send = self._rows_not_arrived(chunk, offsets_by_row, points)
             n_arrived = len(chunk) - len(rows_to_send)
             if n_arrived:

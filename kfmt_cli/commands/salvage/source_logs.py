@@ -89,16 +89,13 @@ class SalvageSource:
         place_by_directory = {
             part.output_directory: part.topic_and_partition for part in partitions
         }
-        topics = sorted({str(name) for name, _ in place_by_directory.values()})
-        if (
-            len(topics) != 1
-            or topics == ["None"]
-            or len({*place_by_directory.values()}) < len(partitions)
-        ):
+        topics = {name for name, _ in place_by_directory.values()}
+        has_one_topic = len(topics) == 1 and None not in topics
+        if not has_one_topic or len({*place_by_directory.values()}) < len(partitions):
             requirement = "needs the partitions of one topic, in directories named TOPIC-PARTITION"
             raise UsageError(
                 f"--as: {requirement}; {format_display_name(source)} has "
-                f"{escape_terminal(', '.join(topics))}"
+                f"{escape_terminal(', '.join(sorted(map(str, topics))))}"
             )
         new_by_old_directory = {
             old: PurePath(f"{topic}-{number}") for old, (_, number) in place_by_directory.items()

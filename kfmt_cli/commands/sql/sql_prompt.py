@@ -92,7 +92,8 @@ class SqlPrompt:
         try:
             self.session.connection.extract_statements(self._statement)
         except duckdb.Error as error:
-            return "unterminated" not in str(error)
+            # What follows the reason quotes the statement.
+            return "unterminated" not in str(error).partition("\n")[0]
         return True
 
     def _run_buffered(self) -> None:

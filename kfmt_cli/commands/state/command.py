@@ -171,6 +171,7 @@ class StateCommand:
                 continue
             if self._replay_file(replay, snapshot, None, 0, findings if reports_findings else None):
                 next_offset = snapshot_end or 0
+                self._last_offset = next_offset - 1
                 break
             replay.reset()
         log_start = partition.logs[0].base_or_zero if partition.logs else 0

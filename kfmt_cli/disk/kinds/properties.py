@@ -244,6 +244,7 @@ META_PROPERTIES = PropertiesReader(
     _to_dotted,
     (("version",), ("broker_id", "node_id")),
     charset=_LATIN_1,
+    valid_values={"version": range(2)},
 )
 CLEAN_SHUTDOWN = PropertiesReader(
     build_row_type("clean_shutdown", properties.CLEAN_SHUTDOWN),

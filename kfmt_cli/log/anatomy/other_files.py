@@ -29,15 +29,18 @@ def file_anatomy(
     title = f"{file.kind.name.replace('_', ' ')}, {len(data)} bytes"
     if entry is not None or position is not None:
         entries = [node for node in nodes if node.name.startswith(("entry ", "line "))]
+        is_text = bool(entries) and entries[0].name.startswith("line ")
         if entry is not None:
             nodes = entries[entry : entry + 1] if entry >= 0 else []
-            requested = f"entry {entry}"
+            requested = f"{'line' if is_text else 'entry'} {entry}"
         else:
             assert position is not None
             nodes = [node for node in nodes if node.start <= position < node.end]
             requested = f"byte {position}"
         if not nodes:
-            raise NotFoundError(f"{file.name}: no {requested}; the file has {len(entries)} entries")
+            singular, plural = ("line", "lines") if is_text else ("entry", "entries")
+            noun = singular if len(entries) == 1 else plural
+            raise NotFoundError(f"{file.name}: no {requested}; the file has {len(entries)} {noun}")
     return AnatomyPart(title, data, 0, iter(nodes))
 
 

@@ -118,7 +118,7 @@ def _is_cheap(pattern: bytes, max_repetitions: int = MAX_REPETITIONS) -> bool:
     repeat_indexes = [i for i, kind in enumerate(kinds) if kind in ("repeat", "most")]
     n_alternatives = kinds.count("or") if "open" in kinds else 0
     is_few = len(repeat_indexes) <= max_repetitions and n_alternatives <= MAX_ALTERNATIVES
-    return is_few and not any(kinds[i - 1] == "close" for i in repeat_indexes)
+    return is_few and not any(i > 0 and kinds[i - 1] == "close" for i in repeat_indexes)
 
 
 def _to_re2(pattern: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kfmt_cli.core.urls import is_url
 from kfmt_cli.findings.finding import Finding, FindingCode, Severity
 from kfmt_cli.render.finding import finding_consequences
 from kfmt_cli.render.sinks.repository import locate_message, path_in_repository
@@ -29,7 +30,9 @@ class GitHubSink(Sink):
     def _write_annotation(self, code: FindingCode, file: str, message: str) -> None:
         level = _LEVEL_BY_SEVERITY[code.severity]
         path, _ = path_in_repository(file)
-        properties = f"file={_escape_property(path)},line=1,title={_escape_property(code.name)}"
+        properties = f"title={_escape_property(code.name)}"
+        if not is_url(path):  # GitHub shows files of the repository
+            properties = f"file={_escape_property(path)},line=1,{properties}"
         self.write_line(
             f"::{level} {properties}::{_escape_data(locate_message(path, file, message))}\n"
         )

@@ -6,7 +6,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from kfmt_cli.core.urls import absolute_path
+from kfmt_cli.core.urls import absolute_path, is_url
 
 
 @cache
@@ -20,8 +20,10 @@ def path_in_repository(file: str) -> tuple[str, bool]:
     """An existing path, with forward slashes, and whether it is under the repository's root.
 
     A finding about a missing file is shown at the log next to it, or at the directory; one about a
-    file in an archive, at the archive.
+    file in an archive, at the archive. A URL stays as it is.
     """
+    if is_url(file):
+        return file, False
     path = Path(absolute_path(file))
     if not path.exists():
         log = path.with_suffix(".log")

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from kfmt_cli import __version__
 from kfmt_cli.core.json_text import json_text
+from kfmt_cli.core.urls import is_url
 from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.render.finding import finding_consequences
 from kfmt_cli.render.sinks.repository import locate_message, path_in_repository, repository_root
@@ -39,7 +40,9 @@ class SarifSink(Sink):
         self._code_by_name.setdefault(code.name, code)
         path, is_in_repository = path_in_repository(file)
         artifact_location = {"uri": quote(path), "uriBaseId": ROOT_BASE_ID}
-        if not is_in_repository:
+        if is_url(path):
+            artifact_location = {"uri": quote(path, safe="/:")}
+        elif not is_in_repository:
             artifact_location = {"uri": f"file://{quote(path)}"}
         region = {"startLine": 1}  # without one, GitHub shows nothing
         if position is not None:

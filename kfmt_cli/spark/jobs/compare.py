@@ -24,7 +24,7 @@ from kfmt_cli.arrow.input_files import list_input_files
 from kfmt_cli.broker.cluster.replica_comparison import ReplicaRelation
 from kfmt_cli.checks.replica_comparison import MISSING_FROM_OTHER, ComparisonRow
 from kfmt_cli.core.parallel import group_by_cost
-from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.core.urls import format_display_name, listed_path
 from kfmt_cli.errors import UsageError
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.file_splits import FileSplits
@@ -34,7 +34,6 @@ from kfmt_cli.rows.table_types import FINDINGS_TABLE
 from kfmt_cli.rows.types.compare_rows import COMPARED_RANGE_ROW, RangeStatus
 from kfmt_cli.spark.copy_pairing import (
     CopyPairing,
-    listing_root,
     merge_adjacent_rows,
     require_single_directory,
 )
@@ -97,7 +96,7 @@ def prepare(context: JobContext) -> JobDirectory:
     paths = context.request.paths
     if len(paths) != 2:
         raise UsageError("compare takes two paths, A and B")
-    if listing_root(paths[0]) == listing_root(paths[1]):
+    if listed_path(paths[0]) == listed_path(paths[1]):
         raise UsageError(
             f"compare takes two paths, A and B: {format_display_name(paths[0])} is given twice"
         )

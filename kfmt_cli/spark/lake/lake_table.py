@@ -28,7 +28,7 @@ from kfmt_cli.arrow.export.manifest import input_row, output_row
 from kfmt_cli.arrow.export.row_copying import RetainedSplit, copy_retained_rows
 from kfmt_cli.arrow.topic_ids import TopicIdCache
 from kfmt_cli.core.layout.field_dict import FieldDict
-from kfmt_cli.core.urls import is_local, strip_file_scheme
+from kfmt_cli.core.urls import is_listed_below, is_local, strip_file_scheme
 from kfmt_cli.disk.file_listing import iter_files
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit
@@ -149,7 +149,7 @@ class LakeTable:
         unreadable_paths = observations.unreadable_paths if observations is not None else set()
         paths = {result.input.path for *_, result in self._iter_stale_results()}
         self._topic_ids = {
-            split.path: topic_ids.find(split)
+            split.path: _find_topic_id(topic_ids, split)
             for split in self.job_directory.splits
             if split.start == 0 and split.path in paths
         }
@@ -384,9 +384,14 @@ class LakeTable:
                         remove_file(file.path)
 
 
+def _find_topic_id(topic_ids: TopicIdCache, split: FileSplit) -> str | None:
+    """The topic id of a file; None if it is unknown, also because it cannot be read."""
+    try:
+        return topic_ids.find(split)
+    except InputError:
+        return None
+
+
 def _is_below_any(path: str, input_paths: Iterable[str]) -> bool:
     """Whether a file is one of some inputs, or below one."""
-    return any(
-        path == input_path or path.startswith(f"{input_path.rstrip('/')}/")
-        for input_path in input_paths
-    )
+    return any(is_listed_below(path, input_path) for input_path in input_paths)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from kfmt_cli.core.urls import format_display_name
+from kfmt_cli.core.urls import format_display_name, is_listed_below, listed_path
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.execution.file_split import FileSplit
 
@@ -81,11 +81,12 @@ def group_partitions(
                 f"{format_display_name(topic)}-{partition}", find_topic_id(segments[0])
             ].append(segments)
 
+    roots = [listed_path(path) for path in paths]
+
     def sort_key(segments: list[FileSplit]) -> tuple[int, str]:
         path = segments[0].path
-        return next(
-            (i for i, given_path in enumerate(paths) if path.startswith(given_path)), len(paths)
-        ), path
+        containing = (i for i, root in enumerate(roots) if is_listed_below(path, root))
+        return next(containing, len(roots)), path
 
     partitions: dict[str, FollowedPartition] = {}
     for name, topic_id in sorted(segments_by_partition, key=lambda one: (one[0], one[1] or "")):

@@ -259,8 +259,8 @@ def _has_unique_keys(data: bytes, shapes: IntArray) -> bool:
         text = data[int(ends[i - 1]) if i else 0 : int(ends[i])]
         try:
             if text.strip():
-                _require_unique_keys(text)
-        except (_DuplicateKeyError, RecursionError):
+                require_unique_keys(text)
+        except (DuplicateKeyError, RecursionError):
             return False
         if len(_checked_shapes) < MAX_CACHED_SHAPES:
             _checked_shapes.add(shape)
@@ -288,21 +288,27 @@ def _decode_separately(chunk: LineChunk) -> Iterator[BuildLine]:
                     number, f"only batch and record lines can be built, not {line_type!r}"
                 )
             line = (_RECORD_DECODER if line_type == "record" else _TYPED_DECODER).decode(text)
-            _require_unique_keys(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            require_unique_keys(text)
+        except (
+            msgspec.DecodeError,
+            UnicodeDecodeError,
+            RecursionError,
+            DuplicateKeyError,
+        ) as error:
             raise line_error(number, str(error)) from None
-        except _DuplicateKeyError as error:
-            raise line_error(number, f"duplicate key {error.args[0]!r} in one object") from None
         line.number = number
         yield line
 
 
-class _DuplicateKeyError(Exception):
+class DuplicateKeyError(ValueError):
     """An object has a duplicate key."""
 
+    def __init__(self, key: str) -> None:
+        super().__init__(f"duplicate key {key!r} in one object")
 
-def _require_unique_keys(text: bytes) -> None:
-    """Raise _RepeatedKeyError if an object in a line has a duplicate key."""
+
+def require_unique_keys(text: bytes) -> None:
+    """Raise DuplicateKeyError if an object in a line has a duplicate key."""
     # Numbers as strings: Python refuses to parse too many digits.
     json.loads(text, object_pairs_hook=_reject_duplicate_keys, parse_int=str)
 
@@ -311,7 +317,7 @@ def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> None:
     names: set[str] = set()
     for name, _ in pairs:
         if name in names:
-            raise _DuplicateKeyError(name)
+            raise DuplicateKeyError(name)
         names.add(name)
 
 

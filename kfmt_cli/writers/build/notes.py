@@ -12,7 +12,7 @@ from kfmt_cli.disk.kinds.notes_v0 import notes_checksum
 from kfmt_cli.formats.batch import CODECS, COMPRESSION
 from kfmt_cli.formats.legacy import NOTES_V0
 from kfmt_cli.writers.build.json_columns import decode_bytes
-from kfmt_cli.writers.build.jsonl import iter_line_chunks, line_error
+from kfmt_cli.writers.build.jsonl import iter_line_chunks, line_error, require_unique_keys
 
 
 class NotesLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -54,6 +54,7 @@ def encode_notes(path: str) -> Iterator[bytes]:
 def _encode_message(line: bytes, number: int) -> bytes:
     try:
         note = _decoder.decode(line)
+        require_unique_keys(line)
         codec = COMPRESSION.extract(note.attributes)
         if note.compression not in (None, CODECS[codec] if codec < len(CODECS) else codec):
             raise ValueError(
@@ -64,5 +65,5 @@ def _encode_message(line: bytes, number: int) -> bytes:
         value = decode_bytes(note.value, note.value_encoding)
         values = {"crc": notes_checksum(value), "magic": note.magic, "attributes": note.attributes}
         return NOTES_V0.write({**values, "key": key, "value": value})
-    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         raise line_error(number, str(error)) from None

@@ -13,6 +13,7 @@ import numpy as np
 
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.formats.batch import CONTROL, TRANSACTIONAL
+from kfmt_cli.formats.control import ABORT, COMMIT
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.writers.batches import DraftTable
 from kfmt_cli.writers.build.batch_drafts import (
@@ -89,7 +90,9 @@ def plan_unbatched(
     drafts.producer_id = producers[start_rows]
     drafts.producer_epoch = epochs[start_rows]
     has_producer = producers[start_rows] >= 0
-    sets_transactional = starts_control | ((is_transactional[start_rows] == 1) & has_producer)
+    # Markers end transactions; the control records of KRaft do not.
+    is_marker = np.array([_is_transaction_marker(record_lines[i]) for i in start_rows], np.bool_)
+    sets_transactional = is_marker | ((is_transactional[start_rows] == 1) & has_producer)
     drafts.attributes |= sets_transactional * TRANSACTIONAL.mask | starts_control * CONTROL.mask
     drafts.base_sequence = partition.allocate_base_sequences(
         producers[start_rows], starts_control, records.row_counts
@@ -123,6 +126,10 @@ def _producer_columns(
             lines[int(lacks_producer[0])], "the record is transactional, but has no producer_id"
         )
     return producers, epochs, is_control, is_transactional
+
+
+def _is_transaction_marker(line: Record) -> bool:
+    return line.control is not None and line.control.type in ("ABORT", "COMMIT", ABORT, COMMIT)
 
 
 def record_offsets(lines: Sequence[Record], start: int) -> IntArray:

@@ -252,9 +252,7 @@ class _PlacedBatches:
         # Batches placed together must not overlap.
         order = np.argsort(log.first_offset[selected], kind="stable")
         selected = selected[order]
-        is_disjoint = np.ones(len(selected), np.bool_)
-        max_last_offsets = np.maximum.accumulate(log.last_offset[selected])
-        is_disjoint[1:] = log.first_offset[selected][1:] > max_last_offsets[:-1]
+        is_disjoint = _disjoint_mask(log.first_offset[selected], log.last_offset[selected])
         unplaced = [*rows[~is_free].tolist(), *selected[~is_disjoint].tolist()]
         selected = selected[is_disjoint]
         positions = np.searchsorted(self.first_offset, log.first_offset[selected])
@@ -300,6 +298,23 @@ class _PlacedBatches:
         if index == len(self.first_offset) or last_offset + 1 != int(self.first_offset[index]):
             return False
         return first_offset == (int(self.last_offset[index - 1]) + 1 if index else log_start)
+
+
+def _disjoint_mask(first_offsets: IntArray, last_offsets: IntArray) -> BoolArray:
+    """The mask of ranges, in order of their first offsets, that begin after all placed before.
+
+    A range that is not placed hides no other: a damaged header may claim any number of offsets.
+    """
+    mask: BoolArray = np.ones(len(first_offsets), np.bool_)
+    mask[1:] = first_offsets[1:] > np.maximum.accumulate(last_offsets)[:-1]
+    if not mask.all():
+        last_placed = -1
+        for i, (first, last) in enumerate(
+            zip(first_offsets.tolist(), last_offsets.tolist(), strict=True)
+        ):
+            mask[i] = first > last_placed
+            last_placed = last if mask[i] else last_placed
+    return mask
 
 
 def _place_beyond_bounds(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from kfmt_cli.broker.transactions.transactions import TransactionTracker
 from kfmt_cli.commands.explain.pages.page import PageFacts, PageSection
 from kfmt_cli.core.codecs.compress import compress
@@ -13,19 +15,27 @@ from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.log.block import BATCH_HEADER_BYTES
 
 _MAX_SHOWN_BYTES = 12  # bytes drawn per field
+_NO_V2_BATCH = (
+    "{} has no batch of magic 2: its messages have an older format, with other fields. "
+    "kfmt format record-batch shows the fields of magic 2."
+)
 
 
 def record_batch_page(facts: PageFacts) -> Iterator[PageSection]:
     """The header of a real batch, field by field."""
-    block, batches = facts.first_block, facts.batches
-    start, size = int(batches.start[0]), int(batches.size[0])
-    n_records = int(batches.records_count[0])
     yield (
         "A log is a sequence of record batches and nothing else. A producer collects the records "
         "it has for a partition into a batch; the broker writes the batch to disk as received, "
         "except for the base offset and the leader epoch, and consumers get the same bytes. One "
         "header, one checksum and one compression pass thus serve many records."
     )
+    block = facts.first_v2_run
+    if block is None:
+        yield _NO_V2_BATCH.format(facts.source_label)
+        return
+    batches = block.batches
+    start, size = int(batches.start[0]), int(batches.size[0])
+    n_records = int(batches.records_count[0])
     yield f"The first batch of {facts.source_label}: {size} bytes, {n_records} records."
     lines = ["byte  field                    value", "────  ───────────────────────  ─────"]
     for field in RECORD_BATCH.fields:
@@ -57,8 +67,12 @@ def attributes_page(facts: PageFacts) -> Iterator[PageSection]:
         "Two bytes of the batch header are bit flags. The checksum covers them, so a broker "
         "cannot change them without recomputing it."
     )
+    block = facts.first_v2_run
+    if block is None:
+        yield _NO_V2_BATCH.format(facts.source_label)
+        return
+    batches = block.batches
     lines = ["bits  name            of the first batches"]
-    batches = facts.batches
     n = min(len(batches), 6)
     for bits in ATTRIBUTES:
         last_bit = bits.shift + bits.width - 1
@@ -100,16 +114,16 @@ def varint_page(facts: PageFacts) -> Iterator[PageSection]:
 
 def compression_page(facts: PageFacts) -> Iterator[PageSection]:
     """A real batch compressed by each codec, and Kafka's frame around LZ4."""
-    block, batches = facts.first_block, facts.batches
-    uncompressed_index = next((i for i in range(len(batches)) if not batches.compression[i]), None)
+    block = facts.first_v2_run
     yield (
         "The records of a batch are compressed together, which exploits what they have in common. "
         "The header stays uncompressed, so a broker can assign offsets without recompressing the "
         "records, and serve the batch without decompressing it."
     )
     data = b'{"user":"u-1","action":"click"}' * 40
-    if uncompressed_index is not None:
-        start, end = int(batches.start[uncompressed_index]), int(batches.end[uncompressed_index])
+    if block is not None and not block.batches.compression.all():
+        row = int(np.argmin(block.batches.compression))
+        start, end = int(block.batches.start[row]), int(block.batches.end[row])
         data = block.data[start + BATCH_HEADER_BYTES : end]
         yield f"{len(data)} bytes of records of {facts.source_label}, by each codec:"
     lines = [f"{name:<7} {len(compress(name, data)):>7} bytes" for name in CODECS]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -73,6 +73,14 @@ class PageFacts:
     def batches(self) -> BatchTable:
         """The first batches of the first log that has any; raises InputError."""
         return self.first_block.batches
+
+    @cached_property
+    def first_v2_run(self) -> Block | None:
+        """The batches of magic 2 in the first block that has some; None if no log has one."""
+        for block in self.iter_blocks():
+            if block.batches.is_v2.any():
+                return replace(block, batches=block.batches.select_rows(block.batches.is_v2 == 1))
+        return None
 
     @cached_property
     def first_block(self) -> Block:

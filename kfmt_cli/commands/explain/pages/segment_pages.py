@@ -76,13 +76,12 @@ def time_index_page(facts: PageFacts) -> Iterator[PageSection]:
 
 
 def _choose_lookup_offset(facts: PageFacts) -> int:
-    """An offset in the middle of the first segment's index."""
+    """An offset in the middle of the first index; without one, the first offset of the logs."""
     file_and_entries = facts.find_index(OFFSET_INDEX_KIND)
-    return (
-        int(file_and_entries[1].offset[len(file_and_entries[1]) // 2]) + 3
-        if file_and_entries is not None
-        else 0
-    )
+    if file_and_entries is None:
+        return facts.logs[0].base_or_zero
+    offsets = file_and_entries[1].offset
+    return int(offsets[len(offsets) // 2]) + 3
 
 
 def _lookup_lines(facts: PageFacts, offset: int) -> list[str]:

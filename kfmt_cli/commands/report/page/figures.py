@@ -290,9 +290,9 @@ def add_freed_bytes(figures: PageFigures, data: PageData) -> None:
     times = sorted(at for at in bytes_by_deletion_time if at <= now + FAR_FUTURE_MS)
     cumulative_bytes = list(accumulate(bytes_by_deletion_time[at] for at in times))
     step = -(-len(times) // 200) if times else 1
-    table = [{"at": at, "bytes": size} for at, size in zip(times, cumulative_bytes, strict=True)][
-        ::step
-    ]
+    all_points = list(zip(times, cumulative_bytes, strict=True))
+    points = dict([*all_points[::step], *all_points[-1:]])  # the last one is the total
+    table = [{"at": at, "bytes": size} for at, size in points.items()]
     at_once = bytes_by_deletion_time.get(now, 0)
     caption = f"The next retention check frees {format_bytes(at_once)}."
     if times and cumulative_bytes[-1] > at_once:

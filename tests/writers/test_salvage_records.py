@@ -14,7 +14,7 @@ from kfmt_cli.writers.salvage.holes import NO_END, LogHole
 from kfmt_cli.writers.salvage.salvager import Salvager
 from tests.support.samples import ORDERS, TXN, kfmt
 from tests.support.segments import positions, with_bytes, write
-from tests.writing.test_salvage import BROKER, many_batches
+from tests.writers.test_salvage import BROKER, many_batches
 from tools.kafka import SAMPLES
 
 PLACES = [

@@ -9,7 +9,7 @@ import pytest
 
 from kfmt_cli.writers.build import jsonl
 from tests.support.samples import kfmt
-from tests.writing.test_build import lines, rows
+from tests.writers.test_build import lines, rows
 
 
 @pytest.mark.parametrize(

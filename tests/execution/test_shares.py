@@ -253,7 +253,7 @@ def test_results_come_in_order(at_once: int) -> None:
 
 def test_a_worker_that_is_killed_is_said() -> None:
     script = (
-        "from tests.sharing.test_shares import end\n"
+        "from tests.execution.test_shares import end\n"
         "from kfmt_cli.execution.processes import map_processes\n"
         "from kfmt_cli.errors import KfmtError\n"
         "try:\n    list(map_processes(end, range(40), 2))\n"
