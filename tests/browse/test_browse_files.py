@@ -129,7 +129,9 @@ def test_help_fits_a_narrow_terminal() -> None:
 
 
 def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:
+    """Its place in the tree is after the segment before, not after other files."""
     file = write(tmp_path / "orders-0", ORDERS.read_bytes())
+    (file.parent / "z").touch()
 
     async def work() -> None:
         async with driven(file.parent) as browser:
@@ -150,7 +152,7 @@ def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:
             await wait_until_settled(browser.app, browser.pilot)
             assert "240–259" in browser.screen
             nodes = [child.data for child in browser.app.disk_tree.root.children]
-            assert "…000240.log" in [node.label for node in nodes if node is not None]
+            assert [node.label for node in nodes if node] == ["…000000.log", "…000240.log", "z"]
 
     run(work())
 

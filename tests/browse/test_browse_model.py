@@ -12,6 +12,7 @@ from kfmt_cli.browse.batch_filter import parse_batch_filter
 from kfmt_cli.browse.block_index import BlockIndex
 from kfmt_cli.browse.byte_lines import ByteLines, field_label, field_rows
 from kfmt_cli.browse.command_line import ViewKind, ViewState, format_command
+from kfmt_cli.browse.directory_page import directory_page_lines
 from kfmt_cli.browse.disk_nodes import build_disk_tree
 from kfmt_cli.browse.help_page import DESCRIPTION_INDENT, help_lines
 from kfmt_cli.browse.log_row_view import MAX_CACHED_BLOCKS, LogRowView
@@ -458,3 +459,23 @@ def test_each_row_is_found_in_its_block(tmp_path: Path) -> None:
     for row in range(0, shown.index.n_rows, 97):
         block, i = shown.find_batch(row)
         assert int(block.batches.number[i]) == row
+
+
+def test_deleted_partitions_are_of_their_topic(tmp_path: Path) -> None:
+    write(tmp_path / "orders-0", ORDERS.read_bytes())
+    write(tmp_path / f"orders-1.{'0' * 32}-delete", ORDERS.read_bytes())
+    tree = build_disk_tree((str(tmp_path),), pytest.fail)
+    lines = [line.plain for line in directory_page_lines(tree, {}, ())]
+    assert any("2 partitions of 1 topic," in line for line in lines)
+
+
+@pytest.mark.parametrize("text", ["b-5", "byte -5", "b--5"])
+def test_no_byte_has_a_negative_position(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a byte position"):
+        parse_go_to_target(text)
+
+
+@pytest.mark.parametrize("text", ["", "  "])
+def test_a_search_for_no_bytes_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not hexadecimal"):
+        _ = SearchTerm(text, HEX_SEARCH).pattern

@@ -104,3 +104,35 @@ def test_a_replica_that_is_not_there_is_an_error(disk: Path) -> None:
     shutil.copytree(ONE / "replicated-0", disk / "replicated-0")
     shutil.rmtree(disk / "orders-0")
     assert kfmt("check", disk).code == 0
+
+
+@pytest.mark.parametrize("broken", ["one", "two"])
+def test_a_broker_starts_without_any_log_directory_but_the_last(
+    broken: str, tmp_path: Path
+) -> None:
+    """Neither directory of a ZooKeeper broker is the one of the metadata log."""
+    for i, name in enumerate(("one", "two")):
+        directory = tmp_path / name
+        shutil.copytree(SAMPLES / "kafka-2.8.2/v2-none-0", directory / f"t-{i}")
+        (directory / META).write_text("version=0\nbroker.id=1\ncluster.id=c\n")
+    (tmp_path / broken / "recovery-point-offset-checkpoint").write_text("0\nx\n")
+    done = kfmt("check", tmp_path / "one", tmp_path / "two", "--json")
+    rows = {Path(row["file"]).name: row for row in done.of("log_directory")}
+    assert {name: row["starts"] for name, row in rows.items()} == {"one": True, "two": True}
+    assert [name for name, row in rows.items() if row["becomes"] == "offline"] == [broken]
+    for name in ("one", "two"):
+        (tmp_path / name / "recovery-point-offset-checkpoint").write_text("0\nx\n")
+    done = kfmt("check", tmp_path / "one", tmp_path / "two", "--json")
+    assert not any(row["starts"] for row in done.of("log_directory"))
+
+
+def test_an_unknown_version_of_meta_properties_stops_any_broker(tmp_path: Path) -> None:
+    shutil.copytree(ONE / "orders-0", tmp_path / "orders-0")
+    text = (ONE / META).read_text()
+    (tmp_path / META).write_text(text.replace("version=1", "version=2"))
+    done = kfmt("check", tmp_path, "--json")
+    assert done.code == 1
+    assert "meta-properties-malformed" in done.codes
+    [row] = done.of("log_directory")
+    assert not row["starts"]
+    assert "version 2 is unknown" in row["reason"]

@@ -116,7 +116,7 @@ def test_topic_names_are_escaped_with_a_reason() -> None:
         target_offset=None,
         reason="\x1b[0m",
     )
-    assert "\x1b" not in format_group_line(row, Theme(False))
+    assert "\x1b" not in format_group_line(row, Theme("never"))
 
 
 def test_the_state_since_the_end_of_a_snapshot_is_not_after_the_last_record(

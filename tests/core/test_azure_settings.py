@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kfmt_cli.core.store_registry import store_kind
+from kfmt_cli.errors import UsageError
+
 pytest.importorskip("pyarrow")
 
 from kfmt_cli.core import file_systems
@@ -76,3 +79,18 @@ def test_a_container_without_an_account_is_asked_for(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(KEY, "a2V5")
     with pytest.raises(InputError, match="no account in the URL"):
         file_system_at("abfs://box/x")
+
+
+def test_keys_without_accounts_are_refused_by_the_name_of_the_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KFMT_AZURE_KEYS", "account")
+    with pytest.raises(UsageError, match="KFMT_AZURE_KEYS needs ACCOUNT=KEY"):
+        file_systems._azure_keys()
+    monkeypatch.setenv("KFMT_AZURE_KEYS", "one=a=;two=b")
+    assert file_systems._azure_keys() == {"one": "a=", "two": "b"}
+
+
+@pytest.mark.parametrize("scheme", ["s3", "S3", "s3a", "S3A"])
+def test_a_scheme_has_a_store_whatever_its_case(scheme: str) -> None:
+    assert store_kind(scheme) == "s3"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from concurrent.futures import Future
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kfmt_cli.core.filled_source import FILLER_BYTE, FilledSource, UnreadableRanges
-from kfmt_cli.core.source import BytesSource
+from kfmt_cli.core.source import MIN_PREFETCH_BYTES, BytesSource, FileSource, SourceWindow
 from kfmt_cli.errors import InputError, UnreadableBytesError
 
 UNIT = 16
@@ -60,3 +65,21 @@ def test_other_errors_are_not_filled() -> None:
 
     with pytest.raises(InputError, match=r"^file byte 0: not 1 bytes, nor 1$"):
         FilledSource(Gone(DATA, "file"), UnreadableRanges()).read_block(0, 1, 1)
+
+
+def test_a_window_loses_what_its_source_loses_together() -> None:
+    assert SourceWindow(FailingSource(frozenset()), 10).loss_unit_bytes == UNIT
+
+
+def test_a_read_ahead_that_failed_is_not_kept(tmp_path: Path) -> None:
+    """The next read of the block asks the disk again."""
+    path = tmp_path / "file"
+    path.write_bytes(DATA * (MIN_PREFETCH_BYTES // len(DATA) + 1))
+    source = FileSource(os.open(path, os.O_RDONLY), "file")
+    failing: Future[bytes] = Future()
+    failing.set_exception(OSError(errno.EIO, "Input/output error"))
+    source._prefetched = 0, 10, failing
+    with pytest.raises(UnreadableBytesError):
+        source.read_block(0, 10, 10)
+    assert source.read_block(0, 10, 10) == DATA[:10]
+    source.close()

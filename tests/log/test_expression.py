@@ -173,3 +173,17 @@ def test_it_goes_to_other_processes() -> None:
     match = parse_record_filter("~a+b", None, ["h=~x*"], None)
     assert pickle.loads(pickle.dumps(match)) == match  # noqa: S301
     assert match.key == BytesRegex(b"a+b")
+
+
+@pytest.mark.parametrize("pattern", ['{"id":(1|2)', 'x{"id":(1|2)'])
+def test_a_brace_at_the_start_repeats_nothing(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without RE2 too, as one writes it for a value in JSON."""
+    monkeypatch.setitem(sys.modules, "re2", None)
+    module._compile.cache_clear()
+    try:
+        found = compile_regex(pattern).search(b'x{"id":2}')
+    finally:
+        module._compile.cache_clear()
+    assert found

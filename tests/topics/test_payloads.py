@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from kfmt_cli.topics import find_decoder
 from kfmt_cli.topics.message_text import format_message
 from kfmt_cli.topics.payloads import PAYLOAD_FORMATS, SchemaSource, read_json
+from kfmt_cli.topics.schemas import create_confluent_reader
 
 READ: dict[str, list[tuple[bytes, Any]]] = {
     "text": [(b"", ""), ("é".encode(), "é"), (b"\xff", ValueError)],
@@ -151,3 +153,17 @@ def test_a_number_that_no_float_can_hold_is_an_error(number: str) -> None:
     with pytest.raises(ValueError, match=f"^{number} is out of range$"):
         read_json(number.encode())
     assert read_json(b"1e308") == 1e308
+
+
+def test_ids_without_a_schema_are_not_kept(tmp_path: Path) -> None:
+    """Values that are no frames have any number of them."""
+    (tmp_path / "7.json").write_text("{}")
+    (tmp_path / "07.avsc").write_text("no schema")
+    (tmp_path / "x.avsc").write_text("no schema")
+    read = create_confluent_reader(SchemaSource(directory=tmp_path))
+    assert read(b"\0" + (7).to_bytes(4, "big") + b"[1]") == [1]
+    with pytest.MonkeyPatch.context() as watching:
+        watching.setattr(Path, "exists", pytest.fail)
+        for schema_id in range(1000, 1100):
+            with pytest.raises(ValueError, match=f"no schema {schema_id} in {tmp_path}"):
+                read(b"\0" + schema_id.to_bytes(4, "big") + b"[1]")

@@ -37,7 +37,7 @@ class BrowserApp(SearchBrowser):
     def action_out(self) -> None:
         """Go back one step: cancel a running task, leave a view, or a pane."""
         if self.running_search is not None:
-            self.workers.cancel_group(self, "running_search")
+            self.workers.cancel_group(self, "search")
             self._search_finished("search cancelled")
         elif self.pending_target is not None:
             self.pending_target = None

@@ -57,7 +57,7 @@ class SearchBrowser(NavigatingBrowser):
         self._run_search(self.running_search)
         self.update_bars()
 
-    @work(thread=True, exclusive=True, group="hunt")
+    @work(thread=True, exclusive=True, group="search")
     def _run_search(self, search: PartitionSearch) -> None:
         """Search, on a thread."""
         worker = get_current_worker()
