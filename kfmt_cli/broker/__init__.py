@@ -1,1 +1,1 @@
-"""Broker behaviour as functions over facts: lookups, indexes, producers, rolling, recovery."""
+"""Broker behaviour, computed from files: lookups, indexes, producers, rolling, recovery."""

@@ -21,8 +21,9 @@ from kfmt_cli.log.block import NO_TIMESTAMP
 class IndexBuilder:
     """Builds the two indexes of a log from its batches, added in order.
 
-    n_offset_entries: entries in the offset index so far. The largest timestamp so far never
-    decreases, so that it grows where it changes; by how much may be more than an int64 can be.
+    n_offset_entries: the number of entries in the offset index so far. The running maximum of the
+    timestamps only grows, so any change of it is an increase, even if the difference overflows an
+    int64.
     """
 
     def __init__(self, base_offset: int, interval: int = DEFAULT_INDEX_INTERVAL_BYTES) -> None:
@@ -42,9 +43,9 @@ class IndexBuilder:
         if not len(positions):
             return
         rows = np.array(self._select_indexed_rows(positions), np.int64)
-        earlier = np.concatenate([[self._largest_timestamp], max_timestamp])
-        largest = np.maximum.accumulate(earlier)
-        # The batch that first had the largest timestamp so far.
+        timestamps = np.concatenate([[self._largest_timestamp], max_timestamp])
+        largest = np.maximum.accumulate(timestamps)
+        # The rows of the batches that first had the largest timestamp so far.
         first_rows = np.flatnonzero(np.diff(largest, prepend=largest[:1] - 1) != 0)
         offsets = np.concatenate([[self._largest_timestamp_offset], last_offset])
         running_max_offsets = offsets[
@@ -76,7 +77,7 @@ class IndexBuilder:
         return rows
 
     def count_fitting(self, positions: IntArray, max_timestamp: IntArray, index_bytes: int) -> int:
-        """The number of next batches that fit before an index of `index_bytes` is full.
+        """The number of the next batches that fit before an index of `index_bytes` is full.
 
         Source: `AbstractIndex.isFull`, `TimeIndex.isFull`, which reserves one entry for the end.
         """
@@ -88,15 +89,15 @@ class IndexBuilder:
             return 0
         if len(positions) < min(free_offset_entries, max_time_entries - self.n_offset_entries):
             return len(positions)
-        indexed = self._last_indexed_position
+        saved_position = self._last_indexed_position
         rows = np.array(self._select_indexed_rows(positions), np.int64)
-        self._last_indexed_position = indexed
+        self._last_indexed_position = saved_position
         largest = np.maximum.accumulate(np.concatenate([[self._largest_timestamp], max_timestamp]))
         times = np.cumsum(np.diff(largest[rows + 1], prepend=self._last_entry_timestamp) != 0)
-        full = (np.arange(1, len(rows) + 1) >= free_offset_entries) | (
+        is_full = (np.arange(1, len(rows) + 1) >= free_offset_entries) | (
             times + self._n_time_entries >= max_time_entries
         )
-        first = np.flatnonzero(full)
+        first = np.flatnonzero(is_full)
         return int(rows[first[0]]) + 1 if len(first) else len(positions)
 
     def offset_index(self) -> bytes:
@@ -114,10 +115,10 @@ class IndexBuilder:
             ]
         )
         # Only a timestamp larger than the last entry's adds an entry.
-        new = np.diff(times, prepend=NO_TIMESTAMP) != 0
+        is_new = np.diff(times, prepend=NO_TIMESTAMP) != 0
         columns = {
-            "timestamp": times[new],
-            "relative_offset": self._to_relative_offsets(offsets[new]),
+            "timestamp": times[is_new],
+            "relative_offset": self._to_relative_offsets(offsets[is_new]),
         }
         return encode_fixed_rows(TIME_INDEX_ENTRY, columns)
 

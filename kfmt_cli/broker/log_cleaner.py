@@ -27,7 +27,7 @@ class CleanedTransactionMetadata:
     """Tracks open transactions batch by batch. aborted: the transactions that end in an abort."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        self._pending_aborts = sorted(aborted)  # which is a heap
+        self._pending_aborts = sorted(aborted)  # a sorted list is a heap
         # By producer: whether a batch of its aborted transaction has been seen.
         self._aborted_producers: dict[int, bool] = {}
         self._committed_producers: set[int] = set()
@@ -37,7 +37,8 @@ class CleanedTransactionMetadata:
         heappush(self._pending_aborts, aborted)
 
     def removable_mask(self, block: Block) -> BoolArray:
-        """Removable batches: those of aborted transactions, and markers without batches."""
+        """Which batches are removable: batches of aborted transactions, and markers of transactions
+        without remaining batches."""
         batches = block.batches
         removable = np.zeros(len(batches), np.bool_)
         v2 = batches.is_v2 == 1
@@ -62,7 +63,7 @@ class CleanedTransactionMetadata:
         return removable
 
     def _is_marker_removable(self, producer_id: int, kind: int | None) -> bool:
-        """Whether a marker is removable because nothing of its transaction is left."""
+        """Whether a marker is removable because no batch of its transaction remains."""
         if kind is None:
             return True
         if kind == ABORT:
@@ -83,7 +84,8 @@ def fill_offset_map(
 ) -> bool:
     """Put the keys of a run into the map; returns whether all of them fitted.
 
-    removable: batches of aborted transactions. first_dirty_offset: the first dirty offset.
+    removable: which batches belong to aborted transactions; their records are not added, nor are
+    records before `first_dirty_offset`.
     """
     rows = records.rows
     batch_index = records.batch_of_row
@@ -110,13 +112,12 @@ def fill_offset_map(
 
 @dataclass(frozen=True, slots=True)
 class CleaningRules:
-    """What decides which records one cleaning keeps."""
+    """The input that decides which records one cleaning keeps."""
 
     offset_map: OffsetMap
     now_ms: int
-    """The current time in ms."""
     retains_legacy_tombstones: bool = True
-    """Keep tombstones of magic 0 and 1 in this segment."""
+    """Whether tombstones of magic 0 and 1 are kept in this segment."""
 
 
 @dataclass(slots=True)
@@ -130,7 +131,7 @@ class CleaningCounts:
     markers: int = 0
     """Markers kept."""
     keyless: int = 0
-    """Records without a key."""
+    """Records without a key, which are removed."""
     aborted: int = 0
     """Records of aborted transactions."""
     replaced: int = 0
@@ -201,7 +202,7 @@ class DirtyRange:
     first: int
     """The first dirty offset."""
     end: int
-    """The first offset that the cleaner does not clean; `why` has the reason."""
+    """The first offset that the cleaner does not clean, for the reason in `why`."""
     why: str
     clean_bytes: int
     """Bytes before the first dirty offset."""
@@ -218,8 +219,8 @@ class DirtyRange:
 
 @dataclass(frozen=True, slots=True)
 class CleanerSegment:
-    """Facts about a segment. largest_timestamp: the timestamp that a broker regards as the largest.
-    first_timestamp: the first batch's timestamp."""
+    """The facts about a segment that the cleaner uses. largest_timestamp: the timestamp that a
+    broker regards as the largest. first_timestamp: the first batch's timestamp."""
 
     base_offset: int
     size: int

@@ -1,6 +1,7 @@
 """The part of a log that log recovery keeps.
 
-The broker reads batch after batch and truncates the log at the first one it refuses. Source:
+The broker reads batch after batch and truncates the log at the first one it refuses. Here, whole
+blocks are checked at once; `RecoverySegment.recover` applies the same rules batch by batch. Source:
 `org.apache.kafka.storage.internals.log.LogSegment.recover`, `LogLoader`.
 """
 
@@ -20,7 +21,7 @@ from kfmt_cli.rows.log_tables import BatchTable
 def iter_recovered_blocks(blocks: Iterable[Block], base_offset: int) -> Iterator[tuple[Block, int]]:
     """Each block of a log with the number of its batches that are kept.
 
-    base_offset: the segment's.
+    base_offset: the base offset of the segment.
     """
     previous_offset = base_offset - 1
     is_truncated = False

@@ -16,7 +16,7 @@ from kfmt_cli.core.layout.layout import IntArray
 _UINT32_MASK = 0xFFFFFFFF
 _MURMUR2_SEED, _MURMUR2_FACTOR = 0x9747B28C, 0x5BD1E995
 _FNV_BASIS, _FNV_PRIME = 0x811C9DC5, 0x01000193
-_LARGE_KEY_BYTES = 1024  # bytes of a key from which onward it is hashed on its own
+_LARGE_KEY_BYTES = 1024  # a key of at least this size is hashed separately
 
 
 def murmur2(key: bytes) -> int:
@@ -39,22 +39,25 @@ def murmur2(key: bytes) -> int:
 
 
 def partition_keys(data: bytes, starts: IntArray, sizes: IntArray, partitions: int) -> IntArray:
-    """The partitions to which Java's default partitioner sends some keys.
+    """The partition to which Java's default partitioner sends each key.
 
-    data: the bytes. starts, sizes: the first byte and the size of each key in them, 0 or more.
+    data: the bytes that contain the keys. starts, sizes: the first byte and the size of each key in
+    `data`; the sizes are 0 or more.
     """
     view = np.frombuffer(data, np.uint8)
     hashes = (_MURMUR2_SEED ^ sizes).astype(np.uint32)
-    short = np.where(sizes < _LARGE_KEY_BYTES, sizes, 0)
-    for position in range(0, int(short.max(initial=0)) & ~3, 4):
-        rows = np.flatnonzero(short >= position + 4)
+    short_sizes = np.where(sizes < _LARGE_KEY_BYTES, sizes, 0)
+    for position in range(0, int(short_sizes.max(initial=0)) & ~3, 4):
+        rows = np.flatnonzero(short_sizes >= position + 4)
         words = _read_words(view, starts[rows] + position, np.full(len(rows), 4)) * np.uint32(
             _MURMUR2_FACTOR
         )
         words = (words ^ words >> np.uint32(24)) * np.uint32(_MURMUR2_FACTOR)
         hashes[rows] = hashes[rows] * np.uint32(_MURMUR2_FACTOR) ^ words
-    rows = np.flatnonzero(short & 3)
-    trailing_bytes = _read_words(view, starts[rows] + (short[rows] & ~3), short[rows] & 3)
+    rows = np.flatnonzero(short_sizes & 3)
+    trailing_bytes = _read_words(
+        view, starts[rows] + (short_sizes[rows] & ~3), short_sizes[rows] & 3
+    )
     hashes[rows] = (hashes[rows] ^ trailing_bytes) * np.uint32(_MURMUR2_FACTOR)
     hashes = (hashes ^ hashes >> np.uint32(13)) * np.uint32(_MURMUR2_FACTOR)
     hashes ^= hashes >> np.uint32(15)
@@ -68,7 +71,7 @@ def partition_keys(data: bytes, starts: IntArray, sizes: IntArray, partitions: i
 def _read_words(
     view: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], starts: IntArray, sizes: IntArray
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.uint32]]:
-    """Up to four bytes at each place, as a little-endian number."""
+    """Up to four bytes from each start onward, as a little-endian number."""
     words = np.zeros(len(starts), np.uint32)
     for i in range(4):
         rows = np.flatnonzero(sizes > i)
@@ -88,7 +91,7 @@ def _to_int32(value: int) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-# By librdkafka's names; those with _random differ only for records without a key.
+# The partitioners by librdkafka's names; with _random, they differ only for records without a key.
 PARTITIONERS: dict[str, Callable[[bytes], int]] = {
     "murmur2": murmur2,
     "murmur2_random": murmur2,
@@ -98,9 +101,9 @@ PARTITIONERS: dict[str, Callable[[bytes], int]] = {
     "fnv1a_random": fnv1a,
 }
 RANDOM_FOR_EMPTY = "consistent_random"
-"""The only partitioner that treats an empty key as none."""
+"""The only partitioner that treats an empty key like a missing one."""
 
 
 def hash_to_partition(hash_value: int, partitions: int) -> int:
-    """The partition of a hash: without its sign bit where it is negative, as `Utils.toPositive`."""
+    """The partition of a hash; a negative hash loses its sign bit, as in `Utils.toPositive`."""
     return (hash_value & 0x7FFFFFFF if hash_value < 0 else hash_value) % partitions

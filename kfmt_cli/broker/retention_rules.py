@@ -1,4 +1,4 @@
-"""The segments that retention deletes, and when the active one rolls: functions over facts.
+"""The segments that retention deletes, and when the active one rolls, computed from facts.
 
 Source: `org.apache.kafka.storage.internals.log.UnifiedLog.deleteOldSegments`,
 `LocalLog.deletableSegments`, `LogSegment.largestTimestamp`, `LogSegment.shouldRoll`.
@@ -24,7 +24,7 @@ class SegmentTimes:
     base_offset: int
     size: int
     largest_timestamp: int
-    """The timestamp that the broker regards as the largest, from `source`."""
+    """The timestamp that the broker regards as the largest, from `timestamp_source`."""
     timestamp_source: str
     end_offset: int
     """The offset after the segment's last one."""
@@ -55,20 +55,18 @@ class SegmentRetention:
     why: str
     """The reason, as text."""
     odd: bool = False
-    """Whether `at` is that late only because of a timestamp in the future."""
+    """Whether `deletable_at` is that late only because of a timestamp in the future."""
 
 
 def check_retention(
     segments: Sequence[SegmentTimes], settings: TopicSettings, bounds: DeletionBounds, now_ms: int
 ) -> list[SegmentRetention]:
-    """The effect of a retention check now on the segments, given in order."""
+    """The effect of a retention check now on each segment. segments: in base offset order."""
     return list(_RetentionCheck(segments, settings, bounds, now_ms).iter_segments())
 
 
 @dataclass(frozen=True, slots=True)
 class _RetentionCheck:
-    """A retention check."""
-
     segments: Sequence[SegmentTimes]
     settings: TopicSettings
     bounds: DeletionBounds
@@ -77,7 +75,7 @@ class _RetentionCheck:
     def iter_segments(self) -> Iterator[SegmentRetention]:
         """The effect on each segment."""
         settings, reasons = self.settings, self._deletion_reasons()
-        previous_retained: SegmentRetention | None = None  # the last one that is kept
+        previous_retained: SegmentRetention | None = None  # the last segment that is kept
         for i, segment in enumerate(self.segments):
             active = i == len(self.segments) - 1
             deletable_at = (
@@ -89,7 +87,7 @@ class _RetentionCheck:
                     reason += "; it is the last segment, so the broker rolls a new one first"
                 yield SegmentRetention(segment, active, True, deletable_at, reason)
                 continue
-            if previous_retained is not None:  # not before the earlier ones
+            if previous_retained is not None:  # no segment is deleted before the earlier ones
                 deletable_at = (
                     None
                     if deletable_at is None or previous_retained.deletable_at is None
@@ -104,10 +102,10 @@ class _RetentionCheck:
             yield previous_retained
 
     def _deletion_reasons(self) -> dict[int, str]:
-        """The segments that are deleted, each with the reason; the oldest first, without a gap."""
+        """The reason for each deleted segment, by index; the oldest segments, without a gap."""
         segments, settings, log_start = self.segments, self.settings, self.bounds.log_start
         reasons: dict[int, str] = {}
-        # Each rule takes segments in order, up to the first that it keeps.
+        # Each rule deletes segments in order, up to the first that it keeps.
         for i in range(len(segments) - 1):
             if segments[i + 1].base_offset > log_start or not self._is_deletable(i):
                 break
@@ -137,8 +135,8 @@ class _RetentionCheck:
         return reasons
 
     def _has_expired(self, segment: SegmentTimes) -> bool:
-        kept_ms = self.settings.effective_retention_ms
-        return kept_ms >= 0 and self.now_ms - segment.largest_timestamp > kept_ms
+        retention_ms = self.settings.effective_retention_ms
+        return retention_ms >= 0 and self.now_ms - segment.largest_timestamp > retention_ms
 
     def _is_deletable(self, i: int) -> bool:
         """Whether only the retention rules keep a segment."""
@@ -224,7 +222,7 @@ class SegmentRoll:
 
     name: str
     reason: str
-    """Size, time, index, offset or retention."""
+    """`size`, `time`, `index`, `offset` or `retention`."""
     at_bytes: int
     """The size at which an append rolls the segment."""
     at_time: int | None
@@ -272,7 +270,7 @@ def _predict_time_at_size(active: ActiveSegmentFacts, size: int) -> int | None:
     """When the segment reaches a size, at its growth rate so far; None if unknown."""
     if active.first_time is None or active.last_time is None:
         return None
-    took = active.last_time - active.first_time
-    if took <= 0 or not active.size:
+    elapsed_ms = active.last_time - active.first_time
+    if elapsed_ms <= 0 or not active.size:
         return None
-    return active.last_time + (size - active.size) * took // active.size
+    return active.last_time + (size - active.size) * elapsed_ms // active.size

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class TimerTask:
-    """A timer. name: its name. due_ms: when it is due, in milliseconds."""
+    """A timer. due_ms: the time at which it is due, in milliseconds."""
 
     name: str
     due_ms: int
@@ -19,11 +19,11 @@ class TimerTask:
 
 @dataclass(frozen=True, slots=True)
 class TimerEvent:
-    """An event."""
+    """A change of a timer."""
 
     time_ms: int
     kind: str
-    """Added, cascaded or fired."""
+    """`added`, `cascaded` or `fired`."""
     timer: TimerTask
     level: int | None = None
     """The level of the wheel; 0 is the finest."""

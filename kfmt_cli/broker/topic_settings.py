@@ -31,7 +31,6 @@ class TopicSettings:
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     segment_index_bytes: int = DEFAULT_SEGMENT_INDEX_BYTES
     cleanup_policy: frozenset[str] = frozenset({"delete"})
-    """The cleanup policies."""
     remote: bool = False
     local_retention_ms: int = -2
     local_retention_bytes: int = -2
@@ -52,12 +51,12 @@ class TopicSettings:
 
     @property
     def effective_retention_ms(self) -> int:
-        """How long a segment is kept on this disk."""
+        """How long a segment is kept on this disk, in milliseconds; negative: no limit."""
         return self.local_retention_ms if self._has_local_ms else self.retention_ms
 
     @property
     def time_limit_name(self) -> str:
-        """The name of the setting used for `kept_ms`."""
+        """The name of the setting used for `effective_retention_ms`."""
         return f"{'local.' if self._has_local_ms else ''}retention.ms"
 
     @property
@@ -66,12 +65,12 @@ class TopicSettings:
 
     @property
     def effective_retention_bytes(self) -> int:
-        """How many bytes are kept on this disk."""
+        """How many bytes of a partition are kept on this disk; negative: no limit."""
         return self.local_retention_bytes if self._has_local_bytes else self.retention_bytes
 
     @property
     def size_limit_name(self) -> str:
-        """The name of the setting used for `kept_bytes`."""
+        """The name of the setting used for `effective_retention_bytes`."""
         return f"{'local.' if self._has_local_bytes else ''}retention.bytes"
 
     @property
@@ -84,7 +83,7 @@ class TopicSettings:
         return ",".join(sorted(value)) if name == "cleanup.policy" else value
 
 
-# Topic setting to field: most are spelled alike.
+# The topic settings whose field is not spelled alike, by field.
 _IRREGULAR_NAMES = {
     "remote": "remote.storage.enable",
     "min_cleanable_ratio": "min.cleanable.dirty.ratio",
@@ -93,8 +92,8 @@ FIELD_BY_TOPIC_SETTING = {
     _IRREGULAR_NAMES.get(field.name, field.name.replace("_", ".")): field.name
     for field in fields(TopicSettings)
 }
-# Broker setting to field and factor. Later entries win: a broker prefers milliseconds to minutes
-# and minutes to hours.
+# The field and the factor of each broker setting. Later entries win: a broker prefers milliseconds
+# to minutes and minutes to hours.
 _FIELD_BY_BROKER_SETTING = {
     "log.retention.hours": ("retention_ms", _HOUR_MS),
     "log.retention.minutes": ("retention_ms", _MINUTE_MS),
@@ -137,7 +136,7 @@ def overridden_fields(properties: Mapping[str, str]) -> set[str]:
 
 def parse_cleanup_policy(text: str) -> frozenset[str]:
     """The policies in a value of cleanup.policy."""
-    return frozenset(part.strip() for part in text.split(",") if part.strip())
+    return frozenset(policy.strip() for policy in text.split(",") if policy.strip())
 
 
 def _parse_value(name: str, field: str, text: str, factor: int) -> object:

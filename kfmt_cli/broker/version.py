@@ -16,15 +16,15 @@ class KafkaVersion:
 
     name: str
     observed_on: str
-    """The release."""
+    """The release on which it was observed."""
     first_feature_level: int
     """The first feature level of its metadata.version."""
     reads_base_offset: bool = True
-    """A lookup asks the batch that it finds for its base offset. A wrapper of magic 0 or 1 has it
-    inside, so a broker decompresses it."""
+    """A lookup reads the base offset of the batch that it finds, so a broker decompresses a wrapper
+    of magic 0 or 1."""
     searches_by_base_offset: bool = True
-    """A lookup compares base offsets: it takes the batch before the first one that begins after the
-    target. If False, it takes the first batch that ends at or after the target."""
+    """A lookup compares base offsets: it returns the batch before the first one that begins after
+    the target. If False, it returns the first batch that ends at or after the target."""
 
 
 KAFKA_VERSIONS = (
@@ -57,7 +57,8 @@ def format_predicted_versions(predictions: Iterable[PredictedVersion]) -> str:
     for prediction in predictions:
         reasons.setdefault(prediction.version.name, set()).add(prediction.reason)
     descriptions = (
-        f"for Kafka {name}, {' or '.join(sorted(why))}" for name, why in reasons.items()
+        f"for Kafka {name}, {' or '.join(sorted(version_reasons))}"
+        for name, version_reasons in reasons.items()
     )
     return "; ".join(sorted(descriptions))
 
@@ -68,7 +69,7 @@ DEFAULT_PREDICTED_VERSION = PredictedVersion(OLDEST_VERSION, "the default")
 def version_from_option(name: str) -> PredictedVersion:
     """The version that the user named."""
     return PredictedVersion(
-        next(its for its in KAFKA_VERSIONS if its.name == name), "by --kafka-version"
+        next(version for version in KAFKA_VERSIONS if version.name == name), "by --kafka-version"
     )
 
 

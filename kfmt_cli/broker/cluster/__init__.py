@@ -1,1 +1,1 @@
-"""What a cluster does: its image in the metadata log, elections, replicas, sessions."""
+"""A cluster as a whole: its image in the metadata log, elections, replicas, sessions."""

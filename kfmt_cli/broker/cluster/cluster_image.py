@@ -1,4 +1,4 @@
-"""What a metadata log says about a cluster: its brokers, its partitions' leaders, its settings.
+"""The cluster that a metadata log describes: its brokers, its partitions' leaders, its settings.
 
 Source: `org.apache.kafka.image.TopicsImage`, `kafka.log.LogManager.isStrayKraftReplica`.
 """
@@ -35,7 +35,7 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRegistration:
-    """A partition of a topic."""
+    """A partition of a topic, as registered."""
 
     topic: str
     partition: int
@@ -49,15 +49,19 @@ class PartitionRegistration:
 
 @dataclass(slots=True)
 class ClusterImage:
-    """The cluster that a metadata log describes. log_end_offset, last_epoch: of its log end."""
+    """The cluster that a metadata log describes.
+
+    log_end_offset: the log end offset of the metadata log. last_epoch: the leader epoch of its last
+    batch or snapshot, -1 if it has neither.
+    """
 
     log_end_offset: int = 0
     last_epoch: int = -1
     features: dict[str, int] = field(default_factory=dict)
     brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
-    """In the order of their registrations."""
+    """The brokers by node id, in the order of their registrations."""
     topic_ids: dict[str, str] = field(default_factory=dict)
-    """By name."""
+    """Topic ids by topic name."""
     partitions: dict[tuple[str, int], PartitionRegistration] = field(default_factory=dict)
     voters: frozenset[int] = frozenset()
     """The controllers."""
@@ -75,7 +79,7 @@ class ClusterImage:
 
     @property
     def recency_key(self) -> tuple[int, int]:
-        """The newer of two logs has the greater one."""
+        """Sort key of metadata logs: the newer of two logs has the greater one."""
         return self.last_epoch, self.log_end_offset
 
     def topic_name(self, topic_id: str) -> str | None:
@@ -125,8 +129,8 @@ def read_image(
     bootstrap: InputFile | None = None,
 ) -> ClusterImage:
     """The cluster in the directory of a metadata log. end: its log end offset after a start, None
-    for the whole log; errors of unreadable files are added to `read_errors`. bootstrap: the initial
-    records of an empty log."""
+    for the entire log; errors of unreadable files are added to `read_errors`. bootstrap: the
+    initial records of an empty log."""
     image = ClusterImage()
     controllers: set[int] = set()
     settings: dict[tuple[str, str], dict[str, str]] = {}

@@ -1,7 +1,7 @@
-"""Who leads a partition after the brokers of a dead cluster start in some order.
+"""The leader of a partition after the brokers of a dead cluster have started in some order.
 
 A controller elects by the in-sync replicas, the eligible leader replicas and the order of the
-replicas. The length, the leader epochs and the damage of the logs have no part in it.
+replicas. It does not consider the length, the leader epochs or the damage of the logs.
 
 Source: `org.apache.kafka.controller.PartitionChangeBuilder` (`electAnyLeader`, `build`),
 `ReplicationControlManager` (`handleBrokerUnfenced`, `handleBrokerFenced`, `handleBrokerShutdown`,
@@ -20,20 +20,21 @@ MAX_PERMUTED_BROKERS = 4  # brokers whose orders within a stage are all tried
 
 @dataclass(frozen=True, slots=True)
 class PartitionLeadership:
-    """What the metadata says about the leader of a partition, and its settings."""
+    """A partition's replicas, leader and election settings in the metadata."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     elr: tuple[int, ...] = ()
     """Eligible leader replicas."""
     last_known: tuple[int, ...] = ()
-    """The last known leader, kept in the field of the last known ELR."""
+    """The last known leader, which the metadata stores in the field of the last known ELR."""
     leader: int = NO_LEADER
     min_isr: int = 1
     allows_unclean_election: bool = False
     """unclean.leader.election.enable."""
     elected_from: str | None = None
-    """How the leader was elected since: isr, elr, last_known_leader or unclean."""
+    """How the leader was elected: isr, elr, last_known_leader or unclean; None for the leader that
+    the metadata already had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +43,18 @@ class StartStage:
 
     nodes: tuple[int, ...]
     ends_with_election: bool = False
-    """An unclean election of all partitions follows, once they are up."""
+    """Whether an unclean election of all partitions follows once they have started."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionRules:
-    """What differs between clusters."""
+    """The election rules that differ between clusters."""
 
     has_elr: bool = False
     fences_before_registration: bool = False
-    """The controller fences expired brokers also if no broker has registered: from 4.0 on."""
+    """Whether the controller fences expired brokers even if no broker has registered: since 4.0."""
     voters: frozenset[int] = frozenset()
-    """The controllers among the brokers; nothing happens before a majority of them is up."""
+    """The controllers, if brokers are among them; no election until a majority has started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +62,25 @@ class ClusterBrokers:
     """The brokers of a dead cluster."""
 
     cleanly_stopped: frozenset[int]
-    """Those whose disk has the broker epoch of the metadata in `.kafka_cleanshutdown`."""
+    """Brokers whose `.kafka_cleanshutdown` has the broker epoch of the metadata."""
     fencing_order: tuple[int, ...]
-    """Those that the metadata calls unfenced, in the order in which their sessions expire."""
+    """Brokers that are unfenced in the metadata, in the order in which their sessions expire."""
     rules: ElectionRules
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionResult:
-    """The leader at the end of an order, or NO_LEADER."""
+    """The leader after brokers have started in an order; NO_LEADER if none can be elected."""
 
     leader: int
     elected_from: str | None = None
 
 
 class _ElectionSimulation:
-    """A cluster that starts, seen from one partition."""
+    """The start of a cluster, seen from one partition.
+
+    unfenced: the unfenced brokers. stale: brokers whose session from before has not expired yet.
+    """
 
     def __init__(
         self,
@@ -93,7 +97,8 @@ class _ElectionSimulation:
         return node in self.unfenced and node not in self.offline_directory_nodes
 
     def register(self, node: int) -> None:
-        """A registration is fenced; with ELR, an unclean shutdown leaves ISR and ELR."""
+        """Register a broker, fenced at first. With ELR, its replica leaves ISR and ELR after an
+        unclean shutdown."""
         self.unfenced.discard(node)
         if node in self.stale:
             self.stale.remove(node)
@@ -105,8 +110,9 @@ class _ElectionSimulation:
                 )
 
     def move(self, node: int) -> None:
-        """A broker that waits until its session has expired assigns its replica to a directory that
-        its old registration lacks: the replica leaves the ISR, unless it is the last one."""
+        """Assign a replica to a directory that its broker's old registration lacks, as the broker
+        does while it waits for its session to expire. The replica leaves the ISR, unless it is the
+        last one."""
         if node in self.offline_directory_nodes and node in self.stale:
             isr = tuple(other for other in self.leadership.isr if other != node)
             if isr and isr != self.leadership.isr:
@@ -114,7 +120,7 @@ class _ElectionSimulation:
             self.offline_directory_nodes.discard(node)
 
     def unfence(self, node: int) -> None:
-        """Elect a leader if there is none."""
+        """Unfence a broker, and elect a leader if there is none."""
         self.unfenced.add(node)
         self.elect_if_leaderless()
 
@@ -132,19 +138,19 @@ class _ElectionSimulation:
             self._change_partition(remaining if remaining or self.cluster.rules.has_elr else isr)
 
     def elect(self) -> None:
-        """An unclean election by command; nothing happens while the metadata names a leader."""
+        """Hold an unclean election, as by command; it does nothing while there is a leader."""
         if self.leadership.leader == NO_LEADER:
             self._change_partition(self.leadership.isr, allow_unclean=True)
 
     def elect_if_leaderless(self) -> None:
-        """Elect at a later event, such as the start of another broker."""
+        """Elect a leader if there is none, as at any later event."""
         if self.leadership.leader == NO_LEADER:
             self._change_partition(self.leadership.isr)
 
     def _change_partition(
         self, isr: tuple[int, ...], *, removed: int | None = None, allow_unclean: bool = False
     ) -> None:
-        """Change the ISR, and elect."""
+        """Change the ISR, and elect. removed: a broker that must not be in the ELR either."""
         state, has_elr = self.leadership, self.cluster.rules.has_elr
         elr = state.elr
         if has_elr:
@@ -197,13 +203,13 @@ def possible_leaders(
     offline_directory_nodes: frozenset[int],
     stages: Sequence[StartStage],
 ) -> list[ElectionResult]:
-    """The leaders that a partition can have at the end of an order of starts; one, if it follows
-    from the disks.
+    """The possible leaders of a partition after an order of starts; only one if timing does not
+    matter.
 
-    offline_directory_nodes: the replicas whose log directory in the metadata is none of their
-    broker's.
+    offline_directory_nodes: the brokers whose replica the metadata assigns to a log directory that
+    they do not have.
     """
-    result_by_leader: dict[int, ElectionResult] = {}  # by the leader
+    result_by_leader: dict[int, ElectionResult] = {}
     for plan in _iter_event_plans(cluster, stages, offline_directory_nodes):
         simulation = _ElectionSimulation(cluster, leadership, offline_directory_nodes)
         _simulate(simulation, plan)
@@ -211,7 +217,7 @@ def possible_leaders(
             simulation.leadership.leader,
             ElectionResult(simulation.leadership.leader, simulation.leadership.elected_from),
         )
-        simulation.elect_if_leaderless()  # a replica that was given a directory
+        simulation.elect_if_leaderless()  # once a replica has been assigned to a directory
         result_by_leader.setdefault(
             simulation.leadership.leader,
             ElectionResult(simulation.leadership.leader, simulation.leadership.elected_from),
@@ -226,8 +232,8 @@ def _simulate(simulation: _ElectionSimulation, plan: Iterable[tuple[_Event, ...]
     for stage in plan:
         for name, node in stage:
             if name == "expire-all":
-                for stale in list(simulation.stale):
-                    simulation.expire(stale)
+                for stale_node in list(simulation.stale):
+                    simulation.expire(stale_node)
             elif name == "elect":
                 simulation.elect()
             else:
@@ -245,12 +251,12 @@ def _iter_event_plans(
             _iter_stage_events(cluster, stage, frozenset(stale), offline_directory_nodes)
         )
         plans = [(*plan, events) for plan in plans for events in stage_events]
-        stale.clear()  # a stage is settled only when sessions have expired
+        stale.clear()  # a stage ends only after the old sessions have expired
     yield from plans
 
 
 def _merge_until_quorum(rules: ElectionRules, stages: Sequence[StartStage]) -> Iterator[StartStage]:
-    """The stages, those before the quorum is there joined with the one that completes it."""
+    """The stages, with those before the quorum merged into the one that completes it."""
     started_nodes: list[int] = []
     waiting: tuple[int, ...] = ()
     for stage in stages:
@@ -268,7 +274,7 @@ def _iter_stage_events(
     stale: frozenset[int],
     offline_directory_nodes: frozenset[int],
 ) -> Iterator[tuple[_Event, ...]]:
-    """The possible events of a stage: who registers first, and when the others expire."""
+    """The possible event sequences of a stage: who registers first, and when the others expire."""
     nodes = stage.nodes
     orders = (
         permutations(nodes) if len(nodes) <= MAX_PERMUTED_BROKERS else iter([nodes, nodes[::-1]])
@@ -286,17 +292,23 @@ def _iter_stage_events(
             continue
         stale_events = [event for node in stale_nodes for event in _startup_events(node)]
         move_events = [("move", node) for node in stale_nodes if node in offline_directory_nodes]
-        for before in (
+        for first_events in (
             (immediate_events, [*immediate_events, *move_events])
             if move_events
             else (immediate_events,)
         ):
             # A stale broker registers when its session has expired; the others expire with it.
             if len(nodes) > 1:
-                yield (*before, *stale_events, *election_events, *expiry_events)
-            yield (*before, stale_events[0], *expiry_events, *stale_events[1:], *election_events)
+                yield (*first_events, *stale_events, *election_events, *expiry_events)
+            yield (
+                *first_events,
+                stale_events[0],
+                *expiry_events,
+                *stale_events[1:],
+                *election_events,
+            )
             if may_expire_first:
-                yield (*before, *expiry_events, *stale_events, *election_events)
+                yield (*first_events, *expiry_events, *stale_events, *election_events)
 
 
 def _startup_events(node: int) -> tuple[_Event, ...]:

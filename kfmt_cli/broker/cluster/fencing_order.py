@@ -23,7 +23,7 @@ def fencing_order(
     """The stale brokers in the order in which they are fenced.
 
     registered: the id and the broker epoch of each broker, in the order of their registrations.
-    level: the feature level of metadata.version, which says how the controller keeps sessions.
+    level: the feature level of metadata.version, which decides how the controller stores sessions.
     """
     stale_nodes = set(stale)
     order = (
@@ -34,16 +34,17 @@ def fencing_order(
     return [node for node in order if node in stale_nodes]
 
 
-# The first levels of 4.0, whose sessions are by broker epoch, and of 4.2, which hashes otherwise.
+# The first levels of 4.0, which tracks sessions by id and broker epoch, and of 4.2, which hashes
+# them differently.
 _TRACKER_LEVEL, _RECORD_LEVEL = 22, 28
 
 
 def _timeline_map_order(registered: Sequence[tuple[int, int]]) -> list[int]:
-    """The order of a TimelineHashMap: slots by Fibonacci hashing, the last of a slot first."""
+    """The order of a TimelineHashMap: slots by Fibonacci hashing, the last node of a slot first."""
     slots: list[list[int]] = [[], []]
     for size, (node, _) in enumerate(registered):
         if (size + 1) * _LOAD_FACTOR > len(slots):
-            nodes = [known for slot in slots for known in slot]
+            nodes = [present_node for slot in slots for present_node in slot]
             slots = [[] for _ in range(2 * len(slots))]
             for present_node in nodes:
                 slots[_slot(present_node, len(slots))].append(present_node)
@@ -58,7 +59,7 @@ def _slot(node: int, n_slots: int) -> int:
 def _concurrent_map_order(
     registered: Sequence[tuple[int, int]], stale_nodes: set[int], level: int
 ) -> list[int]:
-    """The order of a ConcurrentHashMap of ids and epochs that are unfenced."""
+    """The order of a ConcurrentHashMap of the ids and broker epochs of stale brokers."""
     unfenced = [(node, epoch) for node, epoch in registered if node in stale_nodes]
     n_bins = _INITIAL_BINS
     while len(unfenced) >= _LOAD_FACTOR * n_bins:
@@ -69,4 +70,4 @@ def _concurrent_map_order(
     for node, epoch in unfenced:
         hashed = (hash_seed + 31 * node + (epoch ^ (epoch >> 32))) & 0xFFFFFFFF
         bins[(hashed ^ (hashed >> 16)) & (n_bins - 1)].append(node)
-    return [node for held in bins for node in held]
+    return [node for bin_nodes in bins for node in bin_nodes]

@@ -38,7 +38,7 @@ class ReplicaBatch:
     leader_epoch: int
     crc: int
     source_row: object = field(default=None, compare=False)
-    """Where its columns are, and its number there, for the caller that reads its records."""
+    """The source of its columns and its row there, for callers that read its records."""
     is_undamaged: bool = True
     """Whether its checksum matches."""
 
@@ -48,24 +48,25 @@ class ReplicaBatches:
     """Consecutive batches of a replica, as columns."""
 
     columns: IntArray
-    """Base offset, last offset, leader epoch and checksum, each a row."""
+    """Base offset, last offset, leader epoch and checksum, one row each."""
     undamaged: BoolArray
     """Whether the checksums match."""
     source: object = None
-    """Where they are, for the caller that reads their records."""
+    """The source of the batches, for callers that read their records."""
 
     def __len__(self) -> int:
         return len(self.undamaged)
 
     def batch(self, i: int) -> ReplicaBatch:
-        """One of them."""
+        """The batch in a column of `columns`."""
         base, last, epoch, crc = self.columns[:, i].tolist()
         return ReplicaBatch(base, last, epoch, crc, (self.source, i), bool(self.undamaged[i]))
 
 
 @dataclass(slots=True)
 class ReplicaRange:
-    """Offsets with one relation between the replicas. epochs: the leader epochs in the range."""
+    """Offsets with one relation between the replicas, with the number of batches and the leader
+    epochs of each replica."""
 
     relation: ReplicaRelation
     first_offset: int
@@ -93,7 +94,6 @@ class LeaderEpochs:
 
     start_by_epoch: dict[int, int] = field(default_factory=dict)
     log_end_offset: int = 0
-    """Its log end offset."""
 
     def update_epochs(self, epoch_entries: Iterable[tuple[int, int]]) -> None:
         """Add the epochs of leader-epoch-checkpoint. Like a starting broker, skip those that begin
@@ -109,9 +109,11 @@ class LeaderEpochs:
 
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
         """The latest known epoch at or below `epoch`, and its end offset."""
-        floor_epoch = max((start for start in self.start_by_epoch if start <= epoch), default=-1)
+        floor_epoch = max(
+            (lower_epoch for lower_epoch in self.start_by_epoch if lower_epoch <= epoch), default=-1
+        )
         later_starts = [
-            start for epoch, start in self.start_by_epoch.items() if epoch > floor_epoch
+            start for later_epoch, start in self.start_by_epoch.items() if later_epoch > floor_epoch
         ]
         return floor_epoch, min(later_starts, default=self.log_end_offset)
 
@@ -150,7 +152,7 @@ def compare_replicas(
 
 
 def merge_adjacent_ranges(steps: Iterable[ReplicaRange]) -> Iterator[ReplicaRange]:
-    """Consecutive ranges with the same relation as one."""
+    """The ranges, with consecutive ones of the same relation merged."""
     pending: ReplicaRange | None = None
     for range_ in steps:
         if pending is None:
@@ -189,7 +191,8 @@ class _ReplicaBatchCursor:
         return batch
 
     def pop_identical(self, other: _ReplicaBatchCursor) -> ReplicaRange:
-        """The identical batches at the front of both, at least one; moves both past them."""
+        """The range of the identical batches that come next in both, at least one; moves both past
+        them."""
         self_chunk, other_chunk = self._chunk, other._chunk
         assert self_chunk is not None
         assert other_chunk is not None
@@ -251,9 +254,9 @@ def _iter_differing_ranges(
         yield _create_range(ReplicaRelation.DAMAGED, a_batches, b_batches)
         return
     differing_offset = find_difference(a_batches, b_batches)
-    # A batch without an epoch, as in a copy that was made from records, says nothing about it.
+    # Batches restored from records have leader epoch -1, which is no evidence of divergence.
     a_epochs, b_epochs = (
-        {owned.leader_epoch for owned in side} - {-1} for side in (a_batches, b_batches)
+        {batch.leader_epoch for batch in batches} - {-1} for batches in (a_batches, b_batches)
     )
     if differing_offset is None and (a_epochs == b_epochs or not a_epochs or not b_epochs):
         yield _create_range(ReplicaRelation.COMPACTED, a_batches, b_batches)
@@ -262,8 +265,8 @@ def _iter_differing_ranges(
     if differing_offset is not None:
         diverged.first_offset = max(diverged.first_offset, differing_offset)
     last_offsets = (
-        max(owned.last_offset for owned in a_batches),
-        max(owned.last_offset for owned in b_batches),
+        max(batch.last_offset for batch in a_batches),
+        max(batch.last_offset for batch in b_batches),
     )
     diverged.last_offset = max(diverged.first_offset, min(last_offsets))
     yield diverged

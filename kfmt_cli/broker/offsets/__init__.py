@@ -1,1 +1,1 @@
-"""Where an offset, a timestamp or a key is in the logs of a partition."""
+"""Find offsets, timestamps and keys in the logs of a partition."""

@@ -19,7 +19,7 @@ from kfmt_cli.log.selection.selection import Selection
 def find_tail_offset(
     logs: Sequence[InputFile], n_records: int, selection: Selection, limit: DecompressionLimit
 ) -> int:
-    """The offset of the first of the last `n_records` wanted records, without markers; raises
+    """The offset of the first of the last `n_records` selected records, without markers; raises
     InputError.
 
     logs: a partition's logs in base offset order.
@@ -43,7 +43,7 @@ def find_tail_offset(
 def _find_selected_tail(
     logs: Sequence[InputFile], n_records: int, selection: Selection, limit: DecompressionLimit
 ) -> int:
-    """The same by the records themselves; 0 if none is wanted."""
+    """The same offset, found by reading the records; 0 if none is selected."""
     tail_offsets: list[int] = []
     for log in reversed(logs):
         log_offsets: deque[int] = deque(maxlen=n_records - len(tail_offsets))
@@ -60,7 +60,7 @@ def _find_selected_tail(
 
 def _read_batch_columns(log: InputFile) -> list[IntArray]:
     """Position, base offset and record count of a log's undamaged batches, block by block; the
-    count of a wrapper, which only its content shows, is -1."""
+    record count of a wrapper, which is not in its header, is -1."""
     columns = []
     for block in map(undamaged_data_batches, read_blocks_from(log, read_ahead=True)):
         batches = block.batches

@@ -29,7 +29,7 @@ class LatestKeys:
     def add_logs(
         self, logs: Sequence[InputFile], selection: Selection, limit: DecompressionLimit
     ) -> None:
-        """Add the keys of the wanted records, without markers; raises InputError.
+        """Add the keys of the selected records, without markers; raises InputError.
 
         logs: a partition's logs in base offset order.
         """
@@ -43,7 +43,7 @@ class LatestKeys:
                     )
 
     def latest_mask(self, records: RecordColumns, selected_rows: IntArray) -> BoolArray:
-        """Which of the chosen rows are the latest of their keys, and no tombstones."""
+        """Which of the selected rows are the latest of their keys, and not tombstones."""
         rows = records.rows
         is_latest = (rows.key_size[selected_rows] >= 0) & (rows.value_size[selected_rows] >= 0)
         latest = self._offset_map.get(_hash_rows(records, selected_rows[is_latest]))

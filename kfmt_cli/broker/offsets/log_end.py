@@ -50,7 +50,7 @@ def _iter_last_blocks(segment: Segment, log: InputFile) -> Iterator[Block]:
 
 
 def _last_indexed_position(segment: Segment) -> int:
-    """The byte that the last offset index entry points to."""
+    """The byte that the last offset index entry points to; 0 if none can be read."""
     index = segment.indexes.get(OFFSET_INDEX_KIND)
     try:
         positions = [] if index is None else index.read_contents().table.log_position

@@ -31,7 +31,7 @@ WARM_SECTION_BYTES = (
     8192  # the end of an index, which stays in the page cache and is searched first
 )
 MAX_LISTED_BATCHES = 8  # scanned batches that are listed one by one
-_BATCH_COLUMNS = ("position", "base_offset", "last_offset", "max_timestamp")  # of each batch
+_BATCH_COLUMNS = ("position", "base_offset", "last_offset", "max_timestamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +72,15 @@ class IndexLookup:
     scan_from: int = 0
     n_scanned: int = 0
     scanned: list[FieldDict] = field(default_factory=list)
-    """(position, base offset, last offset, max timestamp) of the batches skipped."""
+    """The first batches skipped: position, base offset, last offset and max timestamp of each."""
     batch: FieldDict | None = None
-    """The same for the batch found, or None."""
+    """The same fields of the batch found, or None."""
     error: str | None = None
     """Why the broker answers with an error."""
 
 
 class SearchableValues(Protocol):
-    """A searchable sequence."""
+    """A sequence that `find_floor_entry` can search."""
 
     def __len__(self) -> int: ...
 
@@ -158,15 +158,15 @@ def _find_batch(lookup: IndexLookup, log: InputFile, version: KafkaVersion) -> N
     """Find the batch for an offset, from the entry's position onward."""
     with closing(LogBytes(log.path, log.name)) as log_bytes:
         stored_batches = iter_stored_batches(log_bytes, lookup.scan_from, log_bytes.size)
-        walk = BatchWalker(stored_batches, version, partial(read_base_offset, log_bytes))
-        row, error = walk.find_or_fail(lookup.target)
-        skipped = walk.batches[:row]
+        walker = BatchWalker(stored_batches, version, partial(read_base_offset, log_bytes))
+        row, error = walker.find_or_fail(lookup.target)
+        skipped = walker.batches[:row]
         lookup.n_scanned = len(skipped)
         lookup.scanned = [_batch_fields(batch) for batch in skipped[:MAX_LISTED_BATCHES]]
         if error is not None:
             lookup.error = str(error)
         elif row is not None:
-            lookup.batch = _batch_fields(walk.batches[row])
+            lookup.batch = _batch_fields(walker.batches[row])
 
 
 def _scan_by_timestamp(lookup: IndexLookup, log: InputFile) -> None:
@@ -189,7 +189,8 @@ def _batch_fields(batch: StoredBatch | FieldDict) -> FieldDict:
 
 
 def choose_segment(segments: list[Segment], column: str, target: int) -> Segment:
-    """The segment that a broker searches: by base offset, or the first that is new enough."""
+    """The segment that a broker searches: for an offset, by base offset; for a timestamp, the first
+    one whose time index reaches it. Raises InputError if no segment has a log."""
     searchable = [segment for segment in segments if segment.log is not None]
     if not searchable:
         raise InputError("no log to search")

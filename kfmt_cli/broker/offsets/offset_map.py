@@ -36,7 +36,8 @@ def hash_keys(data: bytes, starts: IntArray, sizes: IntArray) -> IntArray:
 class OffsetMap:
     """Hashes of keys and their latest offsets. capacity: the number of keys that fit.
 
-    latest_offset: the last offset whose key is included. expected: keys to reserve room for.
+    latest_offset: the last offset whose key is included. expected_keys: the
+    number of keys to allocate memory for.
     """
 
     def __init__(

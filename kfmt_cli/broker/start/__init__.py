@@ -1,1 +1,1 @@
-"""What a broker does with a directory when it starts: what it truncates, deletes and fails on."""
+"""The start of a broker: the logs that it truncates, the files that it deletes or fails on."""

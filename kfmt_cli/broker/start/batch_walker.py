@@ -21,8 +21,8 @@ from kfmt_cli.broker.version import KafkaVersion
 class BatchWalker:
     """The batches from a byte onward, read on demand.
 
-    base_of: the base offset of a batch; raises StartFailed. error: why the batches, or the search,
-    end before the end of the segment.
+    read_base_offset: returns the base offset of a batch; raises StartError. error: why the batches,
+    or the search, end before the end of the segment.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class BatchWalker:
         self._remaining = batches
         self._version = version
         self._read_base_offset = read_base_offset
-        # What is compared with the target: the highest of it up to each batch.
+        # The search compares the target with these: for each batch, the highest offset up to it.
         self._running_max_offsets: list[int] = []
 
     def find(self, offset: int) -> tuple[int, int] | None:
@@ -80,7 +80,7 @@ class BatchWalker:
         return None
 
     def batch_at(self, row: int) -> StoredBatch | None:
-        """The batch in a row; None at the end, or if a broker finds no batch."""
+        """The batch in a row; None after the last batch, or if a broker fails to read it."""
         while len(self.batches) <= row:
             try:
                 batch = next(self._remaining, None)

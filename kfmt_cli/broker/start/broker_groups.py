@@ -25,8 +25,9 @@ def group_by_broker(
     """Group log directories by broker.
 
     A broker has one metadata log. A directory without one belongs to the broker that has the same
-    ids. If it was given together with a broker's directory, it belongs to that broker, unless its
-    ids name another broker that the metadata log knows. user_paths: the paths given.
+    ids. If the user named it together with the directory of one broker, it belongs to that broker,
+    unless its ids name another broker in the metadata log. user_paths: the paths that the user
+    named.
     """
     all_directories = list(directories)
     groups: list[BrokerDirectories] = []
@@ -36,7 +37,8 @@ def group_by_broker(
                 (group for group in groups if _is_same_broker(group.directories[0], directory)),
                 None,
             )
-            # A directory with the same id is a copy, a broker of its own unless both are given.
+            # A directory with the same directory.id is a copy, so another broker, unless the user
+            # named both.
             directory_id = directory.meta_properties.directory_id
             is_copy = (
                 existing is not None

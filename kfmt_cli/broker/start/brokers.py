@@ -47,7 +47,7 @@ class PartitionReplica:
     directory: DirectoryListing
     display_path: str
     start_by_kind: dict[str, PredictedStart]
-    """The starts, by kind."""
+    """The predicted starts by kind, `AFTER_CRASH` or `AFTER_CLEAN_SHUTDOWN`."""
     contained_offsets: OffsetIntervals = field(default_factory=list)
     """The offsets in its logs."""
 
@@ -80,16 +80,17 @@ class ForeignOwner:
     directory: LogDirectory
     node: int
     is_by_directory_id: bool
-    """The metadata log gives the directory.id to that broker; else every partition in it."""
+    """Whether the metadata log registers the directory.id to that broker; otherwise it assigns all
+    partitions in the directory to that broker."""
 
 
 class BrokerDirectories:
     """The log directories of one broker; the one with the metadata log comes first.
 
-    metadata_end_by_kind: the metadata log's end after each kind of start that truncates it for
-    good. metadata_fails: the metadata log, which is loaded before all others, does not load.
-    predicted_version: its version. other_owner: once judged, of a log directory that is not its
-    own.
+    metadata_end_by_kind: the log end offset of the metadata log after each kind of start that
+    truncates it permanently. metadata_fails: whether the metadata log, which is loaded before all
+    others, fails to load. predicted_version: the version of the broker. other_owner: the owner of a
+    log directory that belongs to another broker; set by `adjust_starts`.
     """
 
     def __init__(self, directories: list[LogDirectory]) -> None:
@@ -108,13 +109,13 @@ class BrokerDirectories:
 
     @property
     def replicas(self) -> list[PartitionReplica]:
-        """Those in all its log directories."""
+        """The replicas in all its log directories."""
         return [replica for directory in self.directories for replica in directory.replicas]
 
     def early_failures(self) -> list[tuple[str, str]]:
         """Files and reasons that stop the broker before it reads any log."""
         failures = [
-            trouble for directory in self.directories for trouble in directory.early_failures
+            failure for directory in self.directories for failure in directory.early_failures
         ]
         failures += self.directories[0].bootstrap_failures
         if self.is_kraft:
@@ -122,7 +123,7 @@ class BrokerDirectories:
         return failures
 
     def predict_version(self, explicit_version: PredictedVersion | None) -> None:
-        """Set its version: the wanted one, else that of the metadata log, else the default."""
+        """Set its version: the explicit one, else the metadata log's, else the default."""
         image = None if explicit_version is not None else self._cluster_image(AFTER_CRASH)
         level = None if image is None else image.features.get(METADATA_VERSION_FEATURE)
         self.predicted_version = explicit_version or (
@@ -164,9 +165,9 @@ class BrokerDirectories:
             yield directory.path, lines
 
     def adjust_starts(self) -> list[PredictedStart]:
-        """Adjust the starts of partitions to the broker's files and to each other.
+        """Adjust the predicted starts of partitions to the broker's files and to each other.
 
-        Returns the starts of files that stop the broker.
+        Returns a start for each file that stops the broker.
         """
         file_starts: list[PredictedStart] = []
         self.other_owner = self._find_foreign_owner()
@@ -236,8 +237,8 @@ class BrokerDirectories:
         ):
             try:
                 topic_id = format_uuid(read_topic_id(partition_directory.input_file(metadata_name)))
-            except StartError as failed:
-                start.reason, start.is_offline = str(failed), failed.is_offline
+            except StartError as error:
+                start.reason, start.is_offline = str(error), error.is_offline
                 return
             except InputError as error:
                 directory.read_errors.append(error)
@@ -282,7 +283,9 @@ class BrokerDirectories:
         assigned = (
             None if image is None else image.assigned_directory_id(*topic_partition, self.node_id)
         )
-        directory_ids = (its.meta_properties.directory_id for its in self.directories)
+        directory_ids = (
+            log_directory.meta_properties.directory_id for log_directory in self.directories
+        )
         if assigned is None or _is_reserved_id(assigned) or assigned in directory_ids:
             return None
         if directory.meta_properties.directory_id is None:
@@ -291,7 +294,7 @@ class BrokerDirectories:
         return f"{reason}, which this broker does not have"
 
     def _find_foreign_owner(self) -> ForeignOwner | None:
-        """The owner of a log directory, by the metadata log, if meta.properties names another."""
+        """The owner of a log directory in the metadata log, if meta.properties names another."""
         image, node = self._cluster_image(AFTER_CRASH), self.node_id
         if image is None or node is None:
             return None
@@ -302,11 +305,13 @@ class BrokerDirectories:
                 return ForeignOwner(directory, owner, is_by_directory_id=True)
             names = (replica.name for replica in directory.replicas)
             topic_partitions = {
-                place for name in names if (place := parse_broker_topic_partition(name)) is not None
+                topic_partition
+                for name in names
+                if (topic_partition := parse_broker_topic_partition(name)) is not None
             }
             replica_sets = [
-                set(image.partitions[place].leadership.replicas)
-                for place in topic_partitions & set(image.partitions)
+                set(image.partitions[topic_partition].leadership.replicas)
+                for topic_partition in topic_partitions & set(image.partitions)
             ]
             common_replicas = set.intersection(*replica_sets) if replica_sets else set()
             if len(common_replicas) == 1 and node not in common_replicas:
@@ -314,18 +319,20 @@ class BrokerDirectories:
         return None
 
     def assigned_partitions(self, directory: LogDirectory) -> list[tuple[str, int]]:
-        """The partitions whose replica the metadata log gives to a log directory, and that have
-        other replicas, too."""
+        """The partitions with several replicas whose replica the metadata log assigns to a log
+        directory."""
         image, id_ = self._cluster_image(AFTER_CRASH), directory.meta_properties.directory_id
         if image is None or id_ is None:
             return []
         topic_partitions = sorted(
-            p for p, its in image.partitions.items() if len(its.leadership.replicas) > 1
+            topic_partition
+            for topic_partition, registration in image.partitions.items()
+            if len(registration.leadership.replicas) > 1
         )
         return [
-            place
-            for place in topic_partitions
-            if image.assigned_directory_id(*place, self.node_id) == id_
+            topic_partition
+            for topic_partition in topic_partitions
+            if image.assigned_directory_id(*topic_partition, self.node_id) == id_
         ]
 
     def is_owned_by_other(self, directory: LogDirectory) -> bool:
@@ -334,8 +341,8 @@ class BrokerDirectories:
         if node in (None, self.node_id):
             return False
         image = self._cluster_image(AFTER_CRASH)
-        replicas = [] if image is None else image.partitions.values()
-        return any(node in replica.leadership.replicas for replica in replicas)
+        registrations = [] if image is None else image.partitions.values()
+        return any(node in registration.leadership.replicas for registration in registrations)
 
     @property
     def node_id(self) -> int | None:
@@ -344,8 +351,8 @@ class BrokerDirectories:
         return next((node for node in node_ids if node is not None), None)
 
     def _cluster_image(self, after: str) -> ClusterImage | None:
-        """The topics that the broker knows, or None if its metadata log is missing, or cannot be
-        read: the rest of it may name other topics."""
+        """The cluster image after a start of this kind; None if the metadata log is missing, or
+        cannot be read completely: the unread part may name other topics."""
         end = self.metadata_end_by_kind.get(after)
         if end not in self._image_by_end:
             self._image_by_end[end] = self._read_image(end)
@@ -417,13 +424,13 @@ class BrokerDirectories:
         early_reasons = [reason for _, reason in self.early_failures()]
         reason = next(iter([*early_reasons, *reasons]), None)
         if reason is None:
-            offline = self._offline_reasons.get((directory.path, after))
-            becomes = None if offline is None else OFFLINE
+            offline_reason = self._offline_reasons.get((directory.path, after))
+            becomes = None if offline_reason is None else OFFLINE
             return NextStart(
                 format_display_name(directory.path),
                 after,
                 True,
-                offline,
+                offline_reason,
                 becomes,
                 None,
                 self.predicted_version,
@@ -442,7 +449,7 @@ class BrokerDirectories:
 
 
 def _broker_by_directory_id(image: ClusterImage) -> dict[str, int]:
-    """The broker of each log directory that has replicas."""
+    """The broker that the metadata log assigns each directory.id to, if it has replicas."""
     return {
         directory: broker
         for partition in image.partitions.values()
@@ -454,7 +461,7 @@ def _broker_by_directory_id(image: ClusterImage) -> dict[str, int]:
 
 
 def _stray_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
-    """Why a partition that the metadata log does not assign to this broker is set aside."""
+    """Why the metadata log does not assign a partition to this broker, which makes it stray."""
     known_id = image.topic_ids.get(topic)
     if known_id is None:
         return "the metadata log does not contain its topic"

@@ -51,10 +51,10 @@ def read_entries(file: InputFile, column_bits: tuple[int, ...]) -> list[list[int
         if len(values) != len(column_bits):
             raise CheckpointError(f"{file.name}: malformed line: {quote_content(line)}")
         pairs = zip(values, column_bits, strict=True)
-        entries.append([_parse_int(file, word, bits) if bits else word for word, bits in pairs])
+        entries.append([_parse_int(file, value, bits) if bits else value for value, bits in pairs])
     if len(entries) != declared:
-        words_ = f"{declared} entries declared, {len(entries)} found"
-        raise CheckpointError(f"{file.name}: {words_}")
+        message = f"{declared} entries declared, {len(entries)} found"
+        raise CheckpointError(f"{file.name}: {message}")
     return entries
 
 
@@ -81,7 +81,7 @@ def read_epoch_entries(file: InputFile) -> list[tuple[int, int]]:
 
 
 def read_valid_epochs(file: InputFile) -> list[tuple[int, int]]:
-    """The same; raises NumberError also for a negative number, with which no broker starts."""
+    """The same epochs; a negative number, with which no broker starts, raises NumberError."""
     rows = read_epoch_entries(file)
     if any(number < 0 for row in rows for number in row):
         raise NumberError(f"{file.name}: negative epoch or offset")

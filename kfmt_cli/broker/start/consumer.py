@@ -1,6 +1,6 @@
-"""The records that a consumer receives of one batch, and how it stops at a damaged one.
+"""The records that a consumer receives from one batch, and how it stops at a damaged one.
 
-Used for batches with a fault; all others are delivered complete. Source:
+Used for batches with a fault; all others are delivered completely. Source:
 `org.apache.kafka.clients.consumer.internals.CompletedFetch`, `DefaultRecordBatch`, `DefaultRecord`,
 `AbstractLegacyRecordBatch`, `ByteBufferLogInputStream`.
 """
@@ -29,7 +29,7 @@ from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS
 from kfmt_cli.log.block import BATCH_HEADER_BYTES, CRC_START_BY_MAGIC, LOG_OVERHEAD_BYTES
 from kfmt_cli.log.damage.batch_candidates import BYTES_UP_TO_MAGIC
 
-_CODECS = tuple(word for word in COMPRESSION.value_names if not word.startswith("unknown"))
+_CODECS = tuple(name for name in COMPRESSION.value_names if not name.startswith("unknown"))
 _LAST_LEGACY_CODEC = _CODECS.index("lz4")  # the last codec of magic 0 and 1
 _MAX_BATCH_BYTES = 64 << 20  # limit for reading a batch record by record
 _INT32 = struct.Struct(">i")
@@ -45,24 +45,24 @@ class ConsumerFault(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveredOffsets:
-    """The offsets that a consumer receives of a batch, in its order, and the final fault."""
+    """The offsets that a consumer receives from a batch, in its order, and the final fault."""
 
     offsets: tuple[int, ...]
     fault: ConsumerFault = ConsumerFault.NONE
 
 
 class _KafkaError(Exception):
-    """An exception of Kafka's own kind."""
+    """The consumer throws a Kafka exception: it stops at the record."""
 
 
 class _UnexpectedError(Exception):
-    """Any other exception."""
+    """The consumer throws any other exception: the whole poll fails."""
 
 
 def read_delivered_offsets(
     log: LogBytes, batch: StoredBatch, *, checks_crc: bool = True
 ) -> DeliveredOffsets:
-    """The offsets that a consumer receives of a batch, and the fault; raises InputError.
+    """The offsets that a consumer receives from a batch, and the fault; raises InputError.
 
     checks_crc: False for readers that do not compare the checksum of a batch.
     """
@@ -119,9 +119,9 @@ def _iter_v2_offsets(data: bytes, batch: StoredBatch) -> Iterator[int]:
     if codec:
         body = _decompress(codec, body)
     position = 0
-    for number in range(count):
+    for i in range(count):
         position, delta = _parse_record(body, position)
-        if number == count - 1 and position != len(body):
+        if i == count - 1 and position != len(body):
             raise _KafkaError
         if not batch.is_control:
             yield batch.base_offset + delta
@@ -130,44 +130,44 @@ def _iter_v2_offsets(data: bytes, batch: StoredBatch) -> Iterator[int]:
 def _parse_record(body: bytes, start: int) -> tuple[int, int]:
     """The end of a record and its offset delta."""
     try:
-        raw, at = decode_uvarint(body, start, len(body), 32)
+        raw, position = decode_uvarint(body, start, len(body), 32)
     except VarintError as error:
         raise (_KafkaError if error.status == "EXHAUSTED" else _UnexpectedError) from None
     size = zigzag_decode(raw)
-    end = at + size
+    end = position + size
     if size < 0 or end > len(body):
         raise _KafkaError
 
     def read_varint(bits: int = 32) -> int:
-        nonlocal at
-        raw, at = decode_uvarint(body, at, len(body), bits)
+        nonlocal position
+        raw, position = decode_uvarint(body, position, len(body), bits)
         return zigzag_decode(raw)
 
     def skip_bytes() -> None:
-        nonlocal at
+        nonlocal position
         size = max(read_varint(), 0)
-        at += size
-        if at > len(body):
+        position += size
+        if position > len(body):
             raise _KafkaError
 
     try:
-        at += 1
+        position += 1
         read_varint(64)
         delta = read_varint()
         skip_bytes()
         skip_bytes()
         headers = read_varint()
-        if headers < 0 or headers > len(body) - at:
+        if headers < 0 or headers > len(body) - position:
             raise _KafkaError
         for _ in range(headers):
             size = read_varint()
-            if size < 0 or at + size > len(body):
+            if size < 0 or position + size > len(body):
                 raise _KafkaError
-            at += size
+            position += size
             skip_bytes()
     except VarintError:
         raise _KafkaError from None
-    if at != end:
+    if position != end:
         raise _KafkaError
     return end, delta
 
@@ -197,7 +197,7 @@ def _iter_legacy_offsets(data: bytes, batch: StoredBatch) -> Iterator[int]:
 def _open_wrapper(
     data: bytes, batch: StoredBatch, codec: int
 ) -> tuple[int, list[tuple[int, bytes]]]:
-    """The messages in a wrapper with their offsets, and what the wrapper adds to these."""
+    """The offset to add to the offsets of a wrapper's messages, and the messages with these."""
     value = _read_value(data)
     if value is None:
         raise _KafkaError
@@ -215,7 +215,7 @@ def _open_wrapper(
 def read_base_offset(log: LogBytes, batch: StoredBatch) -> int:
     """The base offset of a batch, for which Kafka 4.0 and later decompress a wrapper.
 
-    Raises InputError, and StartFailed if the wrapper cannot be read.
+    Raises InputError, and StartError if the wrapper cannot be read.
     """
     if batch.magic >= 2:
         return batch.base_offset
@@ -239,8 +239,8 @@ def read_base_offset(log: LogBytes, batch: StoredBatch) -> int:
 
 
 def wrapper_first_offset(message: bytes, last: int) -> int | None:
-    """The first offset in a valid wrapper of magic 0 or 1, a message's own offset; None if the
-    wrapper cannot be read."""
+    """The first offset in a valid wrapper of magic 0 or 1; `last` if the message is not a wrapper.
+    None if the wrapper cannot be read."""
     try:
         codec, magic = _read_codec(message), header.magic(message)
         if not 0 < codec < len(_CODECS):
@@ -285,7 +285,7 @@ def _value_start(message: bytes) -> int:
 
 
 def _read_value(message: bytes) -> bytes | None:
-    """The value of a message; raises _Poison if the size of its key or value is invalid."""
+    """The value of a message; raises _UnexpectedError if its key or value size is invalid."""
     try:
         value_start = _value_start(message)
         (size,) = _INT32.unpack_from(message, value_start - 4)

@@ -51,23 +51,23 @@ class LogDirectory:
     """The offsets of each checkpoint file."""
     early_failures: list[tuple[str, str]] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
-    """The files that prevent a start, each with the reason. `early` has those that the broker reads
-    before `.kafka_cleanshutdown`."""
+    """The files that prevent a start, each with the reason. `early_failures` has the files that the
+    broker reads before `.kafka_cleanshutdown`."""
     offline_failures: list[tuple[str, str]] = field(default_factory=list)
     """The files that prevent a start only if there is no other log directory."""
     unserved_reason: str | None = None
     """Why the broker serves no partition."""
     bootstrap_failures: list[tuple[str, str]] = field(default_factory=list)
-    """bootstrap.checkpoint, if it prevents a start where the metadata log belongs here."""
+    """bootstrap.checkpoint, if it prevents a start of the broker whose metadata log is here."""
     meta_properties: MetaProperties = NO_META_PROPERTIES
     """The contents of meta.properties."""
     has_metadata_log: bool = False
     is_fully_listed: bool = True
     """Whether the whole directory was listed."""
     read_errors: list[InputError] = field(default_factory=list)
-    """The errors of files, here or in a partition, that could not be read."""
+    """The errors of unreadable files, in this directory or in a partition's."""
     replicas: list[PartitionReplica] = field(default_factory=list)
-    """The partitions in it, where their starts are predicted."""
+    """The partitions in it, if their starts are predicted."""
 
     @property
     def is_kraft(self) -> bool:
@@ -80,7 +80,7 @@ class LogDirectory:
 
 
 def read_log_directory(directory: DirectoryListing) -> LogDirectory:
-    """The contents of a log directory's own files, and which of them prevent a start."""
+    """The contents of a log directory's own files, and the files that prevent a start."""
     names = {*directory.files, *directory.directories}
     marker_names = CLEAN_SHUTDOWN_KIND.names.intersection(names)
     marker_path = next((directory.input_file(marker).path for marker in marker_names), None)
@@ -119,7 +119,7 @@ def _read_checkpoint(log_directory: LogDirectory, name: str, file: InputFile) ->
     try:
         log_directory.offsets_by_checkpoint[name] = read_checkpoint_offsets(file)
     except NumberError as error:
-        # A broker treats the other two as empty.
+        # A broker treats malformed recovery points and log start offsets as empty.
         if name == REPLICATION_CHECKPOINT:
             log_directory.unserved_reason = str(error)
     except (CheckpointError, InputError) as error:

@@ -42,7 +42,7 @@ _INDEXES = tuple(index.suffix for index in INDEX_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class LogLoaderInput:
-    """The input of a start."""
+    """The input of a start on a partition."""
 
     directory: DirectoryListing
     is_clean: bool
@@ -53,11 +53,11 @@ class LogLoaderInput:
     log_start: int = 0
     """The log start offset in the checkpoints, 0 if missing."""
     unchanged_logs: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """By base offset, the first offset and the end of each log that recovery leaves unchanged."""
+    """Logs that recovery leaves unchanged: first offset and end offset by base offset."""
     bases_with_valid_index: frozenset[int] = frozenset()
     """Base offsets of segments with a valid index."""
     has_transactions: bool = False
-    """Whether the sound logs contain transactions."""
+    """Whether the unchanged logs contain transactions."""
     index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
 
 
@@ -79,9 +79,9 @@ class LoadedLog:
 
 
 def load_log(loader_input: LogLoaderInput, snapshots: ProducerSnapshots | None = None) -> LoadedLog:
-    """Start on a partition; raises InputError, and StartFailed if the broker does not start.
+    """Start on a partition; raises InputError, and StartError if the broker does not start.
 
-    snapshots: the state to take through the start; afterwards it has the remaining snapshots.
+    snapshots: the producer state to rebuild; afterwards it has the remaining snapshots.
     """
     loader = _LogLoader(loader_input, snapshots or ProducerSnapshots(loader_input.has_transactions))
     try:
@@ -99,7 +99,7 @@ class _LogLoader:
         self._input = loader_input
         self._files = StartFiles(loader_input.directory, loader_input.version)
         self._segments: dict[int, RecoverySegment] = {}
-        self._split_segments: dict[int, RecoverySegment] = {}  # parts of segments that were split
+        self._split_segments: dict[int, RecoverySegment] = {}  # the parts of split segments
         self._snapshots = snapshots
 
     def close(self) -> None:
@@ -137,22 +137,22 @@ class _LogLoader:
         return loaded
 
     def _check_index_sizes(self, last: RecoverySegment) -> None:
-        """Check that the last segment's indexes fit the size of a new one, which the broker gives
-        them."""
+        """Check that the last segment's indexes fit into segment.index.bytes, the size to which the
+        broker resizes them; raises StartError."""
         if last.is_recovered:
             return
         for index in (OFFSET_INDEX_KIND, TIME_INDEX_KIND):
-            name, entry = f"{last.base:020}{index.suffix}", index.layouts[0].dtype.itemsize
+            name, entry_bytes = f"{last.base:020}{index.suffix}", index.layouts[0].dtype.itemsize
             file = self._files.file_by_name.get(name)
-            max_bytes = DEFAULT_SEGMENT_INDEX_BYTES // entry * entry
-            if file is not None and file_size(file) // entry * entry > max_bytes:
+            max_bytes = DEFAULT_SEGMENT_INDEX_BYTES // entry_bytes * entry_bytes
+            if file is not None and file_size(file) // entry_bytes * entry_bytes > max_bytes:
                 raise StartError(
                     f"{self._input.directory.input_file(name).name}: {file_size(file)} bytes, but "
                     f"segment.index.bytes is {DEFAULT_SEGMENT_INDEX_BYTES}"
                 )
 
     def _check_first_unstable(self, loaded: LoadedLog) -> None:
-        """Find the batch where the oldest open transaction begins; raises StartFailed."""
+        """Find the batch where the oldest open transaction begins; raises StartError."""
         first = self._snapshots.first_unstable
         if first is None:
             return
@@ -241,7 +241,7 @@ class _LogLoader:
         data = read_small_file(file, MAX_INDEX_BYTES)
         rows = np.frombuffer(data, _ABORTED, len(data) // _ABORTED.itemsize)
         for i, last_offset in enumerate(rows["last_offset"].tolist()):
-            # Of the version's two bytes, a broker checks the first.
+            # A broker checks only the first of the version's two bytes.
             if 0 < data[i * _ABORTED.itemsize] < 0x80:
                 raise StartError(f"{file.name}: an entry has an unknown version")
             if last_offset < base:
@@ -249,8 +249,8 @@ class _LogLoader:
                 return
 
     def _recover(self, segment: RecoverySegment, *, is_opening: bool = False) -> int:
-        """Recover a segment; returns the number of bytes truncated. is_opening: it is not among
-        the segments of the log yet."""
+        """Recover a segment; returns the number of bytes truncated. is_opening: whether the segment
+        is not part of the log yet."""
         snapshots = self._snapshots
         earlier_segments = [
             open_segment
@@ -312,7 +312,8 @@ class _LogLoader:
             )
 
     def _recover_log(self) -> int | None:
-        """Recover unflushed segments; returns the log end offset, None to start again."""
+        """Recover unflushed segments; returns the log end offset, None if a segment was split and
+        recovery must start again."""
         loader_input, segments = self._input, self._segments
         if not loader_input.is_clean:
             bases = sorted(segments)

@@ -1,4 +1,4 @@
-"""The owner of a log directory or a partition's directory, as a starting broker reads it.
+"""meta.properties and partition.metadata, as a starting broker reads them.
 
 Source: `org.apache.kafka.metadata.properties.MetaProperties`, `MetaPropertiesEnsemble`,
 `org.apache.kafka.storage.internals.checkpoint.PartitionMetadataFile`.
@@ -21,7 +21,7 @@ from kfmt_cli.errors import InputError
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}\Z")
 _COLON = re.compile(r":\s+")
-_RESERVED_IDS = 100  # the lowest ones
+_RESERVED_IDS = 100  # the lowest ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class MetaProperties:
     """The values read from meta.properties."""
 
     is_missing: bool = False
-    """Whether there is no such file."""
+    """Whether the file is missing."""
     version: int | None = None
     cluster_id: str | None = None
     node_id: int | None = None
@@ -47,7 +47,7 @@ def read_meta_properties(file: InputFile) -> MetaProperties:
     """The values in a meta.properties; raises InputError."""
     text = decode_java_properties(read_small_file(file, MAX_PROPERTIES_BYTES))
     syntax_errors: list[str] = []
-    properties = parse_java_properties(text, lambda _, words: syntax_errors.append(words))
+    properties = parse_java_properties(text, lambda _, message: syntax_errors.append(message))
     values = {name: str(value) for _, name, value in properties}
     if syntax_errors:
         return MetaProperties(problem=f"{file.name}: {syntax_errors[0]}")
@@ -90,20 +90,20 @@ def _directory_id_problem(text: str) -> str | None:
 
 
 def read_topic_id(file: InputFile) -> bytes:
-    """The topic id of a partition.metadata; raises StartFailed, InputError."""
+    """The topic id of a partition.metadata; raises StartError, InputError."""
     return parse_topic_id(file, read_small_file(file, MAX_PROPERTIES_BYTES))
 
 
 def parse_topic_id(file: InputFile, data: bytes) -> bytes:
-    """The same, from the file's bytes."""
+    """The topic id in the bytes of a partition.metadata; raises StartError."""
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError:
         raise StartError(f"{file.name}: not a text file", is_offline=True) from None
     if not lines:
         raise StartError(f"{file.name}: the file is empty")
-    version = _COLON.split(lines[0])
-    version_number = _parse_int32(version[1]) if len(version) == 2 else None
+    version_fields = _COLON.split(lines[0])
+    version_number = _parse_int32(version_fields[1]) if len(version_fields) == 2 else None
     if version_number is None:
         raise StartError(
             f"{file.name}: {quote_content(lines[0])} is not a version line", is_offline=True
@@ -129,8 +129,8 @@ def parse_topic_id(file: InputFile, data: bytes) -> bytes:
 def read_meta_properties_leniently(
     file: InputFile, read_errors: list[InputError]
 ) -> MetaProperties:
-    """The values in a meta.properties; an unreadable file counts as trouble, and its error is
-    added to `read_errors`."""
+    """The values in a meta.properties; an unreadable file counts as a problem, and its error
+    is added to `read_errors`."""
     try:
         return read_meta_properties(file)
     except InputError as error:

@@ -50,8 +50,8 @@ def find_metadata_problems(
 def find_file_errors(
     directory: DirectoryListing, kind: LazyKind, read_errors: list[InputError]
 ) -> Iterator[tuple[str, str]]:
-    """The files of a kind in a directory that have an error or cannot be read, with the first;
-    adds the errors of unreadable ones to `read_errors`."""
+    """The files of a kind in a directory that have an error or cannot be read, each with its first
+    error; adds the errors of unreadable ones to `read_errors`."""
 
     def first_error(file: InputFile) -> str | None:
         error = next(filter(is_error, kind.read(file).findings), None)
@@ -86,8 +86,8 @@ def find_problems(
     find_problem: Callable[[InputFile], str | None],
     read_errors: list[InputError],
 ) -> Iterator[tuple[str, str]]:
-    """The files with what a look at them finds or fails on; adds the errors of unreadable ones to
-    `read_errors`."""
+    """The files that have a problem or cannot be read, each with the problem or the error; adds the
+    errors of unreadable ones to `read_errors`."""
     for file in files:
         try:
             problem = find_problem(file)
@@ -127,7 +127,7 @@ def _find_snapshot_problem(file: InputFile) -> str | None:
 
 def find_bootstrap_problem(file: InputFile) -> str | None:
     """Why a broker does not start with a bootstrap.checkpoint, whose checksums it does not check;
-    raises CorruptError, StartFailed, InputError."""
+    raises CorruptError, StartError, InputError."""
     has_version = False
     with closing(LogBytes(file.path, file.name)) as log:
         for batch in iter_stored_batches(log, 0, log.size):
@@ -140,8 +140,8 @@ def find_bootstrap_problem(file: InputFile) -> str | None:
 
 
 def read_voters(directory: DirectoryListing) -> list[int | None]:
-    """The ids of the voters in quorum-state, None for a malformed one; none if it is missing or
-    names none. Raises InputError."""
+    """The ids of the voters in quorum-state, None for a malformed id; empty if the file is missing
+    or malformed, or names no voters. Raises InputError."""
     for name in QUORUM_STATE_KIND.names.intersection(directory.regular_files):
         with suppress(ValueError, TypeError, AttributeError):
             state = json.loads(read_small_file(directory.input_file(name), _MAX_READ_BYTES))

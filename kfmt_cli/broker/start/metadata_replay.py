@@ -27,7 +27,7 @@ def replay_metadata_log(
     bootstrap: InputFile | None,
 ) -> TopicReplay:
     """The metadata log in a directory, replayed from its newest snapshot. read_errors: the errors
-    of unreadable files are added to it. end: the log end offset after a start, None for the whole
+    of unreadable files are added to it. end: the log end offset after a start, None for the entire
     log. bootstrap: the initial records of an empty log."""
     replay = create_replay(CLUSTER_METADATA)
     start_offset = 0
@@ -67,7 +67,8 @@ def _replay_files(
     end: int | None,
     damage_errors: list[InputError] | None = None,
 ) -> int:
-    """Replay records of files between two offsets; returns the number of data records."""
+    """Replay the records of files from `start_offset` to before `end`; returns the number of data
+    records."""
     n_records = 0
     for file in files:
         try:
@@ -92,15 +93,15 @@ def _replay_files(
 def _collect_damage(
     file: InputFile, blocks: Iterable[Block], errors: list[InputError]
 ) -> Iterator[Block]:
-    """The same blocks; adds an error for each damaged part. The end of a log may be cut off, as
-    after a crash."""
+    """The same blocks; adds an error for each damaged part. A truncated last batch does not count:
+    a crash may leave one."""
     for block in blocks:
         batches = block.batches
         damaged_positions = batches.position[batches.crc_valid == 0].tolist()
-        problems = [(at, "a batch fails its checksum") for at in damaged_positions]
-        block_errors = (each for each in block.findings if is_error(each))
-        reported = [each for each in block_errors if each.code is not BATCH_TRUNCATED]
-        problems += [(each.position or 0, each.message) for each in reported]
+        problems = [(position, "a batch fails its checksum") for position in damaged_positions]
+        block_errors = (finding for finding in block.findings if is_error(finding))
+        reported = [finding for finding in block_errors if finding.code is not BATCH_TRUNCATED]
+        problems += [(finding.position or 0, finding.message) for finding in reported]
         for position, message in problems:
             errors.append(InputError(f"{file.name} byte {position}: {message}", file=file.path))
         yield block

@@ -1,4 +1,4 @@
-"""Ranges of offsets: those in a log, and their differences."""
+"""Intervals of offsets, both ends inclusive: set operations, and the offsets of a log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OffsetIntervals = list[OffsetInterval]
 
 
 def merge_intervals(ranges: Iterable[OffsetInterval]) -> OffsetIntervals:
-    """Ranges in order, with adjacent and overlapping ones merged."""
+    """The intervals in order, with adjacent and overlapping ones merged."""
     result: OffsetIntervals = []
     for first, last in sorted(range_ for range_ in ranges if range_[0] <= range_[1]):
         if result and first <= result[-1][1] + 1:
@@ -39,7 +39,7 @@ def merge_intervals(ranges: Iterable[OffsetInterval]) -> OffsetIntervals:
 def subtract_intervals(
     ranges: Iterable[OffsetInterval], excluded_intervals: Iterable[OffsetInterval]
 ) -> OffsetIntervals:
-    """The parts of ranges that are outside others."""
+    """The parts of `ranges` that are outside `excluded_intervals`."""
     excluded, excluded_index = merge_intervals(excluded_intervals), 0
     remaining: OffsetIntervals = []
     for first, last in merge_intervals(ranges):
@@ -50,7 +50,7 @@ def subtract_intervals(
                 remaining.append((next_offset, low - 1))
             next_offset = max(next_offset, high + 1)
             if high > last:
-                break  # it may take from the next one, too
+                break  # it may also exclude a part of the next one
             excluded_index += 1
         if next_offset <= last:
             remaining.append((next_offset, last))
@@ -60,7 +60,7 @@ def subtract_intervals(
 def intersect_intervals(
     ranges: Iterable[OffsetInterval], other_intervals: Iterable[OffsetInterval]
 ) -> OffsetIntervals:
-    """The parts of ranges that are inside others."""
+    """The parts of `ranges` that are inside `other_intervals`."""
     all_intervals = list(ranges)
     return subtract_intervals(all_intervals, subtract_intervals(all_intervals, other_intervals))
 
@@ -88,13 +88,13 @@ class LogOffsets:
     def undamaged_offsets(
         self, malformed_positions: frozenset[int] = frozenset()
     ) -> OffsetIntervals:
-        """The offsets of the batches without damage, and without findings at these bytes."""
+        """The offsets of undamaged batches without a finding at one of these positions."""
         positions = sorted(batch.position for batch in self.batches)
-        # What is damaged itself says nothing about the batch before it.
+        # A finding at damage does not belong to the batch before the damage.
         malformed_batches = {
             positions[i - 1]
-            for at in malformed_positions - self.damaged_positions
-            if (i := bisect_right(positions, at))
+            for position in malformed_positions - self.damaged_positions
+            if (i := bisect_right(positions, position))
         }
         return [
             (batch.first_offset, batch.last_offset)
@@ -105,8 +105,9 @@ class LogOffsets:
     def contained_offsets(self, next_base: int | None, size: int | None = None) -> OffsetIntervals:
         """The offsets that the log contains, or contained before it was damaged.
 
-        A damaged place counts with all offsets between the undamaged batches around it. next_base:
-        the next segment's. size: consider only this many bytes.
+        Where a log is damaged, all offsets between the neighbouring undamaged batches count as
+        contained. next_base: the base offset of the next segment, None for the last one. size:
+        consider only this many bytes.
         """
         ranges: OffsetIntervals = []
         positions = sorted(self.damaged_positions | {batch.position for batch in self.batches})
@@ -127,7 +128,7 @@ class LogOffsets:
                 <= batch.last_offset
                 <= self.base + MAX_RELATIVE_OFFSET
             ):
-                continue  # says nothing about the damage around it
+                continue  # impossible offsets do not bound the damage around the batch
             if is_damaged:
                 ranges += _gap_intervals(next_offset, batch.first_offset - 1, claimed)
             next_offset, claimed, is_damaged = batch.last_offset + 1, [], False
@@ -138,7 +139,8 @@ class LogOffsets:
 
 
 def _gap_intervals(first: int, last: int | None, claimed: OffsetIntervals) -> OffsetIntervals:
-    """The offsets of damaged batches in a gap; last: None if nothing follows."""
+    """The offsets of damaged batches in a gap. last: the last offset of the gap, None if no batch
+    follows. claimed: the offsets in the headers of the damaged batches."""
     if last is not None:
         return [(first, last)]
     max_offset = first + MAX_RELATIVE_OFFSET
@@ -175,7 +177,7 @@ def read_log_offsets(file: InputFile, base: int) -> LogOffsets:
                     wrapper_first = (
                         wrapper_first_offset(batch_bytes, header_last_offset) if is_valid else None
                     )
-                    # What a wrapper that cannot be read holds ends at its offset.
+                    # The offsets in an unreadable wrapper end at the wrapper's offset.
                     first = base if wrapper_first is None else wrapper_first
                     is_valid = wrapper_first is not None
                 elif is_valid and header_last_offset < first:
@@ -196,10 +198,10 @@ def _add_truncated_batch(log_offsets: LogOffsets, header_bytes: bytes, position:
 
 
 def intervals_to_lists(ranges: Iterable[OffsetInterval]) -> list[list[int]]:
-    """Ranges as JSON has them."""
+    """The intervals as lists, for JSON."""
     return [list(range_) for range_ in ranges]
 
 
 def count_offsets(ranges: Iterable[OffsetInterval]) -> int:
-    """The number of offsets in ranges."""
+    """The number of offsets in the intervals."""
     return sum(last - first + 1 for first, last in ranges)

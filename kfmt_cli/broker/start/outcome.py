@@ -1,4 +1,4 @@
-"""The result of one kind of start on a partition: what remains and what is lost."""
+"""The result of one kind of start on a partition: the remaining, lost and unreachable offsets."""
 
 from __future__ import annotations
 
@@ -45,27 +45,27 @@ class PredictedStart:
     becomes: str | None = None
     """None if the partition is served; else `STRAY`, `OFFLINE` or `UNSERVED`."""
     is_offline: bool = False
-    """Whether the reason takes the log directory offline if there are several."""
+    """Whether the reason only takes the log directory offline if the broker has several."""
     is_consequence: bool = False
-    """Whether the reason is the owner of the log directory."""
+    """Whether the reason is that the log directory belongs to another broker."""
     is_duplicate: bool = False
-    """Whether the reason is another directory of the same partition."""
+    """Whether the reason is that another directory has the same partition."""
     lost: OffsetIntervals = field(default_factory=list)
-    """Ranges of offsets lost."""
+    """Intervals of lost offsets."""
     unreachable: OffsetIntervals = field(default_factory=list)
-    """Ranges of offsets that are kept but that no seek reaches."""
+    """Intervals of offsets that are kept but that no seek reaches."""
     received_in_sequence: OffsetIntervals = field(default_factory=list)
-    """Those of them that consumers receive if they come from lower offsets."""
+    """Unreachable offsets that consumers still receive when they read on from lower offsets."""
     salvageable: OffsetIntervals = field(default_factory=list)
-    """Those of both that are in undamaged batches."""
+    """Lost or unreachable offsets that are in undamaged batches."""
     received_damaged: OffsetIntervals = field(default_factory=list)
-    """Ranges of offsets that consumers receive from damaged batches."""
+    """Intervals of offsets that consumers receive from damaged batches."""
     predicted_version: PredictedVersion = DEFAULT_PREDICTED_VERSION
     """The version of the broker."""
 
     @property
     def bare_reason(self) -> str:
-        """The reason, without the name of the partition itself."""
+        """The reason, without the name of the partition."""
         return (self.reason or "").removeprefix(f"{self.file}: ")
 
     @property
@@ -85,12 +85,12 @@ class PredictedStart:
 
     @property
     def has_effect(self) -> bool:
-        """Whether it changes anything, or fails."""
+        """Whether the start changes anything, or fails."""
         changed = self.cut or self.deleted or self.lost or self.unreachable or self.becomes
         return not self.starts or bool(changed)
 
 
-# The ranges of a partition's logs, by path and base offset, once read.
+# The batches of the logs read so far, by path and base offset.
 ReadLogs = dict[tuple[str, int], LogOffsets]
 
 
@@ -102,13 +102,13 @@ def predict_partition_start(
 ) -> None:
     """Set the result of a start on a partition; raises InputError.
 
-    malformed_by_log: positions, by log, of malformed batches with a valid checksum. offsets_by_log:
-    the known ranges of the logs; new ones are added.
+    malformed_by_log: positions of malformed batches with a valid checksum, by the base offset of
+    their log. offsets_by_log: the batches of the logs read so far; other logs are added.
     """
     try:
         loaded = load_log(loader_input)
-    except StartError as failed:
-        start.reason, start.is_offline = str(failed), failed.is_offline
+    except StartError as error:
+        start.reason, start.is_offline = str(error), error.is_offline
         return
     with closing(loaded):
         start.log_start_offset, start.log_end_offset = loaded.log_start, loaded.log_end
@@ -147,9 +147,9 @@ class _PartitionOffsets:
 
     before: OffsetIntervals = field(default_factory=list)
     undamaged: OffsetIntervals = field(default_factory=list)
-    """Those in undamaged batches."""
+    """The offsets in undamaged batches."""
     without_findings: OffsetIntervals = field(default_factory=list)
-    """Those in batches without any finding."""
+    """The offsets in batches without any finding."""
     after: OffsetIntervals = field(default_factory=list)
     interval_by_base: dict[int, OffsetInterval] = field(default_factory=dict)
     """The offsets of each segment with a valid log and index, by base offset."""
@@ -167,7 +167,7 @@ def _read_offsets_before_and_after(
     name_by_base = {
         parse_offset_name(file): file for file in directory.files if file.endswith(".log")
     }
-    bases = sorted(name for name in name_by_base if name is not None)
+    bases = sorted(base for base in name_by_base if base is not None)
     next_base = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
     remaining = {segment.base: segment for segment in loaded.segments}
 

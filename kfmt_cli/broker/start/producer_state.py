@@ -18,8 +18,9 @@ from kfmt_cli.errors import WrongKindError
 class ProducerSnapshots:
     """The snapshots of a partition, and the transactions open so far.
 
-    file_by_offset: by offset, None for one that this start has written. has_transactions: the sound
-    logs contain transactions, so their batches are also processed.
+    file_by_offset: the snapshot files by offset, None for a snapshot that this start has written.
+    has_transactions: whether logs that recovery leaves unchanged contain transactions, so that
+    their batches are also processed.
     """
 
     def __init__(self, has_transactions: bool) -> None:
@@ -27,11 +28,11 @@ class ProducerSnapshots:
         self._has_transactions = has_transactions
         self._map_end_offset = 0
         self._last_snapshot_offset = 0
-        self._first_offset_by_producer: dict[
-            int, int
-        ] = {}  # the first offset of each producer's transaction
+        # The first offset of each producer's open transaction.
+        self._first_offset_by_producer: dict[int, int] = {}
         self._ongoing_transactions: set[int] = set()
-        self._open_by_snapshot: dict[int, dict[int, int]] = {}  # open ones per snapshot written
+        # The first offsets of open transactions by producer, for each snapshot written.
+        self._open_by_snapshot: dict[int, dict[int, int]] = {}
         self._last_abort_offset: int | None = None
         self._unreplicated_transactions: set[int] = set()
         self._pending_starts: list[int] = []
@@ -49,7 +50,7 @@ class ProducerSnapshots:
         self._unreplicated_transactions.clear()
 
     def can_skip(self, segment: RecoverySegment) -> bool:
-        """Whether a segment changes only the end of the state."""
+        """Whether a segment without transactions can be skipped: it changes only the end offset."""
         return segment.unchanged_end_offset is not None and not self._has_transactions
 
     def mark_recovered(self, end: int) -> None:
@@ -63,7 +64,7 @@ class ProducerSnapshots:
     def update(
         self, segment: RecoverySegment, batch: StoredBatch, *, writes_index: bool = False
     ) -> None:
-        """Process a batch; raises CorruptError, StartFailed. writes_index: write the transaction
+        """Process a batch; raises CorruptError, StartError. writes_index: write the transaction
         that it aborts to the transaction index."""
         location = f"{segment.name} byte {batch.position}"
         first = self._first_offset_by_producer.get(batch.producer_id)
@@ -90,7 +91,7 @@ class ProducerSnapshots:
         self._last_abort_offset = offset
 
     def resolve_transactions(self) -> None:
-        """Begin and end the transactions of the processed batches; raises StartFailed. A broker
+        """Begin and end the transactions of the processed batches; raises StartError. A broker
         does so after each batch in log recovery, but once per segment when it loads one."""
         self._ongoing_transactions.update(self._pending_starts)
         for first, location in self._pending_ends:
@@ -111,7 +112,7 @@ class ProducerSnapshots:
         return min(self._ongoing_transactions | self._unreplicated_transactions, default=None)
 
     def discard_index(self, segment: RecoverySegment) -> None:
-        """Forget what was to be indexed of a segment that recovery has emptied."""
+        """Discard the index entries of a segment that recovery has truncated to nothing."""
 
     def take_snapshot(self) -> None:
         """Write a snapshot if the state has advanced."""
@@ -121,7 +122,7 @@ class ProducerSnapshots:
             self._last_snapshot_offset = self._map_end_offset
 
     def _save_state(self, offset: int) -> None:
-        """Keep the state for a snapshot that this start writes."""
+        """Save the state of a snapshot that this start writes."""
         self._open_by_snapshot[offset] = dict(self._first_offset_by_producer)
 
     def _restore_state(self, offset: int, file: InputFile | None) -> bool:
@@ -137,7 +138,7 @@ class ProducerSnapshots:
     def rebuild(
         self, segments: list[RecoverySegment], log_start: int, end: int, *, after_clean: bool
     ) -> None:
-        """Process the batches after the newest snapshot; raises CorruptError, StartFailed,
+        """Process the batches after the newest snapshot; raises CorruptError, StartError,
         InputError."""
         if after_clean and not self.file_by_offset:
             return

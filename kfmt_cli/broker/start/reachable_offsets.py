@@ -35,7 +35,7 @@ from kfmt_cli.broker.start.stored_batches import StartError, StoredBatch
 
 FETCH_BYTES = 1 << 20  # max.partition.fetch.bytes
 POLL_RECORDS = 500  # max.poll.records
-_MOST_OFFSET = (1 << 63) - 1
+_MAX_OFFSET = (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class ReachableOffsetSearch:
     log_offsets_by_base: Mapping[int, LogOffsets]
     """The batches that kfmt finds in each of the other logs, by base offset."""
     malformed_by_log: Mapping[int, frozenset[int]]
-    """Positions of batches, by log, with a known fault other than the checksum."""
+    """Positions of batches with a known fault other than the checksum, by the log's base offset."""
     _seeks_by_base: dict[int, _SegmentSeeks] = field(default_factory=dict)
 
     def find(self, log_start: int) -> OffsetIntervals:
@@ -62,8 +62,9 @@ class ReachableOffsetSearch:
         return merge_intervals(reachable)
 
     def find_in_sequence(self, log_start: int) -> OffsetIntervals:
-        """The offsets that consumers receive together with lower ones, wherever a seek to them
-        leads: a segment that reaches into the next one is sent as a whole."""
+        """The offsets that consumers receive because a fetch that began at a lower offset also
+        contains them, even if a seek to them leads elsewhere: a segment whose offsets reach into
+        the next one is sent completely."""
         delivered: OffsetIntervals = []
         for segment, following in pairwise(self.segments):
             low, high = max(segment.base, log_start), following.base - 1
@@ -87,50 +88,50 @@ class ReachableOffsetSearch:
             for low, high in requested:
                 try:
                     delivered, not_found = self._segment_seeks(segment).find_delivered(low, high)
-                except StartError:  # it cannot be read
+                except StartError:  # the segment cannot be searched
                     continue
                 yield from delivered
                 remaining += not_found
             requested = remaining
 
     def _delivered_beyond(self, segment: RecoverySegment, low: int, high: int) -> OffsetIntervals:
-        """The offsets above high that are sent with those of low..high, by a segment that reaches
-        into the next one."""
+        """The offsets above high that a fetch of low..high from a segment also contains, if the
+        segment reaches into the next one."""
         interval = self.interval_by_base.get(segment.base)
         if interval is not None and interval[1] <= high:
             return []
-        search = self._segment_seeks(segment)
+        seeks = self._segment_seeks(segment)
         try:
-            return search.find_delivered_beyond(low, high) + search.find_delivered_beyond(
-                high, high
-            )
-        except StartError:  # it cannot be read
+            return seeks.find_delivered_beyond(low, high) + seeks.find_delivered_beyond(high, high)
+        except StartError:  # the segment cannot be searched
             return []
 
     def _segment_seeks(self, segment: RecoverySegment) -> _SegmentSeeks:
-        search = self._seeks_by_base.get(segment.base)
-        if search is None:
+        seeks = self._seeks_by_base.get(segment.base)
+        if seeks is None:
             log_offsets = self.log_offsets_by_base.get(segment.base) or LogOffsets(segment.base)
             starts = sorted(batch.position for batch in log_offsets.batches)
             suspects = (
                 self.malformed_by_log.get(segment.base, frozenset()) | log_offsets.damaged_positions
             )
             # A batch's fault may be reported at a byte inside it, or at its end.
-            suspects |= {starts[i - 1] for at in suspects if (i := bisect_left(starts, at))}
+            suspects |= {
+                starts[i - 1] for position in suspects if (i := bisect_left(starts, position))
+            }
             first_offset_by_position = {
                 batch.position: batch.first_offset
                 for batch in log_offsets.batches
                 if batch.position not in suspects
             }
-            search = self._seeks_by_base[segment.base] = _SegmentSeeks(
+            seeks = self._seeks_by_base[segment.base] = _SegmentSeeks(
                 segment, first_offset_by_position, sorted(suspects)
             )
-        return search
+        return seeks
 
 
 class _SegmentSeeks:
-    """Seeks in one segment. good: the first offset of each batch that is delivered complete, by
-    position. suspects: positions of faults."""
+    """Seeks in one segment. first_offset_by_position: the first offset of each batch that is
+    delivered completely. suspects: the sorted positions of faults."""
 
     def __init__(
         self,
@@ -145,25 +146,26 @@ class _SegmentSeeks:
         self._delivered_by_position: dict[int, DeliveredOffsets | None] = {}
 
     def find_delivered(self, low: int, high: int) -> tuple[OffsetIntervals, OffsetIntervals]:
-        """The offsets received by seeks to low..high, and those seeks that find nothing here."""
+        """The offsets received by seeks to low..high, and the targets that are not found in this
+        segment."""
         delivered: OffsetIntervals = []
         unanswered: OffsetIntervals = []
         boundaries = self._target_boundaries(low, high)
         for first, last in zip(
-            [low, *boundaries], [*(cut - 1 for cut in boundaries), high], strict=True
+            [low, *boundaries], [*(boundary - 1 for boundary in boundaries), high], strict=True
         ):
             target = first
-            walk = self._walker_for(target)
+            walker = self._walker_for(target)
             while target <= last:
-                answer = walk.find(target)
+                answer = walker.find(target)
                 if answer is None:
-                    if walk.error is None:  # a search that fails returns an error
+                    if walker.error is None:  # a search that fails returns an error
                         unanswered.append((target, last))
                     break
                 row, last_target = answer
                 last_target = min(last_target, last)
-                if walk.answer_error(row) is None:
-                    self._add_delivered(walk, row, target, last_target, delivered)
+                if walker.answer_error(row) is None:
+                    self._add_delivered(walker, row, target, last_target, delivered)
                 target = last_target + 1
         return delivered, unanswered
 
@@ -173,13 +175,13 @@ class _SegmentSeeks:
 
     def find_delivered_beyond(self, target: int, high: int) -> OffsetIntervals:
         """The offsets above high that a seek receives with its first fetch."""
-        walk = self._walker_for(target)
-        row, error = walk.find_or_fail(target)
+        walker = self._walker_for(target)
+        row, error = walker.find_or_fail(target)
         if row is None or error is not None:
             return []
         intervals: OffsetIntervals = []
         low = max(target, high + 1)
-        for batch, delivered in self._iter_fetched(walk, row):
+        for batch, delivered in self._iter_fetched(walker, row):
             if delivered is None:
                 intervals.append((max(low, self._first_offset(batch)), batch.last_offset))
             else:
@@ -188,11 +190,12 @@ class _SegmentSeeks:
         return intervals
 
     def _iter_fetched(
-        self, walk: BatchWalker, row: int
+        self, walker: BatchWalker, row: int
     ) -> Iterator[tuple[StoredBatch, DeliveredOffsets | None]]:
-        """The batches sent with one, each with what a consumer receives of it, up to a fault."""
-        end = self._fetch_end(walk.batches[row])
-        while (batch := walk.batch_at(row)) is not None and batch.end_position <= end:
+        """The batches sent with the one in a row, up to the first fault, each with the offsets that
+        a consumer receives from it, None for all."""
+        end = self._fetch_end(walker.batches[row])
+        while (batch := walker.batch_at(row)) is not None and batch.end_position <= end:
             delivered = self._delivered_offsets(batch)
             yield batch, delivered
             if delivered is not None and delivered.fault is not ConsumerFault.NONE:
@@ -200,7 +203,7 @@ class _SegmentSeeks:
             row += 1
 
     def _target_boundaries(self, low: int, high: int) -> list[int]:
-        """The seeks within low..high at which the index may return another byte than before.
+        """The targets within low..high at which the index may return another byte than before.
 
         The binary search ends at an entry that equals the target. Unless each entry is greater
         than the one before it, the next target may therefore lead it elsewhere.
@@ -217,12 +220,19 @@ class _SegmentSeeks:
         return inner_boundaries
 
     def _add_delivered(
-        self, walk: BatchWalker, row: int, first_target: int, last: int, intervals: OffsetIntervals
+        self,
+        walker: BatchWalker,
+        row: int,
+        first_target: int,
+        last: int,
+        intervals: OffsetIntervals,
     ) -> None:
-        """Add the offsets received by seeks to at..last at a batch."""
-        first_failing = self._first_failing_offset(walk, row, self._fetch_end(walk.batches[row]))
+        """Add the offsets received by seeks to first_target..last, all of which find one batch."""
+        first_failing = self._first_failing_offset(
+            walker, row, self._fetch_end(walker.batches[row])
+        )
         low = first_target  # the first seek that has received nothing yet
-        for batch, delivered in self._iter_fetched(walk, row):
+        for batch, delivered in self._iter_fetched(walker, row):
             if delivered is None:
                 first = self._first_offset(batch)
                 intervals.append((max(low, first), min(last, batch.last_offset, first_failing - 1)))
@@ -232,7 +242,7 @@ class _SegmentSeeks:
                     if low <= offset <= last and offset < first_failing:
                         intervals.append((offset, offset))
                     # After the largest offset, a consumer accepts any.
-                    low = max(low, offset + 1) if offset < _MOST_OFFSET else first_target
+                    low = max(low, offset + 1) if offset < _MAX_OFFSET else first_target
             if low > last:
                 break
 
@@ -245,7 +255,7 @@ class _SegmentSeeks:
         return self._first_offset_by_position.get(batch.position, batch.base_offset)
 
     def _delivered_offsets(self, batch: StoredBatch) -> DeliveredOffsets | None:
-        """The offsets that a consumer receives of a batch; None for all of them."""
+        """The offsets that a consumer receives from a batch; None for all of them."""
         if batch.position in self._first_offset_by_position:
             return None
         if batch.position not in self._delivered_by_position:
@@ -254,16 +264,16 @@ class _SegmentSeeks:
             )
         return self._delivered_by_position[batch.position]
 
-    def _first_failing_offset(self, walk: BatchWalker, row: int, end: int) -> int:
+    def _first_failing_offset(self, walker: BatchWalker, row: int, end: int) -> int:
         """First offset from which a poll fails as a whole, because of this batch or a later one.
 
         Above every offset if no poll fails. end: the end of the bytes sent.
         """
-        batch = walk.batches[row]
+        batch = walker.batches[row]
         delivered = self._delivered_offsets(batch)
-        no_offset = _MOST_OFFSET + 1
+        no_offset = _MAX_OFFSET + 1
         if delivered is not None and delivered.fault is ConsumerFault.ERROR:
-            return no_offset  # does not get to the batches after it
+            return no_offset  # the consumer does not get to the batches after it
         if delivered is not None and delivered.fault is ConsumerFault.POISON:
             if len(delivered.offsets) < POLL_RECORDS:
                 return min(batch.base_offset, batch.last_offset)
@@ -272,7 +282,7 @@ class _SegmentSeeks:
             suspect = bisect_right(self._suspects, batch.position)
             if suspect == len(self._suspects) or self._suspects[suspect] >= end:
                 return no_offset
-        n_safe = self._count_before_failure(walk, row, end)
+        n_safe = self._count_before_failure(walker, row, end)
         if n_safe is None:
             return no_offset
         first = (
@@ -282,14 +292,15 @@ class _SegmentSeeks:
         )
         return max(batch.last_offset + 1 - n_safe, first)
 
-    def _count_before_failure(self, walk: BatchWalker, row: int, end: int) -> int | None:
-        """The number of a batch's last records that share a poll with a batch that fails it."""
+    def _count_before_failure(self, walker: BatchWalker, row: int, end: int) -> int | None:
+        """The number of a batch's last records that share a poll with a later batch that makes the
+        poll fail; None if no later batch does."""
         n = 0
         while n < POLL_RECORDS:
             row += 1
-            following = walk.batch_at(row)
+            following = walker.batch_at(row)
             if following is None or following.end_position > end:
-                position = walk.batches[row - 1].end_position
+                position = walker.batches[row - 1].end_position
                 fault = header_fault(self._segment.log_bytes, position, end)
                 return POLL_RECORDS - 1 - n if fault is ConsumerFault.POISON else None
             delivered = self._delivered_offsets(following)

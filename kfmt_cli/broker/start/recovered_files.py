@@ -35,7 +35,7 @@ class RecoveredSegment:
 
     base: int
     n_entries: int
-    """Entries of its index."""
+    """The number of entries in its offset index."""
     files: dict[str, bytes | None] = field(default_factory=dict)
 
 
@@ -44,7 +44,8 @@ def recover_partition(
 ) -> tuple[list[RecoveredSegment], dict[int, bytes]]:
     """The remaining segments with their indexes, and the snapshots by offset.
 
-    expired_before: as for `Producers.expire`. Raises StartFailed, InputError.
+    expired_before: as for `ProducerStateManager.expire`, None to expire no producer. Raises
+    StartError, InputError.
     """
     snapshots = _ProducerStateSnapshots(expired_before)
     loaded = load_log(
@@ -84,8 +85,8 @@ def _encode_files(segment: RecoverySegment, aborted: Iterable[dict[str, int]]) -
 
 class _ProducerStateSnapshots(ProducerSnapshots):
     """Snapshots with complete producer state. encoded_by_offset: the snapshots that this start
-    writes, by offset. aborted_by_segment: the transactions of each segment's index, by base
-    offset."""
+    writes, by offset. aborted_by_segment: the entries of each segment's transaction index,
+    by base offset."""
 
     def __init__(self, expired_before: int | None) -> None:
         super().__init__(has_transactions=True)

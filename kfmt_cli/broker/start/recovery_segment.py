@@ -42,7 +42,8 @@ class InvalidOffset(Exception):  # noqa: N818 (Kafka's InvalidOffsetException)
 class IndexColumn:
     """A column of an index, including the zeros of its preallocated end, which use no memory.
 
-    filled: the values before the zeros. fill: the value of a zero.
+    filled: the values before the zeros. n: the number of values with the zeros. fill: the value of
+    a zero.
     """
 
     def __init__(self, filled: IntArray, n: int, fill: int) -> None:
@@ -61,10 +62,11 @@ class IndexColumn:
 class RecoverySegment:
     """A log and its offset index, in memory only: nothing is changed on the disk.
 
-    name: the log file's. start_position, size: the start and end of the remaining bytes in the
-    file. unchanged_end_offset: the end offset of a log that recovery leaves unchanged, None if it
-    must be read batch by batch. index_file: its file. is_recovered: the index has been rebuilt.
-    time_entries: the entries of the rebuilt time index, each a timestamp and an offset.
+    name: the name of the log file. start_position, size: the start and end of the remaining bytes
+    in the file. unchanged_end_offset: the end offset of a log that recovery leaves unchanged, None
+    if it must be read batch by batch. index_file: the file of the offset index, None if missing.
+    is_recovered: whether the index has been rebuilt. time_entries: the entries of the rebuilt time
+    index, each a timestamp and an offset.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class RecoverySegment:
         self.unchanged_end_offset = unchanged_end_offset
         self.version = version
         self.index_file: InputFile | None = None
-        self.has_index_directory = False  # in place of its index
+        self.has_index_directory = False  # a directory has the name of the index
         self.is_recovered = False
         self.time_entries: list[tuple[int, int]] = []
         self._entries: tuple[IndexColumn, IndexColumn] | None = None
@@ -121,7 +123,7 @@ class RecoverySegment:
     def entries(self) -> tuple[IndexColumn, IndexColumn]:
         """Offsets and positions of the index, including the zeros at its end.
 
-        Raises InputError, and StartFailed if a directory has its name.
+        Raises InputError, and StartError if a directory has its name.
         """
         if self.has_index_directory:
             message = f"{self.name}: a directory has the name of its index"
@@ -130,11 +132,11 @@ class RecoverySegment:
             data, size = b"", 0
             if self.index_file is not None:
                 data, size = read_without_padding(self.index_file, MAX_INDEX_BYTES)
-            width = OFFSET_INDEX_ENTRY.dtype.itemsize
+            entry_bytes = OFFSET_INDEX_ENTRY.dtype.itemsize
             data = data.rstrip(b"\0")
-            data += bytes(-len(data) % width)
-            n = size // width
-            rows = np.frombuffer(data, OFFSET_INDEX_ENTRY.dtype, min(len(data) // width, n))
+            data += bytes(-len(data) % entry_bytes)
+            n = size // entry_bytes
+            rows = np.frombuffer(data, OFFSET_INDEX_ENTRY.dtype, min(len(data) // entry_bytes, n))
             offsets = rows["relative_offset"].astype(np.int64) + self.base
             positions = rows["log_position"].astype(np.int64)
             self._entries = IndexColumn(offsets, n, self.base), IndexColumn(positions, n, 0)
@@ -201,7 +203,8 @@ class RecoverySegment:
         return 0 <= wrap_int64(batch.last_offset - self.base) <= MAX_RELATIVE_OFFSET
 
     def _append_time_entry(self, entry: tuple[int, int]) -> None:
-        """Add an entry to the time index if it is later than the last one."""
+        """Add an entry to the time index if its timestamp is greater than the last one's. Raises
+        InvalidOffset, StartError."""
         last = self.time_entries[-1] if self.time_entries else (-1, self.base)
         if self.time_entries and entry[1] < last[1]:
             raise InvalidOffset(_decreasing_offset_message(self.name, None))
@@ -243,16 +246,16 @@ class RecoverySegment:
     def translate_offset(self, offset: int) -> StoredBatch | None:
         """The batch that a broker finds for an offset, from the index entry onward.
 
-        Raises CorruptError and StartFailed.
+        Raises CorruptError, StartError.
         """
-        walk = self.walker_from(self.lookup_position(offset))
-        row, error = walk.find_or_fail(offset)
+        walker = self.walker_from(self.lookup_position(offset))
+        row, error = walker.find_or_fail(offset)
         if error is not None:
             raise error
-        return None if row is None else walk.batches[row]
+        return None if row is None else walker.batches[row]
 
     def walker_from(self, start: int) -> BatchWalker:
-        """The search for offsets from a byte onward."""
+        """A walker over the batches from a byte onward."""
         stored_batches = self.iter_batches(start)
         return BatchWalker(
             stored_batches, self.version, lambda batch: read_base_offset(self.log_bytes, batch)

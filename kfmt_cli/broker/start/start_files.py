@@ -18,18 +18,19 @@ _DELETED_KRAFT_SNAPSHOT = f".checkpoint{DELETED_SUFFIX}"
 class StartFiles:
     """The files by name; nothing is changed on the disk.
 
-    file_by_name: the file to read for each name; a swapped file keeps its old path. deleted: names
-    on the disk, in order. swapped: names that swapped files took. replaced_sizes: the sizes in
-    bytes of the files that they replaced. created: indexes that the broker creates empty.
+    file_by_name: the file to read for each name; a swapped file keeps its old path. deleted: the
+    names of the deleted files, as on the disk, in order. swapped: the new names of swapped files.
+    replaced_sizes: the sizes in bytes of the files that they replaced, by name. created: indexes
+    that the broker creates empty.
     """
 
     def __init__(self, folder: DirectoryListing, version: KafkaVersion) -> None:
         self._folder = folder
         self._version = version
         self.file_by_name = {
-            file: folder.input_file(file)
-            for file in folder.files
-            if file not in folder.special_files
+            name: folder.input_file(name)
+            for name in folder.files
+            if name not in folder.special_files
         }
         self.deleted: list[str] = []
         self.swapped: set[str] = set()
@@ -37,7 +38,7 @@ class StartFiles:
         self.created: set[str] = set()
 
     def parse_offset(self, name: str) -> int:
-        """The offset at the start of a name; raises StartFailed."""
+        """The offset at the start of a name; raises StartError."""
         name_offset = parse_offset_name(name)
         if name_offset is None:
             display_name = self._folder.input_file(name).name
@@ -45,8 +46,8 @@ class StartFiles:
         return name_offset
 
     def delete(self, name: str, *, is_replaced: bool = False, is_side_effect: bool = False) -> None:
-        """Delete a file if it exists. is_replaced: another file takes its name. is_side_effect: it
-        is deleted along with another file, so do not list it."""
+        """Delete a file if it exists. is_replaced: whether another file takes its name.
+        is_side_effect: whether it is deleted along with another file, and so not listed."""
         file = self.file_by_name.pop(name, None)
         if file is not None and is_replaced:
             self.replaced_sizes[name] = file_size(file)
@@ -76,14 +77,14 @@ class StartFiles:
         ]
         bounds = [self._log_bounds(name) for name in logs]
         if bounds:
-            first, end = min(first for first, _ in bounds), max(first for _, first in bounds)
+            first, end = min(first for first, _ in bounds), max(log_end for _, log_end in bounds)
             for name in list(self.file_by_name):
                 name_offset = None if name.endswith(SWAP_SUFFIX) else parse_offset_name(name)
                 if name_offset is not None and first <= name_offset < end:
                     # If a replaced log's other files are needed, they are rebuilt.
                     is_replaced = name + SWAP_SUFFIX in self.file_by_name
-                    quietly = not name.endswith(".log")
-                    self.delete(name, is_replaced=is_replaced, is_side_effect=quietly)
+                    is_side_effect = not name.endswith(".log")
+                    self.delete(name, is_replaced=is_replaced, is_side_effect=is_side_effect)
         for name in [name for name in self.file_by_name if name.endswith(SWAP_SUFFIX)]:
             target_name = name.removesuffix(SWAP_SUFFIX)
             self.delete(target_name, is_replaced=True)

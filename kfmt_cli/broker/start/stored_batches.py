@@ -54,8 +54,8 @@ class StartError(Exception):
 
 
 class PartialHeaderError(StartError):
-    """The file ends inside the header of a batch. base_offset: the batch's, which a broker needs
-    less of the header for."""
+    """The file ends inside the header of a batch. base_offset: the base offset of the batch, for
+    which a broker needs less of the header."""
 
     def __init__(self, message: str, base_offset: int) -> None:
         super().__init__(message)
@@ -82,7 +82,7 @@ class StoredBatch:
 
     @property
     def end_position(self) -> int:
-        """The byte after it."""
+        """The byte after the batch."""
         return self.position + self.size
 
     @property
@@ -123,7 +123,7 @@ class LogBytes:
 def iter_stored_batches(
     log: LogBytes, start: int, end: int, *, is_recovery: bool = False
 ) -> Iterator[StoredBatch]:
-    """The batches from a byte onward; raises CorruptError, and StartFailed at a partial header.
+    """The batches from a byte onward; raises CorruptError, and StartError at a partial header.
 
     is_recovery: a batch that is shorter than its header ends the log, since recovery checks the
     size of a batch before it reads its fields.
@@ -208,7 +208,7 @@ class TransactionMarker:
 def read_marker(log: LogBytes, batch: StoredBatch) -> TransactionMarker | None:
     """Read a transaction marker to rebuild producer state; None if the cleaner emptied the batch.
 
-    Raises CorruptError if a broker cannot read the marker, StartFailed if a broker does not treat
+    Raises CorruptError if a broker cannot read the marker, StartError if a broker does not treat
     the fault as corruption.
     """
     data = log.read(batch.position, min(batch.size, WINDOW_BYTES))

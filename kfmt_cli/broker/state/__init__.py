@@ -25,13 +25,13 @@ REPLAYS: dict[str, str] = {
 
 def can_replay(topic: str | None) -> bool:
     """Whether a topic of this name can be replayed."""
-    known = find_known_topic(topic)
-    return known is not None and known.name in REPLAYS
+    known_topic = find_known_topic(topic)
+    return known_topic is not None and known_topic.name in REPLAYS
 
 
 def create_replay(topic: str) -> TopicReplay:
     """A new replay for a topic with this name."""
-    known = find_known_topic(topic)
-    assert known is not None
-    replay: TopicReplay = load_target(REPLAYS[known.name])()
+    known_topic = find_known_topic(topic)
+    assert known_topic is not None
+    replay: TopicReplay = load_target(REPLAYS[known_topic.name])()
     return replay

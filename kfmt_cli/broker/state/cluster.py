@@ -1,8 +1,8 @@
 """__cluster_metadata: the metadata of a KRaft cluster.
 
 Source: `org.apache.kafka.image.MetadataDelta` and the deltas that it passes records to, and
-`org.apache.kafka.metadata.PartitionRegistration`. Records between the marks of a transaction take
-effect together (KIP-868).
+`org.apache.kafka.metadata.PartitionRegistration`. Records between the begin and end records of a
+transaction take effect together (KIP-868).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from kfmt_cli.rows.types.state_rows import (
 
 KRAFT_VERSION = CONTROL_TYPES.index("KRAFT_VERSION")
 FENCED, ACTIVE, STOPPING = "fenced", "active", "in-controlled-shutdown"
-# Records whose data are kept by their values of some fields, and the records that remove them.
+# Records that are stored by key, with the type of their rows and their key fields.
 _KEYED_RECORDS: dict[str, tuple[StateType, tuple[str, ...]]] = {
     "RegisterBrokerRecord": (BROKER_ROW, ("broker_id",)),
     "RegisterControllerRecord": (CONTROLLER_ROW, ("controller_id",)),
@@ -49,6 +49,7 @@ _KEYED_RECORDS: dict[str, tuple[StateType, tuple[str, ...]]] = {
     "DelegationTokenRecord": (DELEGATION_TOKEN_ROW, ("token_id",)),
     "ProducerIdsRecord": (PRODUCER_IDS_ROW, ()),
 }
+# The stored record that each of these records removes.
 _RECORD_REMOVED_BY = {
     "UnregisterBrokerRecord": "RegisterBrokerRecord",
     "RemoveAccessControlEntryRecord": "AccessControlEntryRecord",
@@ -60,7 +61,7 @@ _REPLACEABLE_FIELDS = (
     *("isr", "replicas", "removing_replicas", "adding_replicas", "directories"),
     *("eligible_leader_replicas", "last_known_elr"),
 )
-NO_LEADER_CHANGE = -2  # as leader
+NO_LEADER_CHANGE = -2  # the leader in a partition change that keeps the current one
 _TOPIC_RESOURCE = 2
 # Settings whose values Kafka treats as passwords.
 _SECRET_SETTING = re.compile(
@@ -178,7 +179,7 @@ class ClusterReplay(TopicReplay):
         self._partitions.setdefault(data.topic_id, {})[data.partition_id] = RecordFields(data)
 
     def _change_partition(self, data: RecordFields) -> None:
-        """Change some facts of a partition; naming a leader begins a new epoch."""
+        """Change some fields of a partition; naming a leader begins a new leader epoch."""
         partition = self._partitions.get(data.topic_id, {}).get(data.partition_id)
         if partition is None:
             return
@@ -284,8 +285,8 @@ class ClusterReplay(TopicReplay):
                 }
                 yield CONFIG_ROW, setting
         for entity, quotas in self._quotas.items():
-            for name, number in quotas.items():
-                yield QUOTA_ROW, {"entity": dict(entity), "name": name, "value": number}
+            for name, quota in quotas.items():
+                yield QUOTA_ROW, {"entity": dict(entity), "name": name, "value": quota}
 
 
 def _format_end_points(record: RecordFields) -> list[dict[str, Any]]:
@@ -302,7 +303,7 @@ def _format_end_points(record: RecordFields) -> list[dict[str, Any]]:
 
 
 def _with_symbols(message_type: Any, record: RecordFields) -> dict[str, Any]:
-    """A message's data with names for its numbers."""
+    """The data of a record, with names instead of numbers for fields that have symbols."""
     return {
         field.name: field.symbol(record[field.name]) or record[field.name]
         for field in message_type.fields

@@ -24,9 +24,9 @@ from kfmt_cli.rows.types.state_rows import (
 
 STARTED = "STARTED"
 HIDDEN = "hidden"
-"""In place of the value of a connector's setting."""
-# Settings that Kafka Connect and MirrorMaker define, none of which is a secret. What the settings
-# of others hold is known to those alone: URLs with passwords, keys as JSON, headers.
+"""Shown instead of the value of a connector setting that may be a secret."""
+# Settings that Kafka Connect and MirrorMaker define, none of which is a secret. Settings of other
+# plugins may contain anything: URLs with passwords, keys as JSON, headers.
 _NON_SECRET_SETTINGS = re.compile(
     r"name|connector\.class|task\.class|tasks\.max(\.enforce)?|topics(\.regex)?"
     r"|config\.action\.reload|(key|value|header)\.converter(\.schemas\.enable)?"
@@ -52,9 +52,7 @@ class ConnectConfigsReplay(CommittedReplay):
         self._target_states: dict[str, str] = {}
         self._task_counts: dict[str, int] = {}
         self._task_configs: dict[str, dict[int, ConnectorConfig]] = {}
-        self._uncommitted_task_configs: dict[
-            str, dict[int, ConnectorConfig]
-        ] = {}  # not yet committed
+        self._uncommitted_task_configs: dict[str, dict[int, ConnectorConfig]] = {}
 
     def apply_committed(self, record: Record) -> None:
         if record.key is None:
@@ -191,7 +189,7 @@ class ConnectOffsetsReplay(CompactedTopicReplay):
         for _, key, value in self.iter_current():
             source_partition = key.source_partition
             if isinstance(source_partition, dict):
-                # Workers write them in any order.
+                # Workers write the fields in any order.
                 source_partition = dict(sorted(source_partition.items()))
             row = {
                 "connector": key.connector,

@@ -52,14 +52,14 @@ class GroupsReplay(CompactedTopicReplay):
                         records_by_kind.setdefault(message_name.removeprefix(prefix), []).append(
                             (key, value)
                         )
-        for group, members in classic_groups.items():
-            yield from _iter_classic_rows(group, members)
+        for group, metadata in classic_groups.items():
+            yield from _iter_classic_rows(group, metadata)
         for (prefix, group), records_by_kind in newer_groups.items():
             if "Metadata" in records_by_kind:
                 yield from _iter_newer_rows(prefix, group, records_by_kind)
         groups_with_metadata = {
             *classic_groups,
-            *(group for (_, group), parts in newer_groups.items() if "Metadata" in parts),
+            *(group for (_, group), kinds in newer_groups.items() if "Metadata" in kinds),
         }
         for group in committing_groups:
             if group not in groups_with_metadata:
@@ -180,7 +180,7 @@ def _group_state(
 
 def _has_topology(records_by_kind: Mapping[str, list[tuple[RecordFields, RecordFields]]]) -> bool:
     """Whether a streams group has a topology, and has not validated another one; Kafka 4.1
-    does not say which."""
+    does not store which one it has validated."""
     epochs = [topology.epoch for _, topology in records_by_kind.get("Topology", ())]
     validated = records_by_kind["Metadata"][0][1].get("validated_topology_epoch", -1)
     return bool(epochs) and validated in (-1, *epochs)

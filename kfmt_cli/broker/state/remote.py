@@ -64,10 +64,12 @@ class RemoteLogReplay(TopicReplay):
         self._partitions[topic_id_partition] = data
         if _PARTITION_STATE.symbol(data.remote_partition_delete_state) == PARTITION_DELETED:
             del self._partitions[topic_id_partition]
-            for segment in [
-                segment for segment in self._segments if segment[0] == topic_id_partition
+            for segment_key in [
+                segment_key
+                for segment_key in self._segments
+                if segment_key[0] == topic_id_partition
             ]:
-                del self._segments[segment]
+                del self._segments[segment_key]
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         for (_, segment), segment_state in self._segments.items():

@@ -28,8 +28,8 @@ ReplayedState = dict[StateType, dict[StateRow, StateRow]]
 class TopicReplay(ABC):
     """Turns the records of one partition, in offset order, into state.
 
-    topic: the topic replayed. row_types: of the rows, in display order. malformed: the problems of
-    records, by offset. n_unknown: the number of records of an unknown kind.
+    topic: the topic replayed. row_types: the types of its rows, in display order. malformed: the
+    problems of records, by offset. n_unknown: the number of records of an unknown kind.
     """
 
     topic: ClassVar[str]
@@ -50,10 +50,10 @@ class TopicReplay(ABC):
 
     @abstractmethod
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        """The rows of the state, each by the columns' sources; missing columns are null."""
+        """The rows of the state, each as values by table column; missing columns are null."""
 
-    def reset(self) -> None:  # noqa: B027 (most keep nothing of the kind)
-        """Begin a snapshot of the state: discard everything known so far."""
+    def reset(self) -> None:  # noqa: B027 (most replays need no reset)
+        """Discard the state so far, before another snapshot of it is applied."""
 
     def require_data(self, record: Record, decoded: DecodedPayload | None) -> RecordFields | None:
         """The data of a key or a value; None if it is malformed or unknown, which is recorded."""
@@ -94,7 +94,7 @@ def _to_cell(kind: ColumnKind, value: Any) -> str | int | None:
         return json_text(to_json_value(value))
     if kind is ColumnKind.TEXT:
         return json_text(to_json_value(value)) if isinstance(value, dict | list) else str(value)
-    # A number of a record is text until proven.
+    # A number in a record can be of any type and size.
     is_number = isinstance(value, int) and -INT64_LIMIT <= value < INT64_LIMIT
     return int(value) if is_number else None
 
@@ -102,14 +102,14 @@ def _to_cell(kind: ColumnKind, value: Any) -> str | int | None:
 def _row_sort_key(item: tuple[StateRow, StateRow]) -> list[tuple[int, int, str]]:
     """Sort key: null first, numbers before text."""
     return [
-        (0, 0, "") if part is None else (1, part, "") if isinstance(part, int) else (2, 0, part)
-        for part in item[0]
+        (0, 0, "") if cell is None else (1, cell, "") if isinstance(cell, int) else (2, 0, cell)
+        for cell in item[0]
     ]
 
 
 @dataclass(slots=True)
 class _OpenTransaction:
-    """A transaction."""
+    """A transaction of which a record was read."""
 
     committed: bool | None = None
     """None if it is open."""
@@ -154,8 +154,8 @@ class CompactedTopicReplay(TopicReplay):
     """A topic in which the last value of a key counts and a tombstone removes it.
 
     Transactional records count once committed, unless the key has a later record by then. A
-    tombstone also removes the key's records in open transactions. A row has what the key and the
-    value say.
+    tombstone also removes the key's records in open transactions. A row has the fields of the key
+    and the value.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""A schema registry: the schemas of its subjects, and the schema of each id.
+"""_schemas: the schemas of the subjects of a schema registry, and the schema of each id.
 
-An id is never reused. It stays known as long as the log contains a record of it, even if the schema
-has been deleted since.
+An id is never reused. Its schema stays known as long as the log contains a record of it, even if
+the schema has been deleted since.
 """
 
 from __future__ import annotations

@@ -72,7 +72,9 @@ def _apply_update(snapshot: RecordFields, update: RecordFields) -> None:
     snapshot.snapshot_epoch = update.snapshot_epoch
     batches = snapshot.state_batches
     for newer in update.state_batches:
-        batches = [part for batch in batches for part in _subtract_batch(batch, newer)] + [newer]
+        batches = [
+            remainder for batch in batches for remainder in _subtract_batch(batch, newer)
+        ] + [newer]
     start = snapshot.start_offset
     batches = [
         RecordFields(batch, first_offset=max(batch.first_offset, start))

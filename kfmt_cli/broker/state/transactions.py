@@ -20,8 +20,8 @@ _ONGOING = (_STATUS.symbols or ()).index("Ongoing")
 
 
 def _has_timed_out(value: RecordFields) -> int:
-    end = value.transaction_start_timestamp_ms + value.transaction_timeout_ms
-    return int(end < now_ms())
+    timeout_at_ms = value.transaction_start_timestamp_ms + value.transaction_timeout_ms
+    return int(timeout_at_ms < now_ms())
 
 
 class TransactionStateReplay(CompactedTopicReplay):
@@ -40,9 +40,9 @@ class TransactionStateReplay(CompactedTopicReplay):
                     **value,
                     "state": _STATUS.symbol(status) or f"unknown-{status}",
                     "partitions": [
-                        {"topic": of.topic, "partition": partition}
-                        for of in value.transaction_partitions or ()
-                        for partition in of.partition_ids
+                        {"topic": topic_partitions.topic, "partition": partition}
+                        for topic_partitions in value.transaction_partitions or ()
+                        for partition in topic_partitions.partition_ids
                     ],
                     "timed_out": _has_timed_out(value) if status == _ONGOING else None,
                 },

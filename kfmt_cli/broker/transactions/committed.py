@@ -13,8 +13,8 @@ def find_committed(blocks: Iterable[Block], *, abort_open: bool = False) -> Comm
     """The committed part of a partition, from its logs' blocks in order.
 
     The logs suffice; no transaction index is needed. abort_open: transactions that are open at the
-    end count as aborted there, as they will be once their time is up, so that they hold nothing
-    back.
+    end count as aborted there, as they will be after their timeout, so that they do not hold back
+    the last stable offset.
     """
     tracker = TransactionTracker()
     aborted = [

@@ -60,7 +60,7 @@ class ProducerStateEntry:
     current_txn_first_offset: int = NO_VALUE
 
     def update_epoch(self, epoch: int) -> None:
-        """Enter an epoch; a new one forgets the batches of the old one."""
+        """Begin an epoch; a new one discards the batches of the old one."""
         if epoch != self.producer_epoch:
             self.producer_epoch = epoch
             self.last_sequence = self.last_offset = NO_VALUE
@@ -76,7 +76,7 @@ class ProducerStateManager:
     map_end_offset: int = 0
     """The offset after the last batch applied."""
     entries: dict[int, ProducerStateEntry] = field(default_factory=dict)
-    # A heap, with some that have ended.
+    # A heap of first offsets and producer ids, including some transactions that have ended.
     _open_transactions: list[tuple[int, int]] = field(default_factory=list)
 
     def apply_block(self, block: Block, n: int) -> list[dict[str, int]]:
@@ -167,11 +167,13 @@ class ProducerStateManager:
 
     def _rebuild_open_transactions(self) -> None:
         """Rebuild the heap of open transactions."""
-        opened = (
+        transactions = (
             (producer.current_txn_first_offset, producer_id)
             for producer_id, producer in self.entries.items()
         )
-        self._open_transactions = [begun for begun in opened if begun[0] != NO_VALUE]
+        self._open_transactions = [
+            transaction for transaction in transactions if transaction[0] != NO_VALUE
+        ]
         heapify(self._open_transactions)
 
     def encode_snapshot(self) -> bytes:
@@ -191,7 +193,7 @@ class ProducerStateManager:
 
 
 def iter_producer_batches(block: Block, rows: IntArray) -> Iterator[ProducerBatch]:
-    """The events of the chosen batches of a block, in order."""
+    """The producer batches in the selected rows of a block, in order."""
     if not len(rows):
         return
     batches = block.batches

@@ -20,7 +20,7 @@ OUTCOMES = {COMMIT: COMMITTED, ABORT: ABORTED}
 
 
 class _TransactionBatch(NamedTuple):
-    """What a batch says of its transaction."""
+    """The columns of a batch that its transaction depends on."""
 
     producer_id: int
     producer_epoch: int
@@ -42,26 +42,26 @@ class Transaction:
     producer_id: int
     producer_epoch: int
     first_offset: int | None = None
-    """The first offset of its records, None if none is left."""
+    """The first offset of its records, None if the log has none of them."""
     last_offset: int | None = None
-    """The last offset of its records, None if none is left."""
+    """The last offset of its records, None if the log has none of them."""
     records: int = 0
-    """Records left in the log."""
+    """Records that remain in the log."""
     batches: int = 0
-    """Batches left in the log."""
+    """Batches that remain in the log."""
     start_timestamp: int | None = None
     """The timestamp of its first batch."""
     end_timestamp: int | None = None
     """The timestamp of its marker, or of its last batch if it is open."""
     known_open_at: int | None = None
-    """A time, by the broker's clock, at which it was open."""
+    """A time, by the broker's clock, at which it was open; None if unknown."""
     outcome: str = OPEN_TRANSACTION
     marker_offset: int | None = None
     """The offset of its marker."""
 
     @property
     def aborted_offsets(self) -> tuple[int, int] | None:
-        """The offsets of its first batch and its ABORT marker, if both are left."""
+        """The offsets of its first batch and its ABORT marker, if the log has both."""
         if self.outcome != ABORTED or self.first_offset is None or self.marker_offset is None:
             return None
         return self.first_offset, self.marker_offset
@@ -70,9 +70,9 @@ class Transaction:
 class TransactionTracker:
     """Tracks the transactions of a log, block by block.
 
-    open_by_producer: by producer id. log_end: after the last batch so far. newest_timestamp: the
-    largest timestamp of an undamaged batch. newest_broker_timestamp: the largest one of the
-    broker's clock, which markers have.
+    open_by_producer: the open transactions by producer id, in log order. log_end: the offset after
+    the last batch so far. newest_timestamp: the largest timestamp in undamaged batches.
+    newest_broker_timestamp: the largest one that the broker's clock set (markers, LogAppendTime).
     """
 
     def __init__(self) -> None:
@@ -85,16 +85,16 @@ class TransactionTracker:
     @property
     def oldest_open(self) -> Transaction | None:
         """The open transaction that begins first: it holds back the last stable offset."""
-        return next(iter(self.open_by_producer.values()), None)  # they are in log order
+        return next(iter(self.open_by_producer.values()), None)  # in log order
 
     @property
     def last_stable_offset(self) -> int:
         """The last stable offset, from the log alone."""
-        holder = self.oldest_open
-        return self.log_end if holder is None else holder.first_offset or 0
+        oldest = self.oldest_open
+        return self.log_end if oldest is None else oldest.first_offset or 0
 
     def process_block(self, block: Block) -> Iterator[Transaction]:
-        """Process the batches of the next block; returns the transactions that end in them."""
+        """Process the batches of the next block; yields the transactions that end in them."""
         batches = block.batches
         if not len(batches):
             return

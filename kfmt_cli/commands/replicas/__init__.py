@@ -1,1 +1,1 @@
-"""replicas: the disks of a dead cluster side by side, and what each order of starts does."""
+"""replicas: compare the disks of a dead cluster, and predict the outcome of each start order."""

@@ -1,4 +1,4 @@
-"""replicas: which broker to start first, what each order costs, and what to do before."""
+"""replicas: which broker to start first, the cost of each order, and the steps before it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from kfmt_cli.render.style import format_count, shell_quote_path
 
 @dataclass(frozen=True, slots=True)
 class StartOrderCost:
-    """What an order costs over all partitions, at worst."""
+    """The cost of an order over all partitions, at worst."""
 
     order: StartOrder
     n_lost: int
     """Offsets lost."""
     n_losing_partitions: int
-    """Partitions that lose some."""
+    """Partitions that lose offsets."""
     n_offline_partitions: int
     """Partitions that may stay offline."""
     n_returning: int
-    """Offsets whose replaced records return."""
+    """Offsets at which replaced records return."""
     n_uncertain_partitions: int
-    """Partitions whose end depends on timing."""
+    """Partitions whose outcome depends on timing."""
 
     @classmethod
     def from_outcomes(
         cls, order: StartOrder, outcomes: Sequence[PartitionOutcome]
     ) -> StartOrderCost:
-        """The cost of an order with these ends."""
+        """The cost of an order with these outcomes of partitions."""
         return cls(
             order,
             sum(outcome.n_lost for outcome in outcomes),
@@ -55,12 +55,12 @@ class StartOrderCost:
 
     @property
     def description(self) -> str:
-        """The cost."""
+        """The cost, as text."""
         sentences = []
         if self.n_lost:
-            offsets, are = format_count(self.n_lost, "offset"), "is" if self.n_lost == 1 else "are"
+            offsets, verb = format_count(self.n_lost, "offset"), "is" if self.n_lost == 1 else "are"
             sentences.append(
-                f"{offsets} of {format_count(self.n_losing_partitions, 'partition')} {are} lost"
+                f"{offsets} of {format_count(self.n_losing_partitions, 'partition')} {verb} lost"
             )
         if self.n_offline_partitions:
             sentences.append(
@@ -93,15 +93,15 @@ def answer_lines(cluster: OfflineCluster) -> Iterator[str]:
     """The answer, the most important line first."""
     yield from _cost_lines(compute_costs(cluster))
     if missing_brokers := cluster.missing_brokers:
-        brokers, are = ("broker", "is") if len(missing_brokers) == 1 else ("brokers", "are")
+        brokers, verb = ("broker", "is") if len(missing_brokers) == 1 else ("brokers", "are")
         yield (
-            f"No directory of {brokers} {_join_nodes(missing_brokers)} was given, which {are} "
+            f"No directory of {brokers} {_join_nodes(missing_brokers)} was given, which {verb} "
             "registered: what the replicas there hold is unknown, and not counted as lost."
         )
 
 
 def _cost_lines(costs: Sequence[StartOrderCost]) -> Iterator[str]:
-    """What to start first, and what that costs."""
+    """The brokers to start first, and the cost."""
     if not costs:
         return
     best = find_best(costs)
@@ -119,7 +119,7 @@ def _cost_lines(costs: Sequence[StartOrderCost]) -> Iterator[str]:
 
 
 def _format_order(order: StartOrder) -> str:
-    """An order in words, such as: broker 1 first, alone until it leads, then 2 and 3."""
+    """An order as text, such as: broker 1 first, alone until it leads, then 2 and 3."""
     first_stage, *later_stages = order.stages
     if len(first_stage.nodes) > 1:
         text = f"brokers {_join_nodes(first_stage.nodes)} together"
@@ -156,23 +156,23 @@ def _join_nodes(nodes: Sequence[int], conjunction: str = "and") -> str:
 
 
 def next_steps(cluster: OfflineCluster, paths: Iterable[str]) -> Iterator[NextStep]:
-    """The commands that keep what every order loses or sets aside."""
+    """The commands that save records that every order loses or that only older branches have."""
     steps: list[NextStep] = []
     costs = compute_costs(cluster)
     if costs and (best := find_best(costs)).n_lost:
-        steps.append(_merge_step(cluster, best, " ".join(shell_quote_path(p) for p in paths)))
+        steps.append(_merge_step(cluster, best, " ".join(shell_quote_path(path) for path in paths)))
     for partition in cluster.partitions:
         steps += _salvage_steps(partition)
     return add_private_key(steps)
 
 
 def _merge_step(cluster: OfflineCluster, best: StartOrderCost, path_arguments: str) -> NextStep:
-    """The command that keeps what even the best order loses. Where replicas have diverged, it
-    takes the branch of the broker that leads, which the others then follow."""
+    """The command that saves the offsets that even the best order loses. If replicas have diverged,
+    it merges the branch of the broker that leads, whose log the others then copy."""
     outcomes = (
         outcome
-        for each in cluster.partitions
-        for outcome in each.outcomes
+        for partition in cluster.partitions
+        for outcome in partition.outcomes
         if outcome.order is best.order
     )
     leaders = sorted(
@@ -202,7 +202,7 @@ def _merge_step(cluster: OfflineCluster, best: StartOrderCost, path_arguments: s
 
 
 def _salvage_steps(partition: PartitionComparison) -> Iterator[NextStep]:
-    """The commands that keep what only an older branch has."""
+    """The commands that save the records that only an older branch has."""
     for branch in partition.replica_branches.branches[1:]:
         replica = branch.replicas[0]
         n_own_offsets = count_offsets(

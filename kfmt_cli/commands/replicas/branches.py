@@ -1,4 +1,4 @@
-"""replicas: where the replicas of a partition agree, and where they part."""
+"""replicas: where the replicas of a partition agree, and where they diverge."""
 
 from __future__ import annotations
 
@@ -28,22 +28,24 @@ class ReplicaBranch:
 
     replicas: list[DiskReplica]
     diverged_at: int | None = None
-    """The first offset at which it differs from the newest branch; None for that itself."""
+    """The first offset at which it differs from the newest branch; None for the newest one."""
 
     @property
     def end(self) -> int:
         """The greatest log end offset of its replicas."""
-        return max(copy.log_end or 0 for copy in self.replicas)
+        return max(replica.log_end or 0 for replica in self.replicas)
 
     @property
     def owner_names(self) -> str:
         """The brokers, or directories, of its replicas."""
-        return ",".join(copy.owner.removeprefix("broker ") for copy in self.replicas)
+        return ",".join(replica.owner.removeprefix("broker ") for replica in self.replicas)
 
     @property
     def latest_epoch(self) -> int | None:
         """The latest leader epoch of its replicas."""
-        epochs = [copy.latest_epoch for copy in self.replicas if copy.latest_epoch is not None]
+        epochs = [
+            replica.latest_epoch for replica in self.replicas if replica.latest_epoch is not None
+        ]
         return max(epochs, default=None)
 
 
@@ -59,7 +61,7 @@ class ReplicaBranches:
         if not self.branches:
             return []
         intervals = [
-            range_ for copy in self.branches[0].replicas for range_ in copy.undamaged_offsets
+            range_ for replica in self.branches[0].replicas for range_ in replica.undamaged_offsets
         ]
         for branch in self.branches[1:]:
             after_divergence = [(branch.diverged_at or 0, _MAX_OFFSET)]
@@ -69,30 +71,33 @@ class ReplicaBranches:
 
     @property
     def diverged_at(self) -> int | None:
-        """The first offset at which replicas hold different records."""
+        """The first offset at which replicas have different records, None if they agree."""
         return min(
-            (b.diverged_at for b in self.branches if b.diverged_at is not None), default=None
+            (branch.diverged_at for branch in self.branches if branch.diverged_at is not None),
+            default=None,
         )
 
     def divergence_offset(self, replica: DiskReplica) -> int | None:
         """The first offset at which a replica differs from the newest branch."""
-        return next((b.diverged_at for b in self.branches if replica in b.replicas), None)
+        return next(
+            (branch.diverged_at for branch in self.branches if replica in branch.replicas), None
+        )
 
     def offsets_lost_with(self, leader: DiskReplica | None) -> OffsetIntervals:
         """The offsets of the newest branch that a leader does not have after its start: neither in
-        its log, nor below it in tiered storage."""
+        its log nor, below its log start offset, in tiered storage."""
         if leader is None:
             return self.newest_branch_offsets
         leader_offsets, diverged_at = leader.offsets_after_start, self.divergence_offset(leader)
         if diverged_at is not None:
             leader_offsets = subtract_intervals(leader_offsets, [(diverged_at, _MAX_OFFSET)])
         below_log_start = [(-1, (leader.log_start_after or 0) - 1)]
-        newest_replicas = (copy for branch in self.branches[:1] for copy in branch.replicas)
+        newest_replicas = (replica for branch in self.branches[:1] for replica in branch.replicas)
         tiered_offsets = [
             range_
-            for copy in newest_replicas
-            if copy.is_tiered
-            for range_ in copy.undamaged_offsets
+            for replica in newest_replicas
+            if replica.is_tiered
+            for range_ in replica.undamaged_offsets
         ]
         return subtract_intervals(
             subtract_intervals(self.newest_branch_offsets, leader_offsets),
@@ -100,7 +105,7 @@ class ReplicaBranches:
         )
 
     def offsets_returning_with(self, leader: DiskReplica | None) -> OffsetIntervals:
-        """The offsets whose records a leader's log has, and that the newest branch replaced."""
+        """The offsets at which a leader's log has records that the newest branch replaced."""
         if leader is None:
             return []
         diverged_at = self.divergence_offset(leader)
@@ -114,8 +119,12 @@ class ReplicaBranches:
 def find_branches(replicas: Sequence[DiskReplica], limit: DecompressionLimit) -> ReplicaBranches:
     """Compare the replicas of a partition; raises InputError."""
     result = ReplicaBranches()
-    readable = [copy for copy in replicas if copy.log_end is not None and not copy.is_set_aside]
-    empty = [copy for copy in replicas if copy.log_end is None and not copy.is_set_aside]
+    readable = [
+        replica for replica in replicas if replica.log_end is not None and not replica.is_set_aside
+    ]
+    empty = [
+        replica for replica in replicas if replica.log_end is None and not replica.is_set_aside
+    ]
     for replica in sorted(readable, key=_newness, reverse=True):
         for branch in result.branches:
             if _find_divergence(branch.replicas[0], replica, limit) is None:
@@ -134,7 +143,7 @@ def find_branches(replicas: Sequence[DiskReplica], limit: DecompressionLimit) ->
 
 
 def _newness(replica: DiskReplica) -> tuple[int, int]:
-    """Newer logs have the greater one."""
+    """Sort key: newer logs have the greater one."""
     last = replica.undamaged_offsets[-1][1] if replica.undamaged_offsets else -1
     return (-1 if replica.latest_epoch is None else replica.latest_epoch), last
 
@@ -160,7 +169,7 @@ def _find_divergence(
 
 
 def _logs_from(replica: DiskReplica, first_offset: int) -> Partition:
-    """The logs of a replica that could be read, with offsets from `first_offset` on."""
+    """The logs of a replica that could be read, that have offsets at or after `first_offset`."""
     assert replica.listing is not None
     base_offsets = {base for base, _, end, _ in replica.segments if end > first_offset}
     logs = [log for log in replica.listing.logs if log.base_or_zero in base_offsets]

@@ -1,4 +1,4 @@
-"""replicas: which broker of a dead cluster to start first, and what it costs."""
+"""replicas: which broker of a dead cluster to start first, and the cost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STRAY = (
 
 @dataclass(slots=True)
 class PartitionComparison:
-    """A partition of the cluster."""
+    """A partition of the cluster, its replicas compared."""
 
     topic_partition: TopicAndPartition
     replicas: list[DiskReplica]
@@ -56,37 +56,41 @@ class PartitionComparison:
     @property
     def verdict(self) -> str:
         """How its replicas relate, the worst first."""
-        copies = self.replicas
-        if any(copy.is_set_aside and not copy.is_tiered for copy in copies):
+        replicas = self.replicas
+        if any(replica.is_set_aside and not replica.is_tiered for replica in replicas):
             return "foreign"
         if len(self.replica_branches.branches) > 1:
             return "diverged"
-        if any(copy.damaged_offsets for copy in copies):
+        if any(replica.damaged_offsets for replica in replicas):
             return "damaged"
-        if any(not copy.log_end for copy in copies):
+        if any(not replica.log_end for replica in replicas):
             return "empty" if self.replica_branches.newest_branch_offsets else "identical"
-        last = max((copy.log_end or 0 for copy in copies), default=0)
+        last = max((replica.log_end or 0 for replica in replicas), default=0)
         # Tiered storage has closed segments only: it ends before the brokers' logs.
-        owned = [copy for copy in copies if not copy.is_tiered] or copies
-        return "behind" if any(copy.log_end != last for copy in owned) else "identical"
+        broker_replicas = [replica for replica in replicas if not replica.is_tiered] or replicas
+        return (
+            "behind" if any(replica.log_end != last for replica in broker_replicas) else "identical"
+        )
 
     @property
     def needs_decision(self) -> bool:
         """Whether it matters which broker starts first."""
         return self.verdict != "identical" or any(
-            end.lost_offsets or end.is_offline or end.returning_offsets for end in self.outcomes
+            outcome.lost_offsets or outcome.is_offline or outcome.returning_offsets
+            for outcome in self.outcomes
         )
 
     @property
     def rank(self) -> tuple[int, int, TopicAndPartition]:
         """Sort key: worse ones first."""
-        worst = max((end.n_lost for end in self.outcomes), default=0)
+        worst = max((outcome.n_lost for outcome in self.outcomes), default=0)
         return -worst, -len(self.replica_branches.branches), self.topic_partition
 
 
 @dataclass(slots=True)
 class OfflineCluster:
-    """What the disks of a cluster say. metadata_node: the node whose metadata log decides."""
+    """A cluster, as its disks have it. metadata_node: the node whose metadata log is used, None if
+    there is no metadata log. evidence: sentences about the nodes."""
 
     nodes: list[ClusterNode]
     partitions: list[PartitionComparison]
@@ -102,17 +106,17 @@ class OfflineCluster:
 
     @property
     def missing_brokers(self) -> list[int]:
-        """The registered brokers without a directory that the cluster admits."""
+        """The registered brokers without an admitted directory among the named ones."""
         present = {node.node_id for node in self.nodes if node.rejection_reason is None}
         return sorted(set(self.image.brokers) - present) if self.image is not None else []
 
     @property
     def newest_metadata_key(self) -> tuple[int, int]:
-        """Epoch and end of the newest metadata log of the cluster."""
+        """The `recency_key` of the newest metadata log of the cluster."""
         same_cluster_nodes = (
-            n
-            for n in self.nodes
-            if self.metadata_node and n.cluster_id == self.metadata_node.cluster_id
+            node
+            for node in self.nodes
+            if self.metadata_node and node.cluster_id == self.metadata_node.cluster_id
         )
         return max(map(_image_key, same_cluster_nodes), default=(-1, 0))
 
@@ -127,8 +131,8 @@ class ReplicasCommand:
 
     def compare_paths(self, paths: tuple[str, ...], orders: Sequence[str]) -> OfflineCluster:
         """Compare the replicas under some paths; raises UsageError, InputError."""
-        task = CheckCommand(self.run, self.jobs, self.limit, with_fingerprints=True)
-        return self.compare_results(task.check_paths(paths, is_one_broker=False), orders)
+        check = CheckCommand(self.run, self.jobs, self.limit, with_fingerprints=True)
+        return self.compare_results(check.check_paths(paths, is_one_broker=False), orders)
 
     def compare_results(
         self, check_results: CheckResults, orders: Sequence[str] = ()
@@ -166,7 +170,7 @@ class ReplicasCommand:
         ]
         for error in read_errors:
             self.run.report_unreadable(str(error))
-        partitions.sort(key=lambda each: each.rank)
+        partitions.sort(key=lambda partition: partition.rank)
         return OfflineCluster(nodes, partitions, predictor, metadata_node, start_orders, evidence)
 
     def _compare_partition(
@@ -200,16 +204,16 @@ class ReplicasCommand:
 def _is_in_newest_metadata(
     topic_partition: TopicAndPartition, nodes: Sequence[ClusterNode]
 ) -> bool:
-    """Whether the newest metadata log of all knows a partition."""
+    """Whether the newest of all metadata logs contains a partition."""
     images = (node.image for node in nodes if node.image is not None)
     newest = max(images, key=attrgetter("recency_key"), default=None)
     return newest is not None and topic_partition in newest.partitions
 
 
 def find_deciding_node(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None, list[str]]:
-    """The node whose metadata log decides, and sentences about the others.
+    """The node whose metadata log is used, None if there is none, and sentences about the others.
 
-    A controller's decides; of several, the newest. Without one, the newest copy of a broker.
+    It is the newest log of a controller or, without controllers, the newest copy of a broker.
     """
     nodes_with_image = [node for node in nodes if node.image is not None]
     if not nodes_with_image:
@@ -256,7 +260,8 @@ def _is_broker(node: ClusterNode, image: ClusterImage) -> bool:
 
 
 def classify_nodes(nodes: Sequence[ClusterNode], deciding: ClusterNode | None) -> list[str]:
-    """Set why the cluster does not admit a node; returns sentences about them."""
+    """Set the `rejection_reason` of nodes that the cluster does not admit; returns sentences about
+    them, and about nodes that do not start."""
     if deciding is None or deciding.image is None:
         return []
     image = deciding.image
@@ -311,7 +316,7 @@ def _mark_set_aside(
     nodes: list[ClusterNode],
     metadata: PartitionRegistration | None,
 ) -> list[DiskReplica]:
-    """The replicas of a partition, with those that are missing and those that are set aside."""
+    """The replicas of a partition, including missing ones; sets `is_set_aside`."""
     for replica in replicas:
         has_other_topic_id = (
             metadata is not None
@@ -323,7 +328,9 @@ def _mark_set_aside(
     if metadata is None:
         return replicas
     present_brokers = {
-        copy.broker_id for copy in replicas if nodes[copy.node_index].rejection_reason is None
+        replica.broker_id
+        for replica in replicas
+        if nodes[replica.node_index].rejection_reason is None
     }
     missing = [
         DiskReplica(
@@ -341,12 +348,14 @@ def _mark_set_aside(
         and node.node_id not in present_brokers
         and node.rejection_reason is None
     ]
-    return sorted([*replicas, *missing], key=lambda copy: (copy.broker_id is None, copy.broker_id))
+    return sorted(
+        [*replicas, *missing], key=lambda replica: (replica.broker_id is None, replica.broker_id)
+    )
 
 
 def _replicas_of_other_topics(replicas: Sequence[DiskReplica]) -> Iterator[DiskReplica]:
-    """The replicas whose topic id is not that of most; of equally many, that which a broker has, or
-    the longest."""
+    """The replicas whose topic id is not the most frequent one. Of equally frequent ids, an id that
+    a broker has wins, then the id of the longest log."""
     replicas_by_topic_id: dict[str, list[DiskReplica]] = {}
     for replica in replicas:
         if replica.topic_id is not None and not replica.is_set_aside:

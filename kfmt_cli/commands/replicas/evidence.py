@@ -1,4 +1,4 @@
-"""replicas: states that no healthy cluster leaves, as signs that a disk has lost something."""
+"""replicas: evidence that a disk has lost data: states that no healthy cluster leaves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def find_evidence(
     branches: ReplicaBranches,
     predictor: OutcomePredictor,
 ) -> list[str]:
-    """Sentences about a partition."""
+    """Sentences about the evidence of lost data in a partition."""
     sentences = [
         *_truncated_leaders(metadata.leadership, replicas, branches),
         *_below_watermarks(metadata.leadership, replicas),
@@ -36,7 +36,7 @@ def find_evidence(
 def _truncated_leaders(
     state: PartitionLeadership, replicas: Sequence[DiskReplica], branches: ReplicaBranches
 ) -> Iterator[str]:
-    """The last leader, or the only one that may lead, ends below another replica of its branch."""
+    """Last leaders and last ISR members that end below another replica of their branch."""
     role_by_broker = {state.leader: "was the last leader"} if state.leader != NO_LEADER else {}
     if len(state.isr) == 1:
         role_by_broker.setdefault(state.isr[0], "was the last in the ISR")
@@ -69,7 +69,7 @@ def _truncated_leaders(
 
 
 def _below_watermarks(state: PartitionLeadership, replicas: Sequence[DiskReplica]) -> Iterator[str]:
-    """A replica in the ISR ends below a high watermark, or a replica below its own."""
+    """Replicas that end below their own high watermark, or in the ISR below another replica's."""
     for replica in replicas:
         if replica.is_set_aside or not replica.is_end_known:
             continue
@@ -95,7 +95,7 @@ def _missing_directories(replicas: Sequence[DiskReplica]) -> Iterator[str]:
 
 
 def _lost_epochs(metadata: PartitionRegistration, replicas: Sequence[DiskReplica]) -> Iterator[str]:
-    """Another replica has batches of the last leader's epoch, which its own log lacks."""
+    """Replicas with batches of the last leader's epoch, if its own log has none."""
     leader, epoch = metadata.leadership.leader, metadata.leader_epoch
     leader_replica = replica_by_broker(replicas).get(leader)
     if (

@@ -35,7 +35,7 @@ Cell = Callable[[PartitionComparison], str]
 
 
 def show_screen(sink: Sink, cluster: OfflineCluster, paths: Sequence[str]) -> None:
-    """Show people what was found."""
+    """Show the cluster as text for people."""
     theme, width = sink.out.theme, sink.out.width
 
     def write_lines(lines: Iterator[str], style: str | None = None) -> None:
@@ -100,11 +100,13 @@ def _write_partitions(sink: Sink, cluster: OfflineCluster) -> None:
 
 
 def _heading_lines(cluster: OfflineCluster) -> Iterator[str]:
-    """The nodes, and the metadata that decides."""
+    """The nodes, and the metadata log that is used."""
     node_lists = []
     registered = {} if cluster.image is None else cluster.image.brokers
     controllers = [
-        n for n in cluster.nodes if n.node_id not in registered and is_controller(n, cluster.nodes)
+        node
+        for node in cluster.nodes
+        if node.node_id not in registered and is_controller(node, cluster.nodes)
     ]
     brokers = [node for node in cluster.nodes if node not in controllers]
     for role, nodes in (("broker", brokers), ("controller", controllers)):
@@ -136,7 +138,12 @@ def _columns(cluster: OfflineCluster) -> list[Column]:
     if cluster.image is not None and cluster.image.has_elr:
         columns.append(LineColumn("ELR", _metadata_cell("elr"), hide_rank=4))
         columns.append(LineColumn("last known", _metadata_cell("last_known"), hide_rank=5))
-    ids = {c.broker_id for p in cluster.partitions for c in p.replicas if c.broker_id is not None}
+    ids = {
+        replica.broker_id
+        for partition in cluster.partitions
+        for replica in partition.replicas
+        if replica.broker_id is not None
+    }
     columns += [_broker_column(id_) for id_ in sorted(ids)]
     columns.append(LineColumn("replicas", _relation_text, hide_rank=6, align_right=False))
     orders = enumerate(cluster.orders)
@@ -202,7 +209,7 @@ def _relation_text(partition: PartitionComparison) -> str:
 
 
 def _outcome_cell(order_index: int) -> Cell:
-    """The cell of what becomes of a partition with an order."""
+    """The cell of a partition's outcome with an order."""
 
     def cell(partition: PartitionComparison) -> str:
         if not partition.outcomes:

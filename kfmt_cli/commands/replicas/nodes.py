@@ -1,4 +1,4 @@
-"""replicas: the nodes of a cluster and their replicas, as their disks have them."""
+"""replicas: the nodes of a cluster and their replicas, read from their disks."""
 
 from __future__ import annotations
 
@@ -71,15 +71,16 @@ class DiskReplica:
     segments: list[tuple[int, int, int, int]] = field(default_factory=list)
     """Base offset, first offset, end offset and fingerprint of each log."""
     n_partly_read: int = 0
-    """Logs with bytes that the disk cannot give; none of them is in `segments`."""
+    """Logs with unreadable bytes; none of them is in `segments`."""
     is_tiered: bool = False
-    """It is in tiered storage, which has closed segments only."""
+    """Whether it is in tiered storage, which has closed segments only."""
     is_set_aside: bool = False
-    """The broker does not take it for the partition's replica: it has another topic id."""
+    """Whether it is not used as the partition's replica: it has another topic id, or its node
+    is not admitted."""
 
     @property
     def owner(self) -> str:
-        """Its broker, or its directory if that is not known to be a broker's."""
+        """Its broker, or its directory if the broker is unknown."""
         return f"broker {self.broker_id}" if self.broker_id is not None else self.file or ""
 
     @property
@@ -95,7 +96,7 @@ class DiskReplica:
 
     @property
     def offsets_after_start(self) -> OffsetIntervals:
-        """Those that remain after the next start."""
+        """The undamaged offsets that remain after the next start."""
         if self.log_end_after is None or self.is_set_aside:
             return []
         low, high = self.log_start_after or 0, self.log_end_after - 1
@@ -118,11 +119,11 @@ class ClusterNode:
     index: int
     broker: BrokerDirectories
     image: ClusterImage | None = None
-    """What its metadata log says."""
+    """The cluster in its metadata log."""
     rejection_reason: str | None = None
     """Why the cluster does not admit it."""
     start_failure_reason: str | None = None
-    """Why it does not start. Its replicas are as good as any, but it cannot lead."""
+    """Why it does not start. Its replicas are compared like all others, but it cannot lead."""
 
     @property
     def absence_reason(self) -> str | None:
@@ -133,7 +134,7 @@ class ClusterNode:
 
     @property
     def directories(self) -> list[LogDirectory]:
-        """Its log directories, that with the metadata log first."""
+        """Its log directories, the one with the metadata log first."""
         return self.broker.directories
 
     @property
@@ -159,8 +160,8 @@ class ClusterNode:
         return format_display_name(self.directories[0].path)
 
     def clean_shutdown_epoch(self) -> int | None:
-        """The broker epoch in `.kafka_cleanshutdown`, NO_EPOCH if it has none; None without the
-        file in each directory."""
+        """The broker epoch in `.kafka_cleanshutdown`, NO_EPOCH if it has none; None if a
+        directory lacks the file."""
         markers = [directory.clean_shutdown_path for directory in self.directories]
         if None in markers:
             return None
@@ -170,7 +171,7 @@ class ClusterNode:
                 classify_file(marker, format_display_name(marker)), _MARKER_BYTES
             )
             return int(json.loads(data).get("brokerEpoch", NO_EPOCH))
-        return NO_EPOCH  # empty before 3.7
+        return NO_EPOCH  # before 3.7, the file is empty
 
 
 def read_nodes(check_results: CheckResults, read_errors: list[InputError]) -> list[ClusterNode]:
@@ -183,7 +184,10 @@ def read_nodes(check_results: CheckResults, read_errors: list[InputError]) -> li
         nodes.append(node)
     for next_start in check_results.next_starts:
         for node in nodes:
-            is_own = any(next_start.file == format_display_name(d.path) for d in node.directories)
+            is_own = any(
+                next_start.file == format_display_name(directory.path)
+                for directory in node.directories
+            )
             if is_own and not next_start.starts and node.start_failure_reason is None:
                 node.start_failure_reason = next_start.reason
     return nodes

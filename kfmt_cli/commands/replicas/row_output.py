@@ -26,7 +26,7 @@ Row = dict[str, object]
 
 
 def show_cluster(run: CommandRun, cluster: OfflineCluster, paths: Sequence[str]) -> None:
-    """Show what was found."""
+    """Show the cluster, and raise the exit code if a partition has a problem."""
     if any(map(_has_problem, cluster.partitions)):
         run.host.raise_exit_code(ExitCode.FINDINGS)
     if run.sink.for_people:
@@ -53,7 +53,7 @@ def output_rows(
 
 
 def _has_problem(partition: PartitionComparison) -> bool:
-    """Whether an order loses something or copies part."""
+    """Whether replicas diverge, are damaged or foreign, or an order loses or returns offsets."""
     if partition.replica_branches.diverged_at is not None or partition.verdict in (
         "damaged",
         "foreign",
@@ -147,7 +147,7 @@ def _replicas_row(partition: PartitionComparison, cluster: OfflineCluster) -> Ro
         "metadata_from": None if metadata_node is None else metadata_node.display_path,
         "branches": [
             {
-                "brokers": [copy.broker_id for copy in branch.replicas],
+                "brokers": [replica.broker_id for replica in branch.replicas],
                 "latest_epoch": branch.latest_epoch,
                 "end": branch.end,
             }

@@ -1,4 +1,4 @@
-"""replicas: what each order of starts does to each partition."""
+"""replicas: the outcome of each order of starts for each partition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RESERVED_DIRECTORY_IDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class StartOrder:
-    """Stages of starts. text: as given."""
+    """The stages of an order of starts. text: the order as the user wrote it."""
 
     text: str
     stages: tuple[StartStage, ...]
@@ -80,7 +80,7 @@ def parse_order(text: str, node_ids: Set[int]) -> StartOrder:
 
 
 def default_orders(nodes: Sequence[int]) -> Iterator[str]:
-    """Each broker first, the others after it in turn; then all together."""
+    """The default orders: each broker first, the others after it in turn; then all together."""
     for i in range(len(nodes)):
         yield ",".join(map(str, (*nodes[i:], *nodes[:i])))
     if len(nodes) > 1:
@@ -89,7 +89,7 @@ def default_orders(nodes: Sequence[int]) -> Iterator[str]:
 
 @dataclass(slots=True)
 class PartitionOutcome:
-    """What becomes of a partition; unless it says otherwise, nobody leads it."""
+    """The outcome of a start order for a partition; by default, it has no leader."""
 
     order: StartOrder
     elections: list[ElectionResult] = field(default_factory=lambda: [ElectionResult(NO_LEADER)])
@@ -101,18 +101,18 @@ class PartitionOutcome:
 
     @property
     def is_certain(self) -> bool:
-        """Whether there is only one end."""
+        """Whether there is only one possible leader."""
         return len(self.elections) == 1
 
     @property
     def leader(self) -> int | None:
-        """The leader; None if it is offline or not known."""
+        """The leader; None if the partition is offline or the leader is uncertain."""
         leader = self.elections[0].leader
         return leader if self.is_certain and leader != NO_LEADER else None
 
     @property
     def log_end_offsets(self) -> list[int | None]:
-        """The log end offset of each possible end."""
+        """The log end offset with each possible leader, None for offline."""
         return [
             None if election.leader == NO_LEADER else _log_end_after(replica)
             for election, replica in zip(self.elections, self.leaders, strict=True)
@@ -120,7 +120,7 @@ class PartitionOutcome:
 
     @property
     def log_end_offset(self) -> int | None:
-        """The log end offset; None if the partition is offline or it is not known."""
+        """The log end offset; None if the partition is offline or the offset is uncertain."""
         end_offsets = set(self.log_end_offsets)
         return next(iter(end_offsets)) if len(end_offsets) == 1 else None
 
@@ -143,7 +143,7 @@ def _log_end_after(replica: DiskReplica | None) -> int | None:
 
 @dataclass
 class OutcomePredictor:
-    """The ends of partitions of a cluster whose metadata is known."""
+    """Predicts the outcomes of start orders in a cluster whose metadata is known."""
 
     image: ClusterImage
     nodes: list[ClusterNode]
@@ -152,12 +152,12 @@ class OutcomePredictor:
 
     @cached_property
     def brokers(self) -> list[int]:
-        """Their ids."""
+        """The ids of the brokers."""
         return sorted({node.node_id for node in self.nodes if node.node_id is not None})
 
     @cached_property
     def cluster(self) -> ClusterBrokers:
-        """The brokers, as the election sees them."""
+        """The state of the brokers that elections depend on."""
         image = self.image
         epochs = {broker.node: broker.epoch for broker in image.brokers.values()}
         unfenced = [broker.node for broker in image.brokers.values() if not broker.is_fenced]
@@ -179,12 +179,12 @@ class OutcomePredictor:
         branches: ReplicaBranches,
         orders: Iterable[StartOrder],
     ) -> Iterator[PartitionOutcome]:
-        """What becomes of a partition with each order."""
-        homeless = self.without_directory(partition)
+        """The outcome of each order for a partition."""
+        offline_directory_nodes = self.without_directory(partition)
         replica_by_id = replica_by_broker(replicas)
         watermarks = [replica.high_watermark or 0 for replica in replica_by_id.values()]
         for order in orders:
-            elected = self._elect_leaders(partition.leadership, homeless, order)
+            elected = self._elect_leaders(partition.leadership, offline_directory_nodes, order)
             leaders = [replica_by_id.get(election.leader) for election in elected]
             outcome = PartitionOutcome(order, elected, leaders)
             worst = self._worst_losses(outcome, branches)
@@ -199,7 +199,7 @@ class OutcomePredictor:
     def _worst_losses(
         self, outcome: PartitionOutcome, branches: ReplicaBranches
     ) -> tuple[OffsetIntervals, OffsetIntervals] | None:
-        """What the worst end loses and brings back; None if all are offline."""
+        """The lost and the returning offsets with the worst leader; None without any leader."""
         losses = [
             (branches.offsets_lost_with(replica), branches.offsets_returning_with(replica))
             for election, replica in zip(outcome.elections, outcome.leaders, strict=True)
@@ -208,9 +208,9 @@ class OutcomePredictor:
         return max(losses, key=lambda pair: count_offsets(pair[0]), default=None)
 
     def _elect_leaders(
-        self, state: PartitionLeadership, homeless: frozenset[int], order: StartOrder
+        self, state: PartitionLeadership, offline_directory_nodes: frozenset[int], order: StartOrder
     ) -> list[ElectionResult]:
-        cache_key = state, homeless, order.text
+        cache_key = state, offline_directory_nodes, order.text
         if cache_key not in self._results_by_key:
             stages = []
             for stage in order.stages:
@@ -218,12 +218,12 @@ class OutcomePredictor:
                 if nodes:
                     stages.append(StartStage(nodes, stage.ends_with_election))
             self._results_by_key[cache_key] = possible_leaders(
-                self.cluster, state, homeless, stages
+                self.cluster, state, offline_directory_nodes, stages
             )
         return self._results_by_key[cache_key]
 
     def without_directory(self, partition: PartitionRegistration) -> frozenset[int]:
-        """The brokers without the log directory that the metadata gives their replica."""
+        """The brokers without the log directory that the metadata assigns to their replica."""
         ids = {node.node_id: node.directory_ids for node in self.nodes}
         pairs = zip(partition.leadership.replicas, partition.directory_ids, strict=False)
         return frozenset(
