@@ -1,1 +1,1 @@
-"""Distributing work over processes and hosts: cutting files and joining the results."""
+"""Distributing work over processes and hosts: splitting files and merging the results."""

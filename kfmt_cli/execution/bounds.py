@@ -1,10 +1,10 @@
-"""Where a part of a log really begins: at the first batch at or after its nominal byte that an
-entry of the offset index points to and that is proven to be one.
+"""Finds where a split of a log actually begins: at the first proven batch at or after its nominal
+byte to which an entry of the offset index points.
 
-The readers on both sides of a cut find the same byte, so that each batch belongs to one of them.
+The readers on both sides of a boundary find the same byte, so each batch belongs to one of them.
 The index is never trusted: a position counts only if a batch with a matching checksum is there, its
 base offset is not above the entry's offset, and other batches follow. If there is no such position
-and the bytes are not searched for one, the first part takes everything.
+and the bytes are not searched for one, the first split extends to the end of the file.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ MAX_INDEX_BYTES = 64 << 20
 
 
 def resolve_bounds(source: Source, split: FileSplit, search_bytes: bool = False) -> tuple[int, int]:
-    """Start and end of a part in bytes, end exclusive; equal if no batch begins in it.
+    """Start and end of a split in bytes, end exclusive; equal if no batch begins in it.
 
     search_bytes: without an index, search the bytes for a batch; a record may contain one, so the
-    caller must check that the splits fit together (`sharing/seams.py`).
+    caller must check that the splits fit together (`execution/split_merger.py`).
     """
     if split.is_whole or split.is_batch_aligned:
         return split.start, split.end
@@ -59,13 +59,18 @@ def resolve_bounds(source: Source, split: FileSplit, search_bytes: bool = False)
 
 
 def find_first_batch(source: Source, start: int, search_end: int, file_size: int) -> int | None:
-    """Position of the first batch in [start, stop) confirmed by its checksum and the batches after
-    it; None if there is none. file_size: bytes of the file."""
+    """Position of the first batch in [start, search_end) confirmed by its checksum and the batches
+    after it; None if there is none. file_size: in bytes."""
     from kfmt_cli.log.damage.search import BatchSearch
 
     candidates = BatchSearch(source).iter_batch_starts(start, search_end)
     return next(
-        (at for at in candidates if _is_proven_batch(source, at, file_size, (1 << 63) - 1)), None
+        (
+            position
+            for position in candidates
+            if _is_proven_batch(source, position, file_size, (1 << 63) - 1)
+        ),
+        None,
     )
 
 
@@ -88,7 +93,8 @@ def _read_index_entries(log_path: str) -> IntArray:
 
 
 def _is_proven_batch(source: Source, position: int, file_size: int, max_base_offset: int) -> bool:
-    """Whether a batch begins at a position to which an index entry with this offset may point."""
+    """Whether a batch with at most this base offset begins at a position: its checksum matches, and
+    complete batches or the end of the file follow."""
     length = _declared_batch_size(source, position, file_size)
     if not length or length > MAX_BATCH_BYTES:
         return False
@@ -108,7 +114,7 @@ def _is_proven_batch(source: Source, position: int, file_size: int, max_base_off
             break
         length = _declared_batch_size(source, next_position, file_size)
         if not length:
-            # A truncated or damaged end follows: complete batches before it would be lost with it.
+            # A truncated or damaged end follows: the complete batches before it would be lost too.
             return False
         next_position += length
     return True

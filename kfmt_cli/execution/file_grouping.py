@@ -1,7 +1,7 @@
 """Groups the splits whose rows share a file: few large files, however small the segments.
 
-Consecutive segments of a partition share a file, as do small partitions. The parts of a log that
-was cut share no file with other logs, so that the log can be reread as a whole.
+Consecutive segments of a partition share a file, as do small partitions. The splits of a divided
+log share no file with other logs, so that the log can be reread as a whole.
 """
 
 from __future__ import annotations

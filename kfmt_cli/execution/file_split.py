@@ -1,8 +1,8 @@
-"""Parts of files, the units in which work is distributed.
+"""Splits of files, the units in which work is distributed.
 
-Large logs are cut at nominal bytes. The reader of a part finds where the nearest batch begins, by
-the same rule on both sides of each cut (`execution/bounds.py`), so that planning opens no file.
-Small files are packed together, because starting a worker costs more than reading them.
+Large logs are split at nominal bytes. The reader of a split finds where the nearest batch begins,
+by the same rule on both sides of each boundary (`execution/bounds.py`), so that planning opens no
+file. Small files are grouped, because starting a worker costs more than reading them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILE_OPEN_COST_BYTES = MIB // 8  # cost of opening a file, in bytes that could b
 
 @dataclass(slots=True, unsafe_hash=True)
 class FileSplit:
-    """A part of a file; nothing changes it. If frozen, it would take six times as long to make."""
+    """A part of a file; never modified. If frozen, it would take six times as long to create."""
 
     path: str
     kind: Kind
@@ -52,7 +52,7 @@ class FileSplit:
     topic_id_partition: tuple[str, int, str] | None = None
     """Topic, partition and topic id from the manifest."""
     encoded_chunking: bytes = b""
-    """The chunks according to the manifest, packed; empty if the manifest has to be read."""
+    """The chunks according to the manifest, encoded; empty if the manifest has to be read."""
 
     @property
     def base(self) -> int:
@@ -70,7 +70,7 @@ class FileSplit:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the whole file."""
+        """Whether it is the entire file."""
         return self.start == 0 and self.is_last
 
     @property
@@ -89,8 +89,8 @@ class FileSplit:
 
 
 def compute_split_points(file: FileSplit, max_bytes: int) -> Sequence[int]:
-    """Where the parts of a file begin, and where the last one ends, in bytes. Only logs larger than
-    the target are cut."""
+    """The positions where the splits of a file begin, and the end of the last one, in bytes. Only
+    logs larger than `max_bytes` are split."""
     n_splits = -(-file.size // max_bytes) if file.kind is LOG_KIND else 1
     if n_splits <= 1:
         return file.start, file.end
@@ -98,7 +98,7 @@ def compute_split_points(file: FileSplit, max_bytes: int) -> Sequence[int]:
 
 
 def split_files(files: Iterable[FileSplit], max_bytes: int) -> Iterator[FileSplit]:
-    """Cut logs larger than the target into parts; other files stay whole."""
+    """Split logs larger than `max_bytes`; other files stay whole."""
     for file in files:
         for start, end in pairwise(compute_split_points(file, max_bytes)):
             yield file.with_byte_range(start, end)
@@ -107,8 +107,9 @@ def split_files(files: Iterable[FileSplit], max_bytes: int) -> Iterator[FileSpli
 def group_splits(
     splits: Iterable[FileSplit], max_bytes: int, open_cost: int = FILE_OPEN_COST_BYTES
 ) -> Iterator[list[FileSplit]]:
-    """Group parts into shares of `max_bytes` bytes for a worker. open_cost: extra cost per part."""
-    return group_by_cost(splits, max_bytes, lambda piece: piece.end - piece.start + open_cost)
+    """Group splits into tasks of about `max_bytes` bytes. open_cost: extra cost per split, in
+    bytes."""
+    return group_by_cost(splits, max_bytes, lambda split: split.end - split.start + open_cost)
 
 
 def format_split_name(path: str, start: int) -> str:
@@ -126,7 +127,7 @@ class SplitError(KfmtError):
 
 @contextmanager
 def name_file_in_errors(split: FileSplit) -> Iterator[None]:
-    """Turn errors that may not name the file into a WorkError that does."""
+    """Turn errors that may not name the file into a SplitError that does."""
     try:
         yield
     except KfmtError:

@@ -1,7 +1,7 @@
-"""Many splits as columns.
+"""Stores many splits as columns.
 
 A plan has a split for each of several hundred thousand files. As objects they would take a kilobyte
-each; as columns they take about a hundred bytes per file and twenty per part.
+each; as columns they take about a hundred bytes per file and twenty per split.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class _SplitFileColumns:
         return self._base_offsets[i]
 
     def partition_key(self, i: int) -> tuple[int, ...]:
-        """A key that implies the place; a place may have several keys. The length of the name tells
-        broker files from tiered ones."""
+        """A key that determines the topic-partition, which may have several keys. The length of the
+        name distinguishes broker files from tiered ones."""
         return (
             self._directory_index[i],
             self._partition_index[i],
@@ -108,7 +108,7 @@ class _SplitFileColumns:
             self._names.length(i),
         )
 
-    def split(self, i: int, start: int, end: int, is_exact: bool) -> FileSplit:
+    def split(self, i: int, start: int, end: int, is_aligned: bool) -> FileSplit:
         kind, has_base, is_tiered = self._kinds[self._kind_index[i]]
         return FileSplit(
             self.path(i),
@@ -119,7 +119,7 @@ class _SplitFileColumns:
             start,
             end,
             self._read_errors.get(i),
-            is_exact,
+            is_aligned,
             is_tiered,
             self._object_sizes[i],
             self._topic_id_partitions[self._partition_index[i]],
@@ -128,7 +128,7 @@ class _SplitFileColumns:
 
 
 class FileSplits(Sequence[FileSplit]):
-    """Immutable splits; sequences derived from others share their columns about files."""
+    """An immutable sequence of splits; sequences derived from it share its file columns."""
 
     __slots__ = ("_are_batch_aligned", "_ends", "_file_columns", "_file_indexes", "_starts")
 
@@ -146,11 +146,11 @@ class FileSplits(Sequence[FileSplit]):
                 len(self._file_columns) - 1, split.start, split.end, split.is_batch_aligned
             )
 
-    def _append(self, file: int, start: int, end: int, is_exact: bool) -> None:
-        self._file_indexes.append(file)
+    def _append(self, file_index: int, start: int, end: int, is_aligned: bool) -> None:
+        self._file_indexes.append(file_index)
         self._starts.append(start)
         self._ends.append(end)
-        self._are_batch_aligned.append(is_exact)
+        self._are_batch_aligned.append(is_aligned)
 
     def __reduce__(self) -> tuple[Callable[..., FileSplits], tuple[object, ...]]:
         """Pickle only the files of these splits."""
@@ -180,17 +180,19 @@ class FileSplits(Sequence[FileSplit]):
                 self._are_batch_aligned[index],
             )
             return _from_columns(self._file_columns, *columns)
-        is_exact = bool(self._are_batch_aligned[index])
+        is_aligned = bool(self._are_batch_aligned[index])
         return self._file_columns.split(
-            self._file_indexes[index], self._starts[index], self._ends[index], is_exact
+            self._file_indexes[index], self._starts[index], self._ends[index], is_aligned
         )
 
     def __iter__(self) -> Iterator[FileSplit]:
         columns = zip(
             self._file_indexes, self._starts, self._ends, self._are_batch_aligned, strict=True
         )
-        part = self._file_columns.split
-        return (part(file, start, end, exact > 0) for file, start, end, exact in columns)
+        create_split = self._file_columns.split
+        return (
+            create_split(file, start, end, aligned > 0) for file, start, end, aligned in columns
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -211,7 +213,7 @@ class FileSplits(Sequence[FileSplit]):
         return {split.directory for split in self}
 
     def select_at(self, indexes: Iterable[int]) -> FileSplits:
-        """The splits with these numbers, in that order."""
+        """The splits at these indexes, in their order."""
         selected = _from_columns(self._file_columns, array("I"), array("q"), array("q"), array("B"))
         for i in indexes:
             selected._append(
@@ -224,7 +226,7 @@ class FileSplits(Sequence[FileSplit]):
 
     @property
     def readable(self) -> FileSplits:
-        """The splits of files without a trouble."""
+        """The splits of files without a read error."""
         read_errors = self._file_columns._read_errors
         if not read_errors:
             return self
@@ -234,7 +236,7 @@ class FileSplits(Sequence[FileSplit]):
 
     @property
     def read_errors(self) -> dict[str, str]:
-        """Why files could not be read, by path."""
+        """The reasons why files could not be read, by path."""
         file_columns, read_errors = self._file_columns, self._file_columns._read_errors
         return {
             file_columns.path(file): read_errors[file]
@@ -269,7 +271,8 @@ class FileSplits(Sequence[FileSplit]):
         )
 
     def split_at(self, split_points: Callable[[FileSplit], Sequence[int]]) -> FileSplits:
-        """The parts of the splits. split_points: where the parts of a split begin, and its end."""
+        """These splits, divided. split_points: returns the positions where the parts of a split
+        begin, and its end."""
         splits = self.select_at(())
         for file, split in zip(self._file_indexes, self, strict=True):
             for start, end in pairwise(split_points(split)):
@@ -277,7 +280,7 @@ class FileSplits(Sequence[FileSplit]):
         return splits
 
     def regrouped(self, groups: Iterable[Sequence[FileSplit]]) -> Iterator[FileSplits]:
-        """Shares of these splits as columns. groups: the same splits in the same order, divided."""
+        """These splits in groups, as columns. groups: the same splits, in the same order."""
         start = 0
         for group in groups:
             yield self[start : start + len(group)]

@@ -1,8 +1,8 @@
-"""The engine: many files at work on several cores, outcomes in order.
+"""Processes many files in several processes, with results in input order.
 
-Small files are processed together, a large one in parts if its work allows that, and others by
-themselves. A `ItemProcessor` says how; `verify-crc`, `index-check`, `check` and `stat` each have
-one.
+Small files are processed in groups, a large one in splits if its processor allows that, and others
+one by one. An `ItemProcessor` defines how; `verify-crc`, `index-check`, `check` and `stat` each
+have one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PartT = TypeVar("PartT")
 
 
 class ItemProcessor(ABC, Generic[ItemT, ResultT, PartT]):
-    """What is done with items of type T; R is the result for one, P for a part of one.
+    """Processes items of type ItemT; ResultT is the result for an item, PartT for a split of one.
 
-    Works are pickled, so that processes have them. `process_one` and `process_split` may raise
+    Processors are pickled, to be sent to processes. `process_one` and `process_split` may raise
     InputError.
     """
 
@@ -37,7 +37,7 @@ class ItemProcessor(ABC, Generic[ItemT, ResultT, PartT]):
 
     @abstractmethod
     def can_group(self, item: ItemT) -> bool:
-        """Whether an item, if small, is processed together with others."""
+        """Whether an item, if small, can be processed in a group with others."""
 
     @abstractmethod
     def process_group(self, items: Sequence[ItemT]) -> list[ResultT | None]:
@@ -48,16 +48,16 @@ class ItemProcessor(ABC, Generic[ItemT, ResultT, PartT]):
         """The result for an item, in a worker; None if it is too large to return."""
 
     def split(self, item: ItemT, size: int, jobs: int) -> list[FileSplit]:
-        """The parts of a large item; empty if it is not divided."""
+        """The splits of a large item; empty if it is not divided."""
         del item, size, jobs
         return []
 
     def process_split(self, split: FileSplit) -> PartT | None:
-        """The result for a part; None if the item must be processed as a whole."""
+        """The result for a split; None if the item must be processed as a whole."""
         raise NotImplementedError
 
     def merge_results(self, parts: list[PartT]) -> ResultT | None:
-        """The result for an item from its parts; None if it must be processed as a whole."""
+        """The result for an item from its splits; None if it must be processed as a whole."""
         raise NotImplementedError
 
 
@@ -77,7 +77,7 @@ def process_items(
 ) -> Iterator[WorkOutcome[ResultT]]:
     """The outcome for each item, in order, from `jobs` processes.
 
-    on_progress: called with the bytes of parts, and of items whose outcome is not None.
+    on_progress: called with the bytes of splits, and of items whose outcome is not None.
     """
     groups = group_small_items(
         sized_items, lambda pair: pair[1] if processor.can_group(pair[0]) else None
@@ -85,7 +85,9 @@ def process_items(
     if jobs > 1:
         all_groups = list(groups)
         task_inputs = [
-            share for unit in all_groups for share in _task_inputs(processor, unit, jobs)
+            task_input
+            for group in all_groups
+            for task_input in _task_inputs(processor, group, jobs)
         ]
         if len(task_inputs) > 1:
             yield from _process_in_parallel(processor, task_inputs, jobs, on_progress)
@@ -109,7 +111,7 @@ def _report_progress(
 def _process_small_group(
     processor: ItemProcessor[ItemT, ResultT, PartT], group: list[SizedItem[ItemT]]
 ) -> list[ResultT | None]:
-    """The results for the items of a unit that are found together; None for the others."""
+    """The results for the items of a group; None for each that must be processed by itself."""
     return [None] if len(group) == 1 else processor.process_group([item for item, _ in group])
 
 
@@ -119,7 +121,7 @@ TaskInput: TypeAlias = FileSplit | list[SizedItem[ItemT]]
 def _task_inputs(
     processor: ItemProcessor[ItemT, ResultT, PartT], group: list[SizedItem[ItemT]], jobs: int
 ) -> list[TaskInput[ItemT]]:
-    """The shares of processes that a unit makes: itself, or the parts of its only item."""
+    """The task inputs for a group: the group itself, or the splits of its only item."""
     item, size = group[0]
     parts = processor.split(item, size, jobs) if size >= MIN_LARGE_BYTES else []
     return [*parts] or [group]
@@ -145,10 +147,10 @@ def _process_in_parallel(
             on_progress(task_input.end - task_input.start)
             part_results.append(part_result)
             if task_input.is_last:
-                found_parts = [each for each in part_results if each is not None]
+                known_results = [result for result in part_results if result is not None]
                 yield (
-                    processor.merge_results(found_parts)
-                    if len(found_parts) == len(part_results)
+                    processor.merge_results(known_results)
+                    if len(known_results) == len(part_results)
                     else None
                 )
                 part_results = []
@@ -161,7 +163,7 @@ def _caller_min_bytes(
 ) -> int | None:
     """The size from which the caller processes items itself: if fewer of them are large than there
     are processes, it processes each on all cores. None if it processes none."""
-    items = (sized for share in task_inputs if not isinstance(share, FileSplit) for sized in share)
+    items = (item for group in task_inputs if not isinstance(group, FileSplit) for item in group)
     caller_processes = (
         processor.uses_all_cores and sum(size >= MIN_LARGE_BYTES for _, size in items) < jobs
     )
@@ -173,11 +175,11 @@ def _process_task_input(
     processor: ItemProcessor[ItemT, ResultT, PartT],
     caller_min_bytes: int | None,
 ) -> tuple[PartT | None, list[WorkOutcome[ResultT]]]:
-    """The result for a part, or the outcomes for items, in a worker."""
+    """The result for a split, or the outcomes for the items of a group, in a worker."""
     if isinstance(task_input, FileSplit):
         try:
             return processor.process_split(task_input), []
-        except InputError:  # the caller, who reads it as a whole, will say so
+        except InputError:  # the caller reads the file as a whole, and reports it
             return None, []
     outcomes: list[WorkOutcome[ResultT]] = [*_process_small_group(processor, task_input)]
     for i, (item, size) in enumerate(task_input):

@@ -19,20 +19,20 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MIN_PARALLEL_BYTES = 64 << 20  # from this size onward, processes are worth starting
-MAX_CHUNK_SIZE = 4  # shares that a process gets at once, if there are many
-MAX_PENDING_CHUNKS = 3  # shares per process that are submitted before their results are needed
+MAX_CHUNK_SIZE = 4  # items that a process gets at once, if there are many
+MAX_PENDING_CHUNKS = 3  # chunks per process that are submitted before their results are needed
 
 
 def useful_processes(jobs: int, n_bytes: int) -> int:
-    """The number of processes worth starting for a number of bytes, at most `jobs`; 2 for files
-    elsewhere, which threads request at once even with one job."""
+    """The number of processes worth starting for a number of bytes, at most `jobs`; at least 2 for
+    remote files, which threads request at the same time even with one job."""
     if MOUNTS.has_remote:
         return max(jobs, 2)
     return jobs if n_bytes >= MIN_PARALLEL_BYTES else 1
 
 
 def choose_chunk_size(n_items: int, jobs: int) -> int:
-    """The number of shares to give a process at once, leaving each process several turns."""
+    """The number of items to send a process at once, leaving each process several turns."""
     return MAX_CHUNK_SIZE if n_items > MAX_CHUNK_SIZE * 4 * jobs else 1
 
 
@@ -100,9 +100,9 @@ def _map_chunk(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 
 def _initialize_worker(mounts: MountTable) -> None:
-    """Take the trees of the main process. Ignore interrupts, which it handles; end when it
-    terminates this process, or is killed: otherwise this process would wait for work forever, and
-    hold what the other locked."""
+    """Use the main process's mounts. Ignore interrupts, which the main process handles. End when
+    the main process terminates this one or is killed: otherwise this process would wait for work
+    forever, and keep the locks of the other."""
     MOUNTS.update_from(mounts)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""The request that readers of splits follow."""
+"""The request that tells readers of splits what to read, and how."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ReadRequest:
     credentials: PickledCredentials = field(
         default_factory=PickledCredentials, repr=False, compare=False
     )
-    """Those of URLs, for other processes."""
+    """The credentials from URLs, for other processes."""
 
     @property
     def result_columns(self) -> tuple[Column, ...]:
@@ -76,7 +76,7 @@ class ReadRequest:
 
 
 def bytes_per_task(request: ReadRequest, splits: FileSplits) -> int:
-    """Bytes per worker: about one share per core, of LEAST_SPLIT to `max_split` bytes."""
+    """Bytes per task for about one task per core: MIN_SPLIT_BYTES to `max_split_bytes`."""
     total_bytes = splits.n_bytes + len(splits) * FILE_OPEN_COST_BYTES
     task_bytes = -(-total_bytes // max(request.parallelism, 1))
     return min(request.max_split_bytes, max(MIN_SPLIT_BYTES, task_bytes))
@@ -85,7 +85,7 @@ def bytes_per_task(request: ReadRequest, splits: FileSplits) -> int:
 def build_request(
     request: ReadRequest, paths: Iterable[str], columns: str, topics: str
 ) -> ReadRequest:
-    """A request for what a command line names; raises UsageError.
+    """The request with a command line's paths, columns and topics; raises UsageError.
 
     columns, topics: comma-separated names.
     """
@@ -108,6 +108,6 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def _absolute_path(path: str) -> str:
-    """A path of the disk made absolute, so that it is valid in every process."""
+    """A local path made absolute, so that it is valid in every process."""
     is_final = not is_local(path) or MOUNTS.find(path) is not None
     return path if is_final else str(Path(path).absolute())

@@ -1,7 +1,7 @@
-"""Statistics of many logs from slices of them, so that the bytes read are bounded.
+"""Computes statistics of many logs from byte ranges of them, so that the bytes read are bounded.
 
-Slices are spread over all bytes, one at a random position in each of n equal parts. In a slice, the
-batches that begin in it count, starting at the first one that is proven.
+The ranges are spread over all bytes, one at a random position in each of n equal parts. The batches
+that begin in a range count, starting at the first one that is proven.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.summary.statistics import LogStatistics
 
 RANGE_BYTES = 256 << 10
-# Bytes to search for a proven batch, one after the other.
+# Numbers of bytes to search for a proven batch, tried in this order.
 SEARCH_LIMITS_BYTES = (
     RANGE_BYTES,
     4 * RANGE_BYTES,
@@ -46,9 +46,10 @@ class ByteRange:
 
 
 def choose_byte_ranges(sizes: Sequence[int], max_bytes: int) -> list[ByteRange]:
-    """Slices of logs of these sizes, in order; all logs completely if the budget allows.
+    """Byte ranges in logs of these sizes, in order; all logs completely if `max_bytes` allows.
 
-    The same for the same sizes, so that two samples of a directory differ only by changes in it.
+    The same sizes give the same ranges, so that two samples of a directory differ only by changes
+    in it.
     """
     total = sum(sizes)
     if total <= max_bytes:
@@ -56,16 +57,16 @@ def choose_byte_ranges(sizes: Sequence[int], max_bytes: int) -> list[ByteRange]:
     n_ranges = max(max_bytes // RANGE_BYTES, 1)
     random_source, ends = random.Random(total), np.cumsum(sizes)  # noqa: S311 (not for secrets)
     ranges: list[ByteRange] = []
-    for k in range(n_ranges):
-        position = int((k + random_source.random()) * total / n_ranges)
-        log = int(np.searchsorted(ends, position, side="right"))
-        size = sizes[log]
-        start = min(position - int(ends[log] - size), max(size - RANGE_BYTES, 0))
-        last = ranges[-1] if ranges and ranges[-1].log_index == log else None
-        if last is not None:
-            start = max(start, last.end)
+    for i in range(n_ranges):
+        position = int((i + random_source.random()) * total / n_ranges)
+        log_index = int(np.searchsorted(ends, position, side="right"))
+        size = sizes[log_index]
+        start = min(position - int(ends[log_index] - size), max(size - RANGE_BYTES, 0))
+        previous = ranges[-1] if ranges and ranges[-1].log_index == log_index else None
+        if previous is not None:
+            start = max(start, previous.end)
         if start < size:
-            ranges.append(ByteRange(log, start, min(start + RANGE_BYTES, size)))
+            ranges.append(ByteRange(log_index, start, min(start + RANGE_BYTES, size)))
     return ranges
 
 
@@ -87,8 +88,8 @@ def written_size(file: InputFile) -> int:
 def sample_log(
     file: InputFile, size: int, byte_ranges: Sequence[ByteRange]
 ) -> tuple[LogStatistics, int]:
-    """Statistics of a log from slices of its `size` written bytes, and the number of bytes read;
-    raises InputError."""
+    """Statistics of a log from byte ranges of its `size` written bytes, and the number of bytes
+    read; raises InputError."""
     statistics = LogStatistics(segments=1, of_bytes=size)
     if not byte_ranges:
         return statistics, 0
@@ -122,8 +123,8 @@ def _open_metered(file: InputFile) -> DirectSource | _MeteredSource:
 def _sample_range(
     source: DirectSource | _MeteredSource, file: InputFile, byte_range: ByteRange
 ) -> LogStatistics:
-    """Statistics of the batches that begin in a slice; `bytes` includes those that are not a
-    batch."""
+    """Statistics of the batches that begin in a byte range; their `bytes` include those that are
+    not a batch."""
     statistics = LogStatistics()
     if byte_range.start == 0 and byte_range.end >= min(source.size, source.data_end()):
         source.size = byte_range.end
@@ -146,10 +147,10 @@ def _sample_range(
 
 
 def _find_first_batch(source: DirectSource | _MeteredSource, byte_range: ByteRange) -> int | None:
-    """Position of the first proven batch in a slice; None if there is none."""
+    """Position of the first proven batch in a byte range; None if there is none."""
     for search_bytes in SEARCH_LIMITS_BYTES:
         end = min(byte_range.start + search_bytes, source.size)
-        # A single read for the whole search.
+        # Read the bytes for the whole search at once.
         source.read_block(byte_range.start, end - byte_range.start, 1)
         position = find_first_batch(
             SourceWindow(source, end), byte_range.start, byte_range.end, end
@@ -162,7 +163,7 @@ def _find_first_batch(source: DirectSource | _MeteredSource, byte_range: ByteRan
 def _read_range_blocks(
     source: DirectSource | _MeteredSource, file: InputFile, start: int, end: int
 ) -> Iterator[Block]:
-    """The batches that begin in a slice, up to damage."""
+    """The batches that begin between `start` and `end`, up to damage."""
     range_reader = LogReader(
         SourceWindow(source, end), file.base_offset, check_crcs=False, first_block_bytes=RANGE_BYTES
     )
@@ -170,7 +171,7 @@ def _read_range_blocks(
     yield block
     if len(block.batches):
         start = int(block.batches.position[-1] + block.batches.size[-1])
-    if start < end:  # the last batch ends after the slice
+    if start < end:  # the last batch ends after the range
         tail_reader = LogReader(source, file.base_offset, check_crcs=False, first_block_bytes=1)
         block = next(tail_reader.iter_blocks(start))
         block.batches = block.batches.select_rows(block.batches.position < end)

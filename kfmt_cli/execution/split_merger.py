@@ -1,8 +1,8 @@
-"""Joins the findings in the splits of a log.
+"""Merges the check results of a log's splits.
 
-The reader of a split sees nothing of the batches before it. It returns the facts that each check
-needs (`SplitBoundary`). Here the checks are joined in reading order, as between blocks of one file,
-and batches are numbered from the start of the file.
+The reader of a split does not see the batches before it. It returns the facts that each check needs
+(`SplitBoundary`). Here the checks are merged in reading order, as between blocks of one file, and
+batches are numbered from the start of the file.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kfmt_cli.findings.finding import Finding
 def needs_whole_read(boundaries: Iterable[SplitBoundary | None]) -> bool:
     """Whether a split does not end where the next one begins.
 
-    Then damage extends across the cut, and only reading the file as a whole finds its batches.
+    Then damage extends across the boundary: only reading the file as a whole finds its batches.
     """
-    boundaries_with_batches = [edge for edge in boundaries if edge is not None]
+    boundaries_with_batches = [boundary for boundary in boundaries if boundary is not None]
     return any(left.end != right.begin for left, right in pairwise(boundaries_with_batches))
 
 
 class SplitMerger:
-    """Joins the splits of one file, in order."""
+    """Merges the check results of one file's splits, in order."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -35,7 +35,7 @@ class SplitMerger:
         self.n_batches = 0
 
     def add_split(self, boundary: SplitBoundary) -> Iterator[Finding]:
-        """Join the next split; yields findings where it meets the previous one."""
+        """Add the next split; yields the findings at its boundary with the previous one."""
         for check in _restore_checks(boundary.checks):
             previous = self._check_by_key.setdefault(check.facts_key, check)
             if previous is not check:

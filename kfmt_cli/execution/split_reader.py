@@ -1,4 +1,4 @@
-"""Reads the batches and records of a part of a file, reporting damage as findings.
+"""Reads the batches and records of a split of a file, reporting damage as findings.
 
 Memory is limited to a block and its columns, whatever the file: blocks are divided if their records
 decompress to more than a few megabytes (`log/records.py`).
@@ -36,18 +36,18 @@ class DamagedError(KfmtError):
 
 
 class UnreadableInputError(InputError):
-    """An input that could not be read, with raises_unreadable."""
+    """An input that could not be read, with raises_if_unreadable."""
 
 
 def format_unreadable_input(path: str, reason: str) -> str:
-    """The message about an input that could not be read, and how to go on without it."""
+    """The message about an input that could not be read, and how to continue without it."""
     reason_text = reason.removeprefix(f"{path}: ")
     return f"{path}: {reason_text}; with the option ignoreUnreadable, the other inputs are read"
 
 
 @dataclass(slots=True)
 class SplitBoundary:
-    """Facts about a split that are needed to join it to its neighbours."""
+    """Facts about a split that are needed to merge it with its neighbours."""
 
     begin: int
     """Byte where its first batch begins."""
@@ -68,17 +68,17 @@ class SplitReader:
     fail_fast: bool = False
     """Stop reading at damage."""
     raises_if_unreadable: bool = False
-    """Stop reading at an input that cannot be read, which is no damage."""
+    """Stop reading at an input that cannot be read, which is not damage."""
     searches_bytes: bool = False
     """See `resolve_bounds`."""
     findings: list[Finding] = field(default_factory=list)
     """Findings in the split read last."""
     boundary: SplitBoundary | None = None
-    """Edges of the split read last; None if no batch begins in it."""
+    """Facts about the split read last; None if no batch begins in it."""
 
     def blocks(self, split: FileSplit) -> Iterator[Block]:
         """The batches that begin in a split; raises DamagedError for damage with fail_fast,
-        UnreadError for an input that cannot be read with raises_unreadable."""
+        UnreadableInputError for an input that cannot be read with raises_if_unreadable."""
         self.findings = []
         self.boundary = None
         if self.check_listed(split):
@@ -105,7 +105,7 @@ class SplitReader:
                 Finding(split.path, code, None, message, expected=split.size, found=size)
             )
         start, end = resolve_bounds(source, split, self.searches_bytes)
-        # A cut is not the end of the file: bytes before it are judged by the bytes after it.
+        # A boundary is not the end of the file: bytes before it are checked with those after it.
         readable_end = min(split.size, size)
         end = min(end, readable_end)
         if start >= end:
@@ -141,7 +141,7 @@ class SplitReader:
         """The records of a split, by runs of batches of the same kind."""
         for block in self.blocks(split):
             selected_block = self.selection.select_batches(block) if self.selection else block
-            # Without the findings, which are already recorded.
+            # The findings of the block are already recorded.
             for decompressed_block in decompress_ahead(
                 replace(selected_block, findings=[]), self.decompression_limit
             ):
@@ -167,8 +167,8 @@ class SplitReader:
         return split.read_error is not None
 
     def add_finding(self, finding: Finding) -> None:
-        """Record a finding; raises DamagedError for damage with fail_fast, UnreadError for an
-        input that cannot be read with raises_unreadable."""
+        """Record a finding; raises DamagedError for damage with fail_fast, UnreadableInputError for
+        an input that cannot be read with raises_if_unreadable."""
         if self.fail_fast and finding.code.severity is Severity.ERROR:
             location = "" if finding.position is None else f" byte {finding.position}"
             raise DamagedError(f"{finding.file}{location}: {finding.code.name}: {finding.message}")

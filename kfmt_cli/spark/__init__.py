@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Register the data source `kfmt` with a session; raises UsageError without the extra.
 
-    On a local master the workers run this process's Python and kfmt, whatever PYSPARK_PYTHON says
+    On a local master the workers run this process's Python and kfmt, whatever PYSPARK_PYTHON is
     and however the session was created. On a cluster each machine needs its own kfmt, of the same
     version; if no Python is configured for the workers, a log message says what to set.
     """

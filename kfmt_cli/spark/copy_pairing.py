@@ -1,4 +1,4 @@
-"""Which segments, and which files of tables, are copies of the same partition."""
+"""Pairs segments, and files of tables, that are copies of the same partition."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.rows.types.compare_rows import COMPARED_RANGE_ROW, RangeStatus
 from kfmt_cli.spark.pair_comparison import REBATCHED, CopyPair, CopyToCompare, SplitColumns
 
-MAX_ABSORBED_OFFSETS = 4096  # offsets
+MAX_ABSORBED_OFFSETS = 4096  # in an identical range between two explained ones
 _COLUMN_NAMES = tuple(leaf.name for leaf in COMPARED_RANGE_ROW.leaves)
 CopyKey = tuple[str | None, int | None, str]
-"""Topic and partition; without a topic, the directory below the path."""
+"""Topic and partition; without a topic, the directory under the root."""
 
 
 def _copy_index(split: FileSplit, roots: Sequence[str]) -> int:
@@ -54,7 +54,7 @@ def require_single_directory(paths: Iterable[str], splits: Iterable[FileSplit]) 
 
 
 class CopyPairing:
-    """The copies A and B of partitions. directory: of the kept batches."""
+    """Pairs the copies A and B of each partition. directory: has the stored batch columns."""
 
     def __init__(self, paths: Iterable[str], directory: str) -> None:
         self._roots = [listed_path(path) for path in paths]
@@ -87,10 +87,10 @@ class CopyPairing:
     def pairs(self) -> Iterator[CopyPair]:
         """Both copies of each partition that A or B has."""
         a, b = self._copies_by_key
-        if len(a) == len(b) == 1:  # also a copy under another name
+        if len(a) == len(b) == 1:  # also if the copies have different names
             b = dict(zip(a, b.values(), strict=True))
         for copy in (*a.values(), *b.values()):
-            # What was before the active segment is deleted.
+            # The copy has no batches: everything before the active segment has been deleted.
             if copy.first_offset is None and copy.splits:
                 copy.first_offset = copy.end_offset = max(
                     columns.split.base for columns in copy.splits
@@ -101,9 +101,9 @@ class CopyPairing:
 
 
 def merge_adjacent_rows(rows: Iterable[ComparisonRow]) -> Iterator[dict[str, Any]]:
-    """The rows of `COMPARED_RANGE_ROW` with those that continue another one joined to it.
-    Compaction leaves batches here and there: few identical offsets between explained ranges are
-    part of it."""
+    """The rows of `COMPARED_RANGE_ROW`, with each row that continues the previous one merged into
+    it. Compaction leaves single batches unchanged, so a few identical offsets between explained
+    ranges are merged with them."""
     pending: list[dict[str, Any]] = []
     for values in rows:
         pending.append(dict(zip(_COLUMN_NAMES, values, strict=True)))
@@ -115,7 +115,7 @@ def merge_adjacent_rows(rows: Iterable[ComparisonRow]) -> Iterator[dict[str, Any
 
 
 def _merge_continuation(pending: list[dict[str, Any]]) -> bool:
-    """Join the last row to the one before if it continues it; whether it does."""
+    """Merge the last row into the previous one if it continues it; returns whether it does."""
     previous, last = pending[-2:]
     key_columns = ("topic", "partition", "a", "b", "status", "relation", "why")
     if any(previous[name] != last[name] for name in key_columns):
@@ -125,7 +125,8 @@ def _merge_continuation(pending: list[dict[str, Any]]) -> bool:
 
 
 def _merge_surrounded(pending: list[dict[str, Any]]) -> bool:
-    """Join the last three rows if few identical offsets are between two explained ranges."""
+    """Merge the last three rows if few identical offsets are between two explained ranges; returns
+    whether they are."""
     explained = RangeStatus.EXPLAINED.value
     if len(pending) < 3 or pending[-3]["status"] != explained or pending[-1]["status"] != explained:
         return False

@@ -1,4 +1,4 @@
-"""A query's filters as bounds of a request."""
+"""Turns a query's filters into bounds of a request."""
 
 from __future__ import annotations
 
@@ -23,31 +23,33 @@ def narrow_request(request: ReadRequest, filter_: Any) -> ReadRequest:
 
     Bounds are treated as inclusive; Spark filters out the excess rows.
     """
-    sides = BOUNDS_BY_FILTER.get(type(filter_).__name__)
+    bound_names = BOUNDS_BY_FILTER.get(type(filter_).__name__)
     attribute_path: tuple[str, ...] = getattr(filter_, "attribute", ())
-    if sides is None or len(attribute_path) != 1 or request.table != "records":
+    if bound_names is None or len(attribute_path) != 1 or request.table != "records":
         return request
     column_name = attribute_path[0]
     value = filter_.value
-    if column_name == "topic" and len(sides) == 2 and isinstance(value, str):
+    if column_name == "topic" and len(bound_names) == 2 and isinstance(value, str):
         topics = request.topics & {value} if request.topics else frozenset({value})
-        return replace(request, topics=topics or request.topics)  # none would be all
+        return replace(
+            request, topics=topics or request.topics
+        )  # an empty set would select all topics
     if column_name == "offset" and isinstance(value, int):
-        return _narrow_selection(request, "offset", sides, value)
+        return _narrow_selection(request, "offset", bound_names, value)
     if column_name == "timestamp" and isinstance(value, datetime):
         utc_time = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
-        return _narrow_selection(request, "time", sides, int(utc_time.timestamp() * 1000))
+        return _narrow_selection(request, "time", bound_names, int(utc_time.timestamp() * 1000))
     return request
 
 
 def _narrow_selection(
-    request: ReadRequest, quantity: str, sides: tuple[str, ...], value: int
+    request: ReadRequest, quantity: str, bound_names: tuple[str, ...], value: int
 ) -> ReadRequest:
     if request.selection_options.last_n is not None:
-        return request  # the last of all, not of those within bounds
+        return request  # the last of all records, not of those within bounds
     # A margin of 1 ms, because Spark's timestamps are finer.
-    bound_by_side = {"first": value - 1, "last": value + 1}
-    bounds = {f"{end}_{quantity}": bound_by_side[end] for end in sides}
+    bound_by_name = {"first": value - 1, "last": value + 1}
+    bounds = {f"{name}_{quantity}": bound_by_name[name] for name in bound_names}
     selection = request.selection_options.selection.intersect(Selection(**bounds))  # type: ignore[arg-type]
     return replace(
         request, selection_options=replace(request.selection_options, selection=selection)

@@ -12,7 +12,7 @@ from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
 from kfmt_cli.log.selection.selection import Selection
 
-# Tables with values that depend on a whole file, such as rules that compare neighbours.
+# Tables whose values depend on a whole file, for example on checks that compare neighbours.
 UNSPLIT_TABLES = ("segments", "index_entries", "findings")
 
 
@@ -24,11 +24,11 @@ class KfmtInputPartition(InputPartition):
     selections: Mapping[str, Selection] = field(default_factory=dict)
     """The selection per directory, if logs in other splits had to be read to determine it."""
     end_offsets: tuple[int, ...] = ()
-    """In a stream, the offset at which the log of each split ends, excluded."""
+    """In a stream, the exclusive end offset of each split."""
 
 
 def distribute_files(request: ReadRequest, files: FileSplits) -> list[KfmtInputPartition]:
-    """Distribute the files to splits; an empty list if there is nothing to read."""
+    """Distribute the files to tasks; returns an empty list if there is nothing to read."""
     task_bytes = bytes_per_task(request, files)
     is_splittable = request.table not in UNSPLIT_TABLES
     splits = (

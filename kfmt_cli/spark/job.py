@@ -29,20 +29,21 @@ class JobDefinition:
     options: dict[str, object]
     """The options that the results depend on, as plain values."""
     rc1_options: dict[str, object] = field(default_factory=dict)
-    """Those that 1.0.0rc1 stored in another form."""
+    """The options that 1.0.0rc1 stored in another form, in that form."""
     grouping: FileGrouping | None = None
-    """How splits are bundled, if several splits share output files."""
+    """How splits are grouped, if several splits share output files."""
 
     def staging_directory(self, output_directory: str) -> str:
         """The directory in which tasks write outputs, which a commit moves to `output_directory`.
-        In a store they write below `output_directory` at once, as objects cannot be renamed."""
+        For an object store it is `output_directory` itself, as objects cannot be renamed."""
         return (
             f"{output_directory}/_kfmt/staged" if is_local(output_directory) else output_directory
         )
 
 
 def split_identity(split: FileSplit, request: ReadRequest) -> list[object]:
-    """The identity of a split: a stored result is valid only if it is the same."""
+    """The values that identify the state of a split: a stored result is valid only if they are the
+    same."""
     selection = request.selection_by_directory.get(split.directory)
     selection_hash = [] if selection is None else [hash_selections({split.directory: selection})]
     return [split.size, split.modified, split.start, split.end, *selection_hash]

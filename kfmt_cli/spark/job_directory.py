@@ -4,14 +4,15 @@
 per task, with the results of its splits. A split with a stored result is not processed again, so an
 interrupted job continues; inputs that have changed are reprocessed.
 
-An unchanged input keeps its splits. Only those of an input in several parts are stored, in files of
-`_kfmt/plan`: what was whole stays so, as parts do not become smaller from run to run.
+An unchanged input keeps its splits. They are stored, in files of `_kfmt/plan`, only for inputs with
+several splits: a file that was not split is never split by a later run, as the split size only
+grows.
 
-An export is a table with a history (`spark/lake/lake_table.py`): commits say which of these files
-it consists of. What a commit names is changed by the next commit alone.
+An export is a table with a history (`spark/lake/lake_table.py`): a commit lists the files that the
+table consists of, and only the next commit changes them.
 
-Results are read on demand (`spark/results.py`): for each split, the driver keeps only the place of
-its result.
+Results are read on demand (`spark/results.py`): for each split, the driver keeps only the location
+of its result.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from kfmt_cli.spark.lake.change_files import (
 from kfmt_cli.spark.results import ResultFiles
 
 VERSION = 10
-RC1_VERSION = 9  # of 1.0.0rc1: the same results, other texts of some options
+RC1_VERSION = 9  # of 1.0.0rc1: results are the same, some options have other texts
 NO_RESULT = -1
 
 
@@ -74,26 +75,27 @@ class JobDirectory:
     path: str
     job: JobDefinition
     committed_results: frozenset[str] = frozenset()
-    """The files of results that the table consists of."""
+    """The result files of the table's last commit."""
     run_number: int = 0
     """The number of the run; part of the names of all its files."""
     splits: FileSplits = field(default_factory=FileSplits)
     """All splits to process."""
     is_dry_run: bool = False
-    """Nothing is written or deleted."""
+    """Whether nothing is written or deleted."""
     stale_results: dict[str, list[str]] = field(default_factory=dict)
-    """By file of the state: its results whose input has changed, is gone, or is not asked for."""
+    """By committed result file: its splits whose input has changed, is gone, or is not part of this
+    run."""
     missing_results: set[str] = field(default_factory=set)
-    """The files of the state that are missing or incomplete."""
+    """The committed result files that are missing or incomplete."""
     _is_new: bool = True
-    """The directory is not yet this job's."""
+    """Whether the directory has no job yet."""
     _request: ReadRequest = field(default_factory=ReadRequest)
     _task_bytes: int = 0
-    """Bytes per part."""
+    """Target bytes per split."""
     _plan_files: tuple[ChangeFile, ...] = ()
     """The files of the plan."""
     _result_names: list[str] = field(default_factory=list)
-    """The files with results."""
+    """The names of the files with results."""
     _result_index: array[int] = field(default_factory=lambda: array("i"))
     """For each split, the index of the file with its result, or `NO_RESULT`."""
     _result_files: ResultFiles = field(init=False)
@@ -120,7 +122,7 @@ class JobDirectory:
 
     @property
     def _equivalent_descriptions(self) -> list[dict[str, Any]]:
-        """The descriptions of a directory that this job can continue, as they are stored."""
+        """The stored descriptions of the jobs that this job can continue."""
         rc1_options = {**self.job.options, **self.job.rc1_options}
         rc1_description = {**self._job_description, "version": RC1_VERSION, "options": rc1_options}
         return [
@@ -145,7 +147,7 @@ class JobDirectory:
         self._request = request
         previous_plan = read_json_file(f"{self._plan_path}.json") or {"share": 0, "parts": []}
         self._task_bytes = previous_plan["share"]
-        self._plan_files = tuple(ChangeFile(**part) for part in previous_plan["parts"])
+        self._plan_files = tuple(ChangeFile(**fields) for fields in previous_plan["parts"])
         task_bytes = min(
             request.max_split_bytes, max(bytes_per_task(request, files), self._task_bytes)
         )
@@ -172,7 +174,7 @@ class JobDirectory:
         self._find_results()
 
     def _write_plan(self, task_bytes: int, changes: Mapping[str, list[int] | None]) -> None:
-        """Claim the directory, and write what has changed in the plan."""
+        """Claim the directory, and write the changes to the plan."""
         is_same_size, self._task_bytes = task_bytes == self._task_bytes, task_bytes
         if self.is_dry_run:
             return
@@ -184,24 +186,26 @@ class JobDirectory:
             self._plan_path, previous_files, self.run_number, changes.items()
         )
         if self._plan_files != previous_files or not is_same_size:
-            parts = [asdict(part) for part in self._plan_files]
+            parts = [asdict(file) for file in self._plan_files]
             write_json_file(f"{self._plan_path}.json", {"share": task_bytes, "parts": parts})
             delete_unlisted(self._plan_path, self._plan_files)
 
     def _find_results(self) -> None:
         """Find the stored results.
 
-        Deletes each file outside the state with a result that does not belong to this run: of an
-        input that has changed or is missing, or that the state already has. The other results in
-        the file, which were made together, are lost with it.
+        Deletes each uncommitted file with a result that this run cannot use, because its input has
+        changed or is missing, or because a committed file has a result for the same split. The
+        other results in the file, which were written together, are lost with it.
         """
         self._result_index, self._result_names = array("i", [NO_RESULT]) * len(self.splits), []
         self.stale_results = defaultdict(list)
         names = {name for name in list_file_names(self.results_directory) if name.endswith(".json")}
         self.missing_results = set(self.committed_results - names)
         self._result_files.fetch(names)
-        splits = enumerate(self.splits) if names else ()
-        index_by_name = {format_split_name(split.path, split.start): i for i, split in splits}
+        indexed_splits = enumerate(self.splits) if names else ()
+        index_by_name = {
+            format_split_name(split.path, split.start): i for i, split in indexed_splits
+        }
         for name in (
             *sorted(names & self.committed_results),
             *sorted(names - self.committed_results),
@@ -209,7 +213,7 @@ class JobDirectory:
             results = self.read_results(name)
             if not results and name in self.committed_results:
                 self.missing_results.add(name)
-            indexes = [index_by_name.get(of, NO_RESULT) for of in results]
+            indexes = [index_by_name.get(split_name, NO_RESULT) for split_name in results]
             are_valid = [
                 i != NO_RESULT
                 and self._result_index[i] == NO_RESULT
@@ -227,7 +231,8 @@ class JobDirectory:
             self._result_names.append(name)
 
     def read_results(self, name: str) -> dict[str, StoredResult]:
-        """The results in a file, none if it is missing or incomplete; raises InputError."""
+        """The results in a file, by split name; none if it is missing or incomplete. Raises
+        InputError."""
         return self._result_files.read_results(name)
 
     def output_files(self, name: str) -> list[ExportedFile]:
@@ -236,7 +241,7 @@ class JobDirectory:
         return [ExportedFile(**fields) for result in results for fields in result.get("files", ())]
 
     def remove_results(self, name: str) -> None:
-        """Delete a file of results, and the outputs written with them."""
+        """Delete a result file, and the outputs written with its results."""
         if self.is_dry_run:
             return
         for result in self.read_results(name).values():
@@ -249,12 +254,12 @@ class JobDirectory:
     def undo_splits(self, paths: set[str]) -> None:
         """Undo the splits of some files; reprocess all splits with results in the same files."""
         merged_splits = self.splits.select_where(
-            lambda piece: piece.path not in paths or piece.start == 0
+            lambda split: split.path not in paths or split.start == 0
         )
         self.splits = merged_splits.split_at(
-            lambda piece: (0, piece.size) if piece.path in paths else (piece.start, piece.end)
+            lambda split: (0, split.size) if split.path in paths else (split.start, split.end)
         )
-        whole_files = self.splits.select_where(lambda piece: piece.path in paths)
+        whole_files = self.splits.select_where(lambda split: split.path in paths)
         self._write_plan(
             self._task_bytes,
             {split.path: [split.size, split.modified, 0, split.size] for split in whole_files},
@@ -263,13 +268,13 @@ class JobDirectory:
 
     def unprocessed_indexes(self) -> array[int]:
         """The indexes of the unprocessed splits."""
-        return array("I", (i for i, number in enumerate(self._result_index) if number == NO_RESULT))
+        return array("I", (i for i, index in enumerate(self._result_index) if index == NO_RESULT))
 
     def add_results(self, indexes: array[int], task_splits: Iterable[Sequence[FileSplit]]) -> None:
-        """Note processed splits. indexes: their indexes. task_splits: the splits by task."""
+        """Record the results of processed splits. task_splits: the splits at `indexes`, by task."""
         existing_names = list_file_names(self.results_directory)
         start = 0
-        n_known = len(self._result_names)
+        n_previous = len(self._result_names)
         for splits in task_splits:
             name = result_file_name(splits, self.run_number)
             if name in existing_names:
@@ -277,7 +282,7 @@ class JobDirectory:
                     self._result_index[i] = len(self._result_names)
                 self._result_names.append(name)
             start += len(splits)
-        self._result_files.fetch(self._result_names[n_known:])
+        self._result_files.fetch(self._result_names[n_previous:])
 
     def result_names(self) -> list[str]:
         """The files with results of this run's splits, in the order of the splits."""
@@ -286,7 +291,7 @@ class JobDirectory:
     def iter_results(
         self, predicate: Callable[[FileSplit], bool] = lambda _: True
     ) -> Iterator[tuple[FileSplit, StoredResult]]:
-        """The results of all splits, or of those that meet a condition; raises UsageError if
+        """The results of all splits, or of those that meet a condition; raises UsageError if one is
         missing."""
         for split, result_index in zip(self.splits, self._result_index, strict=True):
             if predicate(split):
@@ -305,7 +310,7 @@ class JobDirectory:
 
 
 def _describe_difference(stored_job: dict[str, object], own_job: dict[str, object]) -> str:
-    """How a directory's job differs from this one."""
+    """A message: how a directory's stored job differs from this one."""
     is_known_version = stored_job.get("version") in (VERSION, RC1_VERSION)
     if stored_job.get("job") != own_job["job"] or not is_known_version:
         return f"contains results of another job or kfmt version ({stored_job.get('job')})"

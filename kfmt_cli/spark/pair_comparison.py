@@ -1,4 +1,4 @@
-"""Two copies of a partition, compared in a task from the columns of their batches.
+"""Compares two copies of a partition in a task, from the columns of their batches.
 
 The records are read only where batches differ.
 """
@@ -57,7 +57,7 @@ _STATUS_BY_RELATION = {
 
 @dataclass(frozen=True, slots=True)
 class SplitColumns:
-    """A split, and where its batches are kept as columns."""
+    """A split, and the location of its stored batch columns."""
 
     split: FileSplit
     file: str
@@ -65,11 +65,10 @@ class SplitColumns:
     end_batch: int
     """Exclusive end of its Arrow batches in the file."""
     first_offset: int
-    """First offset."""
     last_offset: int
 
     def split_within(self, bounds: OffsetBounds) -> FileSplit | None:
-        """The part of the split whose batches reach into the bounds; None if none does."""
+        """The part of the split whose batches overlap the bounds; None if no batch does."""
         starts, ends = [], []
         for batches in read_batch_columns(self.file, self.first_batch, self.end_batch):
             mask = (batches.last_offset >= bounds[0]) & (batches.base_offset <= bounds[1])
@@ -89,24 +88,24 @@ class CopyToCompare:
     """One of two copies of a partition: segments, or files of a table."""
 
     name: str = ""
-    """The directory or the table; empty if there is none."""
+    """The directory or the table; empty if the copy does not exist."""
     is_table: bool = False
     splits: list[SplitColumns] = field(default_factory=list)
     files: list[PartitionFile] = field(default_factory=list)
     first_offset: int | None = None
-    """The first offset of the whole copy."""
+    """The first offset of the entire copy, whatever its bounds."""
     end_offset: int = 0
-    """The offset after its last."""
+    """The exclusive end offset of the entire copy."""
     has_holes: bool = False
     """Whether compaction has removed records."""
 
     def extend_offsets(self, first: int, last: int) -> None:
-        """The copy has these offsets."""
+        """Extend the copy's offset range to include these offsets."""
         self.first_offset = first if self.first_offset is None else min(self.first_offset, first)
         self.end_offset = max(self.end_offset, last + 1)
 
     def restricted_to(self, bounds: OffsetBounds) -> CopyToCompare:
-        """The copy with only what reaches into the bounds."""
+        """The copy with only the splits and files that overlap the bounds."""
         first, last = bounds
         files_with_ranges = ((file, file.row_range) for file in self.files)
         return replace(
@@ -151,7 +150,7 @@ def _filter_offsets(
 
 @dataclass(frozen=True, slots=True)
 class CopyPair:
-    """Two copies of a partition, one of which may not exist, or a range of offsets of them."""
+    """Two copies of a partition, or an offset range of them; one of the copies may not exist."""
 
     topic: str | None
     partition: int | None
@@ -186,19 +185,19 @@ class CopyPair:
 
 @dataclass(slots=True)
 class StoredCopy(ComparedReplica):
-    """A copy whose batches are kept as columns."""
+    """A copy whose batches are stored as columns."""
 
     columns: list[SplitColumns] = field(default_factory=list)
 
     def iter_batches(self) -> Iterator[ReplicaBatches]:
-        """Its batches in order; raises InputError."""
+        """The batches in order; raises InputError."""
         for columns in self.columns:
             for batches in read_batch_columns(columns.file, columns.first_batch, columns.end_batch):
                 yield self._as_replica_batches(Block(columns.split.path, b"", 0, batches))
 
 
 class StoredCopyComparison(ReplicaComparison):
-    """Reads the records of batches that differ from their files."""
+    """A comparison that reads the records of differing batches from the segments."""
 
     def __init__(self, a: StoredCopy, b: StoredCopy) -> None:
         super().__init__(a, b)
@@ -206,10 +205,14 @@ class StoredCopyComparison(ReplicaComparison):
             {columns.split.path: columns.split for columns in copy.columns} for copy in (a, b)
         ]
 
-    def _find_difference(self, mine: list[ReplicaBatch], its: list[ReplicaBatch]) -> int | None:
+    def _find_difference(
+        self, left_batches: list[ReplicaBatch], right_batches: list[ReplicaBatch]
+    ) -> int | None:
         a, b = (
             list(self._with_bytes(batches, splits))
-            for batches, splits in zip((mine, its), self._splits_by_path, strict=True)
+            for batches, splits in zip(
+                (left_batches, right_batches), self._splits_by_path, strict=True
+            )
         )
         return super()._find_difference(a, b)
 
@@ -231,7 +234,7 @@ class StoredCopyComparison(ReplicaComparison):
 
 
 def compare_pair(request: ReadRequest, pair: CopyPair) -> list[ComparisonRow]:
-    """The rows of `COMPARED_RANGE` for a pair; raises InputError."""
+    """The rows of `COMPARED_RANGE_ROW` for a pair; raises InputError."""
     comparison = StoredCopyComparison(*(_stored_copy(request, copy) for copy in (pair.a, pair.b)))
     with mount_split_files(
         request, [columns.split for columns in (*pair.a.splits, *pair.b.splits)]
@@ -256,9 +259,9 @@ def _stored_copy(request: ReadRequest, copy: CopyToCompare) -> StoredCopy:
 
 
 def _comparison_rows(pair: CopyPair, comparison: StoredCopyComparison) -> Iterator[ComparisonRow]:
-    diverged = comparison.divergence
+    divergence = comparison.divergence
     for offset_range in comparison.ranges:
-        status, reason = _classify_range(pair, comparison, offset_range, diverged)
+        status, reason = _classify_range(pair, comparison, offset_range, divergence)
         yield (
             pair.topic,
             pair.partition,
@@ -278,17 +281,17 @@ def _classify_range(
     pair: CopyPair,
     comparison: StoredCopyComparison,
     offset_range: ReplicaRange,
-    diverged: ReplicaRange | None,
+    divergence: ReplicaRange | None,
 ) -> tuple[RangeStatus, str | None]:
-    """The status of a range, and why."""
+    """The status of a range, and the reason if there is one."""
     if offset_range.relation in _STATUS_BY_RELATION:
         return _STATUS_BY_RELATION[offset_range.relation]
     other = pair.b if offset_range.relation is ReplicaRelation.ONLY_A else pair.a
     if not other.name:
         return RangeStatus.MISSING, PARTITION_MISSING
-    if other.is_table:  # of which no broker deletes records
+    if other.is_table:  # no broker deletes records from a table
         return RangeStatus.MISSING, MISSING_FROM_OTHER
-    reason = comparison.likely_reason(offset_range, diverged)
+    reason = comparison.likely_reason(offset_range, divergence)
     return (
         RangeStatus.EXPLAINED if reason in (STARTS_LATER, COMPACTED_AWAY) else RangeStatus.MISSING
     ), reason

@@ -1,4 +1,4 @@
-"""The rows that a task of the data source reads."""
+"""Reads the rows of one task of the data source."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from kfmt_cli.spark.streaming.cleaned_logs import read_followed_split
 def read_input_partition(
     request: ReadRequest, input_partition: KfmtInputPartition
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a split; raises KfmtError, which names the file, if they cannot be read."""
+    """The rows of an input partition; raises KfmtError, naming the file, if it cannot be read."""
     selections = {**input_partition.selections}
     if has_selections(request):
         whole_logs = input_partition.splits.select_where(
-            lambda piece: piece.start == 0 and piece.directory not in selections
+            lambda split: split.start == 0 and split.directory not in selections
         )
         selections |= selections_by_directory(
-            request, FileSplits(piece.with_byte_range(0, piece.size) for piece in whole_logs)
+            request, FileSplits(split.with_byte_range(0, split.size) for split in whole_logs)
         )
     request = replace(request, selection_by_directory=selections)
     with mount_split_files(request, input_partition.splits):
@@ -38,6 +38,6 @@ def read_input_partition(
         if request.table == BATCHES_TABLE.name or has_records(request.table):
             yield from read_table_rows(request, input_partition.splits)
             return
-        for piece in input_partition.splits:
-            with name_file_in_errors(piece):
-                yield from TABLE_READERS[request.table](request, piece, [])
+        for split in input_partition.splits:
+            with name_file_in_errors(split):
+                yield from TABLE_READERS[request.table](request, split, [])

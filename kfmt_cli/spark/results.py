@@ -14,23 +14,23 @@ from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.spark.job import StoredResult
 
-MAX_MEMORY_BYTES = 32 << 20  # bytes
+MAX_MEMORY_BYTES = 32 << 20
 
 
 class ResultFiles:
-    """Files of results in a directory. Those in a store are read once, several at a time; they are
-    kept in memory, or in a temporary file if they are large."""
+    """The result files in a directory. Files in an object store are read once, several at a time,
+    and cached in memory, or in a temporary file if they are large."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
         self._is_local = is_local(directory)
-        self._cache_file = tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES)  # noqa: SIM115 (as long as this)
+        self._cache_file = tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES)  # noqa: SIM115 (closed with this object)
         weakref.finalize(self, self._cache_file.close)
         self._cached_ranges: dict[str, tuple[int, int]] = {}
         self._last_file: tuple[str, dict[str, StoredResult]] = ("", {})
 
     def fetch(self, names: Iterable[str]) -> None:
-        """Read the files that are not yet here; raises InputError. They are complete."""
+        """Read the files that are not cached yet, which must be complete; raises InputError."""
         if self._is_local:
             return
         missing_names = [name for name in names if name not in self._cached_ranges]
@@ -41,7 +41,7 @@ class ResultFiles:
             self._cache_file.write(data)
 
     def read_results(self, name: str) -> dict[str, StoredResult]:
-        """The results in a file, by split; none if it is missing or incomplete. Raises
+        """The results in a file, by split name; none if it is missing or incomplete. Raises
         InputError."""
         if self._last_file[0] != name:
             results: dict[str, StoredResult] = {}
@@ -51,7 +51,7 @@ class ResultFiles:
         return self._last_file[1]
 
     def forget(self, name: str) -> None:
-        """A file is no longer there."""
+        """Drop a deleted file from the cache."""
         self._cached_ranges.pop(name, None)
         self._last_file = "", {}
 

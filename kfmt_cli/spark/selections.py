@@ -1,5 +1,5 @@
-"""The selection per directory, if its logs have to be read first: for the last records, for
-committed ones.
+"""The selection per directory, if it depends on the logs: for the last records, and for committed
+records.
 
 Aborted transactions come from the `.txnindex` files, as when a broker answers fetches. Open ones
 follow from the newest producer snapshot and the logs after it, which a starting broker also
@@ -49,15 +49,15 @@ from kfmt_cli.spark.worker import driver_environment, with_driver_kfmt
 if TYPE_CHECKING:
     from kfmt_cli.spark.worker import Spark
 
-TASKS_PER_CORE = 4  # as partitions take differently long
+TASKS_PER_CORE = 4  # several, as partitions differ in size
 
 
 def plan_input_partitions(request: ReadRequest) -> list[KfmtInputPartition]:
-    """Distribute the request to splits; raises InputError, also for an input that cannot be read,
+    """The input partitions of a request; raises InputError, also for an input that cannot be read,
     unless the request makes that a finding.
 
-    A split gets the selections in its directories, except those of partitions that it has whole,
-    which its task finds out itself.
+    An input partition gets the selections for its directories, except for topic-partitions whose
+    logs it has completely: its task determines those selections.
     """
     files = list_input_files(request)
     if request.raises_if_unreadable:
@@ -79,7 +79,7 @@ def plan_input_partitions(request: ReadRequest) -> list[KfmtInputPartition]:
 def selections_in_splits(
     splits: FileSplits, selections: Mapping[str, Selection]
 ) -> dict[str, Selection]:
-    """The selections in the directories of some splits, of those that are known."""
+    """The known selections for the directories of some splits."""
     return {
         directory: selections[directory] for directory in splits.directories & selections.keys()
     }
@@ -96,7 +96,7 @@ def has_selections(request: ReadRequest) -> bool:
 def _selections_of_divided(
     request: ReadRequest, files: FileSplits, input_partitions: list[KfmtInputPartition]
 ) -> dict[str, Selection]:
-    """The selections in the partitions that several splits have parts of."""
+    """The selections for the topic-partitions whose logs are divided between several tasks."""
     tasks_by_directory: dict[str, set[int]] = defaultdict(set)
     for task_index, input_partition in enumerate(input_partitions):
         for directory in input_partition.splits.directories:
@@ -104,7 +104,7 @@ def _selections_of_divided(
     divided_partitions = (
         logs
         for logs in group_by_partition(files)
-        if len(set().union(*(tasks_by_directory[folder] for folder in logs.directories))) > 1
+        if len(set().union(*(tasks_by_directory[path] for path in logs.directories))) > 1
     )
     n_connections = 0 if all(map(is_local, request.paths)) else MAX_CONNECTIONS
     selections: dict[str, Selection] = {}
@@ -126,7 +126,7 @@ def selections_by_directory(request: ReadRequest, files: FileSplits) -> dict[str
 def find_selections_in_tasks(
     spark: Spark, request: ReadRequest, files: FileSplits
 ) -> dict[str, Selection]:
-    """The same as `selections_by_directory`, found by tasks; raises InputError,
+    """Like `selections_by_directory`, but determined in tasks; raises InputError,
     PySparkException."""
     partitions = list(group_by_partition(files)) if request.selection_options.must_read_logs else []
     if not partitions:
@@ -144,7 +144,7 @@ def find_selections_in_tasks(
 
 
 def _select_in_task(request: ReadRequest, task_input: bytes) -> bytes:
-    """The selections in some partitions, or why they cannot be told."""
+    """The selections for some partitions, or the message of an InputError; pickled."""
     selections: dict[str, Selection] = {}
     try:
         for logs in pickle.loads(task_input):  # noqa: S301 (the driver's own)
@@ -169,13 +169,13 @@ def group_by_partition(files: FileSplits) -> Iterator[FileSplits]:
 
 
 def find_partition_selections(request: ReadRequest, logs: FileSplits) -> dict[str, Selection]:
-    """The selection in the directories of a partition; raises InputError."""
+    """The selection for each directory of a partition; raises InputError."""
     sorted_logs = sorted(logs, key=lambda log: log.base)
     inputs = [input_file(log) for log in sorted_logs]
     with mount_split_files(request, logs):
         selection = request.selection_options.for_partition(
-            lambda last, wanted: find_tail_offset(
-                inputs, last, wanted, request.decompression_limit
+            lambda last_n, base_selection: find_tail_offset(
+                inputs, last_n, base_selection, request.decompression_limit
             ),
             lambda: _find_committed(sorted_logs),
         )
@@ -204,11 +204,11 @@ def _find_committed(logs: list[FileSplit]) -> CommittedRecords:
     directory = logs[0].directory
     aborted: set[tuple[int, int, int]] = set()
     snapshots: list[InputFile] = []
-    for stored in iter_files(directory):
-        if stored.path == directory and stored.error:  # what was aborted is not known
-            raise InputError(f"{stored.path}: {stored.error}")
-        file = classify_file(stored.path, stored.path)
-        if stored.path.rpartition("/")[0] != directory:
+    for entry in iter_files(directory):
+        if entry.path == directory and entry.error:  # aborted transactions would be unknown
+            raise InputError(f"{entry.path}: {entry.error}")
+        file = classify_file(entry.path, entry.path)
+        if entry.path.rpartition("/")[0] != directory:
             continue
         if file.kind is TRANSACTION_INDEX_KIND:
             aborted |= set(_aborted_transactions(file.read_contents().table))

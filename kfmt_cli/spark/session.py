@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
-CONNECT_SCHEME = "sc://"  # of a server of Spark Connect
-DEFAULT_PATIENCE_SECONDS = 60.0  # seconds
-START_DELAY_SECONDS = 0.5  # seconds
+CONNECT_SCHEME = "sc://"  # of a Spark Connect server
+DEFAULT_PATIENCE_SECONDS = 60.0
+START_DELAY_SECONDS = 0.5  # work that fails within this time does not start Spark
 MIN_JAVA_VERSION = 17
 MIN_SPARK_VERSION = (4, 0)
 NO_UI_SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
@@ -46,7 +46,7 @@ DEFAULT_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
 }
-# Spark only hands tasks to Python: to optimise its own code costs more CPU than it gains.
+# Spark only passes tasks to Python: optimising its own code costs more CPU than it saves.
 FAST_START_JVM_OPTION = "-XX:TieredStopAtLevel=1"
 LOG4J_CONFIG = """status = error
 rootLogger.level = error
@@ -76,11 +76,15 @@ def check_packages() -> None:
 
 def check_java() -> None:
     """Raise SessionError if there is no Java that Spark supports."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    java_home = os.environ.get("JAVA_HOME")
+    java = str(Path(java_home) / "bin" / "java") if java_home else shutil.which("java")
     requirement = f"Spark needs Java {MIN_JAVA_VERSION} or newer"
     if java is None or not Path(java).exists():
-        problem = f"JAVA_HOME is {home}, which has no bin/java" if home else "java was not found"
+        problem = (
+            f"JAVA_HOME is {java_home}, which has no bin/java"
+            if java_home
+            else "java was not found"
+        )
         raise SessionError(f"{requirement}, but {problem}; install a JDK, or set JAVA_HOME")
     try:
         result = subprocess.run(
@@ -123,12 +127,12 @@ def start_session(
     patience: float = DEFAULT_PATIENCE_SECONDS,
     jvm_options: str = FAST_START_JVM_OPTION,
 ) -> Iterator[Callable[[], Spark]]:
-    """Begin to start Spark, without log output, stopped at the end; raises UsageError. Yields a
-    function that waits for it and raises SessionError; do other work before calling it. What fails
-    within a moment, such as a wrong path, does not start it.
+    """Start Spark in the background, without log output, and stop it at the end; raises UsageError.
+    Yields a function that waits for the session and raises SessionError; do other work before
+    calling it. Work that fails within a moment, such as for a wrong path, does not start Spark.
 
-    master: `sc://…` is a server of Spark Connect. patience: seconds to wait for its start, and for
-    a cluster worker's response. jvm_options: further options of its own JVM.
+    master: `sc://…` is a Spark Connect server. patience: seconds to wait for the start, and for a
+    cluster worker's response. jvm_options: further options of a JVM that this process starts.
     """
     check_packages()
     open_session: SessionFactory = (
@@ -151,7 +155,7 @@ def start_session(
             is_requested.set()
             spark = session_future.result()
             for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-                logging.getLogger(name).disabled = True  # each error would be a line of JSON, too
+                logging.getLogger(name).disabled = True  # each error would also be a line of JSON
             return spark
 
         try:
@@ -165,8 +169,8 @@ def start_session(
 def check_client(server: str) -> None:
     """Raise UsageError if a package is missing that a client of Spark Connect needs."""
     try:
-        import pyspark.sql.connect.session  # noqa: F401 (it checks all of them)
-    except (ImportError, SystemExit) as error:  # pyspark's own tests exit there
+        import pyspark.sql.connect.session  # noqa: F401 (it checks all packages)
+    except (ImportError, SystemExit) as error:  # pyspark's own checks exit
         raise UsageError(
             f"{server} needs the packages of Spark Connect: pip install 'pyspark[connect]'"
         ) from error
@@ -210,7 +214,7 @@ def _connect_session(
 
 
 def _ship_kfmt(spark: SparkSession) -> None:
-    """Give the workers of a session kfmt's modules, if their Python has none."""
+    """Send kfmt's modules to the workers of a session, if their Python has no kfmt."""
 
     def find_kfmt(_: bytes) -> bytes:  # in here, so that Spark pickles it by value
         import importlib.util
@@ -231,7 +235,7 @@ def _ship_kfmt(spark: SparkSession) -> None:
 def _start_own_jvm(
     jvm_options: str, master: str, settings: dict[str, str], patience: float
 ) -> Iterator[SparkContext]:
-    """A context of this process's own, with its own JVM."""
+    """A context in this process, with its own JVM."""
     if master.startswith("local"):
         check_java()
     from py4j.protocol import Py4JError
@@ -291,7 +295,7 @@ def check_worker(spark: Spark) -> None:
 def _format_start_failure(
     master: str, error: BaseException, log_path: Path | None, patience: float
 ) -> str:
-    """Why the session did not start, in one line."""
+    """A message in one line: why the session did not start."""
     if isinstance(error, FutureTimeoutError):
         log_lines = (
             log_path.read_text(errors="replace").strip().splitlines()
@@ -329,7 +333,7 @@ def _jvm_environment(master: str, log_config: Path, jvm_options: str) -> dict[st
     for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
         variables[name] = f"{jvm_options} {os.environ.get(name, '')}".strip()
     if master.startswith("local"):
-        # Workers on this machine run this Python, whatever the environment says.
+        # Workers on this machine run this Python, whatever the environment sets.
         variables["PYSPARK_PYTHON"] = variables["PYSPARK_DRIVER_PYTHON"] = sys.executable
     return variables
 

@@ -45,11 +45,11 @@ class KfmtReader(DataSourceReader):
         ), ()
 
     def partitions(self) -> list[InputPartition]:
-        """The splits; an empty one if there is nothing to read, as Spark needs at least one."""
+        """The input partitions; an empty one if there is nothing to read, as Spark needs one."""
         return [*plan_input_partitions(self.request)] or [KfmtInputPartition()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split."""
+        """The rows of an input partition."""
         from kfmt_cli.spark.partition_reader import read_input_partition
 
         assert isinstance(partition, KfmtInputPartition)
@@ -70,7 +70,7 @@ class FilteringReader(KfmtReader):
 
 
 class KfmtDataSource(DataSource):
-    """`spark.read.format("kfmt")`; for options see `spark.request.OPTIONS`."""
+    """`spark.read.format("kfmt")`; for options see `source_options.OPTIONS`."""
 
     def __init__(self, options: dict[str, str], driver_env: DriverEnvironment) -> None:
         super().__init__(options)

@@ -1,4 +1,4 @@
-"""Requests from the options of Spark or of a job."""
+"""Parses the options of the data source, or of a job, into a request."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ OPTIONS = {
         "private key file (PKCS #8) on the driver, for segments encrypted by Aiven's tiered storage"
     ),
 }
-# Former names of bounds.
+# Names that the options for bounds had before.
 FORMER_NAMES = {
     "startoffset": "firstoffset",
     "endoffset": "lastoffset",
@@ -72,7 +72,7 @@ FORMER_NAMES = {
 }
 
 
-# The values that options with numbers allow.
+# The allowed values of numeric options.
 MAX_NUMBER = (1 << 63) - 1
 MIN_BY_OPTION = {
     **dict.fromkeys(("firstoffset", "lastoffset", "producerid"), 0),
@@ -143,8 +143,8 @@ def require_paths(request: ReadRequest) -> ReadRequest:
 
 
 def _canonical_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The options by their canonical names; raises UsageError for an unknown one, one given twice,
-    and a choice or number that is not allowed, also in options that only a stream uses."""
+    """The options by their canonical names; raises UsageError for an unknown or repeated one,
+    and for a choice or number that is not allowed, also in options that only a stream uses."""
     values: dict[str, str] = {}
     for name, value in options.items():
         canonical_name = _canonical_name(name)
@@ -179,7 +179,7 @@ def _documented_name(name: str) -> str:
 
 
 def _parse_paths(values: Mapping[str, str]) -> tuple[str, ...]:
-    """The paths; none if neither option is given. Raises UsageError."""
+    """The paths; none if neither option is set. Raises UsageError."""
     paths: list[object] = []
     if "paths" in values:
         try:
@@ -202,7 +202,7 @@ def _parse_paths(values: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _parse_columns(values: Mapping[str, str], table: str) -> tuple[str, ...]:
-    """The names of the columns; raises UsageError for one that the table lacks, or given twice."""
+    """The names of the columns; raises UsageError for one that is unknown or repeated."""
     columns = split_names(values.get("columns", ""))
     by_name = TABLES[table].leaf_by_name
     for i, name in enumerate(columns):

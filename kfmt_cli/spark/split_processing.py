@@ -44,14 +44,14 @@ def process_job_splits(
     job_directory: JobDirectory,
     on_progress: Callable[[int], None],
 ) -> Iterator[tuple[FileSplit, StoredResult]]:
-    """Process the open splits; the results of all splits, in order, with the findings at the
-    boundaries between them.
+    """Process the splits without a result; returns the results of all splits, in order, with the
+    findings at the boundaries between them.
 
     on_progress: called with the number of further input bytes processed.
     """
     _process_remaining(spark, request, job_directory, on_progress)
     misaligned_files = find_misaligned_files(
-        job_directory.iter_results(lambda piece: not piece.is_whole)
+        job_directory.iter_results(lambda split: not split.is_whole)
     )
     if misaligned_files:
         job_directory.undo_splits(misaligned_files)
@@ -63,7 +63,7 @@ def find_misaligned_files(results: Iterable[tuple[FileSplit, StoredResult]]) -> 
     """The files in which a split does not end where the next one begins."""
     return {
         path
-        for path, file_results in groupby(results, lambda read: read[0].path)
+        for path, file_results in groupby(results, lambda pair: pair[0].path)
         if needs_whole_read(decode_boundary(result) for _, result in file_results)
     }
 
@@ -73,9 +73,9 @@ def merge_file_findings(
 ) -> Iterator[tuple[FileSplit, StoredResult]]:
     """The results with the findings at the boundaries between splits of a file.
 
-    `findings` are then rows of that table, with batches numbered from the front of the file.
+    Their `findings` are rows of that table, with batches numbered from the start of the file.
     """
-    for path, file_results in groupby(results, lambda read: read[0].path):
+    for path, file_results in groupby(results, lambda pair: pair[0].path):
         merger = SplitMerger(path)
         for split, result in file_results:
             findings = [
@@ -96,7 +96,7 @@ def _process_remaining(
     job_directory: JobDirectory,
     on_progress: Callable[[int], None],
 ) -> None:
-    """Process the open splits."""
+    """Process the splits without a result."""
     indexes = job_directory.unprocessed_indexes()
     if indexes:
         task_splits = group_by_task(
@@ -124,7 +124,7 @@ def _run_tasks(
     task_splits: list[FileSplits],
     on_progress: Callable[[int], None],
 ) -> None:
-    """Run one task per share."""
+    """Run a task for each group of splits."""
     results_directory = job_directory.results_directory
     output_directory = job_directory.job.staging_directory(job_directory.path)
     task_request = replace(request, selection_by_directory={})
@@ -139,12 +139,12 @@ def _run_tasks(
             job_directory.run_number,
         ),
     )
-    total_bytes, n_tasks = sum(share.n_bytes for share in task_splits), len(task_splits)
+    total_bytes, n_tasks = sum(splits.n_bytes for splits in task_splits), len(task_splits)
     reported_bytes = 0
 
-    def on_finished(tasks_done: int) -> None:
+    def on_finished(n_finished: int) -> None:
         nonlocal reported_bytes
-        processed_bytes = total_bytes * tasks_done // n_tasks
+        processed_bytes = total_bytes * n_finished // n_tasks
         on_progress(processed_bytes - reported_bytes)
         reported_bytes = processed_bytes
 
@@ -168,7 +168,8 @@ def _run_tasks(
 
 @dataclass(frozen=True, slots=True)
 class TaskInputs(Sequence[bytes]):
-    """What each task gets, made when it is sent: those of a million segments are 100 MB."""
+    """The input of each task, pickled only when it is sent: all inputs for a million segments take
+    100 MB."""
 
     request: ReadRequest
     task_splits: Sequence[FileSplits]
@@ -187,8 +188,8 @@ class TaskInputs(Sequence[bytes]):
 
 
 def pickle_task_input(request: ReadRequest, splits: FileSplits) -> bytes:
-    """A task's own share: its splits, and the selections in their directories. As bytes: a worker
-    imports kfmt before it unpickles them."""
+    """The input of a task: its splits, and the selections for their directories. It is pickled here
+    because a worker must import kfmt before it unpickles them."""
     return pickle.dumps((splits, selections_in_splits(splits, request.selection_by_directory)))
 
 
@@ -200,9 +201,8 @@ def _process_task(
     run_number: int,
     task_input: bytes,
 ) -> bytes:
-    """The work of a task; SLOW if it ran interpreted modules. output_directory: the directory for
-    outputs, results_directory: for the results. run_number: the number of the run. task_input: see
-    `pickle_task_input`."""
+    """Process the splits of a task and store their results; returns INTERPRETED if it ran
+    interpreted modules. task_input: see `pickle_task_input`."""
     splits, selections = pickle.loads(task_input)  # noqa: S301 (the driver's own)
     request = replace(request, selection_by_directory=selections)
     with name_file_in_errors(splits[0]), mount_split_files(request, splits):

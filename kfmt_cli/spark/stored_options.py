@@ -1,7 +1,8 @@
-"""What a job selects, as plain values for `_kfmt/job.json`; the names in it never change.
+"""A job's selection as plain values for `_kfmt/job.json`, whose keys never change.
 
-A later run is refused if it would mix rows of another selection. 1.0.0rc1 stored the `repr` of its
-objects instead: `rc1_text` is that text, with the names that its classes and attributes had.
+A later run with another selection is refused, as it would mix their rows. 1.0.0rc1 stored the
+`repr` of its objects instead: `rc1_text` returns that text, with the names of 1.0.0rc1's classes
+and attributes.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def filter_values(record_filter: RecordFilter) -> PlainValues | None:
 
 
 def selection_values(options: SelectionOptions) -> PlainValues:
-    """Which records of every partition are selected."""
+    """The selection of records in every partition."""
     selection = options.selection
     return {
         "offsets": [selection.first_offset, selection.last_offset],
@@ -85,7 +86,7 @@ def rc1_text(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(rc1_text, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
-        pairs_text = ", ".join(f"{rc1_text(key)}: {rc1_text(of)}" for key, of in value.items())
+        pairs_text = ", ".join(f"{rc1_text(key)}: {rc1_text(item)}" for key, item in value.items())
         return f"{{{pairs_text}}}"
     return repr(value)
 
@@ -103,7 +104,7 @@ def _declaration_values(declaration: PayloadDeclaration | None) -> PlainValues |
         return None
     schema = declaration.schema
     registry = None
-    if schema.registry is not None:  # by its content: another one decodes to other values
+    if schema.registry is not None:  # by its content, which determines the decoded values
         registry = blake2b(rc1_text(schema.registry).encode(), digest_size=12).hexdigest()
     return {
         "format": declaration.format,

@@ -1,7 +1,7 @@
 """Run a function in Spark's tasks.
 
-A session of Spark Connect has no `sparkContext`, so that it runs a UDF over a literal table of the
-shares. In the others an RDD does it seconds faster, as Spark need not load its SQL.
+A Spark Connect session has no `sparkContext`, so it runs a UDF over a literal table of the task
+inputs. In other sessions an RDD is seconds faster, as Spark need not load its SQL.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ PROGRESS_INTERVAL_SECONDS = 0.2  # seconds between progress updates
 CANCEL_TIMEOUT_SECONDS = 5.0  # seconds for Spark to take a cancellation
 # The number of tasks of a literal table. A task gets its own rows only.
 _PARALLELISM_SETTING = "spark.sql.leafNodeDefaultParallelism"
-# To compile Java for a row per task takes a second and gains nothing.
+# Compiling Java for one row per task takes a second and saves nothing.
 _UDF_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # A whole traceback also has the error's cause.
+    # The full traceback also has the error's cause.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 
@@ -43,7 +43,7 @@ def run_in_tasks(
     description: str = "kfmt",
     on_finished: Callable[[int], None] = lambda _: None,
 ) -> list[bytes]:
-    """The answers of a function to each share, in a task of its own; raises PySparkException.
+    """The results of a function for the inputs, each in its own task; raises PySparkException.
 
     description: the job's description for Spark's own pages. on_finished: called with the number of
     finished tasks. An exception meanwhile, such as Ctrl+C, cancels the tasks.
@@ -56,7 +56,7 @@ def run_in_tasks(
         try:
             while wait([future], timeout=PROGRESS_INTERVAL_SECONDS).not_done:
                 on_finished(count_finished())
-        except BaseException:  # nobody waits for a thread that Spark does not answer
+        except BaseException:  # do not wait for a thread that Spark does not answer
             wait([run_detached(runner.cancel)], timeout=CANCEL_TIMEOUT_SECONDS)
             raise
         return future.result()
@@ -80,12 +80,12 @@ class _RddTasks:
     def collect(
         self, function: Callable[[bytes], bytes], task_inputs: Sequence[bytes]
     ) -> list[bytes]:
-        """The answers."""
+        """The results of the function, in order."""
         self.context.setJobGroup(self.tag, self.description, interruptOnCancel=True)
         return self.context.parallelize(task_inputs, len(task_inputs)).map(function).collect()
 
     def cancel(self) -> None:
-        """End the tasks."""
+        """Cancel the tasks."""
         self.context.cancelJobGroup(self.tag)
 
 
@@ -115,10 +115,10 @@ class _UdfTasks:
     def collect(
         self, function: Callable[[bytes], bytes], task_inputs: Sequence[bytes]
     ) -> list[bytes]:
-        """The answers."""
+        """The results of the function, in order."""
         from pyspark.sql.functions import udf
 
-        self.spark.addTag(self.tag)  # of this thread
+        self.spark.addTag(self.tag)  # tags the operations of this thread
         rows = ", ".join(["(?)"] * len(task_inputs))
         query = f"SELECT * FROM VALUES {rows} AS shares(share)"  # noqa: S608
         frame = self.spark.sql(query, args=list(task_inputs))
@@ -126,14 +126,14 @@ class _UdfTasks:
         return [bytes(row[0]) for row in results.collect()]
 
     def cancel(self) -> None:
-        """End the tasks."""
+        """Cancel the tasks."""
         self.spark.interruptTag(self.tag)
 
 
 @contextmanager
 def _override_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Change the session's settings until the block ends; after an exception, such as Ctrl+C, a
-    server that does not answer is not waited for."""
+    """Change the session's settings until the block ends; after an exception, such as Ctrl+C, wait
+    at most `CANCEL_TIMEOUT_SECONDS` for the server."""
     previous_values = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)

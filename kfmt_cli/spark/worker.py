@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     Spark = SparkContext | SparkSession
-    """Where tasks run. A context is enough for them: to load Spark's SQL takes seconds."""
+    """Runs tasks. A context is enough for them: loading Spark's SQL takes seconds."""
 
 WORKER_LOGGER = logging.getLogger("kfmt_cli")
 
@@ -39,7 +39,7 @@ class DriverEnvironment:
     package_directory: str | None
     """The package directory, None if workers need their own kfmt."""
     python_prefix: str = sys.prefix
-    """The environment of the driver's Python."""
+    """The `sys.prefix` of the driver's Python."""
     version: str = kfmt_cli.__version__
     store_variables: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Environment variables for access to object stores."""
@@ -88,13 +88,13 @@ def find_store_variables(spark: Spark) -> dict[str, str]:
 
 
 def is_on_this_machine(context: SparkContext | None) -> bool:
-    """Whether the workers of a context run on the driver's machine; nobody knows it of those of
-    Spark Connect, which has no context."""
+    """Whether the workers of a context run on the driver's machine; False for Spark Connect, which
+    has no context and whose workers may run anywhere."""
     return context is not None and (context.master or "").startswith("local")
 
 
 def spark_settings(spark: Spark) -> dict[str, str]:
-    """The settings, by name."""
+    """The Spark settings by name."""
     from pyspark import SparkContext
 
     return dict(spark.getConf().getAll()) if isinstance(spark, SparkContext) else spark.conf.getAll
@@ -127,7 +127,7 @@ def driver_environment(spark: Spark) -> DriverEnvironment:
 
 @contextmanager
 def use_driver_python(context: SparkContext | None) -> Iterator[None]:
-    """Run functions passed to Spark in the driver's Python, if it is on one machine."""
+    """Run functions passed to Spark in the driver's Python, if the workers are on its machine."""
     if context is None or not is_on_this_machine(context) or not sys.executable:
         yield
         return

@@ -1,1 +1,1 @@
-"""compaction: predicts what the log cleaner keeps, and why a key is still there."""
+"""compaction: predicts what the log cleaner keeps, and explains why a key is still there."""

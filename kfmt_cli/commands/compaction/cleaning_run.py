@@ -37,18 +37,19 @@ MutableIntervals = list[list[int]]
 
 @dataclass(slots=True)
 class CleanerHistory:
-    """Facts from the batch headers of a partition: aborted transactions, last stable offset, log
-    end offset, timestamp of each log's first batch, and number of records."""
+    """Facts from the batch headers of a partition."""
 
     aborted_transactions: list[AbortedTransaction] = field(default_factory=list)
     last_stable_offset: int = 0
     log_end_offset: int = 0
     first_timestamp_by_base: dict[int, int] = field(default_factory=dict)
+    """The timestamp of each log's first batch, by the log's base offset."""
     n_records: int = 0
     is_damaged: bool = False
+    """Whether a batch is damaged, so that the cleaner fails."""
 
     def raise_log_end(self, end: int) -> None:
-        """Raise the log end offset to `end`, which an empty last segment may move."""
+        """Raise the log end offset to at least `end`, for example to that of an empty segment."""
         if self.last_stable_offset == self.log_end_offset:
             self.last_stable_offset = max(self.last_stable_offset, end)
         self.log_end_offset = max(self.log_end_offset, end)
@@ -64,12 +65,12 @@ class CleaningRun:
     settings: TopicSettings
     now_ms: int
     records_offsets: bool = False
-    """Record the offsets that are kept."""
+    """Whether to record the offsets that are kept in `remaining_offsets`."""
     buffer_bytes: int = DEFAULT_DEDUPE_BUFFER_BYTES
     limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     n_passes: int = 0
-    """Number of passes."""
     remaining_offsets: MutableIntervals = field(default_factory=list)
+    """First and last offsets of the kept records, without gaps between them."""
 
     def count_only(self) -> CleaningCounts:
         """Count the records without cleaning anything."""
@@ -115,7 +116,7 @@ class CleaningRun:
             if is_last:
                 return counts
             start_offset = reached_offset
-            del offset_map, rules  # before the next one is allocated
+            del offset_map, rules  # free this map before the next one is allocated
 
     def _next_base(self, log_index: int) -> int:
         logs = self.partition.logs
@@ -132,7 +133,7 @@ class CleaningRun:
         return file_modified_ms(file) > delete_horizon
 
     def _build_offset_map(self, start_offset: int, end_offset: int) -> OffsetMap:
-        """The latest offset of each key in the dirty part, until the map is full."""
+        """The latest offset of each key in the dirty range, until the map is full."""
         offset_map = OffsetMap(self.buffer_bytes, self.cleaner_history.n_records)
         transaction_metadata = CleanedTransactionMetadata(
             transaction
@@ -171,10 +172,10 @@ class CleaningRun:
                 run, records, transaction_metadata.removable_mask(run), rules, counts
             )
             if previously_retained is not None:
-                before_slice = previously_retained[position : position + len(retained)]
-                counts.retained -= int((retained & ~before_slice).sum())
-                counts.removed += int((retained & ~before_slice).sum())
-                retained &= before_slice
+                retained_before = previously_retained[position : position + len(retained)]
+                counts.retained -= int((retained & ~retained_before).sum())
+                counts.removed += int((retained & ~retained_before).sum())
+                retained &= retained_before
             position += len(retained)
             masks.append(retained)
             if is_last:
@@ -182,7 +183,7 @@ class CleaningRun:
         return np.concatenate(masks) if masks else np.zeros(0, np.bool_)
 
     def _count_retained(self, file: InputFile, counts: CleaningCounts) -> None:
-        """Count a log that is not cleaned as kept."""
+        """Count all records of a log that is not cleaned as kept."""
         if not self.records_offsets:
             for block in read_blocks_from(file, checked=False):
                 counts.retained += int(block.batches.record_counts.sum())
@@ -192,7 +193,7 @@ class CleaningRun:
             self._add_remaining(records, np.ones(len(records.rows), np.bool_))
 
     def _add_remaining(self, records: RecordColumns, retained: BoolArray) -> None:
-        """Add the offsets of the kept records to `remaining`."""
+        """Add the offsets of the kept records to `remaining_offsets`."""
         if not self.records_offsets:
             return
         offsets: IntArray = records.rows.offset[retained]

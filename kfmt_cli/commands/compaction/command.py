@@ -45,11 +45,11 @@ class CompactionCommand:
     settings_resolver: TopicSettingsResolver
     now_ms: int
     shows_offsets: bool = False
-    """List the offsets that are kept."""
+    """Whether to list the offsets that are kept."""
     key: bytes | None = None
     """Show only the records of this key."""
     only_if_picked: bool = False
-    """Clean only partitions that the broker would pick."""
+    """Whether to clean only partitions that the broker would pick."""
     buffer_bytes: int = DEFAULT_DEDUPE_BUFFER_BYTES
     """Size limit of the offset map in bytes."""
     limit: DecompressionLimit = field(default_factory=DecompressionLimit)
@@ -72,12 +72,12 @@ class CompactionCommand:
         cleaner_history.raise_log_end(segment_times[-1].end_offset)
         segments = [
             CleanerSegment(
-                of.base_offset,
-                of.size,
-                of.largest_timestamp,
-                cleaner_history.first_timestamp_by_base.get(of.base_offset),
+                segment.base_offset,
+                segment.size,
+                segment.largest_timestamp,
+                cleaner_history.first_timestamp_by_base.get(segment.base_offset),
             )
-            for of in segment_times
+            for segment in segment_times
         ]
         dirty_range = compute_dirty_range(
             segments,
@@ -100,10 +100,10 @@ class CompactionCommand:
             uncleaned_reason = never_reason or (
                 SKIPPED_REASON if self.only_if_picked and not is_picked else None
             )
-            n_found = show_key_records(
+            n_records = show_key_records(
                 self.run, partition, self.key, dirty_range, uncleaned_reason, self.limit
             )
-            self._n_records_of_key = (self._n_records_of_key or 0) + n_found
+            self._n_records_of_key = (self._n_records_of_key or 0) + n_records
             return
         cleaning_run = CleaningRun(
             *(partition, cleaner_history, dirty_range, settings, self.now_ms),
@@ -120,7 +120,8 @@ class CompactionCommand:
     def _never_cleaned_reason(
         self, partition: Partition, cleaner_history: CleanerHistory, settings: TopicSettings
     ) -> str | None:
-        """Why the cleaner never cleans a partition, whatever its dirty ratio; None if it may."""
+        """The reason why the cleaner never cleans a partition, whatever its dirty ratio; None if it
+        may clean it."""
         if partition.topic_partition[0] == CLUSTER_METADATA:
             return "the metadata log is trimmed by snapshots, never by the log cleaner"
         sources = self.settings_resolver.setting_sources(partition)

@@ -1,4 +1,4 @@
-"""compaction --key: every record of a key, whether it is kept, and why."""
+"""compaction --key: shows every record of a key, whether cleaning keeps it, and why."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def show_key_records(
 ) -> int:
     """Show every record of a key in a partition; returns their number.
 
-    never_reason: why the cleaner does not clean the partition, if so.
+    never_reason: why the cleaner does not clean the partition; None if it does.
     """
     rows = _read_key_records(partition, key, limit)
     for i, row in enumerate(rows):
@@ -75,7 +75,7 @@ LATEST_REASON = "latest record for its key"
 def _predict_retention(
     record: FieldDict, later_records: list[FieldDict], dirty_range: DirtyRange
 ) -> tuple[bool, str]:
-    """Whether the next cleaning keeps a record, and why."""
+    """Whether the next cleaning keeps a record, and the reason. later_records: of the same key."""
     if record.offset >= dirty_range.end:
         if not later_records:
             return True, LATEST_REASON

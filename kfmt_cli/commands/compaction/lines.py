@@ -15,7 +15,7 @@ SKIPPED_REASON = "the cleaner skips this partition for now"
 
 
 def cleaning_lines(row: FieldDict, theme: Theme) -> Iterator[str]:
-    """The effect of cleaning on a partition. row: has the members of `COMPACTION`."""
+    """The effect of cleaning on a partition. row: has the members of `COMPACTION_ROW`."""
     name = theme.paint("bold", escape_terminal(row.file))
     never_reason = row.never_because
     if never_reason is not None:
@@ -64,7 +64,7 @@ def cleaning_lines(row: FieldDict, theme: Theme) -> Iterator[str]:
 def key_lines(row: FieldDict, theme: Theme, heading: str | None) -> Iterator[str]:
     """A record of a key, and whether cleaning keeps it.
 
-    row: has the members of `KEY_FATE`. heading: the partition.
+    row: has the members of `KEY_FATE_ROW`. heading: the partition's name, above its first record.
     """
     if heading is not None:
         yield f"{theme.paint('bold', escape_terminal(heading))}\n"

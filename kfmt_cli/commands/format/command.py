@@ -77,13 +77,13 @@ def _kind_chapters(kind: Kind) -> Iterator[FormatChapter]:
             yield FormatChapter(title, (layout,), (layout.name,))
 
 
-def _message_layouts(where: str) -> tuple[Layout, ...]:
-    """The messages that Kafka defines for a place."""
+def _message_layouts(location: str) -> tuple[Layout, ...]:
+    """The layouts of the messages that Kafka defines for a location, see `where`."""
     named_definitions = load_definitions().items()
     return tuple(
         message_layout(name)
         for name, definition in named_definitions
-        if definition["where"] == where
+        if definition["where"] == location
     )
 
 
@@ -92,7 +92,7 @@ def _normalize_name(name: str) -> str:
 
 
 def find_layouts(name: str) -> list[Layout]:
-    """The formats with this name, or of the file or topic with it; raises UsageError."""
+    """The formats with this name, or of the file or topic with this name; raises UsageError."""
     normalized_name, all_chapters = _normalize_name(name), list(format_chapters())
     all_layouts = [layout for chapter in all_chapters for layout in chapter.layouts]
     if same_name := [

@@ -1,4 +1,4 @@
-"""The JSON Schema of everything that kfmt prints as JSON, made from the same types."""
+"""The JSON Schema of everything that kfmt prints as JSON, generated from the same row types."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ _LOCATION_SCHEMAS: dict[str, JsonSchema] = {
     "partition": nullable_schema(INTEGER_SCHEMA),
     "log_dir": nullable_schema(STRING_SCHEMA),
 }
-# Rows of which each has what its own kind has: a magic, a control record, a place in a file.
+# Types whose members depend on the row: on its magic, its control type or its location.
 VARYING_TYPES = {"batch", "record", "field", "found"}
-# A replayed state has two more members if it was asked for with --since-offset.
+# With --since-offset, the rows of a replayed state have two more members.
 _CHANGE_SCHEMAS: dict[str, JsonSchema] = {"change": STRING_SCHEMA, "before": {"type": "object"}}
 
 
@@ -94,8 +94,12 @@ def json_schema() -> JsonSchema:
         row_type_by_name = {
             f"{name}_with_{distinguishing_member(shape, shapes)}": shape for shape in shapes
         }
-        definitions[name] = {"oneOf": [_reference_schema(shape) for shape in row_type_by_name]}
-        definitions |= {shape: _object_schema(type_) for shape, type_ in row_type_by_name.items()}
+        definitions[name] = {
+            "oneOf": [_reference_schema(type_name) for type_name in row_type_by_name]
+        }
+        definitions |= {
+            type_name: _object_schema(row_type) for type_name, row_type in row_type_by_name.items()
+        }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"kfmt-{CONTRACT_VERSION}.json",
@@ -112,12 +116,12 @@ def _reference_schema(name: str) -> JsonSchema:
 
 
 def format_schema() -> str:
-    """The schema as a file."""
+    """The schema as the text of a file."""
     return json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 def _object_schema(row_type: RowType) -> JsonSchema:
-    """The schema of a type."""
+    """The schema of the objects of a row type."""
     if row_type is QUERY_ROW:
         return {
             "type": "object",
@@ -157,7 +161,7 @@ _NO_OTHER_MEMBERS: JsonSchema = {"unevaluatedProperties": False}
 
 
 def _member_schemas(columns: Iterable[Column]) -> tuple[dict[str, JsonSchema], list[str]]:
-    """The schemas of members by name, and the names of those that are always there."""
+    """The schemas of members by name, and the names of the required ones."""
     members: dict[str, JsonSchema] = {}
     required: list[str] = []
     for column in columns:
@@ -186,5 +190,5 @@ def _member_schema(column: Column) -> JsonSchema:
         schema = nullable_schema(schema)
     schema_annotations: dict[str, Any] = {"description": column.doc} if column.doc else {}
     if column.choices:
-        schema_annotations["examples"] = [word for word in column.choices if word]
+        schema_annotations["examples"] = [choice for choice in column.choices if choice]
     return {**schema, **schema_annotations} if schema is not ANY_SCHEMA else schema_annotations

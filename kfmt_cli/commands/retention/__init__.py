@@ -1,1 +1,1 @@
-"""retention: why segments are still on disk, and when they will be deleted."""
+"""retention: shows why segments are still on disk, and when they will be deleted."""

@@ -1,4 +1,4 @@
-"""retention: why each segment is still on disk, and when it will be deleted."""
+"""retention: shows why each segment is still on disk, and when it will be deleted."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class RetentionCommand:
     now_ms: int
     """Current time in milliseconds."""
     notes_skipped: bool = True
-    """Note the partitions that retention.ms does not apply to."""
+    """Whether to note the partitions to which retention.ms does not apply."""
     _freed_bytes: FreedBytes = field(default_factory=list)
     _late_bytes: int = 0
 
@@ -80,9 +80,11 @@ class RetentionCommand:
         """Show when retention deletes the segments under some paths."""
         for_each_partition(self.run, paths, self._show_partition)
         sink = self.run.sink
-        freed_later = [(at, size) for at, size in self._freed_bytes if at > self.now_ms]
+        freed_later = [
+            (time_ms, size) for time_ms, size in self._freed_bytes if time_ms > self.now_ms
+        ]
         row = FieldDict(
-            bytes_now=sum(size for at, size in self._freed_bytes if at <= self.now_ms),
+            bytes_now=sum(size for time_ms, size in self._freed_bytes if time_ms <= self.now_ms),
             bytes_later=sum(size for _, size in freed_later),
             bytes_odd=self._late_bytes,
         )
@@ -115,7 +117,9 @@ class RetentionCommand:
             return
         shown_bases = {log.base_or_zero for log in partition.logs}
         shown_segments = [
-            fate for fate in forecast.segment_retentions if fate.segment.base_offset in shown_bases
+            retention
+            for retention in forecast.segment_retentions
+            if retention.segment.base_offset in shown_bases
         ]
         forecast, roll = replace(forecast, segment_retentions=shown_segments), forecast.next_roll
         self._freed_bytes += forecast.freed_bytes(self.now_ms)
@@ -123,7 +127,9 @@ class RetentionCommand:
         deciding_settings = _deciding_settings(
             forecast.settings, self.settings_resolver.setting_sources(partition)
         )
-        size_width = max(len(format_grouped(verdict.segment.size)) for verdict in shown_segments)
+        size_width = max(
+            len(format_grouped(retention.segment.size)) for retention in shown_segments
+        )
         for i, segment_retention in enumerate(shown_segments):
             lines = (
                 [format_heading(partition.name, deciding_settings, sink.out.theme)]
@@ -149,21 +155,21 @@ class RetentionForecast:
     settings: TopicSettings
 
     def freed_bytes(self, now_ms: int) -> FreedBytes:
-        """Pairs of time and bytes freed, without odd times; segments already due count as freed
-        now."""
+        """Pairs of time and bytes freed, without unusually late times; segments already due count
+        as freed now."""
         return [
             (
-                now_ms if fate.deletable else max(fate.deletable_at or now_ms, now_ms),
-                fate.segment.size,
+                now_ms if retention.deletable else max(retention.deletable_at or now_ms, now_ms),
+                retention.segment.size,
             )
-            for fate in self.segment_retentions
-            if (fate.deletable_at is not None or fate.deletable) and not fate.odd
+            for retention in self.segment_retentions
+            if (retention.deletable_at is not None or retention.deletable) and not retention.odd
         ]
 
     @property
     def late_bytes(self) -> int:
-        """The bytes of segments kept until an odd time."""
-        return sum(fate.segment.size for fate in self.segment_retentions if fate.odd)
+        """The bytes of segments that are kept until an unusually late time."""
+        return sum(retention.segment.size for retention in self.segment_retentions if retention.odd)
 
 
 def predict_retention(
@@ -189,11 +195,13 @@ def predict_retention(
     segment_retentions = check_retention(segment_times, settings, bounds, now_ms)
     if settings.remote and remote_end_offset is None:
         segment_retentions = [
-            replace(f, why=f"{f.why}; {UNKNOWN_REASON}") if f.deletable else f
-            for f in segment_retentions
+            replace(retention, why=f"{retention.why}; {UNKNOWN_REASON}")
+            if retention.deletable
+            else retention
+            for retention in segment_retentions
         ]
     is_all_expired = len(segment_retentions) > 0 and all(
-        fate.deletable for fate in segment_retentions
+        retention.deletable for retention in segment_retentions
     )
     return RetentionForecast(
         segment_retentions, predict_roll(active_facts, settings, now_ms, is_all_expired), settings
@@ -201,7 +209,7 @@ def predict_retention(
 
 
 def _with_all_segments(partition: Partition) -> Partition:
-    """The partition with all of its segments, if only some of them were given; raises
+    """The partition with all segments of its directory, if the user named single logs; raises
     InputError."""
     if not partition.is_explicit or not all(map(is_segment_log, partition.logs)):
         return partition
@@ -215,14 +223,14 @@ def _with_all_segments(partition: Partition) -> Partition:
 
 
 def _is_tiered_or_marked(partition: Partition) -> bool:
-    """Whether it is in tiered storage or in a directory that a broker has marked."""
+    """Whether a partition is in tiered storage or in a directory that a broker has marked."""
     return partition.is_tiered or directory_mark(partition.directory.name) != ""
 
 
 def _deciding_settings(
     settings: TopicSettings, sources: Mapping[str, str]
 ) -> dict[str, dict[str, object]]:
-    """The settings that apply, each with its source."""
+    """The settings that decide about retention, each with its source."""
     setting_names = ("cleanup.policy", settings.time_limit_name, settings.size_limit_name)
     return settings_with_sources(settings, sources, setting_names)
 
@@ -245,12 +253,13 @@ def _retention_row(
 def read_segment_times(
     partition: Partition, directory: LogDirectory
 ) -> tuple[list[SegmentTimes], ActiveSegmentFacts]:
-    """The sizes and times by which retention judges the segments of a partition, and more about the
-    active one; raises InputError."""
+    """The size and time of each segment of a partition that retention goes by, and facts about the
+    active segment; raises InputError."""
     active_facts, end_offset = read_active_segment(partition.logs[-1])
     end_offsets = [*(log.base_or_zero for log in partition.logs[1:]), end_offset]
     segment_times = [
-        _read_segment_times(log, at) for log, at in zip(partition.logs, end_offsets, strict=True)
+        _read_segment_times(log, offset)
+        for log, offset in zip(partition.logs, end_offsets, strict=True)
     ]
     last_segment, max_timestamp = segment_times[-1], active_facts.last_time
     if (
@@ -276,7 +285,8 @@ def _read_segment_times(file: InputFile, end_offset: int) -> SegmentTimes:
 
 
 def _read_last_timestamp(file: InputFile) -> tuple[int | None, str]:
-    """Timestamp of the last entry of a segment's time index, or None and the reason."""
+    """Timestamp of the last entry of a segment's time index, or None; and the reason if there is
+    no valid timestamp. Raises InputError."""
     with _open_beside_log(file, TIME_INDEX_KIND.suffix) as index:
         if index is None:
             return None, "it has no time index"
@@ -290,8 +300,8 @@ def _read_last_timestamp(file: InputFile) -> tuple[int | None, str]:
 
 @contextmanager
 def _open_beside_log(log: InputFile, suffix: str) -> Iterator[Source | None]:
-    """A file next to a log; None if it is missing. Raises InputError. Kept cheap: there may be
-    28,000 files."""
+    """Open a file next to a log; None if it is missing. Raises InputError. Kept cheap, as there may
+    be 28,000 files."""
     path = f"{log.path.removesuffix('.log')}{suffix}"
     name = f"{log.name.removesuffix('.log')}{suffix}"
     source: Source | None = None
@@ -335,8 +345,8 @@ def read_active_segment(file: InputFile) -> tuple[ActiveSegmentFacts, int]:
 
 
 def _read_last_entry(log: InputFile, suffix: str, entry_bytes: int) -> tuple[int, int]:
-    """Number of entries of an index without trailing zeros, and the last entry's last number;
-    raises InputError."""
+    """Number of entries of an index without trailing zeros, and the number in the last four bytes
+    of the last entry (0 if there is none); raises InputError."""
     with _open_beside_log(log, suffix) as index:
         if index is None:
             return 0, 0

@@ -1,4 +1,4 @@
-"""Text output of `retention`: the fate of each segment, the next roll, the bytes freed over
+"""Text output of `retention`: the outcome for each segment, the next roll, the bytes freed over
 time."""
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ FreedBytes = list[tuple[int, int]]
 def format_heading(
     partition: str, settings: Mapping[str, Mapping[str, object]], theme: Theme
 ) -> str:
-    """A partition and the settings that decide, each with its source."""
+    """A partition and the settings that decide about its retention, each with its source."""
     setting_texts = [
-        f"{name}={told['value']} ({told['source']})" for name, told in settings.items()
+        f"{name}={setting['value']} ({setting['source']})" for name, setting in settings.items()
     ]
     return (
         f"{theme.paint('bold', escape_terminal(partition))}   "
@@ -29,7 +29,7 @@ def format_heading(
 
 
 def format_segment_retention(segment_retention: SegmentRetention, width: int, theme: Theme) -> str:
-    """A segment's fate. width: columns for its size."""
+    """Whether a segment is kept or deletable, and why. width: columns for its size."""
     if segment_retention.deletable:
         verdict = theme.paint("warn", "deletable now")
     elif segment_retention.deletable_at is not None:
@@ -55,8 +55,8 @@ def format_roll(roll: SegmentRoll) -> str:
 
 
 def freed_lines(row: FieldDict, freed_later: FreedBytes, width: int | None) -> Iterator[str]:
-    """The bytes deletable now, over time, and only at odd times. row: has the members of
-    `FREED`."""
+    """The bytes deletable now, later, and only at unusually late times. row: has the members of
+    `FREED_ROW`."""
     yield (
         f"{format_grouped(row.bytes_now)} bytes deletable now, "
         f"{format_grouped(row.bytes_later)} later\n"

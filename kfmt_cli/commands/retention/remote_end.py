@@ -1,4 +1,4 @@
-"""The end of what remote storage has of a partition: retention deletes no local segment after it.
+"""Finds the end of a partition in remote storage: retention deletes no local segment beyond it.
 
 Source: `UnifiedLog.isSegmentEligibleForDeletion`, `highestOffsetInRemoteStorage`.
 """
@@ -22,15 +22,15 @@ UNKNOWN_REASON = "if remote storage has it, which is not known without __remote_
 
 
 def find_remote_end(partition: Partition) -> int | None:
-    """The offset after the last one copied; None if no segment is known to be. Raises
-    InputError."""
+    """The offset after the last one copied to remote storage; None if no copied segment is known.
+    Raises InputError."""
     return _read_remote_ends(partition.log_directory).get(partition.topic_partition)
 
 
 @lru_cache(maxsize=8)
 def _read_remote_ends(log_directory: Path) -> dict[tuple[str | None, int | None], int]:
-    """The ends of partitions, from the partitions of __remote_log_metadata in a log directory;
-    raises InputError."""
+    """The end of each partition in remote storage, from the partitions of __remote_log_metadata in
+    a log directory; raises InputError."""
     end_by_topic_partition: dict[tuple[str | None, int | None], int] = {}
     for name in list_directory(str(log_directory)).partition_names:
         if parse_topic_partition(name)[0] != RemoteLogReplay.topic:
@@ -39,9 +39,9 @@ def _read_remote_ends(log_directory: Path) -> dict[tuple[str | None, int | None]
         for file in list_directory(f"{log_directory}/{name}").logs:
             for _finding in iter_replay_findings(replay, file):
                 pass
-        for type_, row in replay.iter_rows():
+        for row_type, row in replay.iter_rows():
             segment = FieldDict(row)
-            if type_ is REMOTE_SEGMENT_ROW and segment.state != NOT_COPIED_STATE:
+            if row_type is REMOTE_SEGMENT_ROW and segment.state != NOT_COPIED_STATE:
                 topic_partition = segment.topic, segment.partition
                 end_by_topic_partition[topic_partition] = max(
                     segment.end_offset + 1, end_by_topic_partition.get(topic_partition, 0)

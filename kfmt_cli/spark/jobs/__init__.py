@@ -1,1 +1,2 @@
-"""The jobs on Spark. To add one, write a file with `run_job(context)` and add a line to `JOBS`."""
+"""The jobs on Spark. To add one, write a module with `run_job(context)`, and add an entry to
+`JOB_SPECS`."""

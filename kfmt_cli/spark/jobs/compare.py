@@ -1,7 +1,8 @@
-"""compare: two copies of partitions by batches and checksums; by records only where those differ.
+"""compare: compares two copies of partitions by batches and checksums, and by records only where
+those differ.
 
-Tasks read the headers and checksums of both copies, as `verify` does, and keep the batches as
-columns. Then a task takes both copies of a partition, however many wrote their columns.
+Tasks read the headers and checksums of both copies, as `verify` does, and store the batches as
+columns. Then one task compares both copies of a partition, however many tasks wrote their columns.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from kfmt_cli.spark.pair_comparison import CopyPair, compare_pair
 from kfmt_cli.spark.tasks import run_in_tasks
 from kfmt_cli.spark.worker import driver_environment, with_driver_kfmt
 
-MAX_LISTED_RANGES = 20  # ranges as lines
+MAX_LISTED_RANGES = 20  # ranges that the summary lists
 TASKS_PER_CORE = 4
 _COUNT_BY_STATUS = {
     RangeStatus.IDENTICAL: "identical_ranges",
@@ -60,8 +61,8 @@ def list_inputs(
     *,
     require_topics: bool = False,
 ) -> FileSplits:
-    """The segments and the files of tables of both copies; raises InputError. A topic that one has
-    no files of is missing in it."""
+    """The segments and the table files of both copies; raises InputError. A topic without files in
+    a copy counts as missing there."""
     del require_topics
     inputs: list[FileSplit] = []
     for path in request.paths:
@@ -75,7 +76,7 @@ def list_inputs(
 def store_batches(
     request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
 ) -> list[SplitResult]:
-    """Check splits as `verify` does, and keep their batches; of a table, find the partitions."""
+    """Check splits as `verify` does and store their batches; scan table files for partitions."""
     segments = [split for split in splits if not is_exported_file(split)]
     stored_results = iter(
         write_batch_columns(request, segments, output_directory, intermediate_file_name(splits))
@@ -91,7 +92,7 @@ def store_batches(
 
 
 def prepare(context: JobContext) -> JobDirectory:
-    """The directory of the job; raises UsageError if it holds other results, or if there are not
+    """The directory of the job; raises UsageError if it has other results, or if there are not
     two copies to compare."""
     paths = context.request.paths
     if len(paths) != 2:
@@ -147,7 +148,7 @@ def run_job(context: JobContext) -> JobSummary:
 def _pair_copies(
     context: JobContext, job_directory: JobDirectory, summary: JobSummary
 ) -> list[CopyPair]:
-    """Both copies of each partition, once all batches are kept."""
+    """Both copies of each partition, after all batches have been stored."""
     pairing = CopyPairing(
         context.request.paths, job_directory.job.staging_directory(job_directory.path)
     )
@@ -160,7 +161,7 @@ def _pair_copies(
 
 
 def _compare_in_tasks(context: JobContext, pairs: list[CopyPair]) -> Iterator[ComparisonRow]:
-    """The rows of all pairs, in tasks of about the same number of bytes."""
+    """The rows of all pairs, compared in tasks of about the same number of bytes."""
     if not pairs:
         return
     spark, request = context.spark, context.request

@@ -29,10 +29,9 @@ class JobContext:
     """One run of a job."""
 
     spark: Any
-    """Where tasks run, a `worker.Spark`; None before it is started."""
+    """The `worker.Spark` that runs tasks; None before it is started."""
     request: ReadRequest
     output_directory: str
-    """The output directory."""
     file_format: str
     on_progress: Callable[[int], None]
     options: dict[str, Any] = field(default_factory=dict)
@@ -41,21 +40,21 @@ class JobContext:
     """The inputs, if already listed."""
     directory_lease: DirectoryLease = field(default_factory=DirectoryLease)
     is_dry_run: bool = False
-    """Nothing is to be written."""
+    """Whether nothing is to be written."""
     preparation: Any = None
-    """What the job found out before Spark started."""
+    """The result of the job's prepare function, which runs before Spark starts."""
 
     def open_table_file(
         self, name: str, row_type: RowType
     ) -> AbstractContextManager[TableFileWriter]:
-        """A table of the output directory, which appears, complete, when the block ends; raises
-        OutputError. name: without the suffix of the format."""
+        """Open a table file in the output directory, which appears, complete, when the block ends;
+        raises OutputError. name: without the suffix of the format."""
         return open_table_file(
             f"{self.output_directory}/{name}", arrow_schema(row_type.leaves), self.file_format
         )
 
     def list_inputs(self) -> FileSplits:
-        """All files, with those that could not be listed; lists them if needed."""
+        """All files, including those that could not be listed; lists them if needed."""
         if self.files is None:
             self.files = list_input_files(self.request)
         return self.files
@@ -67,8 +66,8 @@ class JobContext:
     def iter_results(
         self, job_directory: JobDirectory, summary: JobSummary, request: ReadRequest | None = None
     ) -> Iterator[tuple[FileSplit, StoredResult]]:
-        """The results of all inputs, whose findings the summary takes. request: what the logs had
-        to say, too."""
+        """Process all inputs; the results of their splits, whose findings are added to the summary.
+        request: the context's request with the selections found in the logs."""
         request = request or self.request
         job_directory.plan(request, self.readable_inputs())
         results = process_job_splits(self.spark, request, job_directory, self.on_progress)
@@ -80,7 +79,7 @@ class JobSummary:
     """The result of a job."""
 
     counts: dict[str, int] = field(default_factory=dict)
-    """Numbers for programs, in order."""
+    """Counts for programs, in order."""
     output_paths: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     """Lines for users."""
@@ -89,13 +88,13 @@ class JobSummary:
     unreadable_inputs: list[str] = field(default_factory=list)
     """The inputs that could not be read, or not to the end, with reasons."""
     findings_table: TableFileWriter | None = None
-    """The findings; None if the job writes no such table."""
+    """The table of findings; None if the job does not write one."""
     count_by_code: Counter[str] = field(default_factory=Counter)
-    """The number of findings per code, kept or not."""
+    """The number of findings per code, stored or not."""
     n_stored_findings: int = 0
 
     def add_result(self, result: StoredResult) -> StoredResult:
-        """Add the findings of a split."""
+        """Add the findings of a split; returns its result."""
         rows = result.findings
         self.n_stored_findings += len(rows)
         self.count_by_code.update(result.codes)
@@ -108,7 +107,8 @@ class JobSummary:
         return result
 
     def count_findings(self) -> None:
-        """Count the findings by what they mean."""
+        """Count the errors and the vanished files; add a line about findings that are not
+        stored."""
         self.n_errors = count_severities(self.count_by_code)["errors"] or 0
         self.n_vanished = self.count_by_code[FILE_VANISHED.name]
         if n_omitted := sum(self.count_by_code.values()) - self.n_stored_findings:
@@ -123,8 +123,8 @@ class JobSummary:
 
 
 def open_report_directory(context: JobContext, job: JobDefinition) -> JobDirectory:
-    """The directory of a report, which is about these inputs only; raises UsageError if it holds
-    results of another job, or about other inputs."""
+    """The directory of a report about these inputs only; raises UsageError if it has results of
+    another job or about other inputs."""
     common_options = {
         "format": context.file_format,
         "inputs": list(context.request.paths),

@@ -25,14 +25,14 @@ from kfmt_cli.spark.selections import find_selections_in_tasks, selections_by_di
 from kfmt_cli.spark.split_processing import process_job_splits
 from kfmt_cli.spark.stored_options import filter_values, payload_values, rc1_text
 
-MAX_LISTED_INPUTS = 10  # inputs that a dry run names
+MAX_LISTED_INPUTS = 10  # inputs that a dry run lists
 
 
 def create_export_function(options: LakeOptions, run_number: int = 0) -> SplitFunction:
-    """The work on a file group of splits; the first result lists all files written for the file
+    """A function that exports splits as a file group; its first result lists all files of the
     group.
 
-    run_number: its number is in the names of all files, so that a later run writes others.
+    run_number: part of the names of all files, so that a later run writes others.
     """
 
     def export_splits(
@@ -44,9 +44,9 @@ def create_export_function(options: LakeOptions, run_number: int = 0) -> SplitFu
         topic_ids = TopicIdCache()
         results: list[SplitResult] = []
         for split, split_export in zip(splits, group_export.split_exports(), strict=True):
-            input_fields_source = input_source(split, topic_ids, split_export.findings)
+            source_fields = input_source(split, topic_ids, split_export.findings)
             input_fields = {
-                "input": input_fields_source,
+                "input": source_fields,
                 "rows": split_export.n_rows_by_table,
                 "offsets": split_export.offsets,
             }
@@ -61,7 +61,7 @@ def create_export_function(options: LakeOptions, run_number: int = 0) -> SplitFu
 
 
 def job_lake_options(context: JobContext) -> LakeOptions:
-    """How the job writes; raises UsageError."""
+    """The lake options of the job; raises UsageError."""
     return parse_lake_options({**DEFAULT_LAKE_OPTIONS, **context.options}, context.file_format)
 
 
@@ -98,7 +98,7 @@ def create_export_job(context: JobContext, options_of_lake: LakeOptions) -> JobD
 
 
 def find_target_tables(context: JobContext) -> TargetTables | None:
-    """The tables of a table format that the job writes to."""
+    """The tables of a table format that the job commits to, if any; raises UsageError."""
     table_format, catalog = context.options.get("table"), context.options.get("catalog") or ""
     if catalog and not table_format:
         raise UsageError("--catalog needs --table iceberg")
@@ -106,11 +106,13 @@ def find_target_tables(context: JobContext) -> TargetTables | None:
 
 
 def prepare(context: JobContext) -> LakeTable:
-    """The table that the job writes to; raises UsageError if its rows are others."""
-    lake = job_lake_options(context)
+    """The table that the job writes to; raises UsageError if it has rows of other options."""
+    lake_options = job_lake_options(context)
     mode = context.options.get("mode") or APPEND_MODE
     job_directory = JobDirectory(
-        context.output_directory, create_export_job(context, lake), is_dry_run=context.is_dry_run
+        context.output_directory,
+        create_export_job(context, lake_options),
+        is_dry_run=context.is_dry_run,
     )
     job_directory.open()
     request, target_tables = context.request, find_target_tables(context)
@@ -121,16 +123,16 @@ def prepare(context: JobContext) -> LakeTable:
     )
     lake_table.open()
     job_directory.job = replace(
-        job_directory.job, function=create_export_function(lake, job_directory.run_number)
+        job_directory.job, function=create_export_function(lake_options, job_directory.run_number)
     )
     return lake_table
 
 
 def _plan_run(context: JobContext) -> tuple[LakeTable, ReadRequest]:
-    """The table with the plan of this run, and the request with what the logs had to say."""
+    """The table with the plan of this run, and the request with selections found in the logs."""
     lake_table: LakeTable = context.preparation or prepare(context)
-    lake = job_lake_options(context)
-    task_bytes = min(context.request.max_split_bytes, lake.target_file_bytes)
+    lake_options = job_lake_options(context)
+    task_bytes = min(context.request.max_split_bytes, lake_options.target_file_bytes)
     find_selections = (
         selections_by_directory
         if context.spark is None
@@ -145,7 +147,7 @@ def _plan_run(context: JobContext) -> tuple[LakeTable, ReadRequest]:
 
 
 def forecast(context: JobContext) -> Iterator[str]:
-    """What the run would remove, as text."""
+    """Lines about the rows that the run would remove."""
     lake_table, _ = _plan_run(context)
     deleted_results = [
         result
@@ -163,7 +165,7 @@ def forecast(context: JobContext) -> Iterator[str]:
 
 
 def run_job(context: JobContext) -> JobSummary:
-    """Export everything."""
+    """Export all inputs, and commit the result."""
     lake_table, request = _plan_run(context)
     job_directory = lake_table.job_directory
     tables = job_lake_options(context).all_tables(context.readable_inputs())

@@ -1,6 +1,6 @@
 """find: the segment, batch and byte of records with a key, a value or a header.
 
-Records are found in columns: rows are made of the matches only.
+Records are matched in columns; only matches become rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from kfmt_cli.spark.stored_options import rc1_text, selection_values
 
 _VIA = b"scan"
 _BATCH_COLUMNS = ("position", "size", "base_offset", "has_base_offset", "last_offset")
-MAX_LISTED_MATCHES = 20  # matches as lines
+MAX_LISTED_MATCHES = 20  # matches that the summary lists
 
 
 def find_in_splits(
@@ -66,8 +66,8 @@ def find_in_splits(
 
 
 def iter_matches(selection: Selection, block: Block, limit: DecompressionLimit) -> Iterator[Table]:
-    """The columns of `MATCH_ROW` of the wanted records of a block, or of its batches if only a
-    producer is asked for."""
+    """Tables with the columns of `MATCH_ROW`, for the selected records of a block, or for its
+    batches if the selection has only a producer id."""
     if selection == Selection(
         record_filter=RecordFilter(producer_id=selection.record_filter.producer_id)
     ):
@@ -103,7 +103,7 @@ def _record_matches(block: Block, records: RecordColumns, indexes: IntArray) -> 
 
 
 def prepare(context: JobContext) -> JobDirectory:
-    """The directory of the job; raises UsageError if it holds other results."""
+    """The directory of the job; raises UsageError if it has other results."""
     selection_options = context.request.selection_options
     if not selection_options:
         raise UsageError("give a record filter such as --key")
@@ -143,7 +143,7 @@ def run_job(context: JobContext) -> JobSummary:
         summary.lines.append(f"and {format_grouped(n_omitted)} more")
     summary.count_findings()
     summary.counts |= {"places": table.n_rows, "errors": summary.n_errors}
-    summary.n_errors += not table.n_rows  # as `kfmt find`
+    summary.n_errors += not table.n_rows  # as in `kfmt find`, no match is an error
     summary.output_paths = [table.path, summary.findings_table.path]
     return summary
 

@@ -30,9 +30,9 @@ class JobSpec:
     inputs_function: str = "kfmt_cli.arrow.input_files:list_input_files"
     """Module and function that list the inputs of a request."""
     prepare_function: str = ""
-    """Module and function that look at the output directory before Spark starts."""
+    """Module and function that check the output directory before Spark starts."""
     forecast_function: str = ""
-    """Module and function that say what the job would remove."""
+    """Module and function that describe what the job would remove."""
 
 
 _PACKAGE = "kfmt_cli.spark.jobs"

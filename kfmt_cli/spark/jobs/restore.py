@@ -1,4 +1,4 @@
-"""restore: exported records become the segments of their partitions again."""
+"""restore: rebuilds the segments of partitions from exported records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from kfmt_cli.topics import CLUSTER_METADATA
 from kfmt_cli.writers.output import require_local
 
 TASKS_PER_CORE = 4
-MAX_LISTED_LOSSES = 20  # partitions as lines
+MAX_LISTED_LOSSES = 20  # losses that the summary lists
 
 
 def list_inputs(
@@ -46,7 +46,7 @@ def list_inputs(
     *,
     require_topics: bool = False,
 ) -> FileSplits:
-    """The files of tables of records and batches; raises InputError, UsageError."""
+    """The files of the tables of records and batches; raises InputError, UsageError."""
     del report, require_topics
     inputs: list[FileSplit] = []
     for path in request.paths:
@@ -60,7 +60,7 @@ def list_inputs(
 def find_row_ranges(
     request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
 ) -> list[SplitResult]:
-    """The partitions with rows in files."""
+    """The partitions with rows in each file, and their row ranges."""
     del output_directory
     topics = request.topics
 
@@ -72,7 +72,7 @@ def find_row_ranges(
 
 
 def prepare(context: JobContext) -> JobDirectory:
-    """The directory of the job; raises UsageError if it holds other results, or is in a store."""
+    """The directory of the job; raises UsageError if it has other results, or is in a store."""
     require_local(context.output_directory)
     options = {"compression": context.options.get("compression")}
     return open_report_directory(context, JobDefinition("restore", find_row_ranges, options))
@@ -116,7 +116,8 @@ def _find_partitions(
 def _restore_in_tasks(
     context: JobContext, partitions: list[ExportedPartition]
 ) -> Iterator[tuple[ExportedPartition, RestoredCounts | str]]:
-    """What became of each partition, in tasks of about the same number of records."""
+    """The outcome of each partition: counts, or an error message. Each task restores about the same
+    number of records."""
     if not partitions:
         return
     spark, codec_name = context.spark, context.options.get("compression")
@@ -136,9 +137,9 @@ def _restore_in_tasks(
     restore_task = with_driver_kfmt(
         driver_environment(spark), partial(_restore_task, context.output_directory, codec)
     )
-    pickled = [pickle.dumps(share) for share in task_partitions]
+    task_inputs = [pickle.dumps(group) for group in task_partitions]
     results = run_in_tasks(
-        spark, restore_task, pickled, f"kfmt restore into {context.output_directory}"
+        spark, restore_task, task_inputs, f"kfmt restore into {context.output_directory}"
     )
     for partitions_of_task, result in zip(task_partitions, results, strict=True):
         yield from zip(partitions_of_task, pickle.loads(result), strict=True)  # noqa: S301 (the tasks' own)
@@ -158,7 +159,7 @@ def _restore_task(output_directory: str, codec: int | None, task_input: bytes) -
 def _describe_retained(
     partitions: list[ExportedPartition], total_counts: RestoredCounts
 ) -> Iterator[str]:
-    """What could be kept, and what not."""
+    """Lines about what could be restored unchanged, and what not."""
     n_without_batches = sum(not partition.batches for partition in partitions)
     if total_counts.unchanged_batches:
         unchanged_text = format_grouped(total_counts.unchanged_batches)

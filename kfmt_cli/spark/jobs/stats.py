@@ -118,7 +118,7 @@ def count_splits(
 
 
 def prepare(context: JobContext) -> JobDirectory:
-    """The directory of the job; raises UsageError if it holds other results."""
+    """The directory of the job; raises UsageError if it has other results."""
     return open_report_directory(context, JobDefinition("stats", count_splits, {}))
 
 
@@ -138,8 +138,8 @@ def run_job(context: JobContext) -> JobSummary:
             producers[topic, producer].add(BatchTotals(*values))
     topics = _topic_rows(partitions)
     tables = topics, _partition_rows(partitions), _producer_rows(producers)
-    for (name, type_), rows in zip(STATS_ROW_BY_TABLE.items(), tables, strict=True):
-        with context.open_table_file(name, type_) as table:
+    for (name, row_type), rows in zip(STATS_ROW_BY_TABLE.items(), tables, strict=True):
+        with context.open_table_file(name, row_type) as table:
             table.add(rows)
         summary.counts[name] = table.n_rows
         summary.output_paths.append(table.path)
@@ -152,16 +152,16 @@ def run_job(context: JobContext) -> JobSummary:
 
 def _common_columns(totals: BatchTotals) -> dict[str, Any]:
     """The totals in the rows of topics, partitions and producers."""
-    numbers = {name: getattr(totals, name) for name in ("batches", "records", "bytes")}
+    counts = {name: getattr(totals, name) for name in ("batches", "records", "bytes")}
     times = {name: to_microseconds(getattr(totals, name)) for name in ("first_time", "last_time")}
-    return {**numbers, **times}
+    return {**counts, **times}
 
 
 def _partition_rows(
     totals_by_partition: dict[tuple[str | None, int | None], BatchTotals],
 ) -> Iterator[dict[str, Any]]:
     for (topic, partition), totals in sorted(
-        totals_by_partition.items(), key=lambda of: _sort_key(*of[0])
+        totals_by_partition.items(), key=lambda item: _sort_key(*item[0])
     ):
         offsets = {name: getattr(totals, name) for name in ("first_offset", "last_offset")}
         yield {"topic": topic, "partition": partition, **offsets, **_common_columns(totals)}
@@ -174,15 +174,15 @@ def _sort_key(topic: str | None, partition_or_producer: int | None) -> tuple[str
 def _topic_rows(
     totals_by_partition: dict[tuple[str | None, int | None], BatchTotals],
 ) -> list[dict[str, Any]]:
-    by_topic: dict[str | None, list[BatchTotals]] = defaultdict(list)
+    totals_by_topic: dict[str | None, list[BatchTotals]] = defaultdict(list)
     for (topic, _), totals in totals_by_partition.items():
-        by_topic[topic].append(totals)
+        totals_by_topic[topic].append(totals)
     rows = []
-    for topic, partition_totals in by_topic.items():
+    for topic, partition_totals in totals_by_topic.items():
         topic_total = BatchTotals()
-        for totals_of_partition in partition_totals:
-            topic_total.add(totals_of_partition)
-        max_bytes = max(part.bytes for part in partition_totals)
+        for totals in partition_totals:
+            topic_total.add(totals)
+        max_bytes = max(totals.bytes for totals in partition_totals)
         codecs = sorted(name for i, name in enumerate(CODECS) if topic_total.codecs >> i & 1)
         rows.append(
             {

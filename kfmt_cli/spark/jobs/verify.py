@@ -1,4 +1,4 @@
-"""verify: checks every batch of a fleet; writes tables of segments and findings, and a summary.
+"""verify: checks every batch; writes tables of segments and findings, and a summary.
 
 segments: the same, but only the table of segments.
 """
@@ -25,7 +25,7 @@ SUMMED_COUNTS = ("batches", "records", "errors", "warnings", "notes")
 def check_for_job(
     request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
 ) -> list[SplitResult]:
-    """Check splits; their totals and findings."""
+    """Check splits; returns their totals and findings."""
     del output_directory
     return [
         {"summary": checked.numbers, **encode_findings(checked.findings, checked.boundary)}
@@ -34,14 +34,14 @@ def check_for_job(
 
 
 def prepare(context: JobContext, name: str = "verify") -> JobDirectory:
-    """The directory of the job; raises UsageError if it holds other results."""
+    """The directory of the job; raises UsageError if it has other results."""
     return open_report_directory(
         context, JobDefinition(name, check_for_job, {"deep": context.request.deep})
     )
 
 
 def prepare_segments(context: JobContext) -> JobDirectory:
-    """The same of a job that writes no findings."""
+    """Like `prepare`, for the job `segments`, which writes no findings."""
     return prepare(context, "segments")
 
 
@@ -79,8 +79,8 @@ def run_job(context: JobContext) -> JobSummary:
 def sum_by_file(
     results: Iterable[tuple[FileSplit, StoredResult]],
 ) -> Iterator[tuple[FileSplit, SegmentNumbers]]:
-    """A split of each file, and the numbers of all its splits together."""
-    for _, file_results in groupby(results, key=lambda done: done[0].path):
+    """The last split of each file, and the merged numbers of all its splits."""
+    for _, file_results in groupby(results, key=lambda pair: pair[0].path):
         numbers, count_by_code = EMPTY_NUMBERS, Counter[str]()
         for split, result in file_results:
             file, numbers = split, merge_numbers(numbers, result.summary)

@@ -1,9 +1,9 @@
 """Values by key, in few files that are never rewritten in place.
 
-A change writes one new file with what it changes, so that it costs the same however many values
-there are. Files that are not much larger than the change are merged into the new one: their number
-stays a logarithm of that of the values. Each line is a JSON array of key and value; a later file
-replaces the values of earlier ones, and null means that a value is gone.
+A change writes one new file with the changed values, so its cost does not depend on the number of
+values. Files that are not much larger than the change are merged into the new one, so their number
+is the logarithm of the number of values. Each line is a JSON array of key and value; a later file
+replaces the values of earlier ones, and null means that a value was deleted.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from kfmt_cli.core.urls import is_local, strip_file_scheme
 from kfmt_cli.disk.file_access import open_binary
 from kfmt_cli.errors import InputError
 
-MAX_MEMORY_BYTES = 1 << 20  # bytes
-MAX_MERGE_RATIO = 2  # times
+MAX_MEMORY_BYTES = 1 << 20
+MAX_MERGE_RATIO = 2  # of a merged file's bytes to those of the change
 _KEY_DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
-    """One of the files."""
+    """A file with changes."""
 
     name: str
     bytes: int
 
 
 def read_values(directory: str, parts: Iterable[ChangeFile]) -> Iterator[tuple[str, Any]]:
-    """Keys and values in the order of the parts, with those that later ones replace; raises
+    """Keys and values in the order of the files, including values that later files replace; raises
     InputError."""
     for part in parts:
         for line in _read_lines(directory, part):
@@ -49,10 +49,10 @@ def append_changes(
     change_number: int,
     changes: Iterable[tuple[str, Any]],
 ) -> tuple[ChangeFile, ...]:
-    """Write a change; the parts with it. The files that it replaces stay until `delete_unlisted`.
-    Raises OutputError, InputError.
+    """Write a change; returns the files after it. Files that were merged into the new one stay
+    until `delete_unlisted`. Raises OutputError, InputError.
 
-    change_number: of the change; files are named in its order.
+    change_number: the number of the change; the names of files sort by it.
     """
     with tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES) as change_file:
         for change in changes:
@@ -76,7 +76,7 @@ def append_changes(
 
 
 def delete_unlisted(directory: str, parts: Iterable[ChangeFile]) -> None:
-    """Delete the files that are no parts."""
+    """Delete the files in a directory that are not among `parts`."""
     for name in list_file_names(directory) - {part.name for part in parts}:
         remove_file(f"{directory}/{name}")
 
@@ -84,7 +84,7 @@ def delete_unlisted(directory: str, parts: Iterable[ChangeFile]) -> None:
 def _merge(
     newest_first: Iterable[Iterable[bytes]], out: BinaryIO, *, keeps_deletions: bool
 ) -> None:
-    """Write the newest line of each key. keeps_deletions: also where that says that it is gone."""
+    """Write the newest line of each key. keeps_deletions: also write lines that delete a key."""
     seen_keys: set[str] = set()
     for lines in newest_first:
         for line in lines:

@@ -1,9 +1,9 @@
-"""The commits of a table: `_kfmt/commits/N.json`, and what it consists of: `_kfmt/manifest`.
+"""The commits of a table, `_kfmt/commits/N.json`, and its manifest, `_kfmt/manifest`.
 
-A commit is one new file, so that it is there or not, and no two runs make the same one. It names
-the parts of the manifest, which have the inputs and files of each file group; it writes one part,
-with its changes. `_kfmt/manifest.json` names the parts of the last commit whose files are in place,
-and these files: they are few, while there may be a million inputs.
+A commit is one new file: it exists or not, and no two runs write the same one. It lists the parts
+of the manifest, which have the inputs and files of each file group; a commit writes one part, with
+its changes. `_kfmt/manifest.json` lists the parts of the last commit whose files are in place, and
+these files: they are few, while there may be a million inputs.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def write_next_manifest(
 def publish_manifest(
     output_directory: str, table_commit: TableCommit, files: Iterable[dict[str, Any]]
 ) -> None:
-    """Show readers the manifest of a commit, and all of its files; raises OutputError."""
+    """Publish the manifest of a commit, and the list of its files; raises OutputError."""
     part_names = [f"manifest/{part.name}" for part in table_commit.parts]
     content = {
         "version": VERSION,
@@ -104,7 +104,7 @@ def publish_manifest(
 
 
 def delete_unlisted_parts(output_directory: str, table_commit: TableCommit) -> None:
-    """Delete the parts of the manifest that a commit does not name."""
+    """Delete the parts of the manifest that a commit does not list."""
     change_files.delete_unlisted(_manifest_path(output_directory), table_commit.parts)
 
 
@@ -113,13 +113,15 @@ def _manifest_path(output_directory: str) -> str:
 
 
 def write_commit(output_directory: str, table_commit: TableCommit) -> None:
-    """Make a commit; raises OutputError if there is one with its number."""
+    """Write a commit; raises OutputError if one with its number exists."""
     commits_directory = f"{output_directory}/_kfmt/commits"
     file_name = _commit_file_name(table_commit.number)
     if file_name in list_file_names(commits_directory):
         raise OutputError(f"{commits_directory}/{file_name}: another job already wrote this commit")
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    write_json_file(f"{commits_directory}/{file_name}", {**asdict(table_commit), "time": now})
+    written_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    write_json_file(
+        f"{commits_directory}/{file_name}", {**asdict(table_commit), "time": written_at}
+    )
 
 
 def _commit_file_name(number: int) -> str:

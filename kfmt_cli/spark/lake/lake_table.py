@@ -1,12 +1,12 @@
 """A lake's directory as a table with a history.
 
-A run writes new files next to those that are there, then makes a commit, then moves its files to
-where readers see them, then rewrites the manifest, and only then deletes what the commit replaced.
-A run that is killed leaves the old state, or the new one, which the next run finishes.
+A run writes new files next to the existing ones, then writes a commit, then moves its files to
+where readers see them, then rewrites the manifest, and only then deletes the replaced files. A run
+that is killed leaves the old state, or the new one, which the next run finishes.
 
 The unit is a file group: the files that one task wrote, with the rows of some splits of inputs.
-Rows of an input are replaced by rows of the same input. If other rows of a file group stay, they
-are copied to a new one.
+Rows of an input are replaced by rows of the same input. If other rows of a file group are kept,
+they are copied to a new file group.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from kfmt_cli.spark.split_processing import is_unreadable
 
 ALL_ROWS = -1 << 63  # all rows, as all have higher offsets
 APPEND_MODE, SYNC_MODE, REPLACE_MODE = "append", "sync", "replace"
-# The name of an output: what it is of, where its first split starts, a hash, a number.
+# The name of an output: its segment, the start of its first split, a hash, a number.
 _OUTPUT_NAME = re.compile(r"(?P<front>.*-\d{12})-[0-9a-f]{12}(?P<end>(-\d{1,11})?\.\w+)")
 SourcePartition = tuple[Any, Any]
 """Topic id, or topic without one, and partition."""
@@ -59,10 +59,10 @@ SourcePartition = tuple[Any, Any]
 
 @dataclass(slots=True)
 class InputObservations:
-    """What a run found out about its inputs."""
+    """Facts about its inputs that a run collects."""
 
     has_deleted_inputs: bool = True
-    """Whether the table has rows of inputs that are gone."""
+    """Whether the table has rows of inputs that no longer exist."""
     unreadable_paths: set[str] = field(default_factory=set)
     """Paths of inputs that could not be read."""
     offsets_by_partition: dict[SourcePartition, list[tuple[int, int]]] = field(
@@ -79,7 +79,8 @@ class InputObservations:
             self.offsets_by_partition[_source_partition(result.input)].append((first, last))
 
     def lowest_offset_within(self, result: StoredResult) -> int | None:
-        """The lowest offset of inputs within the offsets of this result's rows; None without."""
+        """The lowest offset of inputs within the offsets of this result's rows; None if no input
+        has one."""
         first, last = result.offsets
         if first is None:
             return None
@@ -104,19 +105,18 @@ class LakeTable:
     topics: frozenset[str]
     file_format: str
     target_tables: TargetTables | None = None
-    """The tables of a table format that the files are committed to, too."""
+    """The tables of a table format to which the files are also committed."""
     unlistable_paths: tuple[str, ...] = ()
     """The directories and files that could not be listed."""
     _topic_ids: dict[str, str | None] = field(default_factory=dict)
-    """The topic ids of the inputs of this run of which the table has other rows, by path."""
+    """The topic ids of this run's inputs for which the table has other rows, by path."""
     _n_retained_rows: Counter[str] = field(default_factory=Counter)
     """Rows, by table, of inputs that are gone or not part of this run."""
     _n_retained_inputs: int = 0
     """The number of these inputs."""
     _last_commit: TableCommit = field(default_factory=TableCommit)
-    """The last one."""
     _files_by_group: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """What it consists of: file groups, with their files."""
+    """The files of each file group of the last commit, as in the manifest."""
 
     def open(self) -> None:
         """Read the state; finish the last commit if its run was killed."""
@@ -129,13 +129,13 @@ class LakeTable:
             self._publish()
 
     def plan(self, request: ReadRequest, all_files: FileSplits) -> None:
-        """Plan the run. all_files: with those that could not be listed."""
+        """Plan the run. all_files: including those that could not be listed."""
         self.unlistable_paths = tuple(all_files.read_errors)
         self.job_directory.plan(request, all_files.readable)
 
     def _iter_stale_results(self) -> Iterator[tuple[str, str, StoredResult]]:
-        """The results whose input has changed, is gone or not asked for: file group, name,
-        result."""
+        """The results whose input has changed, is gone or is not part of this run: file group,
+        split name, result."""
         for file_group, split_names in self.job_directory.stale_results.items():
             results = self.job_directory.read_results(file_group)
             yield from ((file_group, name, results[name]) for name in split_names)
@@ -143,8 +143,8 @@ class LakeTable:
     def iter_removed_results(
         self, observations: InputObservations | None = None
     ) -> Iterator[tuple[str, str, StoredResult, int]]:
-        """The results of which the run removes rows: file group, name, result, and the offset from
-        which on they go. observations: None before the run."""
+        """The results of which the run removes rows: file group, split name, result, and the first
+        offset removed. observations: None before the run."""
         topic_ids = TopicIdCache()
         unreadable_paths = observations.unreadable_paths if observations is not None else set()
         paths = {result.input.path for *_, result in self._iter_stale_results()}
@@ -166,7 +166,7 @@ class LakeTable:
     def _removal_offset(
         self, result: StoredResult, observations: InputObservations | None
     ) -> int | None:
-        """The offset from which on rows go of an input outside this run; None if all stay."""
+        """The first offset removed of an input outside this run; None if all rows are kept."""
         if self.mode == REPLACE_MODE:
             return ALL_ROWS
         source = result.input
@@ -175,7 +175,7 @@ class LakeTable:
             return None
         if self.mode == SYNC_MODE:
             return ALL_ROWS
-        # The topic's rows are in other files now: the partition moved, was compacted or truncated.
+        # Other files may have these rows: the partition moved, was compacted or was truncated.
         lowest_offset = None if observations is None else observations.lowest_offset_within(result)
         return (
             ALL_ROWS
@@ -185,7 +185,7 @@ class LakeTable:
 
     def is_gone(self, result: StoredResult) -> bool:
         """Whether the input of a result is not part of this run, or its path is now a file of
-        another topic of that name."""
+        another topic with the same name."""
         source = result.input
         current_topic_id = self._topic_ids.get(source.path, "")
         return current_topic_id == "" or (
@@ -193,7 +193,7 @@ class LakeTable:
         )
 
     def describe_retained(self) -> list[str]:
-        """What readers find in the table besides the rows of this run."""
+        """A line about the rows in the table that are not from this run; none without such rows."""
         if not self._n_retained_inputs:
             return []
         rows = ", ".join(
@@ -206,7 +206,7 @@ class LakeTable:
         """Make the rows of the run visible, and remove what they replace."""
         job_directory = self.job_directory
         removal_offsets: dict[str, dict[str, int]] = {
-            bundle: {} for bundle in job_directory.stale_results
+            file_group: {} for file_group in job_directory.stale_results
         }
         for file_group, split_name, _, removal_offset in self.iter_removed_results(observations):
             removal_offsets[file_group][split_name] = removal_offset
@@ -234,18 +234,24 @@ class LakeTable:
         self._delete_unreferenced()
 
     def _write_commit(self, new_state: Iterable[str]) -> None:
-        """Make the commit after which the table consists of these file groups."""
+        """Write the commit after which the table consists of these file groups."""
         job_directory = self.job_directory
         previous_groups = self._files_by_group
         topics = tuple(sorted(self.topics))
-        self._files_by_group = {bundle: previous_groups.get(bundle, []) for bundle in new_state}
+        self._files_by_group = {
+            file_group: previous_groups.get(file_group, []) for file_group in new_state
+        }
 
         def changes() -> Iterator[tuple[str, Any]]:
             yield from (
-                (bundle, None) for bundle in previous_groups if bundle not in self._files_by_group
+                (file_group, None)
+                for file_group in previous_groups
+                if file_group not in self._files_by_group
             )
             for file_group in [
-                bundle for bundle in self._files_by_group if bundle not in previous_groups
+                file_group
+                for file_group in self._files_by_group
+                if file_group not in previous_groups
             ]:
                 files = [output_row(output) for output in job_directory.output_files(file_group)]
                 results = job_directory.read_results(file_group).values()
@@ -263,7 +269,8 @@ class LakeTable:
     def _drop_partial_reads(
         self, unreadable_paths: set[str], removal_offsets: dict[str, dict[str, int]]
     ) -> None:
-        """Leave out what was read of an input of which the table has rows already."""
+        """Drop the rows just read from inputs that could not be read to the end, if the table
+        already has rows of them."""
         job_directory = self.job_directory
         if not unreadable_paths:
             return
@@ -281,8 +288,8 @@ class LakeTable:
     def _copy_remaining_rows(
         self, file_group: str, offset_by_split: dict[str, int]
     ) -> Iterator[str]:
-        """Copy the rows of a file group without those that go, by result, from an offset on; the
-        new file group, if any is left."""
+        """Copy the rows of a file group that are kept; yields the new file group, if there is one.
+        offset_by_split: the first offset removed, by split name."""
         job_directory = self.job_directory
         results = job_directory.read_results(file_group)
         remaining_results = {
@@ -329,7 +336,7 @@ class LakeTable:
         yield new_name
 
     def _output_path(self, output_name: str) -> str:
-        """Where an output is: not yet published, or published."""
+        """The path of an output, whether it is already published or not."""
         staged_path = (
             f"{self.job_directory.job.staging_directory(self.job_directory.path)}/{output_name}"
         )
@@ -363,11 +370,11 @@ class LakeTable:
         return chain.from_iterable(self._files_by_group.values())
 
     def write_manifest(self) -> None:
-        """Show readers the inputs and files of the table."""
+        """Publish the list of the table's inputs and files."""
         commits.publish_manifest(self.job_directory.path, self._last_commit, self._committed_files)
 
     def _delete_unreferenced(self) -> None:
-        """Delete results outside the state, and files that no file group of it has."""
+        """Delete the results and files that belong to no file group of the last commit."""
         job_directory = self.job_directory
         commits.delete_unlisted_parts(job_directory.path, self._last_commit)
         for name in list_file_names(job_directory.results_directory) - self._files_by_group.keys():

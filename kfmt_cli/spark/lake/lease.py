@@ -1,10 +1,10 @@
 """One job at a time writes to a directory.
 
 On a file system the owner holds a lock on `_kfmt/lease.json`, which the kernel releases when the
-owner dies. In a store the owner creates that object, on the condition that there is none, and
-rewrites it every few seconds; an object that has not been rewritten for a minute is a dead owner's,
-and whoever replaces it first takes over. Stores without conditional writes are asked again after a
-moment whether the object is still one's own.
+owner dies. In an object store the owner creates that object, on the condition that it does not
+exist, and rewrites it every few seconds. An object that has not been rewritten for a minute belongs
+to a dead owner, and the first job that replaces it takes over. In a store without conditional
+writes, a job reads the object again after a moment to see whether it is still its own.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _hold_file_lock(
     output_directory: str, lease_path: str, own_entry: dict[str, Any]
 ) -> Iterator[DirectoryLease]:
     local_path = Path(strip_file_scheme(lease_path))
-    created_directories = [folder for folder in local_path.parents if not folder.exists()]
+    created_directories = [parent for parent in local_path.parents if not parent.exists()]
     try:
         lease_file = _open_locked(local_path)
     except BlockingIOError:
@@ -97,7 +97,7 @@ def _open_locked(path: Path) -> BinaryIO:
     """Open a file and lock it; raises BlockingIOError if another process has the lock, OSError."""
     for _ in range(MAX_LOCK_ATTEMPTS):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):  # the owner before has just removed it
+        with suppress(FileNotFoundError):  # the previous owner has just removed it
             lease_file = path.open("a+b")
             try:
                 fcntl.flock(lease_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,7 +140,7 @@ def _hold_object(
 
 
 def _acquire_object(output_directory: str, lease_path: str, own_entry: dict[str, Any]) -> str:
-    """Create or take over the lease; its tag. Raises UsageError."""
+    """Create or take over the lease; returns its tag. Raises UsageError."""
     for _ in range(2):
         existing_entry = read_json_file(lease_path)
         if (
@@ -157,7 +157,7 @@ def _acquire_object(output_directory: str, lease_path: str, own_entry: dict[str,
 
 
 def _write_if_unchanged(lease_path: str, own_entry: dict[str, Any], tag: str | None) -> str | None:
-    """Write the lease if it is still the one with this tag; its new tag, None if it is not."""
+    """Write the lease if its tag is still this one; returns the new tag, or None if it is not."""
     entry = {**own_entry, "beat": time.time()}
     try:
         return put_conditionally(lease_path, json.dumps(entry).encode(), tag)
@@ -171,8 +171,8 @@ def _write_if_unchanged(lease_path: str, own_entry: dict[str, Any], tag: str | N
         write_json_file(lease_path, entry)
         if is_first:
             time.sleep(SETTLE_SECONDS)
-        is_mine = (read_json_file(lease_path) or {}).get("owner") == own_entry["owner"]
-        return "" if is_mine else None
+        is_own = (read_json_file(lease_path) or {}).get("owner") == own_entry["owner"]
+        return "" if is_own else None
 
 
 def _in_use_error(output_directory: str, existing_entry: dict[str, Any]) -> UsageError:

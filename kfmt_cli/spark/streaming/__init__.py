@@ -1,1 +1,1 @@
-"""Streams: what each trigger reads, and what has been lost."""
+"""Streams: planning what each trigger reads, and detecting lost data."""

@@ -1,7 +1,7 @@
-"""The logs of a trigger that a broker has cleaned since they were planned.
+"""Reads the logs of a trigger that a broker has cleaned since the trigger was planned.
 
 The cleaner replaces segments by a smaller one with the name of the first. A task then reads the
-offsets of its split from the segments that are there now. Source: `kafka.log.Cleaner`,
+offsets of its split from the current segments. Source: `kafka.log.Cleaner`,
 `kafka.log.LocalLog.replaceSegments`.
 """
 
@@ -37,14 +37,14 @@ PAUSES = 0.1, 0.5, 2.0  # seconds for a broker to complete a swap
 def read_followed_split(
     request: ReadRequest, input_partition: KfmtInputPartition
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a split of a stream, each split within its offsets; raises UnreadError for a log
-    that was cleaned while it was read, which a repeated task reads again."""
+    """The rows of an input partition of a stream, each split within its offsets; raises
+    UnreadableInputError for a log that was cleaned while it was read: Spark repeats the task."""
     topic_ids = TopicIdCache()
-    for piece, end in zip(input_partition.splits, input_partition.end_offsets, strict=True):
-        offset_interval = Selection(first_offset=piece.base, last_offset=end - 1)
-        selection = request.selection_for(piece).intersect(offset_interval)
-        split_request = replace(request, selection_by_directory={piece.directory: selection})
-        for current_split in _current_splits(request, piece, end):
+    for split, end in zip(input_partition.splits, input_partition.end_offsets, strict=True):
+        offset_interval = Selection(first_offset=split.base, last_offset=end - 1)
+        selection = request.selection_for(split).intersect(offset_interval)
+        split_request = replace(request, selection_by_directory={split.directory: selection})
+        for current_split in _current_splits(request, split, end):
             results = [SplitReadResult()]
             yield from read_table_rows(
                 split_request, FileSplits([current_split]), results, topic_ids=topic_ids
@@ -54,7 +54,7 @@ def read_followed_split(
 
 
 def _current_splits(request: ReadRequest, split: FileSplit, end: int) -> list[FileSplit]:
-    """The split, or the logs that have its offsets now; raises UnreadError."""
+    """The split, or the logs that have its offsets now; raises UnreadableInputError."""
     if split.read_error or split.is_tiered or not is_local(split.path) or not _is_cleaned(split):
         return [split]
     if not (split.is_whole or split.is_batch_aligned):
@@ -62,7 +62,7 @@ def _current_splits(request: ReadRequest, split: FileSplit, end: int) -> list[Fi
         raise UnreadableInputError(f"{split.path}: {message}")
     segments = _list_segments(request, split.directory)
     if not segments or segments[0].base > split.base:
-        return [split]  # deleted, which is an error of its own
+        return [split]  # deleted, which is reported when it is read
     end_offset_by_path = segment_end_offsets(segments, end)
     return [
         segment
@@ -79,7 +79,8 @@ def _is_cleaned(split: FileSplit) -> bool:
 
 
 def _list_segments(request: ReadRequest, directory: str) -> list[FileSplit]:
-    """The logs in a directory, in order, once no swap is under way."""
+    """The logs in a directory, in order; waits while a broker replaces segments, and raises
+    UnreadableInputError if that takes too long."""
     for pause in (*PAUSES, None):
         try:
             if not is_swapping(list_directory(directory).files):
@@ -95,6 +96,6 @@ def _list_segments(request: ReadRequest, directory: str) -> list[FileSplit]:
 
 
 def is_swapping(file_names: Iterable[str]) -> bool:
-    """Whether a broker is replacing segments: for a moment, neither the old ones nor the new one
-    have names of logs."""
+    """Whether a broker is replacing segments: for a moment, neither the old segments nor the new
+    one have the name of a log."""
     return any(name.endswith(f"{LOG_KIND.suffix}{SWAP_SUFFIX}") for name in file_names)

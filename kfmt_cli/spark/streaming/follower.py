@@ -1,7 +1,7 @@
-"""Where a stream is: what each trigger reads, and what has been lost.
+"""Follows the partitions of a stream: finds what each trigger reads, and detects lost data.
 
 A partition has one position: the next offset. The segment and byte stored with it only save
-reading: they are used if the batch before it ends there. Rolling, deletion and cleaning between two
+reading: they are used if the previous batch ends there. Rolling, deletion and cleaning between two
 triggers, and a move to another directory, therefore change nothing. Only complete batches count.
 """
 
@@ -58,7 +58,7 @@ from kfmt_cli.spark.worker import WORKER_LOGGER
 
 ResultT = TypeVar("ResultT")
 
-# Seconds before a listing is asked for again, which a broker may have changed.
+# Pauses before listing again what a broker may be changing.
 RETRY_PAUSES_SECONDS = (
     0.1,
     0.5,
@@ -73,12 +73,12 @@ CheckpointPositions = dict[str, Any]
 
 
 class DataLossError(KfmtError):
-    """A stream cannot give what it has promised."""
+    """Data that a stream has to return is lost."""
 
 
 @dataclass(slots=True)
 class StreamFollower:
-    """Finds what is new in each partition, reading only segments that have changed."""
+    """Finds the new data of each partition, reading only segments that have changed."""
 
     request: ReadRequest
     fails_on_data_loss: bool = True
@@ -88,22 +88,22 @@ class StreamFollower:
     _segment_ends: SegmentEndCache = field(default_factory=SegmentEndCache)
     _partitions: dict[str, FollowedPartition] = field(default_factory=dict)
     _read_errors: dict[str, str] = field(default_factory=dict)
-    """Why a path, or what is below one, could not be read."""
+    """The reasons why a path, or a file or directory under one, could not be read."""
     _caught_up: dict[str, tuple[PartitionPosition, Signature]] = field(default_factory=dict)
-    """Positions at the end of a partition as it was listed."""
+    """The position at the end of a partition, and the partition's signature when it was reached."""
     _idle_positions: CheckpointPositions | None = None
-    """The end of all partitions, as long as nothing changes."""
+    """The end of all partitions until the listing changes; None if it has not been reached."""
     _reported: set[str] = field(default_factory=set)
     _is_stale: bool = True
-    """Whether the files have changed since the partitions were found in them."""
+    """Whether the files have changed since they were grouped into partitions."""
     _next_key: str = ""
-    """The partition to begin with: the first one that a limit has left nothing to."""
+    """The key at which the next trigger begins: the first one for which the limit left nothing."""
 
     def __post_init__(self) -> None:
         self._listing = StreamListing(self.request.paths)
 
     def check_paths(self) -> None:
-        """Check that there are the paths of a new query; raises InputError."""
+        """Check that the paths of a new query can be read; raises InputError."""
         self._update_partitions()
         for path in self.request.paths:
             if path in self._read_errors:
@@ -115,10 +115,10 @@ class StreamFollower:
         budget: TriggerBudget | None = None,
         end_positions: CheckpointPositions | None = None,
     ) -> CheckpointPositions:
-        """The position after each partition's last complete batch, or after about as much as there
-        is room for; raises DataLossError, InputError.
+        """The position after each partition's last complete batch, or after about as much as the
+        budget allows; raises DataLossError, InputError.
 
-        end_positions: positions not to go beyond; partitions that are not in it are left for later.
+        end_positions: the maximum positions; partitions without one are left for later.
         """
         return self._retry_if_deleted(
             lambda: self._compute_latest(
@@ -138,7 +138,7 @@ class StreamFollower:
         partitions, resumed = self._resume(checkpoint, is_listed=True)
         positions = {key: position.to_checkpoint() for key, position in resumed.deleted.items()}
         next_key = ""
-        for key in sorted(partitions, key=lambda one: (one < self._next_key, one)):
+        for key in sorted(partitions, key=lambda key: (key < self._next_key, key)):
             partition, previous = partitions[key], resumed.positions.get(key)
             position, had_remaining = previous, budget.has_remaining
             if budget.has_remaining and (end_positions is None or key in end_positions):
@@ -148,7 +148,7 @@ class StreamFollower:
             if position is not None:
                 positions[key] = position.to_checkpoint()
             if had_remaining and not budget.has_remaining:
-                next_key = f"{key}\0"  # the one after it
+                next_key = f"{key}\0"  # sorts directly after it
         self._next_key = next_key
         self._idle_positions = (
             dict(positions) if budget.has_remaining and end_positions is None else None
@@ -161,8 +161,8 @@ class StreamFollower:
         previous: PartitionPosition | None,
         budget: TriggerBudget,
     ) -> PartitionPosition | None:
-        """The position after as much of a partition as there is room for, and where it was if it
-        cannot be read and that is to be ignored."""
+        """The position after as much of a partition as the budget allows, or the previous position
+        if it cannot be read and that is to be ignored."""
         try:
             return self._advance(partition, previous, budget)
         except InputError as error:
@@ -170,8 +170,8 @@ class StreamFollower:
             return previous
 
     def _handle_read_error(self, error: InputError) -> None:
-        """Raise UnreadError for a file that cannot be read, or warn once. What has been deleted
-        since it was listed is raised as it is."""
+        """Raise UnreadableInputError for a file that cannot be read, or log a warning. The error
+        for a file that has been deleted since it was listed is raised unchanged the first time."""
         message = format_unreadable_input(error.file, str(error)) if error.file else str(error)
         if error.is_missing and message not in self._reported:
             self._reported.add(message)
@@ -181,7 +181,7 @@ class StreamFollower:
         WORKER_LOGGER.warning("kfmt: %s", error)
 
     def _retry_if_deleted(self, function: Callable[[], ResultT]) -> ResultT:
-        """The answer; asked again if a file has been deleted since it was listed."""
+        """The function's result; calls it again if a file has been deleted since it was listed."""
         for pause in RETRY_PAUSES_SECONDS:
             try:
                 return function()
@@ -192,7 +192,7 @@ class StreamFollower:
         return function()
 
     def end_positions(self) -> CheckpointPositions:
-        """The end of each partition, in the copy that goes furthest; raises as `latest` does."""
+        """The end of each partition's longest copy; raises DataLossError, InputError."""
         positions: CheckpointPositions = {}
         for key, partition in self._resume({})[0].items():
             with self._mount(partition):
@@ -203,13 +203,13 @@ class StreamFollower:
                     ).position
                     for directory in directories
                 ]
-            end = max(ends, key=lambda one: one.offset)
+            end = max(ends, key=lambda position: position.offset)
             positions[key] = replace(end, first=end.offset).to_checkpoint()
         return positions
 
     def last_seen_ends(self) -> CheckpointPositions:
-        """The end of each partition if it is known from the last listing, without reading;
-        else the beginning of the last segment."""
+        """The end of each partition without reading: as found in the last listing, or the base
+        offset of the last segment."""
         offsets_by_key: CheckpointPositions = {}
         for key, partition in self._partitions.items():
             offsets = [copy.segments[-1].base for copy in partition.directories]
@@ -222,8 +222,8 @@ class StreamFollower:
     def input_partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> list[KfmtInputPartition]:
-        """The data between two positions, distributed to splits; raises DataLossError if it is not
-        all there, InputError."""
+        """The data between two positions, distributed to tasks; raises DataLossError if some of it
+        is missing, InputError."""
         return self._retry_if_deleted(lambda: self._plan_input_partitions(start, end))
 
     def _plan_input_partitions(
@@ -231,11 +231,11 @@ class StreamFollower:
     ) -> list[KfmtInputPartition]:
         partitions, resumed_end = self._resume(end)
         resumed_start = resume_positions(start, partitions)
-        # Up to Spark 4.1, `latest` is not told the start.
+        # Up to Spark 4.1, `latest_positions` does not know the start, so losses are found here.
         for message in self._iter_losses(resumed_start):
             self._report_loss(message)
         splits: list[FileSplit] = []
-        wanted: dict[str, Selection] = {}
+        selections: dict[str, Selection] = {}
         end_offset_by_path: dict[str, int] = {}
         for key, position in resumed_end.positions.items():
             start_position = resolve_start(resumed_start.positions.get(key), position)
@@ -254,17 +254,17 @@ class StreamFollower:
                 )
             splits += partition_splits
             base_selection = self.request.selection_options.selection
-            wanted |= selections_between(
+            selections |= selections_between(
                 base_selection, segments, start_position.offset, position.offset
             )
             end_offset_by_path |= segment_end_offsets(segments, position.offset)
-        return plan_trigger_partitions(self.request, splits, wanted, end_offset_by_path)
+        return plan_trigger_partitions(self.request, splits, selections, end_offset_by_path)
 
     # Listings.
 
     def _update_partitions(self) -> None:
-        """List the paths, and the partitions in them."""
-        # What could not be read may be readable now, also if its directory has not changed.
+        """List the paths, and group the files into partitions if anything has changed."""
+        # Unreadable files may be readable now, even if their directories have not changed.
         self._is_stale = self._update_listing() or self._is_stale or bool(self._read_errors)
         if not self._is_stale:
             return
@@ -272,20 +272,20 @@ class StreamFollower:
         files_by_path = self._listing.files_by_path
         try:
             request = replace(self.request, paths=tuple(files_by_path))
-            found = list_input_files(
+            files = list_input_files(
                 request, files_below=files_by_path.__getitem__, manifest_cache=self._manifest_cache
             )
-        except InputError:  # of each file, as below
-            found = FileSplits()
-        self._partitions = group_partitions(found, self._listing.topic_id, self.request.paths)
-        read_errors = self._listing.read_errors | found.read_errors
+        except InputError:  # no readable file: the listing has the reasons
+            files = FileSplits()
+        self._partitions = group_partitions(files, self._listing.topic_id, self.request.paths)
+        read_errors = self._listing.read_errors | files.read_errors
         self._read_errors = {
             path: reason for path, reason in read_errors.items() if self._may_contain_topics(path)
         }
         self._is_stale = False
 
     def _update_listing(self) -> bool:
-        """List the paths, again while a broker replaces segments; whether anything has changed."""
+        """List the paths, again while a broker replaces segments; returns whether they changed."""
         changed = self._listing.update()
         for pause in RETRY_PAUSES_SECONDS:
             all_files = chain.from_iterable(self._listing.files_by_path.values())
@@ -312,28 +312,28 @@ class StreamFollower:
     def _resume(
         self, checkpoint: Mapping[str, Any], *, is_listed: bool = False
     ) -> tuple[dict[str, FollowedPartition], ResumedPositions]:
-        """The partitions that are there, with their positions; raises DataLossError for what is
-        lost. What is lost is looked for again first: a broker may be renaming a directory."""
+        """The current partitions with their positions; raises DataLossError for lost data. Lists
+        again before it reports a loss: a broker may be renaming a directory."""
         for i in range(len(RETRY_PAUSES_SECONDS) + 1):
             if i or not is_listed:
                 self._update_partitions()
-            at = resume_positions(checkpoint, self._partitions)
-            losses = [words for words in self._iter_losses(at) if words not in self._reported]
+            resumed = resume_positions(checkpoint, self._partitions)
+            losses = [loss for loss in self._iter_losses(resumed) if loss not in self._reported]
             if not losses:
                 break
             if i < len(RETRY_PAUSES_SECONDS):
                 time.sleep(RETRY_PAUSES_SECONDS[i])
         for message in losses:
             self._report_loss(message)
-        for key, old_key in at.recreated.items():
-            at.deleted.pop(old_key, None)
-            at.positions[key] = PartitionPosition.starting_at(
+        for key, old_key in resumed.recreated.items():
+            resumed.deleted.pop(old_key, None)
+            resumed.positions[key] = PartitionPosition.starting_at(
                 min(directory.first_offset for directory in self._partitions[key].directories)
             )
-        return self._partitions, at
+        return self._partitions, resumed
 
     def _iter_losses(self, resumed: ResumedPositions) -> Iterator[str]:
-        """What cannot be listed, and the positions of what is not there any more."""
+        """Messages about paths that cannot be listed, and about partitions that are missing."""
         read_errors = self._read_errors
         if self.request.raises_if_unreadable or not self.fails_on_data_loss:
             for path, reason in read_errors.items():
@@ -365,10 +365,10 @@ class StreamFollower:
             self._reported.add(message)
             WORKER_LOGGER.warning("kfmt: %s", message)
 
-    # A partition.
+    # One partition.
 
     def _mount(self, partition: FollowedPartition) -> AbstractContextManager[None]:
-        """Make the segments of a partition open as what they are."""
+        """Mount the segments of a partition, so that those in tiered storage open as logs."""
         segment_by_path = {
             segment.path: segment
             for directory in partition.directories
@@ -382,7 +382,7 @@ class StreamFollower:
         previous: PartitionPosition | None,
         budget: TriggerBudget,
     ) -> PartitionPosition:
-        """The position after as much of a partition as there is room for."""
+        """The position after as much of a partition as the budget allows."""
         signature = partition.signature
         if previous is not None and self._caught_up.get(partition.key) == (previous, signature):
             return previous
@@ -398,7 +398,7 @@ class StreamFollower:
     def _find_start(
         self, partition: FollowedPartition, previous: PartitionPosition | None
     ) -> tuple[PartitionDirectory, PartitionPosition]:
-        """The copy to read from, and where to begin; raises DataLossError."""
+        """The copy to read from, and the position to begin at; raises DataLossError."""
         position = previous or PartitionPosition()
         is_known = previous is not None and (position.offset > 0 or position.first >= 0)
         directories = [
@@ -454,7 +454,7 @@ class StreamFollower:
     def _find_divergence(
         self, directory: PartitionDirectory, position: PartitionPosition
     ) -> HistoryDivergence | None:
-        """Whether a copy has another history than that before a position."""
+        """How a copy's history differs from the one read up to a position; None if it does not."""
         try:
             return self._segment_ends.find_divergence(directory.segments, position)
         except InputError as error:
@@ -462,7 +462,7 @@ class StreamFollower:
             return None
 
     def _is_batch_start(self, segment: FileSplit, position: PartitionPosition) -> bool:
-        """Whether the next offset is at the position's byte of a segment."""
+        """Whether the next offset is at the position's byte in a segment."""
         if position.segment != segment.base or not 0 < position.byte <= segment.size:
             return False
         try:
@@ -497,4 +497,4 @@ class StreamFollower:
             f"{end_position.offset - 1} were to be "
             f"read, but {'; '.join(problems)}"
         )
-        return max(partition.directories, key=lambda one: one.segments[-1].base)
+        return max(partition.directories, key=lambda copy: copy.segments[-1].base)

@@ -1,4 +1,4 @@
-"""How far a trigger reads into a log."""
+"""Finds how far a trigger reads into a log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def advance_in_log(
     budget: TriggerBudget,
     segment_ends: SegmentEndCache,
 ) -> PartitionPosition:
-    """The position after as much of a log as the budget has room for; raises InputError."""
+    """The position after as much of a log as the budget allows; raises InputError."""
     position = start_position
     first_index = max(bisect_right(segments, position.offset, key=BASE) - 1, 0)
     for i in range(first_index, len(segments)):
@@ -30,13 +30,13 @@ def advance_in_log(
         if next_base_offset is not None and budget.fits(
             n_remaining_bytes, next_base_offset - position.offset
         ):
-            # The whole segment: continue at the beginning of the next one.
+            # The entire segment fits: continue at the beginning of the next one.
             budget.consume(n_remaining_bytes, next_base_offset - position.offset)
             position = _start_of_next_segment(segment_ends, segment, position, next_base_offset)
             continue
         segment_end = segment_ends.find_end(segment, position, budget)
         if segment_end.error is not None:
-            # Its readable part is read once the broker has rolled.
+            # The readable batches after the error are read after the broker has rolled.
             WORKER_LOGGER.warning("kfmt: %s", segment_end.error)
         end_position = segment_end.position
         cached_end = segment_ends.find_cached(segment)
@@ -48,7 +48,7 @@ def advance_in_log(
         if cached_end is None or cached_end.position.offset > position.offset:
             budget.exhaust()
         elif position.offset == previous_offset and next_base_offset is not None:
-            # Damage: read what is readable.
+            # Damage: the task reads what is readable in the rest of the segment.
             budget.consume(n_remaining_bytes, next_base_offset - position.offset)
             position = _start_of_next_segment(segment_ends, segment, position, next_base_offset)
         if not budget.has_remaining:
@@ -67,7 +67,7 @@ def _start_of_next_segment(
     position: PartitionPosition,
     next_base_offset: int,
 ) -> PartitionPosition:
-    """The position at the beginning of the segment that follows one."""
+    """The position at the beginning of the next segment."""
     cached_end = segment_ends.find_cached(segment)
     reaches_next = cached_end is not None and cached_end.position.offset == next_base_offset
     epoch = cached_end.position.epoch if cached_end is not None and reaches_next else -1

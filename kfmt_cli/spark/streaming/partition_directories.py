@@ -19,9 +19,9 @@ Signature = tuple[tuple[str, str, int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class PartitionDirectory:
-    """The segments of a partition in a directory, after those in tiered storage, if there are any.
+    """The segments of a partition in a directory, after its segments in tiered storage, if any.
 
-    Each begins at a higher offset than the one before.
+    They are in the order of their base offsets.
     """
 
     path: str
@@ -38,16 +38,16 @@ class FollowedPartition:
     """A partition, or another directory with logs."""
 
     key: str
-    """What a checkpoint calls it; see `positions`."""
+    """Its key in a checkpoint; see `positions`."""
     name: str
     """Topic and partition, or the path of the directory."""
     topic_id: str | None
     directories: tuple[PartitionDirectory, ...]
-    """In the order in which the paths were given."""
+    """In the order of the stream's paths."""
 
     @property
     def signature(self) -> Signature:
-        """It changes with the beginning and the end of each copy."""
+        """A value that changes with the beginning and the end of each copy."""
         return tuple(
             (
                 directory.segments[0].path,
@@ -64,8 +64,8 @@ def group_partitions(
     find_topic_id: Callable[[FileSplit], str | None],
     paths: Sequence[str],
 ) -> dict[str, FollowedPartition]:
-    """The partitions of a listing by their keys, in order. find_topic_id: the topic id of a
-    segment. paths: as they were given; with equal claims, a copy in an earlier one is read."""
+    """The partitions of a listing by their keys, in order. find_topic_id: returns the topic id of a
+    segment. paths: the stream's, in order; of equal copies, one under an earlier path is read."""
     segments_by_directory = defaultdict[str, list[FileSplit]](list)
     for file in files:
         if file.kind is LOG_KIND and file.base_offset is not None and not file.read_error:
@@ -89,7 +89,7 @@ def group_partitions(
         return next(containing, len(roots)), path
 
     partitions: dict[str, FollowedPartition] = {}
-    for name, topic_id in sorted(segments_by_partition, key=lambda one: (one[0], one[1] or "")):
+    for name, topic_id in sorted(segments_by_partition, key=lambda pair: (pair[0], pair[1] or "")):
         segment_lists = segments_by_partition[name, topic_id]
         key = name if topic_id is None else f"{name}@{topic_id}"
         partition_directories = _partition_directories(

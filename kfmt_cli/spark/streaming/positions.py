@@ -1,8 +1,8 @@
-"""Positions of a stream: where it is in each partition, as a checkpoint stores it.
+"""Positions of a stream in its partitions, as a checkpoint stores them.
 
 A key names a partition, not a directory: a partition that moves to another disk keeps its position.
-`orders-0@<topic id>` is the key of most; `orders-0` if no topic id is known; the path of a
-directory that is not a partition's. In checkpoints of older versions, all keys are paths.
+The key is `orders-0@<topic id>`; `orders-0` if the topic id is unknown; the path for a directory
+that is not a partition's. In checkpoints of older versions, all keys are paths.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class PartitionPosition:
     segment: int = 0
     """The base offset of the segment that contains the next offset, or will contain it."""
     byte: int = 0
-    """The byte at which its batch begins in the segment."""
+    """The byte in the segment at which the batch with the next offset begins."""
     last: int = -1
-    """The byte at which the batch before it begins in the same segment; -1 if that is not known."""
+    """The byte in the same segment at which the previous batch begins; -1 if that is unknown."""
     epoch: int = -1
-    """The leader epoch of the batch before it; -1 if that is not known."""
+    """The leader epoch of the previous batch; -1 if that is unknown."""
     first: int = -1
-    """The offset from which the partition is read; -1 for what was there at the beginning."""
+    """The offset at which reading of the partition began; -1 for the beginning of its log."""
     restarts: int = 0
-    """How often reading went on at another offset than the next one, because data was lost."""
+    """How often reading continued at another offset than the next one, because data was lost."""
 
     @classmethod
     def starting_at(cls, offset: int, restarts: int = 0) -> PartitionPosition:
@@ -46,7 +46,7 @@ class PartitionPosition:
         return cls(offset, offset, 0, first=offset, restarts=restarts)
 
     def to_checkpoint(self) -> dict[str, int]:
-        """The position as stored in a checkpoint, without what is not known."""
+        """The position as stored in a checkpoint, without unknown values."""
         unknown_values = {"last": -1, "epoch": -1, "first": -1, "restarts": 0}
         return {
             name: value for name, value in asdict(self).items() if unknown_values.get(name) != value
@@ -55,14 +55,14 @@ class PartitionPosition:
 
 @dataclass(slots=True)
 class ResumedPositions:
-    """The positions of a checkpoint, by the partitions that are there."""
+    """The positions of a checkpoint, assigned to the current partitions."""
 
     positions: dict[str, PartitionPosition] = field(default_factory=dict)
-    """By the keys of partitions."""
+    """By the keys of the current partitions."""
     deleted: dict[str, PartitionPosition] = field(default_factory=dict)
-    """Of partitions that are not there, by the checkpoint's keys."""
+    """Positions of missing partitions, by the checkpoint's keys."""
     recreated: dict[str, str] = field(default_factory=dict)
-    """Keys in `gone` by the key of a partition with the same name and another topic id."""
+    """Keys in `deleted` by the key of a partition with the same name and another topic id."""
 
 
 def resume_positions(
@@ -113,8 +113,8 @@ def resume_positions(
 
 
 def _belongs_to(old_key: str, partition: FollowedPartition, directories: set[str]) -> bool:
-    """Whether a position with the partition's name is its own: not if both have topic ids, which
-    differ, nor if its directory is there, as that of another partition."""
+    """Whether a position with the partition's name belongs to the partition: not if both have topic
+    ids, as these differ, nor if the key is the existing directory of another partition."""
     has_ids = _KEY_PATTERN.match(old_key) is not None and partition.topic_id is not None
     return not has_ids and old_key not in directories
 
@@ -130,7 +130,7 @@ def partition_name(key: str) -> str:
 
 
 def format_key(key: str) -> str:
-    """A key for people."""
+    """A key as text for people."""
     match = _KEY_PATTERN.match(key)
     return key if match is None else f"{match['name']} (topic id {match['topic_id']})"
 
@@ -138,7 +138,7 @@ def format_key(key: str) -> str:
 def limit_position(
     position: PartitionPosition, previous: PartitionPosition | None, limit: Mapping[str, int] | None
 ) -> PartitionPosition:
-    """A position, but not beyond another one; and not before the one that was reached."""
+    """A position, but at most `limit`, and not before `previous`."""
     if limit is None:
         return position if previous is None else previous
     max_position = PartitionPosition(**limit)
@@ -153,7 +153,7 @@ def limit_position(
 def resolve_start(
     previous: PartitionPosition | None, end_position: PartitionPosition
 ) -> PartitionPosition:
-    """Where the data up to a position begins, after another one."""
+    """The position at which the data up to `end_position` begins, after `previous`."""
     if previous is None or end_position.restarts > previous.restarts:
         first_offset = max(end_position.first, 0)
         return PartitionPosition(

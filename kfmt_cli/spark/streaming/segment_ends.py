@@ -1,4 +1,4 @@
-"""The ends of logs, and whether a log still has the history that a stream has read.
+"""Finds the ends of logs, and whether a log still has the history that a stream has read.
 
 A broker that becomes a follower may truncate its log and write it again: its end then falls below
 the position, or the batch before the position has another leader epoch.
@@ -29,28 +29,28 @@ UNLIMITED = 1 << 62  # bytes or offsets per trigger without a limit
 
 @dataclass(slots=True)
 class TriggerBudget:
-    """What a trigger may still take."""
+    """The bytes and offsets that a trigger may still read."""
 
     remaining_bytes: int = UNLIMITED
     remaining_offsets: int = UNLIMITED
     is_unused: bool = True
-    """Whether it has taken nothing yet: it takes at least a batch."""
+    """Whether nothing has been read yet: a trigger reads at least one batch."""
 
     @property
     def has_remaining(self) -> bool:
-        """Whether it may take anything."""
+        """Whether the trigger may read anything more."""
         return self.remaining_bytes > 0 and self.remaining_offsets > 0
 
     def fits(self, n_bytes: int, n_offsets: int) -> bool:
-        """Whether it may take these too."""
+        """Whether the trigger may also read this much."""
         return n_bytes <= self.remaining_bytes and n_offsets <= self.remaining_offsets
 
     def exhaust(self) -> None:
-        """Leave nothing: what comes next does not fit."""
+        """Set the remaining bytes to 0, as the next batch does not fit."""
         self.remaining_bytes = 0
 
     def consume(self, n_bytes: int, n_offsets: int) -> None:
-        """Take these; the rest may become negative, as a batch is taken whole."""
+        """Subtract what is read; the rest may become negative, as batches are read completely."""
         self.is_unused = False
         self.remaining_bytes -= n_bytes
         self.remaining_offsets -= n_offsets
@@ -58,31 +58,31 @@ class TriggerBudget:
 
 @dataclass(frozen=True, slots=True)
 class ReadableEnd:
-    """Where the complete batches of a segment end."""
+    """The end of the complete batches of a segment, up to a budget."""
 
     position: PartitionPosition
-    """After the last one that was asked for. Its offset is that of the segment if there is none."""
+    """After the last batch within the budget; the segment's base offset if there is none."""
     start_byte: int = 0
-    """The byte at which the batches that were asked for begin."""
+    """The byte at which the batches with the requested offsets begin."""
     error: str | None = None
-    """Why the batches after it cannot be stepped over."""
+    """The reason why the batches after it cannot be stepped over."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryDivergence:
-    """What shows that a log has another history than the one that was read."""
+    """Evidence that a log has another history than the one that was read."""
 
     message: str
     divergence_offset: int
-    """Where the other history begins, if that can be told."""
+    """The offset at which the other history begins, or the best estimate of it."""
 
 
 @dataclass(slots=True)
 class SegmentEndCache:
-    """Finds the ends of segments, each again only where it has changed."""
+    """Finds the ends of segments; reads a segment again only from where it has changed."""
 
     _end_by_path: dict[str, tuple[int, int, ReadableEnd]] = field(default_factory=dict)
-    """Size, time and end of segments, by their paths."""
+    """Size, modification time and end of segments, by path."""
 
     def find_cached(self, segment: FileSplit) -> ReadableEnd | None:
         """The end of a segment that has not changed since it was read."""
@@ -95,7 +95,7 @@ class SegmentEndCache:
         start_position: PartitionPosition,
         budget: TriggerBudget | None = None,
     ) -> ReadableEnd:
-        """How far a segment goes from a position within the room; raises InputError."""
+        """The end of a segment's batches from a position within the budget; raises InputError."""
         effective_budget = budget or TriggerBudget()
         start_byte = start_position.byte if start_position.segment == segment.base else 0
         cached = self.find_cached(segment)
@@ -126,14 +126,15 @@ class SegmentEndCache:
     def find_log_end(
         self, segments: Sequence[FileSplit], position: PartitionPosition
     ) -> ReadableEnd:
-        """The end of a log; raises InputError. position: a position in it, for what need not be
-        read."""
+        """The end of a log; raises InputError. position: a position in the log, before which
+        nothing has to be read."""
         return self.find_end(segments[-1], position)
 
     def find_divergence(
         self, segments: Sequence[FileSplit], position: PartitionPosition
     ) -> HistoryDivergence | None:
-        """Whether a log has another history than that before a position; raises InputError."""
+        """How a log's history differs from the one read up to a position; None if it does not.
+        Raises InputError."""
         if segments[-1].base < position.offset:
             end = self.find_log_end(segments, position)
             if end.position.offset < position.offset and end.error is None:
@@ -156,8 +157,8 @@ class SegmentEndCache:
     def _epoch_before_position(
         self, segments: Sequence[FileSplit], position: PartitionPosition
     ) -> int:
-        """The leader epoch of the batch with the offset before a position, or a later epoch of a
-        batch before it; -1 if it cannot be told, as after cleaning."""
+        """The leader epoch of the batch with the offset before a position, or a later epoch of an
+        earlier batch; -1 if it is unknown, as after cleaning."""
         segment = next((log for log in segments if log.base == position.segment), None)
         if segment is not None and position.last >= 0:
             with closing(LogBytes(segment.path, segment.path)) as log_bytes:
@@ -168,15 +169,15 @@ class SegmentEndCache:
     def find_epoch_before(
         self, segments: Sequence[FileSplit], offset: int, max_epoch: int = UNLIMITED
     ) -> int:
-        """The leader epoch of the batch with the offset before one, or an epoch above `max_epoch`
-        of a batch before it; -1 if it cannot be told. Raises InputError."""
+        """The leader epoch of the batch with the offset before `offset`, or an epoch above
+        `max_epoch` of an earlier batch; -1 if it is unknown. Raises InputError."""
         segment = segments[max(bisect_right(segments, offset - 1, key=BASE) - 1, 0)]
         with closing(LogBytes(segment.path, segment.path)) as log_bytes:
             try:
                 for batch in iter_stored_batches(log_bytes, 0, min(segment.size, log_bytes.size)):
                     epoch = read_leader_epoch(log_bytes, batch)
                     if batch.base_offset >= offset:
-                        # What follows a batch that was cleaned away has its epoch or a later one.
+                        # A batch after one that was cleaned away has its epoch or a later one.
                         return epoch if 0 <= epoch < max_epoch < UNLIMITED else -1
                     if epoch > max_epoch or batch.last_offset >= offset - 1:
                         return max(epoch, -1)
@@ -187,8 +188,8 @@ class SegmentEndCache:
     def _find_divergence_offset(
         self, segments: Sequence[FileSplit], position: PartitionPosition, max_offset: int
     ) -> int:
-        """The offset of the first batch of a later leader epoch than the one before a position, at
-        most `max_offset`, and at least that of the log."""
+        """The offset of the first batch with a later leader epoch than the position's, at most
+        `max_offset`, and at least the first offset of the log."""
         for segment in reversed(segments if position.epoch >= 0 else ()):
             with closing(LogBytes(segment.path, segment.path)) as log_bytes:
                 try:
@@ -213,8 +214,8 @@ class SegmentEndCache:
 
 
 def is_batch_start(log_bytes: LogBytes, position: PartitionPosition, base_offset: int) -> bool:
-    """Whether the batch with the next offset begins at the position's byte of a segment, or is yet
-    to come: the batch before it ends there, or it begins there."""
+    """Whether the batch with the next offset begins at the position's byte in a segment, or will
+    begin there: the previous batch ends there, or a batch with this offset begins there."""
     if position.segment != base_offset or not 0 < position.byte <= log_bytes.size:
         return False
     try:
@@ -249,8 +250,8 @@ def _step_over_batches(
     first_offset: int,
     budget: TriggerBudget,
 ) -> tuple[ReadableEnd, bool]:
-    """Step over batches from a position: how far they go of which some offset is wanted, within
-    the room, and whether that is all of them."""
+    """Step over the batches from a position; returns the end of those within the budget, which
+    counts from `first_offset`, and whether these are all batches."""
     last_batch, begin_byte, error_text, is_complete = None, -1, None, True
     try:
         for batch in iter_stored_batches(

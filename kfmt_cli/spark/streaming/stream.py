@@ -65,7 +65,7 @@ class KfmtStreamReader(DataSourceStreamReader):
         )
 
     def _trigger_budget(self, limit: Any) -> TriggerBudget | None:
-        """What a trigger may take. Spark knows only one limit of a source."""
+        """The limits of a trigger, from the options: Spark knows only one limit of a source."""
         if limit is None or isinstance(limit, ReadAllAvailable):
             return None
         options = self.options
@@ -74,7 +74,7 @@ class KfmtStreamReader(DataSourceStreamReader):
         )
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """The limit of the options, in Spark 4.2 and later."""
+        """The limit that the options set, in Spark 4.2 and later."""
         if self.options.max_bytes_per_trigger is not None:
             return ReadMaxBytes(self.options.max_bytes_per_trigger)
         if self.options.max_rows_per_trigger is not None:
@@ -87,13 +87,13 @@ class KfmtStreamReader(DataSourceStreamReader):
         return self.partition_follower.last_seen_ends() or None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The splits of a trigger."""
+        """The input partitions of a trigger."""
         input_partitions = self.partition_follower.input_partitions(start, end)
         self.planned_end = end
         return [*input_partitions]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split."""
+        """The rows of an input partition."""
         from kfmt_cli.spark.partition_reader import read_input_partition
 
         assert isinstance(partition, KfmtInputPartition)

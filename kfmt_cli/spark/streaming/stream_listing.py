@@ -1,9 +1,9 @@
-"""Listings for a stream, which asks for them again and again.
+"""Lists the paths of a stream repeatedly.
 
-A local directory is read again only if its own time has changed. A broker writes to the last
-segment only, so that its size is asked for each time, and that of one other file in turn. An entry
-added within the resolution of the clock does not change the directory's time, so that its entries
-are believed only if they were read a while after its time was first seen.
+A local directory is read again only if its own modification time has changed. A broker writes only
+to the last segment, so each listing reads its size, and the size of one other file in turn. An
+entry added within the resolution of the clock does not change the directory's time, so entries are
+trusted only if they were read a while after this time was first seen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit
 
-SETTLE_SECONDS = 2.0  # seconds; no file system's times are coarser
+SETTLE_SECONDS = 2.0  # no file system's times are coarser
 MAX_READS = 4  # of a directory that changes all the time
 _GROWING_SUFFIXES = (LOG_KIND.suffix, MANIFEST_SUFFIX, PARTITION_METADATA_NAME)
 
@@ -35,19 +35,19 @@ class _CachedDirectory:
     """The entries of a directory."""
 
     modified_ns: int
-    """Its time, in nanoseconds."""
+    """Its modification time, in nanoseconds."""
     modified_seen_at: float
     """When this time was first seen, on a monotonic clock."""
     read_at: float = 0.0
     """When its entries were read."""
     entries: LocalEntries = field(default_factory=LocalEntries)
     _last_segment_index: int | None = None
-    """The number of its last segment."""
+    """The index of its last segment."""
     _other_indexes: Iterator[int] = field(default_factory=lambda: iter(()))
-    """The numbers of other files that may change, again and again."""
+    """The indexes of the other files that may change, repeated endlessly."""
 
     def update_entries(self, entries: LocalEntries) -> bool:
-        """Take its entries; whether they are others than before."""
+        """Store new entries; returns whether they differ from the previous ones."""
         changed, self.entries, files = entries != self.entries, entries, entries.files
         growing_indexes = [
             i for i, file in enumerate(files) if file.path.endswith(_GROWING_SUFFIXES)
@@ -58,7 +58,7 @@ class _CachedDirectory:
         return changed
 
     def refresh_sizes(self) -> bool:
-        """Ask for sizes; whether one has changed. Raises OSError."""
+        """Read the sizes of two files again; returns whether one has changed. Raises OSError."""
         changed = False
         for i in (self._last_segment_index, next(self._other_indexes, None)):
             if i is not None:
@@ -72,20 +72,20 @@ class _CachedDirectory:
 
 @dataclass(slots=True)
 class StreamListing:
-    """The files below the paths of a stream."""
+    """The files under the paths of a stream."""
 
     paths: tuple[str, ...]
     files_by_path: dict[str, list[StoredFile]] = field(default_factory=dict)
-    """As listed last, by path; paths without files, and those that cannot be listed, are left
-    out."""
+    """The files listed last, by path; paths without files, and paths that cannot be listed, are
+    omitted."""
     read_errors: dict[str, str] = field(default_factory=dict)
-    """Why a path, or a directory or link below one, could not be read, as listed last."""
+    """The reasons why a path, or a directory or link under one, could not be read."""
     _directories: dict[str, _CachedDirectory] = field(default_factory=dict)
     _topic_id_by_directory: dict[str, tuple[tuple[int, int], str]] = field(default_factory=dict)
     _metadata_versions: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def update(self) -> bool:
-        """List the paths again; whether anything has changed."""
+        """List the paths again; returns whether anything has changed."""
         previous, self.read_errors = (self.files_by_path, self.read_errors), {}
         self.files_by_path, changed = {}, False
         for path in self.paths:
@@ -117,7 +117,7 @@ class StreamListing:
         return changed
 
     def _list_below(self, root: str) -> tuple[list[StoredFile], bool]:
-        """The files below a local directory, and whether any has changed."""
+        """The files under a local directory, and whether any has changed."""
         files: list[StoredFile] = []
         changed = False
         for directory in (directory_walk := DirectoryWalk(root)):
@@ -146,7 +146,7 @@ class StreamListing:
         return files, changed
 
     def topic_id(self, split: FileSplit) -> str | None:
-        """The topic id of a segment's partition, None if it has none or none that can be read. A
+        """The topic id of a segment's partition; None if there is none, or it cannot be read. A
         partition.metadata is read again only if it has changed."""
         if split.topic_id_partition is not None:
             return split.topic_id_partition[2]

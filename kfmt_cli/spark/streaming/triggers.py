@@ -1,4 +1,4 @@
-"""What the tasks of a trigger read: the parts of logs between two positions."""
+"""Plans the tasks of a trigger: the splits of logs between two positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plan_trigger_partitions(
     selections: Mapping[str, Selection],
     end_offset_by_path: Mapping[str, int],
 ) -> list[KfmtInputPartition]:
-    """Distribute the parts of logs to splits. selections: the selection per directory.
+    """Distribute splits of logs to tasks. selections: the selection per directory.
     end_offset_by_path: see `segment_end_offsets`."""
     task_bytes = bytes_per_task(request, FileSplits(splits))
     smaller_splits = (
@@ -47,8 +47,8 @@ def plan_trigger_partitions(
 
 
 def segment_end_offsets(segments: Sequence[FileSplit], log_end_offset: int) -> dict[str, int]:
-    """The offset at which each segment of a log ends, by path: where the next one begins, or the
-    end of the log."""
+    """The exclusive end offset of each segment of a log, by path: the base offset of the next
+    segment, or the end of the log."""
     end_offsets = [*map(BASE, segments[1:]), log_end_offset]
     return {
         segment.path: end_offset for segment, end_offset in zip(segments, end_offsets, strict=True)
@@ -58,8 +58,8 @@ def segment_end_offsets(segments: Sequence[FileSplit], log_end_offset: int) -> d
 def selections_between(
     base_selection: Selection, segments: Sequence[FileSplit], first_offset: int, end_offset: int
 ) -> dict[str, Selection]:
-    """The selections for the directories of a log, each up to where the next one's segments begin.
-    first_offset, end_offset: offsets, the last one excluded."""
+    """The selections for the directories of a log, each up to the first offset of the next one.
+    end_offset: exclusive."""
     directories = [
         (directory, next(directory_segments).base)
         for directory, directory_segments in groupby(segments, key=attrgetter("directory"))
@@ -79,7 +79,7 @@ def iter_splits_between(
     end_position: PartitionPosition,
     is_batch_start: Callable[[FileSplit, PartitionPosition], bool],
 ) -> Iterator[FileSplit]:
-    """The parts of segments between two positions."""
+    """The splits of segments between two positions."""
     for i, segment in enumerate(segments):
         next_base_offset = segments[i + 1].base if i + 1 < len(segments) else None
         if segment.base >= end_position.offset or (

@@ -1,6 +1,6 @@
 """How a broker works, explained with numbers from real files: one page per mechanism.
 
-To add one, write a function from `PageFacts` to the parts of a page and add a line to
+To add one, write a function from `PageFacts` to the sections of a page and add a line to
 `_PAGE_TARGETS`.
 """
 

@@ -156,7 +156,7 @@ def control_records_page(facts: PageFacts) -> Iterator[PageSection]:
         "a version and a type, two bytes each. Consumers never see control records, but each takes "
         "an offset, so a partition with transactions has offsets without a visible record."
     )
-    yield [f"{number}  {name}" for number, name in enumerate(CONTROL_TYPES)]
+    yield [f"{code}  {name}" for code, name in enumerate(CONTROL_TYPES)]
     n_control_batches = 0
     for block in facts.iter_blocks():
         n_control_batches += int((block.batches.control[block.batches.is_v2 == 1] == 1).sum())
@@ -172,7 +172,9 @@ def transactions_page(facts: PageFacts) -> Iterator[PageSection]:
     """A drawing of the first transactions of a partition."""
     transaction_tracker = TransactionTracker()
     ended_transactions = [
-        done for block in facts.iter_blocks() for done in transaction_tracker.process_block(block)
+        transaction
+        for block in facts.iter_blocks()
+        for transaction in transaction_tracker.process_block(block)
     ]
     yield (
         "A producer writes transactional records like any others, with bit 4 set and its producer "

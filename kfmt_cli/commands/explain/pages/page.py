@@ -29,12 +29,11 @@ class PageSpec:
 
     name: str
     title: str
-    """Its subject."""
     target: str
     """Module and function."""
 
     def iter_sections(self, facts: PageFacts) -> Iterator[PageSection]:
-        """Its paragraphs and drawings; raises InputError."""
+        """The paragraphs and drawings of the page; raises InputError."""
         create_sections: Callable[[PageFacts], Iterator[PageSection]] = load_target(self.target)
         return create_sections(facts)
 
@@ -49,7 +48,7 @@ class PageFacts:
     wheel_settings: tuple[int, int, tuple[int, ...], int | None] = (1, 20, (5, 130, 450), None)
     """Tick, buckets, timers and time of the timing wheel."""
     is_reproducible: bool = False
-    """Omit values that change from run to run."""
+    """Whether to omit values that change from run to run."""
 
     @property
     def source_label(self) -> str:
@@ -60,11 +59,11 @@ class PageFacts:
 
     @cached_property
     def logs(self) -> list[InputFile]:
-        """Its logs."""
+        """The logs of the partition."""
         return self.listing.logs
 
     def iter_blocks(self) -> Iterator[Block]:
-        """The blocks of its logs."""
+        """The blocks of the logs, in order; raises InputError."""
         for file in self.logs:
             with open_log(file, read_ahead=False) as log:
                 yield from log.blocks
@@ -100,10 +99,10 @@ class PageFacts:
 
 
 def load_page_facts(path: str | None) -> PageFacts:
-    """Facts about a partition directory, by default the one that comes with kfmt; raises
-    InputError, UsageError if there are several."""
+    """Facts about the partition at a path, by default the sample that comes with kfmt. Raises
+    InputError, and UsageError if there are several partitions."""
     target = resolve_path(str(path or SAMPLE_PARTITION))
-    partition_listings = [folder for folder in target.directories if folder.logs]
+    partition_listings = [listing for listing in target.directories if listing.logs]
     if not partition_listings:
         raise InputError(next(iter(target.listing_errors), format_no_log(target.path)))
     if len(partition_listings) > 1:

@@ -85,7 +85,7 @@ def _choose_lookup_offset(facts: PageFacts) -> int:
 
 
 def _lookup_lines(facts: PageFacts, offset: int) -> list[str]:
-    """The comparisons of the binary search, and the start and end of the scan."""
+    """Lines: the comparisons of the binary search, and the start and end of the scan."""
     segment = choose_segment(facts.listing.segments, OFFSET_COLUMN, offset)
     lookup = lookup_in_segment(segment, OFFSET_COLUMN, offset, NEWEST_VERSION)
     lines = [f"1  segment    {lookup.log.rpartition('/')[2]}: the last whose name is not above"]
@@ -251,7 +251,7 @@ def leader_epochs_page(facts: PageFacts) -> Iterator[PageSection]:
 
 
 def recovery_page(facts: PageFacts) -> Iterator[PageSection]:
-    """What a broker does at a start, and what that depends on."""
+    """What a broker does when it starts, and what that depends on."""
     yield (
         "After a clean shutdown, a broker leaves .kafka_cleanshutdown. A broker that finds this "
         "file trusts its logs: it derives each log end offset from the last entry of the last "

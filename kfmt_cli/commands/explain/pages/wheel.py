@@ -16,7 +16,7 @@ _MAX_SHOWN_BUCKETS = 20  # buckets drawn
 
 
 def timing_wheel_page(facts: PageFacts) -> Iterator[PageSection]:
-    """Some timers put into wheels, then time advanced."""
+    """Timers added to the wheels, and what happens to them as time advances."""
     tick_ms, size, delays, draw_at_ms = facts.wheel_settings
     yield (
         "A broker has hundreds of thousands of timers: requests waiting for records, replicas or "
@@ -45,7 +45,7 @@ def timing_wheel_page(facts: PageFacts) -> Iterator[PageSection]:
 
 
 def format_timer_event(step: TimerEvent) -> str:
-    """A step as a line."""
+    """A timer event as a line."""
     line = f"{step.time_ms:>6} ms  timer {step.timer.name:>9}  {step.kind:<8}"
     if step.level is None:
         return line.rstrip()
@@ -53,7 +53,7 @@ def format_timer_event(step: TimerEvent) -> str:
 
 
 def draw_wheel(wheel: TimingWheel, level: int) -> Iterator[str]:
-    """A wheel as a row of buckets, each with its number of timers."""
+    """A line: a wheel as a row of buckets, each with its number of timers."""
     n_timers_by_bucket = {
         start // wheel.tick % wheel.n_buckets: len(bucket)
         for start, bucket in wheel.buckets.items()
@@ -68,7 +68,7 @@ def draw_wheel(wheel: TimingWheel, level: int) -> Iterator[str]:
 
 
 def iter_timer_events(facts: PageFacts) -> Iterator[TimerEvent]:
-    """The steps, in order."""
+    """The timer events for the wheel settings, in order."""
     tick_ms, size, delays, end_ms = facts.wheel_settings
     wheels = HierarchicalTimingWheels(tick_ms, size)
     for delay in delays:

@@ -1,11 +1,11 @@
-"""Commits an export's files to tables of a table format. To add one, write a file with a class, and
-a line in `TABLE_FORMATS`.
+"""Commits an export's files to tables of a table format. To add a format, write a module with a
+class, and add a line to `TABLE_FORMATS`.
 
-The data files are those of the export: the driver writes only metadata. A table keeps, in the same
-transaction, the number of the export's commit, so that a repeated commit adds nothing, and one that
-a kill prevented is made by the next run. What a commit replaces stays on disk until the table's own
-maintenance deletes it (VACUUM; expiring snapshots and removing orphan files), as readers of earlier
-versions need it.
+The data files are the export's own: the driver writes only metadata. A transaction also stores the
+number of the export's commit, so that a repeated commit adds nothing, and the next run makes a
+commit that a killed run did not. Replaced files stay on disk until the table's own maintenance
+deletes them (VACUUM; expiring snapshots and removing orphan files), as readers of earlier versions
+need them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kfmt_cli.errors import OutputError, UsageError
 from kfmt_cli.rows.table_types import LAKE_TABLES
 from kfmt_cli.spark.lake.commits import TableCommit, read_commit, read_file_groups
 
-MAX_CONCURRENT_FOOTERS = 16  # footers of files
+MAX_CONCURRENT_FOOTERS = 16  # file footers read at the same time
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class OpenTable(Protocol):
         """The number of the last commit of the export; 0 if there is no table."""
 
     def files(self) -> frozenset[str]:
-        """The names of the table's files below its directory."""
+        """The names of the table's files, relative to its directory."""
 
     def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
-        """Make the table if it is missing, and add and remove files, all or nothing; raises
+        """Create the table if it is missing, and add and remove files in one transaction; raises
         OutputError. number: of the export's commit."""
 
 
@@ -106,7 +106,8 @@ class TargetTables:
         return table
 
     def update_to(self, output_directory: str, commit: TableCommit) -> None:
-        """Commit to each table what the export's commit changed; raises OutputError, UsageError."""
+        """Commit the changes up to the export's commit to each table; raises OutputError,
+        UsageError."""
         current_files = _read_table_files(output_directory, commit)
         for name in LAKE_TABLES if commit.number else ():
             table = self._open_table(output_directory, name)
@@ -144,8 +145,8 @@ class TargetTables:
 
 
 def _read_table_files(output_directory: str, commit: TableCommit) -> dict[str, dict[str, int]]:
-    """The files of each table after a commit: name below its directory, and size in bytes. Raises
-    InputError."""
+    """The files of each table after a commit: name relative to the table's directory, and size in
+    bytes. Raises InputError."""
     files_by_table: dict[str, dict[str, int]] = {table: {} for table in LAKE_TABLES}
     for file in chain.from_iterable(read_file_groups(output_directory, commit).values()):
         table = file["table"]

@@ -23,7 +23,7 @@ from kfmt_cli.spark.lake.table_formats import DataFile, arrow_schema_of_files
 APPLICATION_ID = (
     "kfmt"  # the application whose transactions have the numbers of the export's commits
 )
-# Columns with which readers skip files.
+# Columns whose bounds let readers skip files.
 STATISTICS_COLUMNS = (
     *("topic", "partition", "offset", "timestamp", "timestamp_ms"),
     *("base_offset", "last_offset", "base_timestamp", "max_timestamp"),
@@ -51,23 +51,23 @@ class DeltaOpenTable:
         return 0 if self._table is None else self._table.transaction_version(APPLICATION_ID) or 0
 
     def files(self) -> frozenset[str]:
-        """The names of the table's files below its directory."""
+        """The names of the table's files, relative to its directory."""
         if self._table is None:
             return frozenset()
         quoted_paths = pa.table(self._table.get_add_actions())["path"].to_pylist()
         return frozenset(unquote(path) for path in quoted_paths)
 
     def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
-        """Make the table if it is missing, and add and remove files; raises OutputError."""
+        """Create the table if it is missing, and add and remove files; raises OutputError."""
         if self._table is None:
             schema = Schema.from_arrow(arrow_schema_of_files(added))
             self._table = DeltaTable.create(self._path, schema, storage_options=self._options)
-        now = now_ms()
+        modified_ms = now_ms()
         actions: list[AddAction | RemoveAction] = [
-            AddAction(name, file.n_bytes, {}, now, True, _format_statistics(file.footer))
+            AddAction(name, file.n_bytes, {}, modified_ms, True, _format_statistics(file.footer))
             for name, file in added.items()
         ]
-        actions += [RemoveAction(name, True, now) for name in sorted(removed)]
+        actions += [RemoveAction(name, True, modified_ms) for name in sorted(removed)]
         commit_properties = CommitProperties(app_transactions=[Transaction(APPLICATION_ID, number)])
         try:
             self._table.create_write_transaction(
@@ -109,7 +109,7 @@ def _format_statistics(footer: pq.FileMetaData) -> str:
 
 
 def _to_json_value(value: Any) -> Any:
-    """A bound as JSON; times have milliseconds, as Kafka's have."""
+    """A bound as a JSON value; times in milliseconds, like Kafka's."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat(timespec="milliseconds")[:-6] + "Z"
     return value

@@ -21,8 +21,8 @@ NAMESPACE = "kfmt"  # in the directory's own catalog
 
 
 class IcebergOpenTable:
-    """A table in a directory of the export. Without a catalog, a local directory has its own, a
-    SQLite database."""
+    """A table in a directory of the export. Without the option --catalog, a local directory has its
+    own catalog, a SQLite database."""
 
     def __init__(self, output_directory: str, name: str, catalog: str) -> None:
         root_url = output_directory
@@ -48,11 +48,11 @@ class IcebergOpenTable:
         )
 
     def files(self) -> frozenset[str]:
-        """The names of the table's files below its directory."""
+        """The names of the table's files, relative to its directory."""
         return frozenset() if self._table is None else frozenset(self._find_data_files(self._table))
 
     def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
-        """Make the table if it is missing, and add and remove files; raises OutputError."""
+        """Create the table if it is missing, and add and remove files; raises OutputError."""
         table = self._table
         if table is None:
             self._catalog.create_namespace_if_not_exists(self._namespace)
@@ -75,7 +75,7 @@ class IcebergOpenTable:
             raise OutputError(f"{self._location}: commit failed: {error}") from error
 
     def _find_data_files(self, table: IcebergTable) -> dict[str, IcebergFile]:
-        """The table's files, by name below its directory."""
+        """The table's files, by name relative to its directory."""
         prefix = f"{self._location}/"
         data_files = (task.file for task in table.scan().plan_files())
         return {file.file_path.removeprefix(prefix): file for file in data_files}
