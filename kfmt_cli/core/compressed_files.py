@@ -25,10 +25,10 @@ class _FrameDecompressor(Protocol):
 
     @property
     def unused_data(self) -> bytes | None:
-        """What was read after its end."""
+        """Bytes read after its end; empty or None without any."""
 
     def decompress(self, data: bytes, /) -> bytes:
-        """The bytes that more compressed bytes give."""
+        """Decompress the next bytes; returns the output that they complete."""
 
 
 _FrameFactory = Callable[[], _FrameDecompressor]
@@ -61,16 +61,20 @@ def compressed_suffix(path: str) -> str:
 
 
 def decompressing_reader(file: BinaryIO, suffix: str, name: str) -> ReadFunction:
-    """A function that reads decompressed bytes, up to the end of a cut file, or to the byte that is
-    damaged; then it raises InputError."""
+    """A function that reads decompressed bytes.
+
+    If the file is truncated or damaged, it returns the bytes before that place, then raises
+    InputError.
+    """
     new_frame, error_type = _FRAME_TYPES[suffix]()
     padding = b"\0" if suffix == ".gz" else b""  # gzip allows zeros after a member
     frame, unread = new_frame(), b""
-    frame_start = read_end = 0  # of the frame, and of what was read
+    frame_start = read_end = 0  # positions in the compressed file
     damage_error: Exception | None = None
 
     def read_until_damage(length: int) -> bytes:
-        """What the last bytes that were read give, one at a time, up to the damage."""
+        """Decompress the frame again up to the last read, then that read byte by byte; returns
+        the output of the latter before the damage."""
         file.seek(frame_start)
         frame, remaining = new_frame(), read_end - length - frame_start
         while remaining and (compressed := file.read(min(remaining, MAX_READ_BYTES))):

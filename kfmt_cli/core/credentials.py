@@ -1,7 +1,8 @@
-"""Credentials in URLs, such as `s3://KEY:SECRET@bucket/a`, kept where nothing is printed.
+"""Credentials in URLs, such as `s3://KEY:SECRET@bucket/a`, stored apart so that none is printed.
 
-A URL is split where it is given. All that follows gets the URL without them, and only
-`core/file_systems.py` puts them back. `PickledCredentials` takes them to other processes.
+`strip_credentials` splits a URL as soon as it is passed to kfmt. All other code gets the URL
+without credentials, and only `core/file_systems.py` puts them back. `PickledCredentials` transfers
+them to other processes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ STORE_BY_SCHEME = {
 }
 _STORES_WITHOUT_PORTS = ("s3", "gs")
 _TOKEN_SCHEMES = ("http", "https")  # where a user without a password may be a token
-_MIN_SECRET_LENGTH = 6  # characters of a secret that is looked for in messages
+_MIN_SECRET_LENGTH = 6  # characters; shorter secrets are not redacted in messages
 _SECRET_NAME = re.compile(
     r"(.*_)?(secret|password|passwd|pwd|token|sig|signature|credentials?|key|sas|auth"
     r"|authorization|delegation)|.*(accesskey|accesskeyid|secretkey|accountkey|sessiontoken"
@@ -35,7 +36,7 @@ _URL_IN_TEXT = re.compile(r"[A-Za-z][\w+.-]*:/{1,2}[^\s'\"<>()]+")
 
 
 class Credentials(NamedTuple):
-    """What a URL says about who asks."""
+    """The user and the secret parameters in a URL."""
 
     user: str
     """`USER:PASSWORD`, as in the URL."""
@@ -43,30 +44,34 @@ class Credentials(NamedTuple):
     """Parameters, as in the URL."""
 
     def secrets(self) -> set[str]:
-        """The parts that nobody may see, as they are and decoded."""
+        """The secrets in them, as in the URL and percent-decoded, to redact in messages."""
         secrets = [self.user.partition(":")[2] or self.user]
-        secrets += [part.partition("=")[2] for part in self.query.split("&") if _is_secret(part)]
+        secrets += [
+            parameter.partition("=")[2]
+            for parameter in self.query.split("&")
+            if _is_secret(parameter)
+        ]
         return {
             form
-            for part in secrets
-            for form in (part, unquote(part))
+            for secret in secrets
+            for form in (secret, unquote(secret))
             if len(form) >= _MIN_SECRET_LENGTH
         }
 
 
 class UrlParts(NamedTuple):
-    """A URL in parts."""
+    """A URL split into its credentials and everything else."""
 
     stripped_url: str
     location: tuple[str, str]
-    """Its kind of store, and the bucket or host."""
+    """The kind of store, and the bucket or host."""
     credentials: Credentials | None
     has_unescaped_password: bool = False
     """Whether the password has a character that ends the host."""
 
 
 class CredentialRegistry:
-    """The credentials that this process was given, by store and bucket or host."""
+    """The credentials that this process knows, by kind of store and bucket or host."""
 
     def __init__(self) -> None:
         self.by_location: dict[tuple[str, str], Credentials] = {}
@@ -76,8 +81,11 @@ CREDENTIALS = CredentialRegistry()
 
 
 def strip_credentials(url: str) -> str:
-    """A path or URL without credentials, which are kept for this bucket or host; raises UsageError
-    if others are."""
+    """A path or URL without its credentials, which are stored for its bucket or host.
+
+    Raises UsageError for a bucket or host that already has other credentials, and for a password
+    with an unescaped `/`, `?` or `#`.
+    """
     if is_local(url):
         return url
     parts = _split_url(url)
@@ -95,12 +103,12 @@ def strip_credentials(url: str) -> str:
 
 
 def credentials_of(url: str) -> Credentials | None:
-    """The credentials kept for a URL's bucket or host."""
+    """The credentials stored for a URL's bucket or host; None without any."""
     return CREDENTIALS.by_location.get(_split_url(url).location)
 
 
 def redact_credentials(text: str) -> str:
-    """A message, maybe of a library, without credentials."""
+    """Text, such as a library's error message, with credentials removed or replaced by ***."""
     text = _URL_IN_TEXT.sub(_redact_url, text)
     for secret in chain.from_iterable(
         credentials.secrets() for credentials in CREDENTIALS.by_location.values()
@@ -115,7 +123,7 @@ def _redact_url(match: re.Match[str]) -> str:
 
 
 class PickledCredentials:
-    """Pickles as the credentials kept by this process; another keeps them when it unpickles."""
+    """Pickles as the credentials of this process; unpickling adds them to another process's."""
 
     def __reduce__(
         self,
@@ -149,7 +157,7 @@ def _split_url(url: str) -> UrlParts:
 
 
 def _split_user(kind: str, user: str) -> tuple[str, str]:
-    """What is shown of `USER:PASSWORD`, and what is kept."""
+    """Split `USER:PASSWORD` into the public part and the secret part."""
     name, colon, _ = user.partition(":")
     if kind == "abfs":  # the name is a container
         return name, user if colon else ""
@@ -163,8 +171,10 @@ def _has_password(kind: str, authority: str) -> bool:
 
 
 def _split_secret_query(url_path: str) -> tuple[str, str]:
-    """The end of a URL without parameters, and these if one is a secret: an object's name may
-    contain a question mark."""
+    """Split the end of a URL into path and parameters.
+
+    Without a secret parameter, all of it is the path: an object's name may contain `?`.
+    """
     path, _, query = url_path.rpartition("?")
     is_query = any(map(_is_secret, query.split("&")))
     return (path, query) if is_query else (url_path, "")

@@ -15,7 +15,7 @@ _DIRECT_FLAG = getattr(os, "O_DIRECT", 0)
 
 
 class DirectSource(FileSource):
-    """A file that is read in only a few places.
+    """A file from which only small parts are read.
 
     Reads neither fill the page cache nor read ahead. On a file system without direct reads, such as
     one in memory, they are ordinary reads without read-ahead. `bytes_read`: the bytes read so far.
@@ -40,7 +40,7 @@ class DirectSource(FileSource):
         return self._buffer[index : index + length]
 
     def prefetch(self, position: int, length: int) -> None:
-        """Read nothing ahead."""
+        """Do nothing: this source never reads ahead."""
 
     def _read(self, position: int, length: int) -> bytes:
         start = position - position % ALIGNMENT

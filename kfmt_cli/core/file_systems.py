@@ -1,6 +1,7 @@
-"""The file systems of pyarrow and fsspec, by URL.
+"""Opens the pyarrow or fsspec file system of a URL.
 
-Credentials and endpoints come from the usual environment variables; pyarrow reads Amazon's itself.
+Credentials and endpoints come from the usual environment variables; pyarrow reads the AWS ones
+itself.
 """
 
 from __future__ import annotations
@@ -22,19 +23,21 @@ if TYPE_CHECKING:
     FileSystemAndPath = tuple[fs.FileSystem, str]
 
 _INSTALL_HINT = "pip install 'kfmt-cli[remote]'"
-MAX_MESSAGE_LENGTH = 300  # characters of a store's error message
-STORE_TIMEOUT_SECONDS = 10.0  # seconds that a store may be silent
+MAX_MESSAGE_LENGTH = 300  # characters of a store's message that are shown
+STORE_TIMEOUT_SECONDS = 10.0  # how long a store may be silent
 MAX_ATTEMPTS = 3  # of the S3 client, per request
 _HADOOP_VARIABLES = ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH")
 _S3_KEYS = ("access_key", "secret_key", "session_token")
 _ACCOUNT_VARIABLES = ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME")
 _KEY_VARIABLES = ("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
-AZURE_KEYS_VARIABLE = "KFMT_AZURE_KEYS"  # of several accounts, ACCOUNT=KEY;…, as in a Spark session
+AZURE_KEYS_VARIABLE = "KFMT_AZURE_KEYS"  # ACCOUNT=KEY;…, for several accounts, as Spark allows
 
 
 def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path with a scheme, and the path in it; raises InputError, and
-    UsageError if a package is missing."""
+    """The file system of a path with a scheme, and the path in it.
+
+    Raises InputError, and UsageError if a package is missing.
+    """
     scheme, remainder = path.split("://", 1)
     name, slash, url_path = remainder.partition("/")
     credentials = credentials_of(path)
@@ -45,14 +48,14 @@ def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
     authority = f"{credentials.user}@{host}" if credentials.user else name
     query = f"?{credentials.query}" if credentials.query else ""
     system, to_store_path = _open_file_system(scheme, authority + query)
-    keeps_query = find_store(scheme) is None  # fsspec takes some from each URL
+    keeps_query = find_store(scheme) is None  # some fsspec systems read it from each URL
     return system, to_store_path(
         f"{scheme}://{authority}{slash}{url_path}{query if keeps_query else ''}"
     )
 
 
 def first_error_line(error: Exception) -> str:
-    """The first line of an error message, without any stack trace or credentials."""
+    """The first line of an error's message, without credentials, limited to MAX_MESSAGE_LENGTH."""
     return redact_credentials((str(error).splitlines() or [type(error).__name__])[0])[
         :MAX_MESSAGE_LENGTH
     ]
@@ -60,8 +63,11 @@ def first_error_line(error: Exception) -> str:
 
 @lru_cache(maxsize=64)
 def _open_file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[str], str]]:
-    """The file system of a host, and a function from URLs to its paths; raises InputError and
-    UsageError with a one-line reason. host: with credentials, if they are in a URL."""
+    """The file system of a host, and a function from URLs to its paths.
+
+    Raises InputError and UsageError with a one-line reason. host: includes the credentials of the
+    URL, if it has any.
+    """
     name = redact_credentials(f"{scheme}://{host}")
     try:
         from pyarrow import ArrowException, fs
@@ -90,7 +96,7 @@ def _open_file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[
 
 
 def _join_path(root: str, subpath: str) -> str:
-    """A path under the host's top in its file system: a bucket, a container, / or nothing."""
+    """A path under the root of a host in its file system: a bucket, a container, / or empty."""
     path = f"{root.rstrip('/')}/{subpath}" if root else subpath
     return path if path == "/" else path.rstrip("/")
 
@@ -105,7 +111,7 @@ def s3_file_system(scheme: str, host: str) -> FileSystemAndPath:
     # A small file takes one request instead of the three of a multipart upload.
     settings = urlencode({"allow_delayed_open": "true", **options})
     system, root = fs.FileSystem.from_uri(f"s3://{host}/?{settings}")
-    # By default the client takes three seconds of silence for a lost connection, and retries a
+    # By default the client treats three seconds of silence as a lost connection, and retries a
     # silent server for minutes.
     rebuild, (arguments,) = system.__reduce__()
     attempts = fs.AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS)
@@ -128,13 +134,13 @@ def gcs_file_system(scheme: str, host: str) -> FileSystemAndPath:
         protocol, _, address = emulator.rstrip("/").rpartition("://")
         host = f"anonymous@{host}"
         url_query += f"&scheme={protocol or 'http'}&endpoint_override={address}"
-    made: FileSystemAndPath = fs.FileSystem.from_uri(f"gs://{host}/{url_query}")
-    return made
+    system_and_path: FileSystemAndPath = fs.FileSystem.from_uri(f"gs://{host}/{url_query}")
+    return system_and_path
 
 
 def azure_file_system(scheme: str, host: str) -> FileSystemAndPath:
-    """`CONTAINER@ACCOUNT.dfs.…`, `ACCOUNT.blob.…`, or `CONTAINER` in the account that the
-    environment names."""
+    """The file system of `CONTAINER@ACCOUNT.dfs.…`, of `ACCOUNT.blob.…`, or of `CONTAINER` in the
+    account that the environment names."""
     from pyarrow import fs
 
     del scheme
@@ -156,7 +162,7 @@ def azure_file_system(scheme: str, host: str) -> FileSystemAndPath:
 
 
 def _parse_azure_credentials(query: str, password: str) -> dict[str, str | None]:
-    """The pyarrow arguments in a URL: a key, or a shared access signature."""
+    """The credentials in a URL, as pyarrow arguments: a key, or a shared access signature."""
     parameters = dict(parse_qsl(query))
     if key := parameters.get("account_key") or password:
         return {"account_key": key, "sas_token": None}
@@ -165,9 +171,11 @@ def _parse_azure_credentials(query: str, password: str) -> dict[str, str | None]
 
 
 def _azure_environment_settings(name: str | None = None) -> dict[str, Any]:
-    """The environment's settings for an Azure account, as pyarrow arguments. name: the account,
-    None for the environment's own. Without a key, Azure's own chain applies: a login, a managed
-    identity, AZURE_CLIENT_ID."""
+    """The environment's settings for an Azure account, as pyarrow arguments.
+
+    Without a key or token, Azure's default credential chain applies: a login, a managed identity,
+    AZURE_CLIENT_ID. name: the account; None for the one that the environment names.
+    """
     settings = _parse_connection_string(os.environ.get("AZURE_STORAGE_CONNECTION_STRING", ""))
     if account := _first_variable(_ACCOUNT_VARIABLES):
         credentials = {
@@ -181,7 +189,7 @@ def _azure_environment_settings(name: str | None = None) -> dict[str, Any]:
     if settings["account_name"] is None or (name is not None and settings["account_name"] != name):
         settings = {"account_name": name, "account_key": _azure_keys().get(name or "")}
     if settings.get("account_key"):
-        settings["sas_token"] = None  # pyarrow takes only one of them
+        settings["sas_token"] = None  # pyarrow accepts only one of them
     if token := settings.get("sas_token"):
         settings["sas_token"] = "?" + token.lstrip("?")
     return {setting: value for setting, value in settings.items() if value}
@@ -199,7 +207,7 @@ def _azure_keys() -> dict[str, str]:
 
 
 def _parse_connection_string(text: str) -> dict[str, str | None]:
-    """The settings in a connection string."""
+    """The settings in a connection string, as pyarrow arguments; None for absent ones."""
     declared = dict(setting.split("=", 1) for setting in text.split(";") if "=" in setting)
     protocol, _, address = declared.get("BlobEndpoint", "").partition("://")
     host = address.partition("/")[0]

@@ -1,4 +1,4 @@
-"""Reads around bytes that are lost, such as those of bad sectors, as `salvage` does."""
+"""Reads files with unreadable bytes, such as bad sectors, for `salvage`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BY_END = attrgetter("end")
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRange:
-    """Lost bytes, from the first to the end."""
+    """Unreadable bytes, from `start` up to `end`, and the error on reading them."""
 
     start: int
     end: int
@@ -27,13 +27,13 @@ class UnreadableRange:
 
 @dataclass(slots=True)
 class UnreadableRanges:
-    """The lost bytes of a file that are known."""
+    """The unreadable ranges found so far in a file."""
 
     ranges: list[UnreadableRange] = field(default_factory=list)
     """In order, without overlaps. Other threads may add to them."""
 
     def add(self, start: int, end: int, error: UnreadableBytesError) -> None:
-        """A range, up to the next one that is known. Its first byte is in none."""
+        """Add a range, which ends before the next known one; no known one may contain its start."""
         next_range = next(self.ranges_after(start), None)
         if next_range is not None:
             end = min(end, next_range.start)
@@ -44,14 +44,14 @@ class UnreadableRanges:
         return iter(self.ranges[bisect_right(self.ranges, position, key=_BY_END) :])
 
     def first_unreadable(self, position: int, size: int) -> int | None:
-        """The first lost byte of `size` bytes at a position; None if none is lost."""
+        """The first unreadable byte among `size` bytes at a position, or None."""
         next_range = next(self.ranges_after(position), None)
         if next_range is None or next_range.start >= position + size:
             return None
         return max(next_range.start, position)
 
     def count_bytes_in(self, position: int, size: int) -> int:
-        """The number of lost bytes among `size` bytes at a position."""
+        """The number of unreadable bytes among `size` bytes at a position."""
         n_bytes = 0
         for unreadable in self.ranges_after(position):
             n_bytes += max(
@@ -61,10 +61,10 @@ class UnreadableRanges:
 
 
 class FilledSource(Source):
-    """A source with filler in place of lost bytes.
+    """A source with `FILLER_BYTE` in place of unreadable bytes.
 
-    lost: is added to; what it has is not read again, as a failing disk takes seconds for each
-    attempt.
+    unreadable: the known ranges, to which reads add. They are not read again, because each attempt
+    takes seconds on a failing disk.
     """
 
     def __init__(self, source: Source, unreadable: UnreadableRanges) -> None:

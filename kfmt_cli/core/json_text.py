@@ -6,24 +6,27 @@ import json
 import re
 from typing import Any
 
-# Characters that a terminal acts on or reorders, and lone surrogates, which are not text.
+# Characters that control a terminal or reorder text, and lone surrogates, which are not text.
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def json_text(value: object) -> str:
-    """A value as JSON that is safe to print: only control characters are escaped. Numbers
-    that JSON lacks become text: "NaN", "Infinity", "-Infinity"."""
+    """A value as JSON that is safe to print.
+
+    Only the characters that JSON requires and those of `_UNSAFE` are escaped. Numbers that JSON
+    lacks become text: "NaN", "Infinity", "-Infinity".
+    """
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
         text = json.dumps(_replace_non_finite(value), ensure_ascii=False, separators=(",", ":"))
     if text.isprintable():
         return text
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _replace_non_finite(value: Any) -> Any:
-    """A value in which numbers that JSON lacks are text."""
+    """A value with text in place of the numbers that JSON lacks."""
     if isinstance(value, dict):
         return {key: _replace_non_finite(member) for key, member in value.items()}
     if isinstance(value, list | tuple):

@@ -7,6 +7,6 @@ from typing import Any
 
 
 def load_target(target: str) -> Any:
-    """Import the object that `module:name` names."""
+    """Import and return the object of a `module:name`."""
     module, _, name = target.partition(":")
     return getattr(importlib.import_module(module), name)

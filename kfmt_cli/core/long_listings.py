@@ -1,7 +1,7 @@
-"""Listings that can be given up, because a store may send the same names over and over.
+"""Abandons listings that never end, because a store may send the same names over and over.
 
-pyarrow can neither say how far a listing has come nor be stopped, so it lists in a thread. If that
-takes long, obstore lists the same objects at the same time, and its names show whether they repeat.
+pyarrow cannot report the progress of a listing or cancel it, so it runs in a thread. If that takes
+long, obstore lists the same objects at the same time, and shows whether their names repeat.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from kfmt_cli.errors import InputError
 
 T = TypeVar("T")
 
-SLOW_LISTING_SECONDS = 20.0  # seconds
-MAX_LISTING_SECONDS = 3600.0  # seconds, for a store whose names cannot be compared
+SLOW_LISTING_SECONDS = 20.0  # after which names are compared
+MAX_LISTING_SECONDS = 3600.0  # if names cannot be compared
 
 
 def run_listing(request: Callable[[], T], url: str) -> T:
-    """What `request` returns about the objects below a URL; raises what it raises, and InputError
-    if the listing has no end."""
+    """Run a request that lists the objects under a URL, and return its result.
+
+    Raises the request's exceptions, and InputError if the listing never ends.
+    """
     listing = run_detached(request)
     wait([listing], SLOW_LISTING_SECONDS)
     if not listing.done():
@@ -42,9 +44,9 @@ def run_listing(request: Callable[[], T], url: str) -> T:
 
 
 def find_repeated_name(names: Iterable[str]) -> str | None:
-    """A name that comes again in a listing, whose names differ; None if the listing ends.
+    """A name that occurs twice in a listing, in which names are unique; None if the listing ends.
 
-    Brent's algorithm: one name is kept at a time, for twice as long as the one before.
+    Brent's algorithm: it remembers one name at a time, each for twice as long as the previous one.
     """
     reference_name, next_reference = None, 1
     for n, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""Work on several cores, results in order; small items handled together."""
+"""Threads whose results come in order, and groups of small items."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-MAX_CONNECTIONS = 8  # to stores, at once
-SMALL_BYTES = 1 << 20  # larger files are worth a reader of their own
-GROUP_BYTES = 2 << 20  # bytes of small files handled together
+MAX_CONNECTIONS = 8  # to stores, at the same time
+SMALL_BYTES = 1 << 20  # larger files are read separately
+GROUP_BYTES = 2 << 20  # of small files read together
 
 
 def group_small_items(items: Iterable[T], get_size: Callable[[T], int | None]) -> Iterator[list[T]]:
-    """Group items in order: consecutive small ones together, others alone.
+    """Group items in order: consecutive small ones together, each other one separately.
 
-    get_size: the bytes of an item; None for one that must be alone.
+    get_size: returns the bytes of an item; None for one that needs its own group.
     """
 
     def cost(item: T) -> int:
@@ -33,8 +33,8 @@ def group_small_items(items: Iterable[T], get_size: Callable[[T], int | None]) -
 
 
 def group_by_cost(items: Iterable[T], limit: int, cost: Callable[[T], int]) -> Iterator[list[T]]:
-    """Group items, in order, into shares that cost at most `limit`; one that costs more is a share
-    of its own."""
+    """Group items, in order, into lists that cost at most `limit`; an item that costs more is a
+    group of its own."""
     group: list[T] = []
     remaining = limit
     for item in items:
@@ -44,7 +44,7 @@ def group_by_cost(items: Iterable[T], limit: int, cost: Callable[[T], int]) -> I
             group, remaining = [], limit
         group.append(item)
         remaining -= item_cost
-        if remaining < 0:  # without waiting for the next one
+        if remaining < 0:  # do not wait for the next item
             yield group
             group, remaining = [], limit
     if group:
@@ -52,7 +52,7 @@ def group_by_cost(items: Iterable[T], limit: int, cost: Callable[[T], int]) -> I
 
 
 def run_detached(compute: Callable[[], R]) -> Future[R]:
-    """The answer of a thread that the end of the process does not wait for, as it may never end."""
+    """The result of a daemon thread: the process can exit even if the thread never ends."""
     from concurrent.futures import Future
     from threading import Thread
 
@@ -61,7 +61,7 @@ def run_detached(compute: Callable[[], R]) -> Future[R]:
     def run() -> None:
         try:
             future.set_result(compute())
-        except BaseException as error:  # the caller's to handle
+        except BaseException as error:  # for the caller to handle
             future.set_exception(error)
 
     Thread(target=run, daemon=True).start()
@@ -69,7 +69,7 @@ def run_detached(compute: Callable[[], R]) -> Future[R]:
 
 
 def available_cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # missing on some systems
@@ -84,9 +84,9 @@ def map_ordered(
 ) -> Iterator[R]:
     """Map a function over items on `workers` threads, in order, at most a few items ahead.
 
-    The caller's thread makes the items. It also processes those that `runs_in_caller` picks, after
-    all earlier ones, or all of them if there are no workers. An exception from making items is
-    raised after the results of the items made before it.
+    The caller's thread iterates over the items. It also processes those for which `runs_in_caller`
+    is true, after all earlier ones, or all of them if there are no workers. An exception of the
+    iterator is raised after the results of the items before it.
     """
     if workers < 1:
         yield from map(function, items)
@@ -115,7 +115,7 @@ def map_ordered(
 
 
 def _iter_until_failure(items: Iterable[T], failures: list[Exception]) -> Iterator[T]:
-    """The items until making one fails; appends the exception to `failures`."""
+    """The items until their iterator fails; appends the exception to `failures`."""
     try:
         yield from items
     except Exception as error:

@@ -1,9 +1,9 @@
-"""Objects fetched whole, in one request.
+"""Fetches small objects in one request.
 
-pyarrow requests the head of an S3 or Azure object before reading it, even after a listing. obstore
-does not, which halves the requests and the wait for the many small objects of a bucket. It uses the
-settings that pyarrow found for the host. If obstore cannot be used or fails, pyarrow reads the
-object and reports any error.
+pyarrow sends a HEAD request for an S3 or Azure object before reading it, even after a listing.
+obstore does not, which halves the requests and the wait for the many small objects of a bucket. It
+uses the settings that pyarrow found for the host. If obstore cannot be used or fails, pyarrow reads
+the object and reports any error.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from obstore.store import AzureStore, S3Store
     from pyarrow import fs
 
-SMALL_OBJECT_BYTES = 4 << 20  # bytes
-MAX_FAILURES = 3  # in a row, after which pyarrow reads the bucket
+SMALL_OBJECT_BYTES = 4 << 20
+MAX_FAILURES = 3  # consecutive, after which pyarrow reads the bucket
 UNSUPPORTED_NAME_PARTS = {"", ".", ".."}
 _CONTAINER_VARIABLES = (
     *("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
@@ -35,14 +35,17 @@ _CONTAINER_VARIABLES = (
 
 
 def is_fetched_whole(url: str, size: int) -> bool:
-    """Whether an object of this size is fetched whole."""
+    """Whether an object of this size is fetched in one request."""
     store = find_store(_scheme(url))
     return store is not None and store.fetch_target != "" and size <= SMALL_OBJECT_BYTES
 
 
 def fetch_object(url: str, max_bytes: int | None = None) -> bytes | None:
-    """An object's bytes; None if it has more than `max_bytes`, cannot be fetched, or is in another
-    kind of store."""
+    """Fetch an object's bytes in one request.
+
+    Returns None if it has more than `max_bytes`, if the request fails, or if the store does not
+    support it.
+    """
     store = find_store(_scheme(url))
     try:
         data: bytes | None = (
@@ -51,7 +54,7 @@ def fetch_object(url: str, max_bytes: int | None = None) -> bytes | None:
             else None
         )
         return data
-    except Exception:  # of any kind: pyarrow tries next, and reports it
+    except Exception:  # of any kind: pyarrow tries next and reports the error
         return None
 
 
@@ -72,7 +75,7 @@ def fetch_with_obstore(url: str, max_bytes: int | None) -> bytes | None:
 
     bucket, _, name = file_system_at(url)[1].partition("/")
     root_url = url.removesuffix(name)
-    # Obstore would take x//y for x/y.
+    # obstore would read x//y as x/y.
     if root_url == url or UNSUPPORTED_NAME_PARTS & set(name.split("/")):
         return None
     client = _object_store_client(root_url, bucket)
@@ -95,12 +98,14 @@ def fetch_with_obstore(url: str, max_bytes: int | None) -> bytes | None:
 
 
 class ConditionalWriteError(Exception):
-    """A store, or the way to it, has no conditional writes."""
+    """A store, or obstore's access to it, does not support conditional writes."""
 
 
 def put_conditionally(url: str, data: bytes, etag: str | None) -> str | None:
-    """Write an object only if it is still the one with this tag, or only if there is none; its new
-    tag, None if another one is there. Raises NoConditionsError."""
+    """Write an object if its ETag is still `etag`, or, if `etag` is None, if it does not exist.
+
+    Returns the new ETag; None if the condition fails. Raises ConditionalWriteError.
+    """
     store, name = _store_and_name(url)
     if store is None:
         raise ConditionalWriteError
@@ -111,13 +116,13 @@ def put_conditionally(url: str, data: bytes, etag: str | None) -> str | None:
         result = obstore.put(store, name, data, mode="create" if etag is None else {"e_tag": etag})
     except (AlreadyExistsError, PreconditionError):
         return None
-    except Exception as error:  # NotImplemented, or a server without them
+    except Exception as error:  # such as NotImplemented from a server without them
         raise ConditionalWriteError from error
     return result["e_tag"] or ""
 
 
 def read_object_etag(url: str) -> str | None:
-    """The tag of an object; None if there is none or it cannot be asked for."""
+    """The ETag of an object; None if the object or obstore's access to it is missing."""
     store, name = _store_and_name(url)
     if store is None:
         return None
@@ -130,8 +135,8 @@ def read_object_etag(url: str) -> str | None:
 
 
 def iter_object_names(url: str) -> Iterator[list[str]]:
-    """The names of the objects below a URL, many at a time; none if obstore cannot be used for the
-    store. Raises errors of any kind."""
+    """The names of the objects under a URL, a page at a time; nothing if obstore cannot be used for
+    the store. Raises exceptions of any kind."""
     store, name = _store_and_name(url)
     if store is not None:
         import obstore
@@ -141,10 +146,10 @@ def iter_object_names(url: str) -> Iterator[list[str]]:
 
 
 def _store_and_name(url: str) -> tuple[S3Store | AzureStore | None, str]:
-    """The bucket of an object, None if obstore cannot be used for it, and the object's name."""
+    """The obstore bucket of an object, None if obstore cannot be used, and the object's name."""
     bucket, _, name = file_system_at(url)[1].partition("/")
     try:
-        import obstore.exceptions  # noqa: F401 (needed by all that follows)
+        import obstore.exceptions  # noqa: F401 (needed below)
 
         return _object_store_client(url.removesuffix(name), bucket).store, name
     except ImportError:
@@ -152,8 +157,8 @@ def _store_and_name(url: str) -> tuple[S3Store | AzureStore | None, str]:
 
 
 def store_settings(url: str) -> dict[str, Any] | None:
-    """The settings that pyarrow found for a store, in the words of Rust's object_store; None if
-    those cannot say the same."""
+    """The settings that pyarrow found for a store, as options of Rust's object_store; None if they
+    have no equivalent."""
     store = find_store(_scheme(url))
     if store is None or not store.settings_target:
         return None
@@ -165,17 +170,17 @@ def store_settings(url: str) -> dict[str, Any] | None:
 
 @dataclass(slots=True)
 class _ObjectStoreClient:
-    """A bucket."""
+    """An obstore client of a bucket."""
 
     store: S3Store | AzureStore | None = None
     """None if obstore cannot use the same credentials."""
     n_failures: int = 0
-    """In a row."""
+    """The number of consecutive failures."""
 
 
 @lru_cache(maxsize=64)
 def _object_store_client(root_url: str, bucket: str) -> _ObjectStoreClient:
-    """A bucket with pyarrow's settings, by the URL of its top."""
+    """A client with pyarrow's settings for a bucket. root_url: the URL of the bucket's root."""
     config = store_settings(root_url)
     if config is None:
         return _ObjectStoreClient()
@@ -197,7 +202,7 @@ def s3_settings(system: fs.S3FileSystem, settings: FieldDict) -> dict[str, Any] 
     endpoint = settings.endpoint_override
     if endpoint:
         config["endpoint"] = endpoint if "://" in endpoint else f"{settings.scheme}://{endpoint}"
-    elif os.environ.get("AWS_ENDPOINT"):  # only obstore would use it
+    elif os.environ.get("AWS_ENDPOINT"):  # pyarrow ignores it, obstore would use it
         return None
     if settings.access_key:  # in the URL
         config |= {"access_key_id": settings.access_key}

@@ -1,4 +1,4 @@
-"""Bytes of a file in bounded blocks.
+"""Reads the bytes of a file in bounded blocks.
 
 Files are read with pread and never mapped: truncating a mapped file kills the process. Nothing is
 written. The file may grow or shrink while it is read; its end is where a read returns no bytes.
@@ -20,13 +20,13 @@ from kfmt_cli.errors import InputError, UnreadableBytesError
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-STDIN_PATH = "-"  # standard input, as a path
+STDIN_PATH = "-"
 STREAM_WINDOW_BYTES = 128 << 20
 READ_BYTES = 1 << 20
 MIN_PREFETCH_BYTES = 32 << 20
-# Errors of a place on a disk: a bad sector, or a checksum of the file system.
+# Errors of single places on a disk: a bad sector, or a checksum error of the file system.
 _DISK_ERRORS = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
-MAX_EXTENTS = 64  # checked to find the end of a file's data
+MAX_EXTENTS = 64  # examined to find the end of a file's data
 # Opening a pipe without a writer would block.
 READ_ONLY_FLAGS = (
     os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -37,36 +37,36 @@ class Source(ABC):
     """A file or a stream."""
 
     name: str
-    """As the user gave it."""
+    """The path as the user wrote it, for messages."""
     max_block_bytes = 1 << 31
-    """The longest block that can be requested."""
+    """The largest block that can be requested."""
     loss_unit_bytes = 4096
-    """Bytes that are lost together if one of them is: from multiples of it to the next."""
+    """The unit in which bytes become unreadable: a unit begins at each multiple of it."""
     size: int | None
-    """Its bytes when it was opened, None for a stream."""
+    """Its size in bytes when it was opened; None for a stream."""
 
     @abstractmethod
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
-        """Up to `length` bytes starting at byte `position`.
+        """Read up to `length` bytes starting at byte `position`.
 
-        At least `min_length` bytes; fewer only at the end of the file.
+        Returns at least `min_length` bytes; fewer only at the end of the file.
 
-        Raises InputError if the system cannot read them, LostBytesError if it may be able to read
-        others.
+        Raises InputError if the system cannot read them; UnreadableBytesError, a subclass, if other
+        bytes of the file may be readable.
         """
 
     def data_end(self) -> int:
-        """Where the written data ends, before a hole that reads as zeros; the file's size if the
+        """The end of the written data, before a hole that reads as zeros; the file's size if the
         system cannot tell."""
         return self.size or 0
 
-    def prefetch(self, position: int, length: int) -> None:  # noqa: B027 (most have none)
+    def prefetch(self, position: int, length: int) -> None:  # noqa: B027 (most do nothing)
         """Announce the next block, which may then be read ahead."""
 
-    def release(self, position: int) -> None:  # noqa: B027 (most keep nothing)
+    def release(self, position: int) -> None:  # noqa: B027 (most buffer nothing)
         """Announce that bytes before `position` are no longer needed."""
 
-    def close(self) -> None:  # noqa: B027 (bytes need none)
+    def close(self) -> None:  # noqa: B027 (some have nothing to close)
         """Close the file."""
 
 
@@ -113,7 +113,7 @@ class FileSource(Source):
         return self.size
 
     def _read_once(self, position: int, length: int) -> bytes:
-        """The bytes of one read, or the block read ahead."""
+        """The bytes of one read, or the prefetched block."""
         if self._prefetched is not None and self._prefetched[:2] == (position, length):
             future, self._prefetched = self._prefetched[2], None
             return future.result()
@@ -173,7 +173,7 @@ class SourceWindow(Source):
 
 
 class BytesSource(Source):
-    """A file whose bytes are known."""
+    """A file whose bytes are in memory."""
 
     def __init__(self, data: bytes, name: str) -> None:
         self.name = name
@@ -186,9 +186,10 @@ class BytesSource(Source):
 
 
 class StreamSource(Source):
-    """A pipe, or a file compressed as a whole: read once, keeping only unreleased bytes.
+    """A pipe, or a file compressed as a whole, which is read once.
 
-    read: returns the next bytes. let_go: called on close.
+    Only bytes that have not been released are in memory. read: returns up to a number of the next
+    bytes, none at the end. on_close: called on close.
     """
 
     max_block_bytes = STREAM_WINDOW_BYTES
@@ -233,7 +234,7 @@ def open_as_file(source: Source) -> BinaryIO:
 
 
 class SourceRawIO(io.RawIOBase):
-    """A source as a file object."""
+    """A source as a raw file object."""
 
     def __init__(self, source: Source) -> None:
         super().__init__()

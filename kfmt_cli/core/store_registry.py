@@ -1,6 +1,6 @@
-"""The stores that have a file system of pyarrow; fsspec knows others by itself.
+"""The stores that pyarrow supports; fsspec has a registry for others.
 
-To add one, write a function that makes its file system, and a line in `STORES`.
+To add one, write a function that creates its file system, and add a line to `STORES`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from kfmt_cli.core.credentials import STORE_BY_SCHEME
 
 @dataclass(frozen=True, slots=True)
 class StoreSpec:
-    """A store. Functions are `module:name`, imported when the store is used."""
+    """A store. Its functions are given as `module:name` and imported when the store is used."""
 
     file_system_target: str
-    """Makes the file system of a scheme and host, and gives the path of its top."""
+    """Creates the file system of a scheme and host; also returns the path of its root."""
     fetch_target: str = ""
-    """Fetches an object whole in one request; pyarrow takes two."""
+    """Fetches an object in one request; pyarrow needs two."""
     settings_target: str = ""
-    """The settings of a file system in the words of Rust's object_store."""
+    """Returns the settings of a file system as options of Rust's object_store."""
 
 
 _PACKAGE = "kfmt_cli.core"
@@ -49,5 +49,5 @@ def store_kind(scheme: str) -> str:
 
 
 def find_store(scheme: str) -> StoreSpec | None:
-    """The store of a scheme; None for one of fsspec."""
+    """The store of a scheme; None if only fsspec may support it."""
     return STORES.get(store_kind(scheme))

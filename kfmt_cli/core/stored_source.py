@@ -1,4 +1,4 @@
-"""Bytes of a file in a store, in blocks."""
+"""Reads the bytes of a file in a store in blocks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from kfmt_cli.core.throttle import READ_THROTTLE
 if TYPE_CHECKING:
     from pyarrow import NativeFile
 
-MIN_REQUEST_BYTES = 256 << 10  # bytes per request: many small requests cost more than their bytes
-READ_WINDOW_BYTES = 4 << 20  # bytes per request when a file is read from front to end
+MIN_REQUEST_BYTES = 256 << 10  # many small requests take longer than one that reads more
+READ_WINDOW_BYTES = 4 << 20  # per request when a file is read sequentially
 
 
 class StoredSource(Source):
     """A file in an object store or a distributed file system.
 
-    A small file is fetched whole. Small requests to larger files are enlarged. A file read from
-    front to end is read in windows, the next one ahead.
+    A small file is fetched in one request. Small requests to larger files are enlarged. A file that
+    is read sequentially is read in windows, the next one ahead.
 
-    listed: its size in a listing, in bytes; None if unknown. fetch: returns the bytes of a small
-    file, or None.
+    listed_size: its size in a listing, in bytes; None if unknown. fetch: returns the bytes of a
+    small file, or None if it has more than a number of bytes or the request fails.
     """
 
     def __init__(

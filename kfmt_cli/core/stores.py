@@ -1,7 +1,4 @@
-"""The files in stores.
-
-Requests to a store are retried if the connection is lost.
-"""
+"""Lists and describes the files in stores; retries requests if the connection is lost."""
 
 from __future__ import annotations
 
@@ -21,8 +18,8 @@ from kfmt_cli.errors import InputError
 
 T = TypeVar("T")
 
-RETRY_PAUSES_SECONDS = 0.5, 2.0, 5.0  # seconds between attempts
-FAILING_SECONDS = 60.0  # seconds for which a store counts as failing
+RETRY_PAUSES_SECONDS = 0.5, 2.0, 5.0  # between attempts
+FAILING_SECONDS = 60.0  # how long a store counts as failing after its last failure
 # Errors that another attempt does not fix; 408 and 429 ask for one.
 _PERMANENT_ERROR = re.compile(
     r"HTTP status 4(?!08|29)\d\d|credentials"
@@ -33,22 +30,23 @@ _PERMANENT_ERROR = re.compile(
 
 @dataclass(slots=True)
 class _StoreHealth:
-    """Whether a store fails."""
+    """When a store last failed."""
 
     failed_at: float = -FAILING_SECONDS
-    """When it last failed, in seconds."""
+    """In seconds of `time.monotonic()`."""
 
 
 @lru_cache(maxsize=256)
 def _store_health(store: str) -> _StoreHealth:
-    """The health of the store at a URL."""
+    """The health of the store at a URL, one object for each."""
     del store
     return _StoreHealth()
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class StoredFile:
-    """A file; nothing changes it. If frozen, it would take several times as long to make."""
+    """A file in a store. Immutable by convention: a frozen class would take several times as long
+    to create."""
 
     path: str
     size: int
@@ -59,11 +57,10 @@ class StoredFile:
 
 
 def request_with_retries(request: Callable[[], T], path: str, message_suffix: str = "") -> T:
-    """Ask a store, with retries, and return its answer; raises InputError.
+    """Send a request to a store, with retries, and return the result; raises InputError.
 
-    A store that has just failed to answer in spite of retries is asked once.
-
-    message_suffix: text after the path in the message.
+    A store that recently failed in spite of retries gets one attempt. message_suffix: text after
+    the path in the message.
     """
     started = time.monotonic()
     store = "/".join(path.split("/", 3)[:3])
@@ -81,21 +78,21 @@ def request_with_retries(request: Callable[[], T], path: str, message_suffix: st
             raise InputError(
                 f"{path}{message_suffix}: {message}", file=path, is_missing=True
             ) from None
-        except Exception as error:  # fsspec's file systems raise many kinds
+        except Exception as error:  # fsspec file systems raise many kinds
             message = first_error_line(error)
             is_late = time.monotonic() - started > STORE_TIMEOUT_SECONDS
             is_permanent = isinstance(error, PermissionError) or _PERMANENT_ERROR.search(message)
             if not is_permanent and (pause is None or is_late):
                 health.failed_at = time.monotonic()
             if pause is None or is_late or is_permanent:
-                # Without the error, which may have the URL with its credentials.
+                # `from None`: the text of the cause may contain the URL with its credentials.
                 raise InputError(f"{path}{message_suffix}: {message}") from None
         time.sleep(pause)
     raise AssertionError
 
 
 def stat_file(path: str) -> StoredFile | None:
-    """The file at a URL, None for a directory; raises InputError if it does not exist."""
+    """The file at a URL; None for a directory. Raises InputError if it does not exist."""
     system, store_path = file_system_at(path)
     from pyarrow import fs
 
@@ -114,7 +111,7 @@ def stat_file(path: str) -> StoredFile | None:
 def list_files(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
     """The files in a directory at a URL; raises InputError.
 
-    A subdirectory that cannot be listed comes as an entry with its `trouble`.
+    A subdirectory that cannot be listed is yielded as an entry with an `error`.
     """
     system, store_path = file_system_at(path)
     from pyarrow import fs
@@ -136,7 +133,7 @@ def list_files(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
 def _list_fsspec_objects(
     system: Any, path: str, store_path: str, recursive: bool
 ) -> Iterator[StoredFile]:
-    """`list_files` for fsspec, whose own walk skips directories that it cannot list."""
+    """`list_files` for fsspec, whose `walk` skips directories that it cannot list."""
     store_root = store_path.strip("/")
     directories = [path]
     while directories:
@@ -159,8 +156,8 @@ def _list_fsspec_objects(
 
 
 def _modified_ns(entry: Mapping[str, Any]) -> int:
-    """When a file listed by fsspec was modified, in nanoseconds since the epoch, 0 if unknown."""
-    if "modificationTime" in entry:  # of WebHDFS, in milliseconds
+    """When a file listed by fsspec was modified: nanoseconds since the epoch, 0 if unknown."""
+    if "modificationTime" in entry:  # from WebHDFS, in milliseconds
         return int(entry["modificationTime"]) * 1_000_000
     mtime = entry.get("mtime")
     seconds = mtime.timestamp() if isinstance(mtime, datetime) else mtime

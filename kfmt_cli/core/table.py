@@ -1,4 +1,4 @@
-"""A table of int64 columns: what checks look at and renderers write."""
+"""Tables of int64 columns, which checks examine and renderers write."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ TableT = TypeVar("TableT", bound="Table")
 
 
 class Table:
-    """Columns of integers under names.
+    """Named columns of int64 values.
 
-    A kind of table whose columns are known says them as attributes, each a `TableColumn`.
+    Subclasses declare their columns as `TableColumn` attributes.
     """
 
     __slots__ = ("data", "index_by_name")
 
     declared_columns: ClassVar[tuple[str, ...]] = ()
-    """The columns that the kind says, in their order."""
+    """The names of the declared columns, in order."""
     index_by_name: dict[str, int]
-    """The row of `data` that each column is."""
+    """The index in `data` of each column."""
     data: IntArray
-    """Columns by rows, in C order."""
+    """(columns, rows), in C order."""
 
     def __init_subclass__(cls) -> None:
         members = (member for base in reversed(cls.__mro__) for member in vars(base).items())
@@ -42,18 +42,18 @@ class Table:
 
     @classmethod
     def zeros_for(cls: type[TableT], names: Sequence[str], n_rows: int) -> TableT:
-        """A table of zeros."""
+        """A table of zeros with the columns of these names."""
         return cls(
             {name: i for i, name in enumerate(names)}, np.zeros((len(names), n_rows), np.int64)
         )
 
     @classmethod
     def zeros(cls: type[TableT], n_rows: int) -> TableT:
-        """A table of zeros with the columns that its kind says."""
+        """A table of zeros with the declared columns."""
         return cls.zeros_for(cls.declared_columns, n_rows)
 
     def as_type(self, kind: type[TableT]) -> TableT:
-        """The same table, where its kind is known."""
+        """This table, for a caller that knows its class."""
         assert isinstance(self, kind)
         return self
 
@@ -68,19 +68,19 @@ class Table:
         self.data[self.index_by_name[name]] = values
 
     def row(self, i: int) -> FieldDict:
-        """The numbers of a row."""
+        """The values of a row by column name."""
         return FieldDict(zip(self.index_by_name, self.data[:, i].tolist(), strict=True))
 
     def select_rows(self: TableT, rows: IntArray | slice | BoolArray) -> TableT:
-        """The table with these rows only."""
+        """A table with only these rows."""
         return type(self)(self.index_by_name, np.ascontiguousarray(self.data[:, rows]))
 
     def copy(self: TableT) -> TableT:
-        """A table with the same values."""
+        """A table with a copy of the values."""
         return type(self)(self.index_by_name, self.data.copy())
 
     def with_columns(self: TableT, names: Sequence[str]) -> TableT:
-        """A copy with further columns of zeros."""
+        """A copy with additional columns of zeros."""
         all_names = (*self.index_by_name, *names)
         new_columns = np.zeros((len(names), len(self)), np.int64)
         return type(self)(
@@ -90,7 +90,7 @@ class Table:
 
 
 class TableColumn:
-    """A column as an attribute of a kind of table."""
+    """A descriptor for a column of a table."""
 
     def __set_name__(self, owner: type[Table], name: str) -> None:
         self._name = name

@@ -1,5 +1,8 @@
-"""Temporary files and directories, each locked by its process; an unlocked one is a leftover of a
-process that was killed. On systems without such locks, nothing is removed."""
+"""Temporary files and directories, each locked by its process.
+
+An unlocked one is a leftover of a killed process. On systems without such locks, nothing is
+removed.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,16 @@ SCRATCH_PREFIX = "kfmt-"
 UNLOCKED_SUFFIX = ".new"  # ends the name of a directory until it is locked
 LOCK_NAME = "in-use"
 FILES_DIRECTORY = "files"
-MIN_LEFTOVER_AGE_SECONDS = 0.5  # seconds
+MIN_LEFTOVER_AGE_SECONDS = 0.5
 
 
 @dataclass(slots=True)
 class TemporaryLock:
-    """A temporary file, or a directory that has a directory inside for the files."""
+    """A locked temporary file or directory; a directory has a subdirectory for its files."""
 
     path: Path
     lock_fd: int
-    """A descriptor that holds the lock; for a file, it is open for writing."""
+    """The descriptor that holds the lock; for a locked file, it is open for writing."""
     _is_open: bool = True
 
     @classmethod
@@ -43,17 +46,17 @@ class TemporaryLock:
         """Lock a new directory; raises OSError."""
         lock_fd = os.open(path / LOCK_NAME, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         _try_lock(lock_fd)
-        claim = cls(path, lock_fd)
-        claim.files_directory.mkdir(0o700)
-        return claim
+        lock = cls(path, lock_fd)
+        lock.files_directory.mkdir(0o700)
+        return lock
 
     @property
     def files_directory(self) -> Path:
-        """Where to put the files of a directory."""
+        """The subdirectory for the files of a directory."""
         return self.path / FILES_DIRECTORY
 
     def discard(self) -> None:
-        """Remove what is left of it; further calls do nothing."""
+        """Remove the file or directory and release the lock; further calls do nothing."""
         if self._is_open:
             self._is_open = False
             _remove(self.path)
@@ -61,39 +64,43 @@ class TemporaryLock:
 
 
 def lock_scratch_directory(name: str = "") -> TemporaryLock:
-    """Create a directory in the system's directory for temporary files, and remove those that
-    killed runs left there; raises OSError."""
+    """Create and lock a directory in the system's directory for temporary files, and remove the
+    leftovers of killed runs there; raises OSError."""
     temp_directory = Path(tempfile.gettempdir())
     with suppress(OSError):
-        # Without one it may be anybody's.
+        # A directory without a lock file may belong to another program.
         lock_paths = list(temp_directory.glob(f"{SCRATCH_PREFIX}*/{LOCK_NAME}"))
         unlocked_lock_paths = [
             path / LOCK_NAME for path in temp_directory.glob(f"{SCRATCH_PREFIX}*{UNLOCKED_SUFFIX}")
         ]
-        remove_leftovers((lock.parent, lock) for lock in {*lock_paths, *unlocked_lock_paths})
-    claim = TemporaryLock.lock_directory(
+        remove_leftovers(
+            (lock_path.parent, lock_path) for lock_path in {*lock_paths, *unlocked_lock_paths}
+        )
+    lock = TemporaryLock.lock_directory(
         Path(tempfile.mkdtemp(UNLOCKED_SUFFIX, SCRATCH_PREFIX + name))
     )
-    claim.path = claim.path.rename(claim.path.with_suffix(""))
-    return claim
+    lock.path = lock.path.rename(lock.path.with_suffix(""))
+    return lock
 
 
 @contextmanager
 def scratch_directory(name: str) -> Iterator[Path]:
-    """A temporary directory for the time of a block; raises OSError."""
-    claim = lock_scratch_directory(name)
+    """A temporary directory that exists inside a `with` block; raises OSError."""
+    lock = lock_scratch_directory(name)
     try:
-        yield claim.files_directory
+        yield lock.files_directory
     finally:
-        claim.discard()
+        lock.discard()
 
 
 def remove_leftovers(candidates: Iterable[tuple[Path, Path]]) -> list[Path]:
-    """Remove the leftovers of killed runs among files and directories, each given with the file
-    that its process locks; returns the removed paths."""
+    """Remove the leftovers of killed runs; returns the removed paths.
+
+    candidates: files and directories, each with the file that its process locks.
+    """
     removed_paths: list[Path] = []
-    for path, lock in candidates:
-        if _is_unlocked(lock) and _is_past_grace_period(path):
+    for path, lock_path in candidates:
+        if _is_unlocked(lock_path) and _is_past_grace_period(path):
             _remove(path)
             if not path.exists():
                 removed_paths.append(path)
@@ -101,7 +108,7 @@ def remove_leftovers(candidates: Iterable[tuple[Path, Path]]) -> list[Path]:
 
 
 def _is_unlocked(lock_path: Path) -> bool:
-    """Whether no process holds the lock on a file."""
+    """Whether no process holds the lock on a file; False if that cannot be determined."""
     try:
         lock_fd = os.open(lock_path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -115,7 +122,7 @@ def _is_unlocked(lock_path: Path) -> bool:
 
 
 def _is_past_grace_period(path: Path) -> bool:
-    """Whether it is old enough that its process must have locked it."""
+    """Whether a file is so old that its process must have locked it."""
     try:
         return time.time() - path.stat().st_mtime > MIN_LEFTOVER_AGE_SECONDS
     except OSError:

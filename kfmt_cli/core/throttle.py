@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 
 class ReadThrottle:
-    """A limit on the read rate, and a callback for the bytes read.
+    """Limits the read rate, and passes the number of bytes read to a callback.
 
-    rate: bytes per second, None for no limit. With a limit, bytes that were read are dropped from
+    rate: bytes per second, None for no limit. With a limit, files that were read are dropped from
     the page cache, which the broker needs.
     """
 
@@ -24,15 +24,15 @@ class ReadThrottle:
     @contextmanager
     def reporting(self, on_read: Callable[[int], None]) -> Iterator[None]:
         """In this context, call `on_read` with the number of bytes of each read."""
-        previous, self._on_read = self._on_read, on_read
+        previous_callback, self._on_read = self._on_read, on_read
         try:
             yield
         finally:
-            self._on_read = previous
+            self._on_read = previous_callback
 
     @contextmanager
     def limited(self, rate: int | None) -> Iterator[None]:
-        """In this context, read at this rate."""
+        """In this context, limit the read rate."""
         previous_rate = self.rate
         self.rate = rate
         self._bytes_read = 0
@@ -43,7 +43,7 @@ class ReadThrottle:
             self.rate = previous_rate
 
     def report_read(self, n_bytes: int) -> None:
-        """Report bytes read, and wait until the rate allows them."""
+        """Count bytes read, pass them to the callback, and wait until the rate allows them."""
         if self._on_read is not None:
             self._on_read(n_bytes)
         if self.rate is None:
@@ -54,7 +54,7 @@ class ReadThrottle:
             time.sleep(wait_seconds)
 
     def drop_from_cache(self, fd: int) -> None:
-        """Drop a finished file from the page cache, if there is a limit."""
+        """Drop a file from the page cache, if the rate is limited."""
         if self.rate is not None and hasattr(os, "posix_fadvise"):
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 

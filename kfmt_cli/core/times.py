@@ -1,4 +1,4 @@
-"""Times for people; `core/native/cell.py` writes whole columns."""
+"""Parses and formats single times; `core/native/text.py` formats whole columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def now_ms() -> int:
 
 
 def parse_time_ms(option_name: str, text: str) -> int:
-    """A time as milliseconds since the epoch; raises UsageError.
+    """Parse a time to milliseconds since the epoch; raises UsageError.
 
     text: milliseconds; ISO 8601, in UTC unless it names another zone; or now, now-90s, now-5m,
     now-1h, now-7d. option_name: the option, for the message.
@@ -50,7 +50,7 @@ def format_time(time_ms: int) -> str:
 
 
 def format_interval_end(time_ms: int) -> str:
-    """The end of a span of time, to the second."""
+    """The end of a time interval in UTC, to the second."""
     return format_time(time_ms)[:19] if time_ms < YEAR_10000_MS else "after the year 9999"
 
 
@@ -58,9 +58,9 @@ _DURATION_UNITS = ((86_400_000, "days"), (3_600_000, "h"), (60_000, "min"), (1_0
 
 
 def format_duration(duration_ms: int) -> str:
-    """A span of time in its largest unit: 250 ms, 1.5 h, 3 days."""
+    """A duration in its largest unit: 250 ms, 1.5 h, 3 days."""
     for size, unit in _DURATION_UNITS:
         if duration_ms >= size:
-            number = f"{duration_ms / size:.1f}".removesuffix(".0")
-            return f"{number} {'day' if (number, unit) == ('1', 'days') else unit}"
+            number_text = f"{duration_ms / size:.1f}".removesuffix(".0")
+            return f"{number_text} {'day' if (number_text, unit) == ('1', 'days') else unit}"
     return f"{duration_ms} ms"

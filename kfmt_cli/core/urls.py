@@ -22,17 +22,17 @@ def strip_file_scheme(path: str) -> str:
 
 
 def is_url(path: str) -> bool:
-    """Whether a path has a scheme, be it with one slash, as pathlib writes it."""
+    """Whether a path has a scheme; one slash is enough, because pathlib removes the other."""
     return ":/" in path and _SCHEME.match(path) is not None
 
 
 def restore_url_slashes(path: str) -> str:
-    """A path, with both slashes after its scheme, of which pathlib leaves one."""
+    """A path with both slashes after its scheme; pathlib leaves only one."""
     return path.replace(":/", "://", 1) if is_url(path) and "://" not in path else path
 
 
 def normalize_path(path: str) -> str:
-    """A path as it is compared with others and shown: without file:// and redundant slashes."""
+    """A path in the form for comparison and display: without file:// and redundant slashes."""
     if not is_local(path):
         return path.rstrip("/")
     local_path = _REPEATED_SLASHES.sub(lambda _: os.sep, strip_file_scheme(path))
@@ -40,8 +40,10 @@ def normalize_path(path: str) -> str:
 
 
 def absolute_path(path: str) -> str:
-    """A local path, absolute, with links as they are named; `..` after a link is the directory
-    above its target, as the system takes it."""
+    """An absolute form of a local path that keeps symbolic links; a URL is returned unchanged.
+
+    As in system calls, `..` after a link is the parent of the link's target.
+    """
     if is_url(path):
         return path
     parent_step = f"{os.sep}{os.pardir}"

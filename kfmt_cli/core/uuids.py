@@ -1,4 +1,4 @@
-"""Uuids as Kafka prints them: URL-safe base64 without padding."""
+"""UUIDs as Kafka prints them: URL-safe base64 without padding."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import base64
 
 
 def format_uuid(data: bytes) -> str:
-    """16 bytes as Kafka prints a uuid."""
+    """16 bytes as Kafka prints a UUID."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def parse_uuid(text: str) -> bytes:
-    """The inverse of `format_uuid`; also accepts the form with hyphens. Raises ValueError."""
+    """The 16 bytes of a UUID; also accepts the form with hyphens. Raises ValueError."""
     if len(text) == 36:
         import uuid
 

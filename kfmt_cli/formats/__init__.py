@@ -1,1 +1,1 @@
-"""The formats of Kafka's files as tables: no reading, no printing."""
+"""The formats of Kafka's files as Layouts: no reading, no printing."""

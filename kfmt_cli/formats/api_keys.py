@@ -13,30 +13,28 @@ API_VERSIONS_KEY, CONTROLLED_SHUTDOWN_KEY = 18, 7
 
 @dataclass(frozen=True, slots=True)
 class ApiSpec:
-    """A request."""
+    """A request, with the versions that brokers support."""
 
     key: int
     name: str
     first_version: int
-    """The first version."""
     last_version: int
-    """The last version."""
     flexible_since: int | None
-    """The first version with tagged fields in its header, None if there is none."""
+    """The first version with tagged fields in its header; None if no version has them."""
     is_removed: bool = False
-    """Current brokers no longer support it."""
+    """Whether current brokers no longer support it."""
 
     def request_header_version(self, version: int) -> int:
-        """The header version of a request."""
+        """The header version of a request of a version."""
         if self.key == CONTROLLED_SHUTDOWN_KEY and version == 0:
             return 0
         return 2 if self._is_flexible(version) else 1
 
     def response_header_version(self, version: int) -> int:
-        """The header version of a response.
+        """The header version of the response to a request of a version.
 
-        A client requests API versions before it knows which ones the broker supports, so that
-        response has the oldest header.
+        A client requests ApiVersions before it knows which versions the broker supports, so that
+        response always has the oldest header.
         """
         return 1 if self._is_flexible(version) and self.key != API_VERSIONS_KEY else 0
 

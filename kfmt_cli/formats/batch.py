@@ -19,10 +19,10 @@ from kfmt_cli.core.layout.wire_types import (
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
-MAX_SEQUENCE = (1 << 31) - 1  # the next number is 0
+MAX_SEQUENCE = (1 << 31) - 1  # followed by 0
 NO_SEQUENCE = -1
 
-# The bits of the attributes. Codec and timestamp type of messages are in the same bits.
+# The bits of the attributes. Legacy messages have codec and timestamp type in the same bits.
 COMPRESSION = BitField("compression", shift=0, width=3, symbols=CODECS, doc="Codec of the records.")
 TIMESTAMP_TYPE = BitField(
     "timestamp_type",

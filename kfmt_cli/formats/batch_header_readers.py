@@ -1,7 +1,7 @@
-"""Functions that read single numbers from a batch header, for code that needs one batch. Each
-raises `struct.error` if the bytes end before the number does.
+"""Functions that read single fields from the header of one batch or legacy message.
 
-Up to the magic, batches and messages are the same.
+Each raises `struct.error` if the bytes end before the field does. Up to the magic, batches and
+messages have the same fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The text files of a broker: a version line, a line with the number of entries, the entries.
+"""The checkpoints of a broker: text files with a version, the number of entries, then the entries.
 
 Source: `org.apache.kafka.server.common.CheckpointFile`; columns are separated by white space.
 """
@@ -12,7 +12,7 @@ _SOURCE = "org.apache.kafka.storage.internals.checkpoint"
 
 
 def _partition_offsets_layout(name: str, doc: str) -> Layout:
-    """The file of that name, with an offset for each partition."""
+    """The Layout of a checkpoint with an offset for each partition. name: the file's name."""
     fields = (
         Field("topic", String, "The topic."),
         Field("partition", Int32, "The partition."),
@@ -52,4 +52,4 @@ CHECKPOINTS = {
         ),
     )
 }
-"""A line of each file, by the file's name."""
+"""The Layout of an entry, by file name."""

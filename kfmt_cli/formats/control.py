@@ -1,4 +1,4 @@
-"""Control records: the types that their keys name, and the layout of their values.
+"""Control records: their types, and the Layouts of their keys and values.
 
 Source: `org.apache.kafka.common.record.ControlRecordType`, `EndTransactionMarker`.
 """
@@ -18,7 +18,7 @@ CONTROL_TYPES = (
 )
 ABORT, COMMIT = CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")
 
-# The first KRaft type; `formats/kraft.py` has the layouts of their values.
+# The first KRaft type; the Layouts of these values are in `formats/kraft.py`.
 FIRST_KRAFT_TYPE = CONTROL_TYPES.index("LEADER_CHANGE")
 
 CONTROL_RECORD_KEY = Layout(

@@ -1,6 +1,6 @@
-"""The indexes of a log: offset → byte, timestamp → offset, aborted transactions.
+"""The indexes of a log segment: offset → position, timestamp → offset, aborted transactions.
 
-None has a header or a checksum: a file is a sequence of entries.
+They have no header or checksum: a file is a sequence of entries.
 
 Source: `org.apache.kafka.storage.internals.log.OffsetIndex`, `TimeIndex`, `AbortedTxn`.
 """

@@ -1,8 +1,8 @@
-"""The messages of internal topics, control records, and headers, as Kafka 4.2 defines them.
+"""The messages of internal topics, control records and request headers, as Kafka 4.2 defines them.
 
-`kafka_messages_4.2.json` lists the fields of each message with their wire types, the versions that
-have them, and the words of `Field` for what differs between these. `meanings.py` adds what the
-definitions do not state.
+`kafka_messages_4.2.json` lists the fields of each message with their wire types and the attributes
+of `Field` that depend on the version, such as `since` and `tag`. `message_descriptions.py` adds
+what the definitions do not contain.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _Meaning = TypeVar("_Meaning")
 
 @cache
 def load_definitions() -> dict[str, dict[str, Any]]:
-    """Kafka's definitions by message name: `where` it is found, its `id` there, and its fields."""
+    """Kafka's definitions by message name: the topic (`where`), the `id` in it, and the fields."""
     data = get_data("kfmt_cli.formats", "kafka_messages_4.2.json")
     result: dict[str, dict[str, Any]] = json.loads(data or b"")
     return result
@@ -58,15 +58,15 @@ def load_definitions() -> dict[str, dict[str, Any]]:
 
 @cache
 def message_layout(name: str) -> Layout:
-    """The Layout of a message over all of its versions; raises KeyError for an unknown name."""
+    """The Layout of a message for all of its versions; raises KeyError for an unknown name."""
     definition = load_definitions()[name]
-    first, last = definition["versions"]
+    first_version, last_version = definition["versions"]
     return Layout(
         name,
         message_descriptions.MESSAGE_DESCRIPTIONS[name],
         PACKAGE_BY_TOPIC.get(definition["where"], _COMMON),
         _build_fields(definition["fields"], (name,)),
-        versions=(first, last),
+        versions=(first_version, last_version),
         flexible_since=definition.get("flexible_since"),
     )
 
@@ -91,8 +91,8 @@ def _build_field(definition: Mapping[str, Any], path: tuple[str, ...]) -> Field:
             else StructWireType(struct_layout)
         )
     else:
-        leaf = _WIRE_TYPE_BY_NAME[definition["type"]]
-        type_ = DeclaredListType(leaf) if "list" in definition else leaf
+        wire_type = _WIRE_TYPE_BY_NAME[definition["type"]]
+        type_ = DeclaredListType(wire_type) if "list" in definition else wire_type
     embedded = _find_by_path(message_descriptions.EMBEDDED_MESSAGES, path)
     return Field(
         name,
@@ -108,6 +108,6 @@ def _build_field(definition: Mapping[str, Any], path: tuple[str, ...]) -> Field:
 
 
 def _find_by_path(by_path: Mapping[str, _Meaning], path: tuple[str, ...]) -> _Meaning | None:
-    """The meaning for the longest end of a path that has one, or None."""
-    suffixes = (".".join(path[first:]) for first in range(len(path)))
+    """The value for the longest end of a path that is a key; None if no end is."""
+    suffixes = (".".join(path[start:]) for start in range(len(path)))
     return next((by_path[suffix] for suffix in suffixes if suffix in by_path), None)

@@ -1,4 +1,4 @@
-"""KRaft's control records: the Layouts of their values, by type. Each begins with its version."""
+"""The Layouts of the values of KRaft control records, by type. Values begin with their version."""
 
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.formats.kafka_messages import message_layout

@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1, as brokers before 0.11 (and message.format.version) wrote them.
+"""Messages of magic 0 and 1, written by brokers before 0.11 or with message.format.version.
 
 Source: `org.apache.kafka.common.record.LegacyRecord`.
 """

@@ -1,7 +1,7 @@
-"""Meanings that Kafka's definitions of messages do not state: our words, and the names of numbers.
+"""What Kafka's message definitions do not contain: descriptions, and the names of numbers.
 
-A key is the name of a field, or as much of its path (`end_points.name`, `ConfigRecord.value`) as
-tells it apart from others of that name: the longest one that fits counts.
+A key is the name of a field, or the end of its path (`end_points.name`, `ConfigRecord.value`) that
+distinguishes it from other fields with this name: the longest matching key applies.
 """
 
 from kfmt_cli.core.layout.field import symbols_by_number
@@ -60,7 +60,8 @@ SYMBOLS_BY_FIELD: dict[str, tuple[str, ...]] = {
     "zk_migration_state": ("NONE", "PRE_MIGRATION", "MIGRATION", "POST_MIGRATION", "ZK"),
 }
 
-# Bytes that hold a message: its name, the field that decides whether they do, and its value.
+# Bytes that contain a message: its name, the field that decides whether they do, and the value of
+# that field for which they do.
 EMBEDDED_MESSAGES: dict[str, tuple[str, str, str]] = {
     "members.assignment": ("ConsumerProtocolAssignment", "protocol_type", "consumer"),
     "members.subscription": ("ConsumerProtocolSubscription", "protocol_type", "consumer"),
@@ -80,9 +81,9 @@ _GROUP_MESSAGES = {
 }
 MESSAGE_DESCRIPTIONS = {
     **{
-        f"{kind}Group{name}": words.format(kind.lower())
+        f"{kind}Group{name}": description.format(kind.lower())
         for kind in ("Consumer", "Share", "Streams")
-        for name, words in _GROUP_MESSAGES.items()
+        for name, description in _GROUP_MESSAGES.items()
     },
     "RegisterBrokerRecord": "A broker registers.",
     "UnregisterBrokerRecord": "A broker is removed from the cluster.",

@@ -1,4 +1,4 @@
-"""Small text files of a broker: names and values.
+"""Small text files of a broker that contain names and values.
 
 Each file has its own spelling of names: `node.id`, `brokerEpoch`, `topic_id`.
 """

@@ -1,6 +1,6 @@
-"""Internal topics of Kafka and of tools around it, and the decoders of their records.
+"""Internal topics of Kafka and related tools, and the decoders of their records.
 
-To add one, write its decoder and add a line to `DECODED_TOPICS`.
+To add one, write its decoder and add a line to `_DECODED_TOPICS`.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _CONNECT_PREFIX = r"(?:.*[._-])?(?:connect|mm2|mirrormaker2?)(?:[._-].*)?[._-]"
 
 @dataclass(frozen=True, slots=True)
 class KnownTopic:
-    """A known topic."""
+    """An internal topic."""
 
     name: str
     """Its default name."""
     doc: str
-    """Its content."""
+    """A description of its content."""
     pattern: str = ""
-    """A pattern for its names, if the name is configurable."""
+    """A regular expression for its names, if the name is configurable."""
     messages_target: str = ""
-    """The module and name of its kinds of records, unless Kafka or the decoder defines them."""
+    """Its `MessageType`s, as `module:name`; empty if Kafka or the decoder defines them."""
     decoder_target: str = ""
-    """The module and name of its decoder, unless that follows from the messages."""
+    """Its decoder, as `module:name`; empty if the message types determine it."""
 
 
 _DECODED_TOPICS = (
@@ -99,7 +99,7 @@ _DECODED_TOPICS = (
         decoder_target="kfmt_cli.topics.schema_registry:REGISTRY_DECODER",
     ),
 )
-# Topics known only by name.
+# Topics that are recognised but not decoded.
 _UNDECODED_TOPICS = (
     KnownTopic("ksqlDB's commands", "ksqlDB: its statements", r"_confluent-ksql-.*_command_topic"),
     KnownTopic("ksqlDB's log", "ksqlDB: its processing log", r".*ksql_processing_log"),
@@ -143,7 +143,7 @@ def find_known_topic(name: str | None) -> KnownTopic | None:
 
 
 def topic_messages(topic: str) -> tuple[MessageType, ...]:
-    """The kinds of records of a topic in `DECODED_TOPICS`; empty if they are JSON."""
+    """The message types of a topic in `DECODED_TOPICS`; empty if its records are JSON."""
     return _load_decoder(DECODED_TOPICS[topic]).message_types
 
 
@@ -166,22 +166,26 @@ def _load_decoder(topic: KnownTopic) -> Decoder:
     if topic.decoder_target:
         decoder: Decoder = load_target(topic.decoder_target)
         return decoder
-    messages: tuple[MessageType, ...]
-    messages = (
+    message_types: tuple[MessageType, ...]
+    message_types = (
         load_target(topic.messages_target)
         if topic.messages_target
         else _kafka_message_types(topic.name)
     )
-    if any(message.key_layout is not None for message in messages):
+    if any(message_type.key_layout is not None for message_type in message_types):
         from kfmt_cli.topics.coordinator_records import KeyedDecoder
 
-        return KeyedDecoder(messages)
+        return KeyedDecoder(message_types)
     from kfmt_cli.topics.enveloped_records import EnvelopedDecoder
 
-    return EnvelopedDecoder(messages)
+    return EnvelopedDecoder(message_types)
 
 
 def find_decoder(topic: str | None) -> Decoder | None:
     """The decoder for a topic's records, or None if kfmt does not decode them."""
-    known = find_known_topic(topic)
-    return _load_decoder(known) if known is not None and known.name in DECODED_TOPICS else None
+    known_topic = find_known_topic(topic)
+    return (
+        _load_decoder(known_topic)
+        if known_topic is not None and known_topic.name in DECODED_TOPICS
+        else None
+    )

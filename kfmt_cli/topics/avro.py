@@ -1,9 +1,9 @@
 """Avro payloads: a bounds check, then decoding by fastavro.
 
-The library trusts its input: a value nested in itself ends the process, and five bytes can declare
-items without end; a few records that name each other twice are made of 2^40 empty values. Values of
-a schema that allows any of these are therefore walked first, as the Avro specification defines
-them, and refused beyond the budget.
+The library trusts its input. A value nested in itself crashes the process, five bytes can declare
+endless items, and a few records that refer to each other twice consist of 2^40 empty values.
+Therefore, values of a schema that allows any of these are first walked, as the Avro specification
+defines them, and rejected if they exceed the budget.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kfmt_cli.core.layout.varint import VarintError, decode_uvarint, zigzag_deco
 from kfmt_cli.errors import UsageError
 from kfmt_cli.topics.payload_budget import FREE_VALUES, MAX_NAME_CHARACTERS, PayloadBudget
 
-MAX_DECIMAL_BYTES = 1 << 12  # bytes: the time to make one grows with their square
+MAX_DECIMAL_BYTES = 1 << 12  # decoding takes quadratic time
 _FIXED_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _VARINT_TYPES = frozenset({"int", "long"})
 _LENGTH_PREFIXED_TYPES = frozenset({"bytes", "string"})
@@ -27,7 +27,7 @@ _RECORD_TYPES = frozenset({"record", "error", "request"})
 
 
 def avro_reader(path: Path, *, is_framed: bool = False) -> Callable[[bytes], Any]:
-    """A function that reads values of the schema in a file, see `avro_schema_reader`; raises
+    """A function that reads values of the schema in a file; see `avro_schema_reader`. Raises
     UsageError."""
     try:
         text = path.read_text()
@@ -39,11 +39,13 @@ def avro_reader(path: Path, *, is_framed: bool = False) -> Callable[[bytes], Any
 def avro_schema_reader(
     name: str, text: str, references: Sequence[str] = (), *, is_framed: bool = False
 ) -> Callable[[bytes], Any]:
-    """A function that reads values of a schema; raises UsageError.
+    """A function that reads values of a schema, and raises ValueError for other bytes; raises
+    UsageError if the schema is invalid.
 
-    name: the schema's name, for messages. references: the schemas it refers to, each before those
-    that refer to it. is_framed: values follow a registry's frame, where bytes alone have no length:
-    they are all that follows. Source: `AbstractKafkaAvroDeserializer`.
+    name: the schema's name, for messages. references: the schemas it refers to, each before the
+    ones that refer to it. is_framed: whether values follow a registry's frame, in which a value of
+    the schema "bytes" has no length and is the rest of the payload. Source:
+    `AbstractKafkaAvroDeserializer`.
     """
     try:
         import fastavro
@@ -53,8 +55,8 @@ def avro_schema_reader(
     try:
         for reference in references:
             fastavro.parse_schema(json.loads(reference), named_schemas=names)
-        parsed = fastavro.parse_schema(json.loads(text), named_schemas=names)
-        n_values = _max_values(parsed, names, {})
+        parsed_schema = fastavro.parse_schema(json.loads(text), named_schemas=names)
+        n_values = _max_values(parsed_schema, names, {})
         n_characters = len(text) + sum(map(len, references))
         needs_bounds_check = n_values > FREE_VALUES or n_values * n_characters > MAX_NAME_CHARACTERS
         is_raw_bytes = is_framed and json.loads(text) in ("bytes", {"type": "bytes"})
@@ -67,10 +69,10 @@ def avro_schema_reader(
     def read(data: bytes) -> Any:
         budget = PayloadBudget(data)
         if needs_bounds_check:
-            _AvroBounds(names, data, budget).check(parsed)
+            _AvroBounds(names, data, budget).check(parsed_schema)
         stream = BytesIO(data)
         try:
-            value = fastavro.schemaless_reader(stream, parsed, None)
+            value = fastavro.schemaless_reader(stream, parsed_schema, None)
         except Exception as error:  # the library may raise anything
             raise ValueError(f"does not match the Avro schema: {error!r}") from error
         if stream.tell() != len(data):
@@ -87,10 +89,10 @@ def _error_text(error: Exception) -> str:
 
 
 def _max_values(schema: Any, names: dict[str, Any], count_by_name: dict[str, float]) -> float:
-    """The most values that a value of a schema is made of; infinite with arrays, maps, decimals,
-    and records in themselves.
+    """The maximum number of values in a value of a schema; infinite for arrays, maps, decimals and
+    recursive records.
 
-    count_by_name: the numbers of named schemas, infinite while one is counted.
+    count_by_name: the counts of named schemas, infinite while one is being counted.
     """
     if isinstance(schema, list):
         return 1 + max((_max_values(branch, names, count_by_name) for branch in schema), default=0)
@@ -117,7 +119,7 @@ def _is_decimal(schema: Any) -> bool:
 
 
 class _AvroBounds:
-    """Walks a value to check its bounds. names: the named schemas."""
+    """Walks a value to check its bounds. names: the named schemas, by name."""
 
     def __init__(self, names: dict[str, Any], data: bytes, budget: PayloadBudget) -> None:
         self._names = names
@@ -126,7 +128,7 @@ class _AvroBounds:
         self._budget = budget
 
     def check(self, schema: Any, depth: int = 0) -> None:
-        """Raise ValueError for a value that is truncated or beyond the limits."""
+        """Walk the next value; raises ValueError if it is truncated or exceeds the budget."""
         self._budget.check_depth(depth)
         self._budget.spend_values()
         if isinstance(schema, list):
@@ -160,7 +162,7 @@ class _AvroBounds:
             self.check(self._names[kind] if isinstance(kind, str) else kind, depth + 1)
 
     def _check_blocks(self, schema: Any, is_map: bool, depth: int) -> None:
-        """Walk the blocks of an array or a map; after a negative count comes the block's size."""
+        """Walk the blocks of an array or map; a negative count is followed by the block's size."""
         element_schema = schema["values"] if is_map else schema["items"]
         while count := self._read_long():
             if count < 0:
@@ -189,7 +191,7 @@ class _AvroBounds:
 
 
 def _to_json_value(value: Any) -> Any:
-    """An Avro value as JSON; bytes in hexadecimal."""
+    """Convert an Avro value for JSON, with bytes in hexadecimal."""
     if isinstance(value, dict):
         return {key: _to_json_value(member) for key, member in value.items()}
     if isinstance(value, list | tuple):

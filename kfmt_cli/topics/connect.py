@@ -13,8 +13,8 @@ from typing import Any
 from kfmt_cli.topics.keyed_json import JsonDecoder, KeyContent, json_payload
 from kfmt_cli.topics.payloads import read_plain_json
 
-# Key prefixes, in the order in which workers check them, the name of the record, and the rest of
-# the key.
+# Key prefix, record type, and the name of the rest of the key; in the order in which workers check
+# the prefixes.
 _CONFIG_KEYS = (
     ("target-state-", "TargetState", "connector"),
     ("connector-", "ConnectorConfig", "connector"),
@@ -35,7 +35,7 @@ TOPIC_STATUS_SEPARATOR = ":connector-"  # between a topic and the connector that
 
 
 def _key_text(key: bytes) -> str | None:
-    """A key as text; JSON converters put it in quotation marks."""
+    """A key as text, without the quotation marks of JSON converters; None if it is not text."""
     try:
         text = key.decode()
         if text.startswith('"') and text.endswith('"'):
@@ -54,10 +54,10 @@ def _parse_key(key: bytes, key_kinds: tuple[tuple[str, str, str], ...]) -> KeyCo
         subject_name = text.removeprefix(prefix)
         data: dict[str, Any] = {subject: subject_name}
         if subject == "task":
-            connector, _, number = subject_name.rpartition("-")
-            if not connector or not _NUMBER.fullmatch(number):
+            connector, _, task_number = subject_name.rpartition("-")
+            if not connector or not _NUMBER.fullmatch(task_number):
                 return None
-            data = {"connector": connector, "task": int(number)}
+            data = {"connector": connector, "task": int(task_number)}
         elif subject == "topic":
             topic, _, connector = subject_name.partition(TOPIC_STATUS_SEPARATOR)
             data = {"topic": topic, "connector": connector}
@@ -72,7 +72,7 @@ def _parse_config_key(key: bytes) -> KeyContent | None:
 
 
 def _parse_offset_key(key: bytes) -> KeyContent | None:
-    """The content of a key: a list of a connector's name and its source partition."""
+    """The content of a key: a JSON list of the connector's name and the source partition."""
     try:
         pair = json_payload(key)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Topics whose keys identify a record: a type before the key, a version before the value.
+"""Topics whose keys identify a record: a type precedes the key, a version the value.
 
 Source: `org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde`. Bytes after a message
 are ignored, as brokers do.
@@ -31,10 +31,10 @@ VALUE_HEADER = Layout(
 
 
 class KeyedDecoder(Decoder):
-    """Decodes the records of a coordinator. message_types: the kinds of records of its topic."""
+    """Decodes the records of a coordinator. message_types: the types of its topic's records."""
 
     tombstone_values: ClassVar[dict[str, None]] = {"version": None}
-    """What a tombstone has besides the name and the key."""
+    """The members of a decoded tombstone besides `name`, `data` and `deletes`."""
 
     def decode_key(self, key: bytes) -> DecodedPayload | None:
         framed = self.identify_key(key, 0, len(key))
@@ -69,7 +69,7 @@ class KeyedDecoder(Decoder):
         )
 
     def _find_message_type(self, data: Buffer, position: int, end: int) -> MessageType | None:
-        """The kind of a record with this key, None if unknown."""
+        """The type of a record with this key; None if unknown."""
         try:
             type_id, _ = Int16.read(data, position, end)
         except WireError:
@@ -110,7 +110,7 @@ class KeyedDecoder(Decoder):
 
 
 def find_version_layout(message: Layout, version: object) -> tuple[Layout | None, str]:
-    """The Layout of a message's version and an empty text, or None and the reason."""
+    """The Layout of a message's version and an empty note; or None and a note that says why."""
     assert isinstance(version, int)
     assert message.versions is not None
     first, last = message.versions

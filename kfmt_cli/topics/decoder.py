@@ -1,4 +1,4 @@
-"""The base of topic decoders, which identify a message and decode its content."""
+"""The base class of topic decoders, which identify messages and decode their content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kfmt_cli.core.layout.wire_types import Buffer, Value
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """A kind of record: its number in the topic, and its messages."""
+    """A type of record: its id in the topic, and the Layouts of its key and value."""
 
     type_id: int
     value_layout: Layout
@@ -24,40 +24,41 @@ class FramedMessage:
     """The identification of a message in bytes."""
 
     header_layout: Layout | None
-    """The header before the message, with the values in `stated`; None without one."""
+    """The header before the message, whose values are `header_values`; None without one."""
     header_values: dict[str, Value]
     body_start: int
-    """The byte at which the message begins."""
+    """The position of the message after its header."""
     name: str | None = None
     """The name of the message; None if unknown, see `note`."""
     layout: Layout | None = None
     """The Layout of the message; None if unknown, see `note`."""
     note: str | None = None
+    """Why the name or the Layout is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedPayload:
-    """The decoded content of bytes."""
+    """The decoded content of a key or value."""
 
     values: dict[str, Any]
     """The values for JSON."""
     data: dict[str, Value] | None = None
-    """The message's own values, as stored."""
+    """The values of the message itself, as stored."""
     error: str | None = None
     """Why the bytes are malformed."""
 
     @property
     def name(self) -> str | None:
-        """The name of the message, None if unknown."""
+        """The name of the message; None if unknown."""
         name = self.values.get("name")
         return name if isinstance(name, str) else None
 
 
 class Decoder:
-    """Decodes the keys and values of the records of one topic; by itself, nothing.
+    """Decodes the keys and values of the records of one topic; the base class decodes nothing.
 
-    The result contains the name and the content of the message; None if there is none. Malformed
-    bytes are decoded up to the error. message_types: the kinds of records; none if they are JSON.
+    Results are None for keys and values without a message. Malformed bytes are decoded up to the
+    error. message_types: the types of the records; empty if they are JSON.
     """
 
     message_types: tuple[MessageType, ...] = ()
@@ -72,7 +73,7 @@ class Decoder:
         return None
 
     def decode_value(self, key: bytes | None, value: bytes | None) -> DecodedPayload | None:
-        """Decode the value of a record with this key; None is a tombstone."""
+        """Decode the value of a record with this key; the value of a tombstone is None."""
         del key, value
         return None
 
@@ -90,4 +91,4 @@ class Decoder:
 
 
 NO_DECODER = Decoder()
-"""For output in which every record needs decoded columns."""
+"""For output that has columns for decoded values even without a decoder."""

@@ -1,4 +1,4 @@
-"""Topics whose values identify themselves: a frame version, a type, a version.
+"""Topics whose values identify themselves, with a frame version, a type and a version.
 
 Source: `org.apache.kafka.server.common.serialization.AbstractApiMessageSerde`. Records have no
 keys, and bytes after a message are an error.
@@ -27,7 +27,7 @@ RECORD_ENVELOPE = Layout(
 
 
 class EnvelopedDecoder(Decoder):
-    """Decodes records that state their type. message_types: the kinds of records of the topic."""
+    """Decodes values that begin with their type. message_types: the types of the records."""
 
     def decode_value(self, key: bytes | None, value: bytes | None) -> DecodedPayload | None:
         if value is None:

@@ -1,4 +1,4 @@
-"""Topics whose keys identify a record in text, and whose values are JSON."""
+"""Topics whose keys identify a record as text, and whose values are JSON."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ class KeyContent:
     """The content of a key."""
 
     record_type: str
-    """The kind of record."""
     subject: dict[str, Any]
-    """The subject of the record."""
+    """What the record is about, such as a connector and a task, by name."""
 
 
 def json_payload(data: bytes) -> Any:
-    """A JSON value, without the schema that some converters include; raises ValueError."""
+    """Parse a JSON value, without the schema that some converters add; raises ValueError."""
     value = read_plain_json(data)
     if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
         return value["payload"]
@@ -30,10 +29,10 @@ def json_payload(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class JsonDecoder(Decoder):
-    """Decodes a topic with such keys and JSON values."""
+    """Decodes the records of a topic with text keys and JSON values."""
 
     parse_key: Callable[[bytes], KeyContent | None]
-    """Returns the content of a key, None if it does not belong to the topic."""
+    """Returns the content of a key; None if it does not belong to the topic."""
 
     def decode_key(self, key: bytes) -> DecodedPayload | None:
         content = self.parse_key(key)

@@ -1,4 +1,4 @@
-"""The decoded content of a message: as JSON, and as text."""
+"""Decodes a message to values for JSON, and formats these as text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def decode_message(
 ) -> DecodedPayload:
     """Decode a message.
 
-    header_values: the values shown from its header. rejects_trailing: whether bytes after the
-    message are a fault.
+    header_values: the values of its header that are shown. rejects_trailing: whether bytes after
+    the message are an error.
     """
     values: dict[str, Any] = {"name": framed.name, **header_values, "data": None}
     if framed.layout is None:
@@ -43,7 +43,7 @@ def format_message(values: dict[str, Any]) -> str:
         return f"deletes {values['deletes']}"
     if values.get("data") is not None:
         parts.append(_format_members(values["data"]))
-    if "value" in values:  # of a declared format
+    if "value" in values:  # in a declared format
         value = values["value"]
         text = value if isinstance(value, str) else json_text(value)
         parts.append(text.encode("utf-8", "backslashreplace").decode())
@@ -77,7 +77,7 @@ def _format_member(value: Any) -> str:
 
 
 def describe_message(layout: Layout, values: dict[str, Value]) -> str:
-    """A message as text: its description and its fields."""
+    """A message as text: its description and the values of its fields."""
     fields_text = ", ".join(
         f"{field.name.replace('_', ' ')} {values[field.name]!s}"
         for field in message_fields(layout)

@@ -21,16 +21,16 @@ _UPSTREAM_OFFSET = Field("upstream_offset", Int64, "Offset in the source cluster
 
 
 def _record_layout(name: str, doc: str, *fields: Field) -> Layout:
-    """The key or the value of a record."""
+    """The Layout of the key or the value of a record."""
     class_name = name.removesuffix("Key").removesuffix("Value")
     return Layout(name, doc, f"{SOURCE}.{class_name}", fields, versions=(0, 0))
 
 
 class SingleMessageDecoder(KeyedDecoder):
-    """Decodes a topic with one kind of record, whose keys have no type.
+    """Decodes a topic with one type of record, whose keys have no type.
 
-    Any topic may have such a name: if a key is not exactly one message, nothing is decoded.
-    has_version: whether its values have a version.
+    Any topic may have such a name, so a record is decoded only if its key is exactly one message.
+    has_version: whether values begin with a version.
     """
 
     tombstone_values: ClassVar[dict[str, None]] = {}

@@ -1,8 +1,8 @@
 """Formats that applications use for keys and values: a registry by name.
 
-To add one, write a function from bytes to a plain value and add a line to `PAYLOAD_FORMATS`; those
-with schemas are in `schemas.py`. The function raises ValueError for bytes that are not in its
-format.
+To add one, write a function from bytes to a value for JSON and add a line to `PAYLOAD_FORMATS`;
+formats with schemas are in `schemas.py`. The function raises ValueError for bytes that are not in
+its format.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MAX_JSON_DEPTH = 200
 _JSON_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
 
 
-SubjectVersion = tuple[str, int]  # a subject and its version
-CONTEXT_PREFIX = ":."  # before the name of a context, in a subject
+SubjectVersion = tuple[str, int]
+CONTEXT_PREFIX = ":."  # begins a subject that has a context
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class RegisteredSchema:
     """AVRO, PROTOBUF or JSON."""
     text: str
     references: tuple[SubjectVersion, ...] = ()
-    """The schemas that it refers to."""
+    """The schemas that it refers to directly."""
 
 
 @dataclass(slots=True)
@@ -54,9 +54,9 @@ class SchemaRegistry:
     def add(
         self, schema_id: int, subject_version: SubjectVersion, schema: RegisteredSchema
     ) -> None:
-        """Add a schema that the registry has or had."""
+        """Add a schema that the registry has, or had before it was deleted."""
         self.by_subject_version[subject_version] = schema
-        # An id is of its context; others are the default one.
+        # Ids belong to a context. That of subjects without one, the default, has priority.
         if subject_version[0].startswith(CONTEXT_PREFIX):
             self.by_id.setdefault(schema_id, schema)
         else:
@@ -65,7 +65,7 @@ class SchemaRegistry:
 
 @dataclass(frozen=True, slots=True)
 class SchemaSource:
-    """The source of schemas."""
+    """Where the schemas of a format come from."""
 
     file: Path | None = None
     """A file with an Avro schema or Protobuf descriptors."""
@@ -79,14 +79,15 @@ class SchemaSource:
 
 @dataclass(frozen=True, slots=True)
 class PayloadFormat:
-    """A format."""
+    """A format of keys or values."""
 
     name: str
     doc: str
     """Its help text."""
     read: PayloadReader | None = None
     reader_target: str = ""
-    """For a format with schemas, the function that makes its reader from a `SchemaSource`."""
+    """For a format with schemas, the function that creates its reader from a `SchemaSource`, as
+    `module:name`."""
 
     def create_reader(self, schema: SchemaSource) -> PayloadReader:
         """A function that reads the format; raises UsageError if the schema it needs is missing."""
@@ -114,25 +115,28 @@ def _read_uuid(data: bytes) -> str:
 
 
 def read_json(data: bytes) -> Any:
-    """A JSON value; raises ValueError, also if it is beyond the budget."""
+    """Parse a JSON value; raises ValueError, also if it exceeds the budget."""
     if len(data) > FREE_VALUES or data.count(b"[") + data.count(b"{") > MAX_JSON_DEPTH:
         _check_json_limits(data)
     return json.loads(data.decode(), parse_constant=_reject_constant, parse_float=_parse_float)
 
 
 def read_plain_json(data: bytes) -> Any:
-    """The same, with text that can be encoded: half a surrogate pair is its escape."""
+    """Parse a JSON value, with lone surrogates escaped so that its text can be encoded; raises
+    ValueError."""
     value = read_json(data)
     return _escape_surrogates(value) if _SURROGATE.search(data) else value
 
 
 def _escape_surrogates(value: Any) -> Any:
-    """The same value with text that can be encoded."""
+    """A value with the lone surrogates in its text escaped."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
-        return {_escape_surrogates(name): _escape_surrogates(item) for name, item in value.items()}
-    return [_escape_surrogates(item) for item in value] if isinstance(value, list) else value
+        return {
+            _escape_surrogates(name): _escape_surrogates(member) for name, member in value.items()
+        }
+    return [_escape_surrogates(member) for member in value] if isinstance(value, list) else value
 
 
 def _parse_float(text: str) -> float:
@@ -162,8 +166,8 @@ def _check_json_limits(data: bytes) -> None:
             depth -= 1
 
 
-def _reject_constant(word: str) -> Any:
-    raise ValueError(f"{word} is not valid JSON")
+def _reject_constant(constant: str) -> Any:
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -196,7 +200,7 @@ PAYLOAD_FORMATS = {
 
 
 def format_value(value: Any) -> str:
-    """A decoded value on one line: text as it is, anything else as JSON."""
+    """A decoded value as text: strings unchanged, anything else as JSON."""
     if isinstance(value, str):
         return value
     return json_text(value)
@@ -207,7 +211,7 @@ class PayloadDeclaration:
     """The declared format of a key or value, in a form that can be pickled."""
 
     format: str
-    """A name of `PAYLOAD_FORMATS`."""
+    """A key of `PAYLOAD_FORMATS`."""
     schema: SchemaSource = field(default_factory=SchemaSource)
 
     @property
@@ -220,7 +224,7 @@ class PayloadDeclaration:
 class PayloadDeclarations:
     """The declared formats of keys and values, in a form that can be pickled.
 
-    Each process creates the readers once, as that parses schemas.
+    Each process creates the readers only once, because that parses schemas.
     """
 
     key: PayloadDeclaration | None = None
@@ -238,14 +242,15 @@ class PayloadDeclarations:
 
     @cached_property
     def readers(self) -> tuple[tuple[str, PayloadReader] | None, tuple[str, PayloadReader] | None]:
-        """The readers of keys and of values, each with the name of its format; None if none was
-        declared. Raises UsageError, InputError."""
+        """The readers of keys and of values, each with the name of its format; None without a
+        declared format. Raises UsageError, InputError."""
         key_reader = None if self.key is None else self.key.named_reader
         return key_reader, None if self.value is None else self.value.named_reader
 
     @property
     def decoder(self) -> Decoder | None:
-        """The decoder of both; None if no format was declared. Raises UsageError, InputError."""
+        """The decoder of keys and values; None without a declared format. Raises UsageError,
+        InputError."""
         return PayloadDecoder(*self.readers) if self else None
 
 

@@ -1,6 +1,6 @@
-"""_schemas: the content of a schema registry.
+"""The topic `_schemas`: the content of a schema registry.
 
-Source: the registry's documentation of its topic: keys and values are JSON, and a key states the
+Source: the registry's documentation of this topic. Keys and values are JSON, and a key contains the
 type of its record.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from kfmt_cli.topics.keyed_json import JsonDecoder, KeyContent
 from kfmt_cli.topics.payloads import read_plain_json
 
-# The `keytype` of a key, and the registry's name for such records.
+# By the `keytype` of a key.
 _RECORD_TYPE_BY_KEYTYPE = {
     "SCHEMA": "Schema",
     "CONFIG": "Config",

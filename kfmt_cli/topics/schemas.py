@@ -1,6 +1,6 @@
-"""Payloads that need a schema: Avro, Protobuf, and a registry's framing of both and of JSON.
+"""Payloads that need a schema: Avro, Protobuf, and a registry's framing of Avro, Protobuf and JSON.
 
-fastavro and protobuf (extra `schema`) read them. The framing is a zero byte, the schema's id in
+fastavro and protobuf (extra `schema`) decode them. The framing is a zero byte, the schema's id in
 four bytes, then the payload; for Protobuf, the indexes of the message precede the payload.
 """
 
@@ -37,14 +37,15 @@ _INSTALL_HINT = "pip install 'kfmt-cli[schema]'"
 
 
 def create_avro_reader(schema: SchemaSource) -> PayloadReader:
-    """A reader of Avro by a schema file; raises UsageError."""
+    """A reader of Avro values by a schema file; raises UsageError."""
     if schema.file is None:
         raise UsageError("avro needs a schema: --value-schema FILE.avsc, or --key-schema")
     return avro_reader(schema.file)
 
 
 def create_protobuf_reader(schema: SchemaSource) -> PayloadReader:
-    """A reader of Protobuf by a file that protoc --descriptor_set_out writes; raises UsageError."""
+    """A reader of Protobuf messages by a file that protoc --descriptor_set_out writes; raises
+    UsageError."""
     if schema.file is None or not schema.message_name:
         raise UsageError(
             "protobuf needs descriptors and a message: --value-schema FILE.desc:package.Message"
@@ -135,27 +136,28 @@ def _reader_from_registry(registry: SchemaRegistry, schema_id: int) -> PayloadRe
 def _collect_references(
     registry: SchemaRegistry, schema: RegisteredSchema, reference_texts: dict[SubjectVersion, str]
 ) -> None:
-    """Collect the texts a schema refers to, each before those referring to it; raises
-    UsageError."""
+    """Add the texts of the schemas that a schema refers to, directly or not, each before the ones
+    that refer to it; raises UsageError."""
     stack = [(reference, False) for reference in reversed(schema.references)]
     visited: set[SubjectVersion] = set()
     while stack:
-        version, is_expanded = stack.pop()
-        reference_schema = registry.by_subject_version.get(version)
+        subject_version, is_expanded = stack.pop()
+        reference_schema = registry.by_subject_version.get(subject_version)
         if reference_schema is None:
             raise UsageError(
-                f"version {version[1]} of {version[0]}, which it references, is missing"
+                f"version {subject_version[1]} of {subject_version[0]}, which it references, "
+                "is missing"
             )
         if is_expanded:
-            reference_texts.setdefault(version, reference_schema.text)
-        elif version not in visited:
-            visited.add(version)
-            stack.append((version, True))
+            reference_texts.setdefault(subject_version, reference_schema.text)
+        elif subject_version not in visited:
+            visited.add(subject_version)
+            stack.append((subject_version, True))
             stack += [(reference, False) for reference in reversed(reference_schema.references)]
 
 
 def _load_descriptors(path: Path) -> tuple[Any, Any]:
-    """A function that makes the class of a message in a descriptor file, and the files described;
+    """A function that returns the class of a message in a descriptor file, and the files described;
     raises UsageError."""
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -185,7 +187,8 @@ def _load_descriptors(path: Path) -> tuple[Any, Any]:
 
 
 def _indexed_message_reader(path: Path) -> PayloadReader:
-    """A reader of messages by indexes into a descriptor set's last file; raises UsageError."""
+    """A reader of payloads that begin with message indexes into a descriptor set's last file;
+    raises UsageError."""
     find_message_class, files = _load_descriptors(path)
     if not files:
         raise UsageError(f"{path}: has no descriptors")
@@ -209,11 +212,11 @@ def _indexed_message_reader(path: Path) -> PayloadReader:
 
 def _read_message_indexes(data: bytes) -> tuple[list[int], int]:
     try:
-        count, position = decode_uvarint(data, 0, len(data), 32)
-        if not 0 <= zigzag_decode(count) <= MAX_DEPTH:
-            raise ValueError(f"a message cannot have {zigzag_decode(count)} indexes")
+        raw_count, position = decode_uvarint(data, 0, len(data), 32)
+        if not 0 <= zigzag_decode(raw_count) <= MAX_DEPTH:
+            raise ValueError(f"a message cannot have {zigzag_decode(raw_count)} indexes")
         indexes = []
-        for _ in range(zigzag_decode(count)):
+        for _ in range(zigzag_decode(raw_count)):
             raw, position = decode_uvarint(data, position, len(data), 32)
             indexes.append(zigzag_decode(raw))
     except VarintError as error:
@@ -222,7 +225,8 @@ def _read_message_indexes(data: bytes) -> tuple[list[int], int]:
 
 
 def _decode_message(message_class: Any, data: bytes, descriptor_bytes: int) -> Any:
-    """A message as a dict; raises ValueError. descriptor_bytes: of its descriptors in bytes."""
+    """Decode a message to a dict; raises ValueError. descriptor_bytes: the size of the descriptors,
+    an upper bound of the length of each name in them."""
     from google.protobuf.json_format import MessageToDict
 
     budget = PayloadBudget(data)
@@ -236,11 +240,13 @@ def _decode_message(message_class: Any, data: bytes, descriptor_bytes: int) -> A
 
 
 def _spend_message(budget: PayloadBudget, message: Any, depth: int) -> None:
-    """Count a message and what it contains, which takes far less memory before it is a dict; raises
-    ValueError."""
+    """Deduct a message and its content from the budget; raises ValueError.
+
+    Before conversion to a dict, it takes far less memory.
+    """
     budget.check_depth(depth)
     if message.DESCRIPTOR.full_name == _ANY_MESSAGE:
-        budget.spend_values(len(message.value))  # the message in it may be made of as many values
+        budget.spend_values(len(message.value))  # the message in it may have as many values
     for field, value in message.ListFields():
         budget.spend_name(field.full_name if field.is_extension else field.name)
         is_repeated = isinstance(field.default_value, list)

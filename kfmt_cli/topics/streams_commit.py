@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import base64
 
-_SIZE = 9  # a version and a time; since version 2, more may follow
+_SIZE = 9  # bytes of a version and a time; since version 2, more may follow
 _VERSIONS = (1, 2)
 
 
 def parse_stream_time(metadata: str | None) -> int | None:
-    """The time in milliseconds, -1 if not known yet; None for other metadata."""
+    """The stream time in ms since the epoch, -1 if not known yet; None for other metadata."""
     if not metadata or len(metadata) < 4 * _SIZE // 3:
         return None
     try:

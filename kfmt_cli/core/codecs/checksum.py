@@ -1,7 +1,7 @@
 """CRC-32 and CRC-32C of many regions of a block.
 
-A compiled loop handles small regions, for which a library call would cost more than the work.
-zlib and the crc32c package, which use CPU instructions, handle long ones.
+A compiled loop handles small regions, for which a library call would take longer than the CRC.
+zlib and the crc32c package, which use CPU instructions, handle large ones.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from kfmt_cli.core.native import scan
 CRC32_POLYNOMIAL = 0xEDB88320  # reflected polynomials
 CRC32C_POLYNOMIAL = 0x82F63B78
 
-MIN_LIBRARY_REGION_BYTES = 512  # bytes on average from which a call for each is faster
+MIN_LIBRARY_REGION_BYTES = 512  # average size from which a library call per region is faster
 
 
 @cache
 def _slicing_table(polynomial: int) -> array.array[int]:
-    """Eight tables of 256 words: table k advances a byte by k further zero bytes."""
-    first = []
+    """The tables for slicing by eight: table k (256 words) advances a byte by k more zero bytes."""
+    first_table = []
     for value in range(256):
         for _ in range(8):
             value = (value >> 1) ^ (polynomial if value & 1 else 0)  # noqa: PLW2901
-        first.append(value)
-    table = array.array("I", first)
+        first_table.append(value)
+    table = array.array("I", first_table)
     for i in range(256, 2048):
         previous = table[i - 256]
-        table.append((previous >> 8) ^ first[previous & 0xFF])
+        table.append((previous >> 8) ^ first_table[previous & 0xFF])
     return table
 
 
@@ -44,31 +44,36 @@ def compute_region_crcs(
     polynomial: int, data: Buffer, starts: IntArray, ends: IntArray
 ) -> IntArray:
     """The CRC of each region of `data`."""
-    out = np.empty(len(starts), np.int64)
+    crcs = np.empty(len(starts), np.int64)
     if not scan.COMPILED or int((ends - starts).sum()) >= MIN_LIBRARY_REGION_BYTES * len(starts):
         crc = _library_crc(polynomial)
         view = memoryview(data)
         bounds = zip(starts.tolist(), ends.tolist(), strict=True)
-        out[:] = [crc(view[start:end], 0) for start, end in bounds]
+        crcs[:] = [crc(view[start:end], 0) for start, end in bounds]
     else:
-        scan.compute_crcs(data, np.array([starts, ends], np.int64), _slicing_table(polynomial), out)
-    return out
+        scan.compute_crcs(
+            data, np.array([starts, ends], np.int64), _slicing_table(polynomial), crcs
+        )
+    return crcs
 
 
 def compute_crc(polynomial: int, data: bytes, previous_crc: int = 0) -> int:
-    """The CRC of some bytes. previous_crc: the CRC of the bytes that precede them."""
+    """The CRC of some bytes. previous_crc: the CRC of the bytes before them."""
     return _library_crc(polynomial)(data, previous_crc)
 
 
 @cache
 def _library_crc(polynomial: int) -> Callable[[Buffer, int], int]:
-    """A library's function. Of crc32c only the module with the function is imported: the package
-    brings its command line and `importlib.metadata`, which take fifty times longer."""
+    """A library's CRC function.
+
+    Of crc32c, only the module with the function is imported: the package also imports its command
+    line and `importlib.metadata`, which takes fifty times longer.
+    """
     if polynomial == CRC32_POLYNOMIAL:
         return zlib.crc32
     package = PathFinder.find_spec("crc32c")
-    within = package and package.submodule_search_locations
-    spec = PathFinder.find_spec("crc32c._crc32c", within) if within else None
+    search_path = package and package.submodule_search_locations
+    spec = PathFinder.find_spec("crc32c._crc32c", search_path) if search_path else None
     if spec is None or spec.loader is None:
         from crc32c import crc32c
 

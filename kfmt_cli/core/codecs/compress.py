@@ -2,7 +2,7 @@
 
 Source: `org.apache.kafka.common.compress`. The framing matches Kafka's byte for byte. The
 payload depends on the library: gzip and snappy match Java's, which uses the same zlib and snappy
-code; zstd matches if the versions are equal. LZ4 blocks differ: lz4-java chooses other matches.
+code; zstd matches if the versions are equal. LZ4 blocks differ: lz4-java selects other matches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LZ4_END = bytes(4)
 LZ4_UNCOMPRESSED_FLAG = 0x80000000
 DEFAULT_ZSTD_LEVEL = 3  # the default of Kafka's codec
 MIN_LZ4_HC_LEVEL = 3
-# Accepted levels.
+# The levels that Kafka accepts.
 COMPRESSION_LEVELS = {
     "gzip": range(-1, 10),
     "lz4": range(1, 18),
@@ -84,7 +84,7 @@ def _lz4(data: bytes, magic: int, level: int | None) -> bytes:
 
 
 def _lz4_level_arguments(level: int | None) -> dict[str, Any]:
-    """The library's arguments for a level; level 3 and higher search longer."""
+    """The library's arguments for a level; from level 3, it searches longer."""
     if level is None or level < MIN_LZ4_HC_LEVEL:
         return {}
     return {"mode": "high_compression", "compression": level}

@@ -29,8 +29,8 @@ class DecompressionLimitError(CompressionError):
 
 @dataclass(frozen=True, slots=True)
 class DecompressionLimit:
-    """The most bytes one batch may decompress to: `max_ratio` times its compressed bytes, but at
-    least `min_bytes` and at most `max_bytes`."""
+    """The limit for the decompressed bytes of a batch: `max_ratio` times its compressed bytes, but
+    at least `min_bytes` and at most `max_bytes`."""
 
     max_bytes: int = 1 << 30
     min_bytes: int = 64 * MIB
@@ -38,7 +38,7 @@ class DecompressionLimit:
 
     @classmethod
     def from_option(cls, max_bytes: int | None) -> DecompressionLimit:
-        """The limit that --max-decompressed sets, whatever the ratio; the default for None."""
+        """The limit that --max-decompressed sets, regardless of the ratio; the default for None."""
         return cls() if max_bytes is None else cls(max_bytes=max_bytes, min_bytes=max_bytes)
 
     def max_output_bytes(self, compressed_bytes: int) -> int:
@@ -46,9 +46,9 @@ class DecompressionLimit:
         return min(self.max_bytes, max(self.min_bytes, self.max_ratio * compressed_bytes))
 
 
-OUTPUT_CHUNK_BYTES = 8 << 20  # of the output of large batches
-MAX_UNCHUNKED_BYTES = 64 << 20  # the most output of a batch decompressed in one piece
-# lz4 and zstd decompressors are costly to make, and threads must not share them.
+OUTPUT_CHUNK_BYTES = 8 << 20  # per chunk of a large output
+MAX_UNCHUNKED_BYTES = 64 << 20  # of an output that is decompressed in one chunk
+# lz4 and zstd decompressors are expensive to create, and threads must not share them.
 _per_thread = threading.local()
 
 
@@ -61,7 +61,7 @@ def decompress(codec: str, data: Buffer, limit: int, magic: int = 2) -> bytes:
         return DECOMPRESSORS[codec](compressed, limit)
     except CompressionError:
         raise
-    except Exception as error:  # each library has exceptions of its own, some plain RuntimeErrors
+    except Exception as error:  # each library has its own exceptions; some are RuntimeErrors
         raise CompressionError(f"{codec}: {_error_text(error)}") from error
 
 
@@ -94,20 +94,20 @@ def _gzip(data: bytes, limit: int) -> bytes:
 
 
 def _gzip_member(member: Any, data: bytes, limit: int, remaining: int) -> bytes:
-    """A member, in pieces if it is large: the library takes twice the memory of its output."""
+    """A member, in chunks if it is large: the library needs twice the memory of its output."""
     chunk_bytes = max(OUTPUT_CHUNK_BYTES, remaining // 16)
-    first: bytes = member.decompress(data, min(remaining + 1, chunk_bytes))
-    if member.eof or not member.unconsumed_tail or len(first) > remaining:
-        if len(first) > remaining:
+    first_chunk: bytes = member.decompress(data, min(remaining + 1, chunk_bytes))
+    if member.eof or not member.unconsumed_tail or len(first_chunk) > remaining:
+        if len(first_chunk) > remaining:
             raise _limit_error("gzip", limit)
-        return first
-    out = BytesIO()
-    out.write(first)
+        return first_chunk
+    output = BytesIO()
+    output.write(first_chunk)
     while not member.eof and member.unconsumed_tail:
-        out.write(member.decompress(member.unconsumed_tail, chunk_bytes))
-        if out.tell() > remaining:
+        output.write(member.decompress(member.unconsumed_tail, chunk_bytes))
+        if output.tell() > remaining:
             raise _limit_error("gzip", limit)
-    return out.getvalue()
+    return output.getvalue()
 
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -172,22 +172,22 @@ def _lz4(data: bytes, limit: int) -> bytes:
         raise _limit_error("lz4", limit)
     if not stream.eof:
         raise CompressionError("lz4: the frame ends early")
-    # Only after a complete frame: `reset` keeps the rest of a frame's declared size.
+    # Only after a complete frame: `reset` does not clear what is left of a declared size.
     _per_thread.lz4 = stream
     return output
 
 
 def _decompress_lz4_chunks(stream: Any, data: bytes, limit: int) -> bytes:
-    """The output of a frame, at most one piece above the limit."""
+    """The output of a frame, which may exceed the limit by at most one chunk."""
     chunk_bytes = max(OUTPUT_CHUNK_BYTES, limit // 16)
-    first: bytes = stream.decompress(data, max_length=min(limit + 1, chunk_bytes))
+    first_chunk: bytes = stream.decompress(data, max_length=min(limit + 1, chunk_bytes))
     if stream.eof or stream.needs_input:
-        return first
-    out = BytesIO()
-    out.write(first)
-    while out.tell() <= limit and not stream.eof and not stream.needs_input:
-        out.write(stream.decompress(b"", max_length=chunk_bytes))
-    return out.getvalue()
+        return first_chunk
+    output = BytesIO()
+    output.write(first_chunk)
+    while output.tell() <= limit and not stream.eof and not stream.needs_input:
+        output.write(stream.decompress(b"", max_length=chunk_bytes))
+    return output.getvalue()
 
 
 def _fix_header_checksum(data: bytes) -> bytes:
@@ -201,7 +201,7 @@ def _fix_header_checksum(data: bytes) -> bytes:
 
 
 def xxh32_short(data: bytes) -> int:
-    """xxHash32 with seed 0 of fewer than 16 bytes, such as an LZ4 frame descriptor."""
+    """The xxHash32 with seed 0 of fewer than 16 bytes, such as an LZ4 frame descriptor."""
     prime_1 = 0x9E3779B1
     prime_2 = 0x85EBCA77
     prime_3 = 0xC2B2AE3D
@@ -209,12 +209,12 @@ def xxh32_short(data: bytes) -> int:
     prime_5 = 0x165667B1
     mask = 0xFFFFFFFF
     value = prime_5 + len(data)
-    words = len(data) // 4
-    for i in range(words):
+    n_words = len(data) // 4
+    for i in range(n_words):
         (word,) = struct.unpack_from("<I", data, 4 * i)
         value = (value + word * prime_3) & mask
         value = ((value << 17 | value >> 15) & mask) * prime_4 & mask
-    for byte in data[4 * words :]:
+    for byte in data[4 * n_words :]:
         value = (value + byte * prime_5) & mask
         value = ((value << 11 | value >> 21) & mask) * prime_1 & mask
     value = (value ^ value >> 15) * prime_2 & mask
@@ -223,7 +223,7 @@ def xxh32_short(data: bytes) -> int:
 
 
 # Input bytes per call: a block of at most 128 KiB takes at least 4 bytes, so the output of one
-# piece stays below `Limit.always`.
+# call is at most `DecompressionLimit.min_bytes`.
 ZSTD_INPUT_CHUNK_BYTES = 2048
 
 

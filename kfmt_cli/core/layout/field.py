@@ -21,10 +21,10 @@ class BitField:
 
     name: str
     shift: int
-    """The lowest bit."""
+    """The number of the lowest bit."""
     width: int = 1
     symbols: tuple[str, ...] | None = None
-    """Names by value, None for yes or no."""
+    """The names of the values 0, 1, …; None for yes or no."""
     doc: str = ""
 
     @property
@@ -49,7 +49,7 @@ class BitField:
 
 
 def symbols_by_number(names: Mapping[int, str]) -> tuple[str, ...]:
-    """Symbols for numbers with gaps between them; the gaps have empty ones."""
+    """The names of the numbers 0, 1, …; empty for numbers without a name."""
     return tuple(names.get(number, "") for number in range(max(names) + 1))
 
 
@@ -61,19 +61,20 @@ def format_symbol(symbols: Sequence[str], number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedMessage:
-    """The message in a bytes field, preceded by its version as an int16."""
+    """The message in a bytes field, in which its version precedes it as an int16."""
 
     layout: Any
     """The Layout of the message."""
     condition_field: str = ""
-    """A field next to it, or in an enclosing message, that decides whether it is there."""
+    """A field of the same or an enclosing message that decides whether the bytes are this message;
+    empty if they always are."""
     condition_value: str = ""
-    """The value that this field must have."""
+    """The value that `condition_field` must have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field."""
+    """A field of a structure."""
 
     name: str
     type: WireType
@@ -82,29 +83,32 @@ class Field:
     flags: tuple[BitField, ...] = ()
     """The bits of an attributes field."""
     symbols: tuple[str, ...] | None = None
+    """The names of the values 0, 1, …"""
     is_frame_size: bool = False
-    """Whether its value is the number of bytes that the rest of the row fills."""
+    """Whether its value is the size in bytes of the rest of the row."""
     none_value: int | None = None
-    """The value that means none. since, until: the first and the last message version with the
-    field."""
+    """The value that means none."""
     since: int = 0
+    """The first message version with the field."""
     until: int | None = None
+    """The last message version with the field; None for no end."""
     nullable_since: int | None = None
     """The first version in which it may be null."""
     tag: int | None = None
-    """Its number among the tagged fields, from version `tagged_since`."""
+    """Its tag; None for a field that is never tagged."""
     tagged_since: int = 0
+    """The first version in which it is a tagged field."""
     embedded: EmbeddedMessage | None = None
-    """The message in its bytes."""
+    """The message that its bytes contain."""
     classic: bool = False
-    """It has no compact length in any version."""
+    """Whether its length is never compact, even in flexible versions."""
 
     def is_in(self, version: int) -> bool:
         """Whether a version of the message has the field."""
         return self.since <= version and (self.until is None or version <= self.until)
 
     def symbol(self, value: object) -> str | None:
-        """The name of a value, or None."""
+        """The name of a value; None for one without a name."""
         names = self.symbols or ()
         has_symbol = isinstance(value, int) and 0 <= value < len(names)
         return (names[int(value)] or None) if has_symbol else None  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""Values by the names of their fields."""
+"""Values by field name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class FieldDict(dict[str, Any]):
-    """A dictionary whose members are attributes, too; raises AttributeError for an unknown one.
+    """A dictionary whose items are also attributes; raises AttributeError for an unknown one.
 
     The names come from Layouts and row types, which are data: no class declares them.
     """

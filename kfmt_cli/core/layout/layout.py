@@ -1,7 +1,7 @@
-"""Layouts: a structure of the disk format written down once, as a table of fields.
+"""Layouts: each structure of the disk format, defined once as a table of fields.
 
-The table yields the slow reader, which reports where everything is and why it fails, the bulk
-kernel's program, the writer, the NumPy dtype, and the names in outputs and docs.
+The table yields the slow reader, which reports where and why reading fails, the bulk kernel's
+program, the writer, the NumPy dtype, and the names in outputs and docs.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ class DecodedColumns:
     """Rows that the kernel decoded from n regions, one int64 column per field."""
 
     index_by_name: Mapping[str, int]
-    """Each field's column in `rows`. A bytes field has two, start and (`name_size`) length; so has
-    an array, count and (`name_first`) its first row in `children`."""
+    """Each field's column in `rows`. A bytes field has two columns: its start, and its length under
+    `name_size`. An array has two: its count, and its first row in `children` under `name_first`."""
     rows: IntArray
     """(columns, rows)."""
     children: IntArray
+    """(columns, array elements): the elements of all rows' arrays."""
     regions: IntArray
-    """(5, n): start, end, exclusive end of the region's rows, one of `kernel.STATUSES`, byte after
-    the last complete row."""
+    """(5, n): start, end, end of the region's rows (exclusive), one of `kernel.STATUSES`, byte
+    after the last complete row."""
 
     def __getitem__(self, name: str) -> IntArray:
         column: IntArray = self.rows[self.index_by_name[name]]
@@ -61,23 +62,24 @@ class DecodedColumns:
 
 @dataclass(frozen=True)
 class Layout:
-    """A structure: its fields in order."""
+    """A structure: its fields, in order."""
 
     name: str
     doc: str
     source: str
-    """Where Kafka defines it."""
+    """The Kafka class or package that defines it."""
     fields: tuple[Field, ...]
     bulk: bool = False
-    """Whether the kernel runs it; raises TypeError for a field that it cannot run. versions: of a
-    message, the first and the last."""
+    """Whether the kernel decodes it; `__post_init__` raises TypeError for a field that it cannot
+    decode."""
     versions: tuple[int, int] | None = None
+    """The first and the last version of a message."""
     flexible_since: int | None = None
-    """The first version with compact lengths and tagged fields. `versions.py` makes the Layout of a
-    version; a flexible one has `tagged`."""
+    """The first version with compact lengths and tagged fields."""
     tagged: TaggedFields | None = None
+    """The tagged fields, in the Layout of a flexible version, which `versions.py` creates."""
     is_text: bool = False
-    """Names and values of a text file, without positions and sizes."""
+    """Whether it is a text file of names and values, without positions and sizes."""
 
     def __post_init__(self) -> None:
         if self.bulk:
@@ -85,17 +87,17 @@ class Layout:
 
     @cached_property
     def size(self) -> int | None:
-        """Bytes per row, None if it varies."""
+        """Bytes per row; None if they vary."""
         sizes = [field.type.size for field in self.fields]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     @cached_property
     def min_size(self) -> int:
-        """The fewest bytes of a row."""
+        """The minimum of bytes per row."""
         return sum(_min_size(field.type) for field in self.fields)
 
     def field_start(self, name: str) -> int:
-        """Where a field begins in the row; the fields before it must have fixed sizes."""
+        """The position of a field in the row; all fields before it must have a fixed size."""
         position = 0
         for field in self.fields:
             if field.name == name:
@@ -105,8 +107,8 @@ class Layout:
         raise KeyError(name)
 
     def number_reader(self, name: str) -> Callable[[bytes], int]:
-        """A function that reads a fixed-size field, preceded by fixed-size fields only, from a
-        row's bytes; it raises `struct.error` if they end too early."""
+        """A function that reads a fixed-size field from a row's bytes; it raises `struct.error` if
+        they end too early. All fields before it must have a fixed size."""
         type_ = self.field(name).type
         assert isinstance(type_, IntegerWireType)
         code = {1: "b", 2: "h", 4: "i", 8: "q"}[type_.size]
@@ -119,14 +121,14 @@ class Layout:
         return read_number
 
     def layout_before(self, name: str) -> Layout:
-        """The fields before `name` as a Layout of their own, which frames nothing."""
+        """A Layout of the fields before `name`, none of which is a frame size."""
         names = [field.name for field in self.fields]
         leading_fields = self.fields[: names.index(name)]
         fields = tuple(replace(field, is_frame_size=False) for field in leading_fields)
         return Layout(f"{self.name} up to {name}", self.doc, self.source, fields)
 
     def field(self, name: str) -> Field:
-        """The field of that name."""
+        """The field with this name; raises StopIteration."""
         return next(field for field in self.fields if field.name == name)
 
     @cached_property
@@ -151,8 +153,11 @@ class Layout:
         origin: BufferOrigin,
         path: tuple[str, ...] = (),
     ) -> tuple[FieldDict, int]:
-        """Read the row at byte `position` of a buffer, up to `end` at most: its values by field
-        name, and the byte after it. Raises DecodeError."""
+        """Read the row at byte `position` of a buffer, up to byte `end` at most.
+
+        Returns its values by field name and the position after it; raises DecodeError. origin: the
+        source of the buffer, for the error. path: the names of the enclosing structures.
+        """
         try:
             return self.read_values(data, position, end)
         except WireError as error:
@@ -160,7 +165,7 @@ class Layout:
             raise DecodeError(str(error), location, error.status) from None
 
     def read_values(self, data: Buffer, position: int, end: int) -> tuple[FieldDict, int]:
-        """`read` without names for the place of an error; raises WireError."""
+        """The same as `read`, but raises WireError, which does not name the file."""
         values = FieldDict()
         frame: tuple[Field, int, int] | None = None
         for field in self.fields:
@@ -190,7 +195,7 @@ class Layout:
     # The writer.
 
     def write(self, values: Mapping[str, Value]) -> bytes:
-        """The exact inverse of `read`; a framing field's value is computed, not taken."""
+        """The exact inverse of `read`, except that the value of a frame size is computed."""
         encoded = b"" if self.tagged is None else self.tagged.write(values)
         for field in reversed(self.fields):
             value = len(encoded) if field.is_frame_size else values[field.name]
@@ -201,17 +206,17 @@ class Layout:
 
     @cached_property
     def index_by_name(self) -> dict[str, int]:
-        """Field name → column of `Columns.rows`; column 0, `at`, is where the row starts."""
+        """The column in `DecodedColumns.rows` of each field; column 0, `at`, is the row's start."""
         return {"at": 0} | _column_indexes(self.fields, 1)
 
     @cached_property
     def n_columns(self) -> int:
-        """How many columns `Columns.rows` has."""
+        """The number of columns in `DecodedColumns.rows`."""
         return 1 + sum(_kernel_type(field).n_columns for field in self.fields)
 
     @cached_property
     def child_layout(self) -> Layout | None:
-        """The array field's Layout, or None."""
+        """The Layout of the array field's elements; None without an array."""
         for field in self.fields:
             if isinstance(field.type, ArrayWireType):
                 return field.type.row_layout
@@ -219,18 +224,18 @@ class Layout:
 
     @cached_property
     def child_index_by_name(self) -> dict[str, int]:
-        """Field name → column of `Columns.children`."""
+        """The column in `DecodedColumns.children` of each field of `child_layout`."""
         return {} if self.child_layout is None else _column_indexes(self.child_layout.fields, 0)
 
     @cached_property
     def program(self) -> IntArray:
-        """The kernel's instructions: operation, column, argument each."""
+        """The kernel's instructions, flat: operation, column and argument of each."""
         instructions: list[int] = []
         for field in self.fields:
             operation, argument = _kernel_type(field).instruction
             if field.is_frame_size:
-                varying = isinstance(field.type, VarintWireType)
-                operation = kernel.OPS["ZIGZAG_FRAME" if varying else "FRAME"]
+                is_varint = isinstance(field.type, VarintWireType)
+                operation = kernel.OPS["ZIGZAG_FRAME" if is_varint else "FRAME"]
             instructions += operation, self.index_by_name[field.name], argument
             if isinstance(field.type, ArrayWireType):
                 for child_field in field.type.row_layout.fields:
@@ -247,13 +252,12 @@ class Layout:
         n_extra_columns: int = 0,
         max_rows: int = 1 << 40,
     ) -> DecodedColumns:
-        """Decode rows from each region until its end or first fault; about `expected_rows` rows in
-        all.
+        """Decode rows from each region, up to its end or its first error.
 
-        Nothing is trusted: memory is allocated for as many rows as the bytes can contain, not for a
-        stored count, and for at most `max_rows` rows and as many array elements. Regions left
-        unfinished get the status FULL. n_extra_columns: columns after the fields', which the caller
-        fills.
+        Stored counts are not trusted: memory is allocated for at most as many rows as the bytes can
+        contain, and at most `max_rows` rows and as many array elements. Unfinished regions get the
+        status FULL. expected_rows: about how many rows all regions have. n_extra_columns: columns
+        after those of the fields, which the caller fills.
         """
         regions = _new_regions(starts, ends)
         max_capacity = min(int((ends - starts).sum()) // self.min_size + len(starts), max_rows)
@@ -274,9 +278,11 @@ class Layout:
         columns: Sequence[str],
         max_children: int,
     ) -> tuple[IntArray, IntArray]:
-        """The spans of some fields in each region, (fields, `kernel.SPAN`, n), and the regions of
-        `DecodedColumns`: what `columns` decodes, without keeping it. max_children: array elements
-        of a row."""
+        """Decode rows as `decode_columns` does, but return only statistics of some fields.
+
+        Returns an array (columns, `kernel.STATISTICS`, n) and `DecodedColumns.regions`.
+        max_children: the maximum of array elements per row.
+        """
         regions = _new_regions(starts, ends)
         statistics = np.zeros((len(columns), len(kernel.STATISTICS), len(starts)), np.int64)
         column_indexes = np.array([self.index_by_name[name] for name in columns])
@@ -300,8 +306,8 @@ class Layout:
         statistic_columns: IntArray = _NO_COLUMNS,
         statistics: IntArray = _NO_STATISTICS,
     ) -> tuple[IntArray, IntArray]:
-        """Run the kernel; returns the rows and array elements. capacities: for how many rows to
-        begin with, and at most."""
+        """Run the kernel; returns the rows and array elements. capacities: the initial and the
+        maximum number of rows to allocate."""
         capacity, max_capacity = capacities
         max_children = 1 if self.child_layout is None else min(len(data) + 1, max_children)
         child_capacity = min(1024, max_children)
@@ -327,19 +333,22 @@ def encode_rows(
     gap_bytes: int = 0,
     gap_before_row: IntArray | int = 0,
 ) -> tuple[bytearray, IntArray]:
-    """Rows one after another, the inverse of `Layout.columns`; also returns where each ends, not
-    counting the gaps. data: what the rows' bytes are in. gap_before_row: how much later each row
-    begins; gap_bytes: bytes for all gaps."""
+    """Encode consecutive rows, the inverse of `Layout.decode_columns`.
+
+    Returns the bytes, and where each row ends, not counting the gaps. data: the buffer that bytes
+    columns refer to. gap_before_row: the bytes of all gaps before each row. gap_bytes: the bytes of
+    all gaps.
+    """
     body_sizes, sizes = np.empty((2, rows.shape[1]), np.int64)
     encode.measure_rows(program, rows, children, body_sizes, sizes)
     ends = np.cumsum(sizes)
-    out = bytearray((int(ends[-1]) if len(ends) else 0) + gap_bytes)
-    encode.encode(data, program, rows, children, body_sizes, ends - sizes + gap_before_row, out)
-    return out, ends
+    encoded = bytearray((int(ends[-1]) if len(ends) else 0) + gap_bytes)
+    encode.encode(data, program, rows, children, body_sizes, ends - sizes + gap_before_row, encoded)
+    return encoded, ends
 
 
 def _new_regions(starts: IntArray, ends: IntArray) -> IntArray:
-    """Regions that the kernel is to fill."""
+    """`DecodedColumns.regions` for the kernel to fill, with starts and ends."""
     regions = np.empty((5, len(starts)), np.int64)
     regions[0] = starts
     regions[1] = ends
@@ -355,32 +364,30 @@ def _min_size(wire_type: WireType | LengthType) -> int:
 
 
 def _kernel_type(field: Field) -> KernelType:
-    """The type of a field that the kernel runs; raises TypeError."""
+    """A field's type, which the kernel must support; raises TypeError."""
     if not isinstance(field.type, KernelType):
         raise TypeError(f"{type(field.type).__name__} is not a type that the bulk kernel runs")
     return field.type
 
 
 def check_bulk(layout: Layout) -> None:
-    """Raise TypeError if a Layout has a field that the kernel cannot run."""
-    arrays = 0
-    for each_field in layout.fields:
+    """Raise TypeError if a Layout has a field that the kernel does not support."""
+    n_arrays = 0
+    for field in layout.fields:
         try:
-            _kernel_type(each_field).instruction  # noqa: B018 (raises)
+            _kernel_type(field).instruction  # noqa: B018 (raises)
         except TypeError as error:
-            raise TypeError(f"{layout.name}.{each_field.name}: {error}") from None
-        if isinstance(each_field.type, ArrayWireType):
-            arrays += 1
-            element_types = [field.type for field in each_field.type.row_layout.fields]
+            raise TypeError(f"{layout.name}.{field.name}: {error}") from None
+        if isinstance(field.type, ArrayWireType):
+            n_arrays += 1
+            element_types = [row_field.type for row_field in field.type.row_layout.fields]
             if not all(
                 isinstance(element_type, BytesWireType)
                 and isinstance(element_type.length_type, VarintWireType)
                 for element_type in element_types
             ):
-                raise TypeError(
-                    f"{layout.name}.{each_field.name}: the kernel runs arrays of bytes only"
-                )
-    if arrays > 1:
+                raise TypeError(f"{layout.name}.{field.name}: the kernel runs arrays of bytes only")
+    if n_arrays > 1:
         raise TypeError(f"{layout.name}: the kernel runs one array a row")
 
 

@@ -9,14 +9,14 @@ from kfmt_cli.errors import KfmtError
 
 @dataclass(frozen=True, slots=True)
 class BufferOrigin:
-    """Where the bytes of a buffer come from."""
+    """The source of a buffer's bytes."""
 
     name: str
-    """The file, as the user gave it."""
+    """The path of the file as the user wrote it."""
     file_position: int = 0
-    """The position in the file of the buffer's byte 0."""
+    """The position in the file of the buffer's byte 0, or of the compressed bytes."""
     is_decompressed: bool = False
-    """Whether the buffer was decompressed from the bytes at `base` instead."""
+    """Whether the buffer was decompressed from the bytes at `file_position`."""
 
     def describe_byte(self, position: int) -> str:
         """Text for byte `position` of the buffer."""
@@ -27,7 +27,7 @@ class BufferOrigin:
 
 @dataclass(frozen=True, slots=True)
 class ByteLocation:
-    """A byte of an origin and the path of structures to it."""
+    """A byte of a buffer, and the names of the structures that contain it."""
 
     origin: BufferOrigin
     buffer_position: int
@@ -48,8 +48,8 @@ class ByteLocation:
 class DecodeError(KfmtError):
     """Bytes that do not match their Layout.
 
-    reason: what is wrong, as text. location: where. status: the kernel's name for the same fault
-    (a key of `kernel.STATUSES`).
+    reason: a description of the error. location: the byte. status: the kernel's name for the same
+    error (a key of `kernel.STATUSES`).
     """
 
     def __init__(self, reason: str, location: ByteLocation, status: str) -> None:

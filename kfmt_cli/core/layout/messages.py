@@ -1,7 +1,7 @@
-"""Messages as JSON: names next to numbers, bytes as text, messages inside bytes decoded.
+"""Messages as JSON: with names for numbers, bytes as text, and messages in bytes decoded.
 
 As in the JSON of Kafka's own tools, bytes are base64 and uuids are text. Field names are in
-snake_case. A number with a name gets a member `…_name` next to it.
+snake_case. A number with a name is followed by a member `…_name`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ MessageValues = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class DecodedMessage:
-    """A message as read."""
+    """A message, complete or up to an error."""
 
     values: FieldDict
-    """The values, by field name."""
+    """The values by field name."""
     end: int
     """The byte after the values."""
     error: str | None = None
@@ -36,11 +36,11 @@ class DecodedMessage:
 
 
 def read_message(layout: Layout, data: Buffer, position: int, end: int) -> DecodedMessage:
-    """Read a message, or as much of it as possible."""
+    """Read a message, or its fields before an error."""
     try:
         values, values_end = layout.read_values(data, position, end)
     except WireError as error:
-        path = "".join(f"{part} › " for part in error.path)
+        path = "".join(f"{name} › " for name in error.path)
         partial_values = _node_values(read_field_tree(layout, data, position, end))
         assert isinstance(partial_values, FieldDict)
         return DecodedMessage(
@@ -50,7 +50,7 @@ def read_message(layout: Layout, data: Buffer, position: int, end: int) -> Decod
 
 
 def _node_values(node: FieldNode) -> Value:
-    """The values read under a node."""
+    """The values that were read under a node."""
     if node.layout is not None or node.is_tagged:
         values = FieldDict()
         for child in node.children:
@@ -92,7 +92,7 @@ def to_json_values(
 
 
 def message_fields(layout: Layout) -> list[Field]:
-    """The fields of a message version, tagged ones last."""
+    """The fields of a message version; tagged fields come last."""
     return [*layout.fields, *(layout.tagged.field_by_tag.values() if layout.tagged else ())]
 
 
@@ -126,9 +126,10 @@ def to_json_value(value: Value) -> Any:
 
 
 def find_versioned_layout(message: Layout, data: Buffer, position: int, end: int) -> Layout | None:
-    """The Layout of a message that begins with its version; None if that is missing or negative.
+    """The Layout of a message that begins with its version; None if the version is missing or
+    negative.
 
-    A version newer than all known ones is read as the newest.
+    A version newer than all known ones is read as the newest known one.
     """
     if end - position < Int16.size:
         return None
@@ -140,9 +141,10 @@ def find_versioned_layout(message: Layout, data: Buffer, position: int, end: int
 def embedded_layout(
     embedded: EmbeddedMessage, data: Buffer, position: int, end: int, context: MessageValues
 ) -> Layout | None:
-    """The Layout of the message in bytes, after its version; None if unknown.
+    """The Layout of the message in a bytes field, after its version; None if unknown.
 
-    A version newer than all known ones is read as the newest, as Kafka's clients do.
+    A version newer than all known ones is read as the newest known one, as Kafka clients do.
+    context: the values of the message with the field and of the messages around it.
     """
     if (
         embedded.condition_field
@@ -155,7 +157,7 @@ def embedded_layout(
 def read_embedded(
     embedded: EmbeddedMessage, data: bytes, context: MessageValues
 ) -> FieldDict | None:
-    """The message in bytes, with its version; None if they are not a valid one."""
+    """The values, and the version, of the message in a bytes field; None if it is not valid."""
     layout = embedded_layout(embedded, data, 0, len(data), context)
     if layout is None:
         return None

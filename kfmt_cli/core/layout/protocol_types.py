@@ -1,8 +1,7 @@
-"""Wire types that Kafka's protocol messages add to the ones in logs: text, uuids, flags, floats and
-lists.
+"""Wire types that protocol messages have in addition to logs: text, UUIDs, booleans, floats, lists.
 
 Types with a length have two forms: classic, with a fixed-size length, and compact, in flexible
-versions, whose length is stored plus one as an unsigned varint (0 is null).
+versions, with a length that is stored plus one as an unsigned varint (0 is null).
 Source: KIP-482, `org.apache.kafka.common.protocol.types.Type`.
 """
 
@@ -37,8 +36,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BoolOrFloatWireType:
-    """A flag, of which 0 is false and anything else true, or an IEEE 754 floating-point number.
-    struct_format: the format that `struct` has for it."""
+    """A boolean (0 is false, any other byte true) or an IEEE 754 floating-point number.
+
+    struct_format: its format in the module `struct`.
+    """
 
     name: str
     size: int
@@ -55,7 +56,7 @@ class BoolOrFloatWireType:
 
 @dataclass(frozen=True, slots=True)
 class UuidWireType:
-    """16 bytes; a value is Kafka's text form: URL-safe base64 without padding."""
+    """16 bytes, whose value is Kafka's text form: URL-safe base64 without padding."""
 
     name: str = "uuid"
     size: int = 16
@@ -130,12 +131,12 @@ class ListWireType:
 
 @dataclass(frozen=True, slots=True)
 class StructWireType:
-    """A structure as a value in another."""
+    """A structure inside another."""
 
     layout: Layout
     nullable: bool = False
-    """A presence marker precedes it: in tagged fields an unsigned varint, 0 for null, elsewhere a
-    byte, -1 for null (KIP-893)."""
+    """Whether a presence marker precedes it: in tagged fields an unsigned varint, 0 for null,
+    elsewhere a byte, -1 for null (KIP-893)."""
     is_tagged: bool = False
     size: None = None
 
@@ -146,15 +147,15 @@ class StructWireType:
     def read_presence(self, data: Buffer, position: int, end: int) -> tuple[bool, int]:
         """Whether a nullable structure is present, and the byte after its marker."""
         if self.is_tagged:
-            varint_marker, after = UVarint32.read(data, position, end)
-            return varint_marker > 0, after
-        byte_marker, after = Int8.read(data, position, end)
-        return byte_marker >= 0, after
+            varint_marker, next_position = UVarint32.read(data, position, end)
+            return varint_marker > 0, next_position
+        byte_marker, next_position = Int8.read(data, position, end)
+        return byte_marker >= 0, next_position
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[dict[str, Value] | None, int]:
         if self.nullable:
-            present, position = self.read_presence(data, position, end)
-            if not present:
+            is_present, position = self.read_presence(data, position, end)
+            if not is_present:
                 return None, position
         return self.layout.read_values(data, position, end)
 
@@ -172,7 +173,7 @@ class DeclaredType:
     size = None
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[Value, int]:
-        """Raise TypeError: `core/layout/versions.py` turns it into a readable type."""
+        """Raise TypeError: `core/layout/versions.py` must first resolve it to a wire type."""
         raise TypeError(
             f"{self!r} has no version, bytes {position} to {end} of {len(data)} are not read"
         )
@@ -184,12 +185,12 @@ class DeclaredType:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredLengthType(DeclaredType):
-    """Text or bytes."""
+    """Declares text or bytes."""
 
     name: str
 
     def resolve(self, flexible: bool, nullable: bool) -> WireType:
-        """The wire type in a version."""
+        """The wire type in a version, which is flexible or not."""
         if self is String:
             return TextWireType(COMPACT if flexible else Int16, nullable)
         return BytesWireType(COMPACT if flexible else Int32, nullable)
@@ -197,7 +198,7 @@ class DeclaredLengthType(DeclaredType):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredListType(DeclaredType):
-    """A list of another type, or of structures."""
+    """Declares a list of another type, or of structures."""
 
     element_type: WireType | Layout
 

@@ -19,14 +19,14 @@ UNKNOWN_TAGS = "unknown_tagged_fields"
 
 @dataclass(frozen=True, slots=True)
 class TaggedFields:
-    """The last part of a flexible message: a count, then tag, size and bytes of each field."""
+    """The last part of a flexible message: a count, then the tag, size and bytes of each field."""
 
     field_by_tag: Mapping[int, Field] = field(default_factory=dict)
-    """The fields by tag. A missing field has no value; an unknown one is kept as bytes under
-    `UNKNOWN_TAGS`."""
+    """The known fields. A missing one gets no value; the bytes of unknown ones are stored by tag
+    under `UNKNOWN_TAGS`."""
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[dict[str, Value], int]:
-        """The values by field name and the byte after them; raises WireError."""
+        """Read the values by field name; also returns the position after them. Raises WireError."""
         count, next_position = UVarint32.read(data, position, end)
         values: dict[str, Value] = {}
         unknown: dict[str, Value] = {}

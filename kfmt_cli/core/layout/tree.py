@@ -1,7 +1,7 @@
-"""A structure as a tree: every field with its value and its bytes, up to the first fault.
+"""A structure as a tree: every field with its value and its bytes, up to the first error.
 
-For output that shows bytes next to their meaning. The slow reader of `layout.py` refuses a faulty
-structure; the tree keeps everything before the fault and records the fault on its node.
+For output that shows bytes next to their meaning. The slow reader of `layout.py` rejects an invalid
+structure; the tree contains everything before the error and records the error on its node.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from kfmt_cli.core.layout.wire_types import (
 
 @dataclass(slots=True)
 class FieldNode:
-    """A field."""
+    """A field, a structure, or a part of one."""
 
     name: str
     type: str
     start: int
-    """Its first byte in the buffer."""
+    """The position of its first byte in the buffer."""
     end: int
-    """The byte after it."""
+    """The position after it."""
     value: Value = None
     children: list[FieldNode] = field(default_factory=list)
     error: str | None = None
-    """Why reading failed; its bytes and children then end at the fault."""
+    """Why reading failed; its bytes and children then end at the error."""
     definition: Field | None = None
-    """Its definition in the Layout."""
+    """Its definition in the enclosing Layout."""
     layout: Layout | None = None
     """The Layout of a structure."""
     is_list: bool = False
-    """Whether it is a list, whose first child is the count."""
+    """Whether it is a list; the count is then its first child."""
     is_tagged: bool = False
-    """Whether it has tagged fields."""
+    """Whether its children are the tagged fields of a message."""
     meaning: str = ""
     """The meaning of the value in its context."""
     is_invalid: bool = False
-    """Whether something is wrong with it."""
+    """Whether the value is wrong, although it could be read."""
     offset: int | None = None
     """The offset of the record that the value points to."""
 
@@ -60,19 +60,19 @@ class FieldNode:
         return next(child for child in self.children if child.name == name)
 
     def add(self, child: FieldNode) -> FieldNode:
-        """Add the next child."""
+        """Append a child and extend this node to its end."""
         self.children.append(child)
         self.end = child.end
         return child
 
     @property
     def is_complete(self) -> bool:
-        """Whether neither it nor anything in it has a fault."""
+        """Whether neither this node nor any below it has an error."""
         return self.error is None and all(child.is_complete for child in self.children)
 
 
 def read_field_tree(layout: Layout, data: Buffer, position: int, end: int) -> FieldNode:
-    """Read the structure at byte `position` of a buffer, up to `end` at most."""
+    """Read the structure at byte `position` of a buffer, up to byte `end` at most."""
     node = FieldNode(layout.name, layout.name, position, position, layout=layout)
     for definition in layout.fields:
         child = node.add(_read_field(definition, data, node.end, end))
@@ -102,8 +102,8 @@ def _read_node(name: str, type_: WireType, data: Buffer, position: int, end: int
     if isinstance(type_, StructWireType):
         if type_.nullable:
             _read_leaf(node, type_.read_presence, data, end)
-            present, node.value = node.value, None
-            if not present:
+            is_present, node.value = node.value, None
+            if not is_present:
                 return node
         struct_node = read_field_tree(type_.layout, data, node.end, end)
         node.children = struct_node.children
@@ -114,14 +114,14 @@ def _read_node(name: str, type_: WireType, data: Buffer, position: int, end: int
         _read_elements(node, type_, data, end)
     else:
         _read_leaf(node, type_.read, data, end)
-        length = getattr(type_, "length_type", None)
-        if length is not None and node.error is None:
-            _add_length_and_bytes(node, length, data)
+        length_type = getattr(type_, "length_type", None)
+        if length_type is not None and node.error is None:
+            _add_length_and_bytes(node, length_type, data)
     return node
 
 
 def _add_length_and_bytes(node: FieldNode, length_type: Any, data: Buffer) -> None:
-    """Add the length of bytes or text, and the bytes unless they are null."""
+    """Add nodes for the length of bytes or text, and for the bytes unless they are null."""
     count, bytes_start = length_type.read(data, node.start, node.end)
     node.children.append(FieldNode("length", length_type.name, node.start, bytes_start, count))
     if node.value is not None:
@@ -133,7 +133,7 @@ def _add_length_and_bytes(node: FieldNode, length_type: Any, data: Buffer) -> No
 def _read_elements(
     node: FieldNode, type_: ListWireType | ArrayWireType, data: Buffer, end: int
 ) -> None:
-    """Add a count, then a node for each value."""
+    """Add nodes for the count and for each element."""
     node.is_list = True
     count = _add_leaf(node, "count", type_.count_type, data, end)
     if count.error is not None:
@@ -158,7 +158,7 @@ def _read_elements(
 
 
 def _read_tagged_fields(tagged: TaggedFields, data: Buffer, position: int, end: int) -> FieldNode:
-    """A node with a count, then tag, size and value of each tagged field."""
+    """A node with the count, then tag, size and value of each tagged field."""
     node = FieldNode("tagged_fields", "tagged fields", position, position, is_tagged=True)
     count = _add_leaf(node, "count", UVarint32, data, end)
     for _ in range(count.value if count.error is None and isinstance(count.value, int) else 0):
@@ -192,14 +192,14 @@ def _read_tagged_fields(tagged: TaggedFields, data: Buffer, position: int, end: 
 def _add_leaf(
     node: FieldNode, name: str, type_: WireType | LengthType, data: Buffer, end: int
 ) -> FieldNode:
-    """Add a value without parts as a node's next child."""
+    """Read a value without parts into a new child of a node; returns the child."""
     child = FieldNode(name, type_.name, node.end, node.end)
     _read_leaf(child, type_.read, data, end)
     return node.add(child)
 
 
 def _read_leaf(node: FieldNode, read: object, data: Buffer, end: int) -> None:
-    """Read a value without parts, or set the node's fault."""
+    """Read a value without parts into its node, or set the node's error."""
     assert callable(read)
     try:
         node.value, node.end = read(data, node.start, end)

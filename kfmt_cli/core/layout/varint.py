@@ -11,7 +11,7 @@ MAX_BYTES = {32: 5, 64: 10}
 
 
 class VarintError(ValueError):
-    """Bytes that are not a varint. status: the kernel's name for the fault."""
+    """Bytes that are not a varint. status: the kernel's name for the error."""
 
     def __init__(self, reason: str, status: str) -> None:
         super().__init__(reason)
@@ -19,7 +19,7 @@ class VarintError(ValueError):
 
 
 def zigzag_encode(value: int, bits: int) -> int:
-    """0, -1, 1, -2, … → 0, 1, 2, 3, …: (n << 1) ^ (n >> bits - 1), as an unsigned number."""
+    """Map 0, -1, 1, -2, … to 0, 1, 2, 3, …: (n << 1) ^ (n >> bits - 1), as an unsigned number."""
     return ((value << 1) ^ (value >> (bits - 1))) & VARINT_MASKS[bits]
 
 
@@ -29,21 +29,24 @@ def zigzag_decode(raw: int) -> int:
 
 
 def varint_groups(raw: int) -> list[int]:
-    """The 7-bit groups of an unsigned number, the lowest first; one group for 0."""
-    values = [raw & 0x7F]
+    """The 7-bit groups of an unsigned number, lowest first; one group for 0."""
+    groups = [raw & 0x7F]
     while raw := raw >> 7:
-        values.append(raw & 0x7F)
-    return values
+        groups.append(raw & 0x7F)
+    return groups
 
 
 def encode_uvarint(raw: int) -> bytes:
-    """An unsigned number as a varint."""
-    *more, last = varint_groups(raw)
-    return bytes([*(group | 0x80 for group in more), last])
+    """Encode an unsigned number as a varint."""
+    *leading, last = varint_groups(raw)
+    return bytes([*(group | 0x80 for group in leading), last])
 
 
 def decode_uvarint(data: bytes | memoryview, position: int, end: int, bits: int) -> tuple[int, int]:
-    """The unsigned varint at byte `position` and the byte after it; raises VarintError."""
+    """Decode the unsigned varint at byte `position`; also returns the position after it.
+
+    Raises VarintError. bits: 32 or 64.
+    """
     raw = 0
     for i in range(MAX_BYTES[bits]):
         if position + i >= end:

@@ -1,4 +1,4 @@
-"""Versioned messages in Kafka's own notation: the fields of each version and their encoding.
+"""Resolves versioned messages: the fields of a version and their encoding.
 
 Source: KIP-482, and `clients/src/main/resources/common/message/README.md` of Kafka.
 """
@@ -23,14 +23,16 @@ from kfmt_cli.core.layout.wire_types import COMPACT, Int32, WireType
 @cache
 def layout_at_version(message: Layout, version: int) -> Layout:
     """The Layout of one version of a message; raises ValueError for an unknown one."""
-    first, last = message.versions or (0, 0)
-    if not first <= version <= last:
-        raise ValueError(f"{message.name} has versions {first} to {last}, not {version}")
+    first_version, last_version = message.versions or (0, 0)
+    if not first_version <= version <= last_version:
+        raise ValueError(
+            f"{message.name} has versions {first_version} to {last_version}, not {version}"
+        )
     return _resolve_layout(message, version, message.flexible_since)
 
 
 def _resolve_layout(layout: Layout, version: int, flexible_since: int | None) -> Layout:
-    """The Layout of a message, or of a part of one, in a version."""
+    """The Layout of a message, or of a structure in it, in a version."""
     flexible = flexible_since is not None and version >= flexible_since
     fields: list[Field] = []
     tagged: dict[int, Field] = {}
@@ -58,7 +60,7 @@ def _resolve_layout(layout: Layout, version: int, flexible_since: int | None) ->
 def _resolve_type(
     type_: WireType, version: int, flexible_since: int | None, nullable: bool
 ) -> WireType:
-    """The wire type, in a version, of a type that a definition names."""
+    """The wire type of a declared type in a version; other types are returned unchanged."""
     flexible = flexible_since is not None and version >= flexible_since
     if isinstance(type_, DeclaredLengthType):
         return type_.resolve(flexible, nullable)

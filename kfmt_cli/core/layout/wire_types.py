@@ -1,4 +1,4 @@
-"""Wire types: how one value is encoded in bytes, for the slow reader, the writer and the kernel.
+"""Wire types: the encoding of a value, for the slow reader, the writer and the kernel.
 
 All numbers are big-endian two's complement, as in Kafka's protocol guide.
 """
@@ -20,8 +20,11 @@ Value = int | float | str | bytes | list["Value"] | dict[str, "Value"] | None
 
 
 class WireError(ValueError):
-    """Bytes that are not a value of the type. position: the byte. status: the kernel's name for
-    it."""
+    """Bytes that are not a value of the type.
+
+    position: the byte, in the buffer. status: the kernel's name for the error. path: the names of
+    the fields that contain the value, outermost first.
+    """
 
     def __init__(self, reason: str, position: int, status: str) -> None:
         super().__init__(reason)
@@ -30,7 +33,7 @@ class WireError(ValueError):
         self.path: tuple[str, ...] = ()
 
     def prefix_path(self, name: str) -> WireError:
-        """This error, with `name` added to the front of its path."""
+        """Prepend a name to the path, and return this error."""
         self.path = (name, *self.path)
         return self
 
@@ -38,7 +41,7 @@ class WireError(ValueError):
 class WireType(Protocol):
     """The interface of a Field's type.
 
-    name: for people. size: bytes of a value, None if it varies.
+    name: text for messages and docs. size: bytes of a value; None if they vary.
     """
 
     @property
@@ -47,14 +50,14 @@ class WireType(Protocol):
     def size(self) -> int | None: ...
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[Value, int]:
-        """The value at `position` and the byte after it; raises WireError."""
+        """The value at byte `position`, and the position after it; raises WireError."""
 
     def write(self, value: Value) -> bytes:
         """The inverse of `read`."""
 
 
 def format_remaining_bytes(n_remaining: int) -> str:
-    """Text for the bytes left when a length or a count needs more."""
+    """Text for how many bytes are left, if a length or a count needs more."""
     return (
         f"only {n_remaining} byte{' is' if n_remaining == 1 else 's are'} left"
         if n_remaining
@@ -63,7 +66,7 @@ def format_remaining_bytes(n_remaining: int) -> str:
 
 
 def format_trailing_bytes(n_trailing: int) -> str:
-    """Text for bytes that follow the end."""
+    """Text for how many bytes follow the end."""
     return f"{n_trailing} trailing byte{'s' * (n_trailing != 1)}"
 
 
@@ -81,7 +84,7 @@ def read_consecutive(
     position: int,
     end: int,
 ) -> tuple[list[Value], int]:
-    """Read `count` consecutive values; returns them and the byte after. Raises WireError."""
+    """Read `count` consecutive values; also returns the position after them. Raises WireError."""
     values: list[Value] = []
     for i in range(count):
         try:
@@ -107,7 +110,7 @@ class IntegerWireType:
 
     @property
     def dtype(self) -> str:
-        """NumPy's name for it."""
+        """The code of its NumPy dtype."""
         return f">{'i' if self.signed else 'u'}{self.size}"
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[int, int]:
@@ -157,7 +160,7 @@ class CompactLengthWireType:
     size: None = None
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[int, int]:
-        """The length and the byte after it; raises WireError."""
+        """The length and the position after it; raises WireError."""
         raw, next_position = UVarint32.read(data, position, end)
         return raw - 1, next_position
 
@@ -167,14 +170,16 @@ class CompactLengthWireType:
 
 
 LengthType = IntegerWireType | VarintWireType | CompactLengthWireType
-MIN_LENGTH = -(1 << 63)  # of all lengths
+MIN_LENGTH = -(1 << 63)  # no stored length is smaller
 
 
 def read_length(
     length_type: LengthType, min_value: int, data: Buffer, position: int, end: int
 ) -> tuple[int, int]:
-    """A length of at least `min_value`, checked against the bytes left, and its end; a negative one
-    is null. Raises WireError."""
+    """Read a length and check that it is at least `min_value` and that as many bytes are left.
+
+    Returns it and the position after it; a negative length is null. Raises WireError.
+    """
     value, start = length_type.read(data, position, end)
     if value < min_value:
         raise WireError(
@@ -224,7 +229,7 @@ class BytesWireType:
 
 @dataclass(frozen=True, slots=True)
 class ArrayWireType:
-    """A zigzag count and that many rows of a structure."""
+    """A ZigZag count and that many rows of a structure."""
 
     count_type: VarintWireType
     row_layout: Layout
@@ -261,8 +266,8 @@ class ArrayWireType:
 
 
 KernelType = IntegerWireType | VarintWireType | BytesWireType | ArrayWireType
-"""The types that the kernel runs. `instruction` is its (operation, argument) for one, `columns` how
-many columns it fills."""
+"""The types that the kernel decodes. `instruction` is its (operation, argument) for a type,
+`n_columns` the number of columns it fills."""
 
 Int8 = IntegerWireType("int8", 1)
 Int16 = IntegerWireType("int16", 2)

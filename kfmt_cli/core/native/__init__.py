@@ -1,4 +1,4 @@
-"""The loops that Cython compiles: decoding, encoding, searching, writing text."""
+"""The loops that Cython compiles: they decode, encode, search and write text."""
 
 from kfmt_cli.core.native.build_state import incomplete_message
 from kfmt_cli.errors import KernelError

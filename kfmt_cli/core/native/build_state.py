@@ -1,7 +1,6 @@
-"""Which of the modules that a C compiler makes fast are compiled, why the others are not, and
-whether what is compiled was built from the sources next to it.
+"""The state of the compiled modules: which are missing, why, and whether they match the sources.
 
-`setup.py` reads this file for the names, so it imports nothing of kfmt.
+`setup.py` executes this file for its names, so it imports nothing from kfmt.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 MODULES = ("kernel", "encode", "scan", "hash_table", "text", "quote", "cell", "row_bounds", "emit")
-# Code for memory views that the modules share, so that it is compiled once and not in each of them.
+# Code for memory views that all modules share, so that it is not compiled into each of them.
 SHARED = "_cyutility"
-# Written by setup.py where it could not build the extensions: a line that says why.
+# Written by setup.py if it could not build the extensions: a line with the reason.
 NOT_COMPILED = "not_compiled.txt"
-# Written by setup.py next to the extensions: the hash of the sources that they were built from.
+# Written by setup.py next to the extensions: the hash of the sources they were built from.
 COMPILED_FROM = "compiled_from.txt"
 
 _DIRECTORY = Path(__file__).parent
@@ -25,13 +24,13 @@ _EXTENSION_SUFFIX = EXTENSION_SUFFIXES[0]
 
 
 def interpreted_modules() -> list[str]:
-    """The names of the modules that run as Python because there was no compiler to build them."""
+    """The names of the modules that are not compiled and run as Python."""
     modules = {name: importlib.import_module(f"kfmt_cli.core.native.{name}") for name in MODULES}
     return [name for name, module in modules.items() if not module.COMPILED]
 
 
 def hash_of_sources(directory: Path = _DIRECTORY) -> str:
-    """A hash of what the compiler is given: the modules' sources and the declarations they share.
+    """A hash of the compiler's input: the sources of the modules, and the declarations they share.
     Raises OSError."""
     from importlib.util import source_hash
 
@@ -41,9 +40,9 @@ def hash_of_sources(directory: Path = _DIRECTORY) -> str:
 
 
 def missing_extensions(directory: Path = _DIRECTORY) -> Sequence[str]:
-    """The extensions for this Python that are not there although others are.
+    """The missing extensions for this Python; empty if all of them are missing.
 
-    They call each other below Python, so none of them works without all.
+    Extensions call each other's C functions, so none of them works unless all exist.
     """
     names = (SHARED, *MODULES)
     absent = [name for name in names if not (directory / f"{name}{_EXTENSION_SUFFIX}").exists()]
@@ -51,8 +50,8 @@ def missing_extensions(directory: Path = _DIRECTORY) -> Sequence[str]:
 
 
 def stale_message(directory: Path = _DIRECTORY) -> str | None:
-    """A line that says that the extensions are not those of the sources, and what to do; None where
-    they are, or where there are none."""
+    """A message if the extensions were not built from the sources, with the command that rebuilds
+    them; None if they were, or if there are no extensions."""
     if not (directory / f"{MODULES[0]}{_EXTENSION_SUFFIX}").exists():
         return None
     try:
@@ -67,7 +66,7 @@ def stale_message(directory: Path = _DIRECTORY) -> str | None:
 
 
 def incomplete_message(directory: Path = _DIRECTORY) -> str | None:
-    """A line that says which extensions are missing among others, and what to do."""
+    """A message if only some extensions exist, with the command that rebuilds them; else None."""
     absent = missing_extensions(directory)
     if not absent:
         return None
@@ -78,7 +77,7 @@ def incomplete_message(directory: Path = _DIRECTORY) -> str | None:
 
 
 def _rebuild_command(directory: Path) -> str:
-    """How the kernel is built again."""
+    """The command that rebuilds the kernel."""
     root = directory.parent.parent.parent
     if not (root / "setup.py").is_file():
         return "pip install --force-reinstall kfmt-cli"
@@ -86,7 +85,7 @@ def _rebuild_command(directory: Path) -> str:
 
 
 def interpreted_reason() -> str:
-    """Why modules run as Python, for `kfmt --version`."""
+    """The reason why modules run as Python, for `kfmt --version`."""
     directory = _DIRECTORY
     extensions = sorted(
         path.name for path in directory.glob("kernel.*.*") if path.suffix in (".so", ".pyd")

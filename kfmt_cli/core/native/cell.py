@@ -1,7 +1,7 @@
-"""Cells of a table: previews of bytes that no terminal is disturbed by, padded or cut.
+"""Cells of a table: previews of bytes that are safe for terminals, padded or truncated.
 
-Ordinary Python that Cython also compiles. What is not plainly printable is escaped, by the table
-of printable characters that the writer carries.
+Ordinary Python that Cython also compiles. Characters that are not printable according to the
+writer's table are escaped.
 """
 
 try:
@@ -34,7 +34,7 @@ COMPILED: bool = bool(cython.compiled)
 
 HEX = cython.declare(cython.int, 2)  # modes of `quote.MODES`
 BASE64 = cython.declare(cython.int, 3)
-BARE_FLAG = cython.declare(cython.int, 8)  # is added to a mode
+BARE_FLAG = cython.declare(cython.int, 8)  # added to a mode
 NULL = cython.declare(cython.int, 0)  # entries of the literal table
 ELLIPSIS = cython.declare(cython.int, 1)
 
@@ -43,7 +43,7 @@ ELLIPSIS = cython.declare(cython.int, 1)
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def _display_width(w: Writer, code: cython.longlong) -> cython.int:
-    """Columns that a character beyond ASCII takes, or -2 when it is not plainly printable."""
+    """The display columns of a character beyond ASCII; -2 if it is not printable."""
     i: cython.Py_ssize_t
     for i in range(w.wide.shape[1]):
         if code <= w.wide[1, i]:
@@ -55,7 +55,7 @@ def _display_width(w: Writer, code: cython.longlong) -> cython.int:
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def _put_escape(w: Writer, code: cython.longlong, n: cython.int) -> cython.int:
-    """\\n, \\t, … or \\xhh of a byte, \\u{…} of a character of n bytes."""
+    """Write a byte as \\n, \\t, … or \\xhh, or a character of n bytes as \\u{…}."""
     escape_letter: cython.int = (
         short_escape_letter(cython.cast(cython.int, code)) if code < 32 else 0
     )
@@ -89,7 +89,11 @@ def put_cell_bytes(
     mode: cython.int,
     limit: cython.Py_ssize_t,
 ) -> cython.int:
-    """A preview for a place between quotes: of BARE text those are written where it needs them."""
+    """Write a preview of bytes; a negative length is null.
+
+    With BARE_FLAG, quotes are written only around text that could be misread without them; else
+    the template writes them. limit: the maximum of display columns, 0 for no limit.
+    """
     if mode < BARE_FLAG:
         return _put_preview(w, data, at, length, mode, limit, True)
     mode -= BARE_FLAG
@@ -106,7 +110,7 @@ def put_cell_bytes(
 def _needs_quotes(
     data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, length: cython.longlong
 ) -> cython.bint:
-    """Whether text without quotes could be taken for a null, for nothing, or for quoted text."""
+    """Whether text without quotes could be read as null, as nothing, or as quoted text."""
     if length < 1:
         return length == 0
     if data[at] == 34:
@@ -130,7 +134,7 @@ def _put_printable(
     end: cython.Py_ssize_t,
     quoted: cython.bint,
 ) -> cython.Py_ssize_t:
-    """Copy the bytes at..end-1 up to the first that is not written as it is; where that is."""
+    """Copy the bytes in [at, end) up to the first that needs an escape; returns its position."""
     out: cython.uchar[::1] = w.out
     o: cython.Py_ssize_t = w.at
     i: cython.Py_ssize_t = at
@@ -159,10 +163,11 @@ def _put_preview(
     limit: cython.Py_ssize_t,
     quoted: cython.bint,
 ) -> cython.int:
-    """Printable text as it is, all else escaped, no wider than `limit` (0: any width).
+    """Write printable text unchanged and all else escaped; or bytes in HEX mode, and in BASE64 mode
+    with a limit, in hexadecimal.
 
-    What does not fit is cut, and the size of the whole is after the cut. quoted: quotes are
-    escaped, too.
+    A preview wider than `limit` (0: no limit) is truncated; "…" and the size in bytes follow.
+    quoted: whether quotes are also escaped.
     """
     start_width: cython.Py_ssize_t = w.width
     end: cython.Py_ssize_t = at + length
@@ -184,7 +189,7 @@ def _put_preview(
         suffix_width += 1
     while at < end:
         if mode != HEX and mode != BASE64:
-            # Plain characters up to where a cut may be, at once.
+            # Copy plain characters in one go, up to the first position where it may be truncated.
             stop = end
             if limit > 0 and start_width + limit - suffix_width - w.width < end - at:
                 stop = at + start_width + limit - suffix_width - w.width
@@ -236,16 +241,16 @@ def end_cell(
     alignment: cython.int,
     is_cut: cython.bint,
 ) -> cython.int:
-    """Pad what was written since `begin` to its width, or cut it there.
+    """Pad the text written since `begin` to a width; if `is_cut`, truncate wider text.
 
-    alignment: 0 puts the words to the left, 1 to the right, 2 does not pad.
+    alignment: 0 aligns left, 1 aligns right, 2 does not pad.
     """
     i: cython.Py_ssize_t
     pad: cython.Py_ssize_t = width - w.width
     if pad < 0 and is_cut:
         i = begin
         w.width = 0
-        while i < w.at and w.width < width - 1:  # cells that are cut hold narrow characters only
+        while i < w.at and w.width < width - 1:  # truncated cells have narrow characters only
             i += 1
             while i < w.at and w.out[i] & 0xC0 == 0x80:
                 i += 1

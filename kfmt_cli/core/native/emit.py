@@ -1,13 +1,13 @@
 """The bulk writer: runs a template over columns and writes text, JSON, CSV or table cells alike.
 
-The counterpart of `core/native/kernel.py`, and like it ordinary Python that Cython also compiles. A
-template is a list of instructions of four integers (operation, a, b, c) made by
-`render/template.py`; it says what to write for one row, taking numbers from the columns and bytes
-from the block that the columns point into. It knows no Kafka format and no terminal.
+The counterpart of `core/native/kernel.py`, and also ordinary Python that Cython compiles. A
+template is a list of instructions of four integers (operation, a, b, c) built by
+`render/template.py`. It defines the text of one row, with numbers from the columns and bytes from
+the block that the columns refer to. This module knows no Kafka format and no terminal.
 
-Text out of the block is never written raw: in JSON every control character is escaped (DEL and the
-C1 block too), in table cells every character that is not plainly printable. All writes are checked
-against the buffer: a row is only begun when its worst case fits, and bounds checks stay on.
+Text from the block is never written raw: in JSON every control character is escaped (also DEL and
+the C1 block), in table cells every character that is not printable. All writes are checked against
+the buffer: a row is only begun if its maximum size fits, and bounds checks stay on.
 """
 
 try:
@@ -56,22 +56,22 @@ COMPILED: bool = bool(cython.compiled)
 
 LITERAL = cython.declare(cython.int, 0)  # a: entry of the literal table
 NUMBER = cython.declare(cython.int, 1)  # a: column
-GROUPED = cython.declare(cython.int, 2)  # a: column; thousands apart
-CHOICE = cython.declare(cython.int, 3)  # a: column, b: first literal, c: literals; else the number
+GROUPED = cython.declare(cython.int, 2)  # a: column; with spaces between thousands
+CHOICE = cython.declare(cython.int, 3)  # a: column, b: first literal, c: how many; else a number
 HEX32 = cython.declare(cython.int, 4)  # a: column; eight digits
 TIME = cython.declare(cython.int, 5)  # a: column of ms since the epoch; ISO-8601, UTC
 JSON_BYTES = cython.declare(cython.int, 6)  # a: start column, b: mode, c: literal ',"x_encoding":'
 CSV_BYTES = cython.declare(cython.int, 7)  # a: start column, b: mode
-CELL_BYTES = cython.declare(cython.int, 8)  # a: start column, b: mode, c: most columns (0: all)
-IF = cython.declare(cython.int, 9)  # a: column, b: value, c: instructions passed over when unequal
+CELL_BYTES = cython.declare(cython.int, 8)  # a: start column, b: mode, c: max width (0: no limit)
+IF = cython.declare(cython.int, 9)  # a: column, b: value, c: instructions skipped unless equal
 EACH = cython.declare(cython.int, 10)  # a: count column, b: instructions, c: separator literal
 CELL = cython.declare(cython.int, 11)  # a cell begins; it ends at END_CELL
-END_CELL = cython.declare(cython.int, 12)  # a: width, b: side (see `end_cell`), c: 1 cut there
+END_CELL = cython.declare(cython.int, 12)  # a: width, b: alignment, c: 1 truncates (see `end_cell`)
 QUOTE = cython.declare(cython.int, 13)  # a CSV field begins
-END_QUOTE = cython.declare(cython.int, 14)  # it ends: the quotes inside are doubled
-UNLESS = cython.declare(cython.int, 16)  # a: column, b: value, c: passed over when equal
-ENCODING = cython.declare(cython.int, 15)  # a: start column, b: mode; how CSV_BYTES wrote it
-RAW = cython.declare(cython.int, 17)  # a: start column; bytes that are safe text already
+END_QUOTE = cython.declare(cython.int, 14)  # a CSV field ends; quotes in it are doubled
+UNLESS = cython.declare(cython.int, 16)  # a: column, b: value, c: instructions skipped if equal
+ENCODING = cython.declare(cython.int, 15)  # a: start column, b: mode, c: literals; of CSV_BYTES
+RAW = cython.declare(cython.int, 17)  # a: start column; bytes that are already safe text
 
 OPS = {
     "LITERAL": LITERAL,
@@ -95,7 +95,7 @@ OPS = {
 }
 
 
-HEX = cython.declare(cython.int, 2)  # the first mode of `quote.MODES` that is no text
+HEX = cython.declare(cython.int, 2)  # the first mode of `quote.MODES` that is not text
 
 
 @cython.cfunc
@@ -111,7 +111,7 @@ def _write_row(
     row: cython.Py_ssize_t,
     children: cython.const[cython.longlong][:, ::1],
 ) -> cython.int:
-    """Run the instructions pc..end for one row."""
+    """Run the instructions in [pc, end) for one row."""
     op: cython.int
     a: cython.Py_ssize_t
     b: cython.longlong
@@ -225,11 +225,11 @@ def emit(
     row: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
 ):
-    """Write rows row..end-1 at `writer.at`; the row before which the room ran out, or `end`.
+    """Write the rows in [row, end) at `writer.at`; returns the first that may not fit, or `end`.
 
-    `program` is (instructions, 4). `shape` bounds a row: [bytes of its literals and numbers, the
-    same of a row of its array, the array's count column or -1, n, then n start columns of bytes
-    fields, then those of the array's rows].
+    `program` is (instructions, 4). `shape` bounds the size of a row: [bytes of its literals and
+    numbers, the same of an array row, the array's count column or -1, n, the start columns of its n
+    bytes fields, the start columns of an array row's bytes fields].
     """
     with cython.nogil:
         row = _write_rows(writer, data, program, shape, columns, children, row, end)
@@ -250,11 +250,11 @@ def emit_nested(
     state: cython.longlong[::1],
     outer_end: cython.Py_ssize_t,
 ):
-    """Write each outer row up to `outer_end` and the inner rows below it, to row `ends[i]` those of
-    i.
+    """Write each outer row before `outer_end`, followed by its inner rows.
 
-    `state` is (outer row, inner row, 1 when the outer row is written already); it says where
-    writing continues when the room ran out.
+    inner_ends: the end (exclusive) of each outer row's inner rows. state: (outer row, inner row, 1
+    if the outer row is already written), where writing starts; updated to where it continues if the
+    buffer is full.
     """
     outer_row: cython.Py_ssize_t = state[0]
     inner_row: cython.Py_ssize_t = state[1]

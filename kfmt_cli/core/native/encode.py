@@ -1,7 +1,7 @@
 """The bulk encoder: the inverse of `kernel.py`, for the same programs and the same columns.
 
-Rows are measured first, then laid down where the caller wants them, so that headers and gaps can
-come between them. Ordinary Python that Cython also compiles.
+Rows are first measured, then written where the caller decides, so that headers and gaps can come
+between them. Ordinary Python that Cython also compiles.
 """
 
 try:
@@ -36,11 +36,11 @@ MASK_64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 def _varint_value(
     op: cython.int, argument: cython.longlong, value: cython.longlong
 ) -> cython.ulonglong:
-    """What a varint operation writes for a value; the lengths of bytes and frames are 32 bits."""
+    """The unsigned number that a varint operation writes for a value; lengths have 32 bits."""
     folded: cython.ulonglong
     if op == UVARINT:
         return cython.cast(cython.ulonglong, value)
-    # In steps that neither C nor Python can overflow in.
+    # In steps that overflow neither in C nor in NumPy.
     if value >= 0:
         folded = cython.cast(cython.ulonglong, value) * 2
     else:
@@ -107,7 +107,7 @@ def _put_bytes(
     first: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, start)
     if n <= 0:
         return at
-    # Checked here for all the bytes: first and last.
+    # The bounds of the first and the last byte are checked here, and so are all others.
     out[at] = data[first]
     out[at + n - 1] = data[first + n - 1]
     if cython.compiled:
@@ -124,7 +124,10 @@ def gather_bytes(
     ends: cython.const[cython.longlong][::1],
     out: cython.uchar[::1],
 ) -> None:
-    """Parts of `data` one after the other; `ends` say where each is to end in `out`."""
+    """Copy byte ranges of `data` to `out`, one after another.
+
+    starts: where each begins in `data`. ends: where each ends in `out`.
+    """
     i: cython.Py_ssize_t
     at: cython.Py_ssize_t = 0
     with cython.nogil:
@@ -139,8 +142,11 @@ def measure_rows(
     body_sizes: cython.longlong[::1],
     sizes: cython.longlong[::1],
 ) -> None:
-    """Fill in the bytes of each row: `body_sizes`, the part that it frames, and `sizes`, the
-    whole."""
+    """Compute the sizes of rows in bytes.
+
+    sizes: output, the entire rows. body_sizes: output, the part of each row that follows its frame
+    size; the entire row without one.
+    """
     row: cython.Py_ssize_t
     child: cython.Py_ssize_t
     pc: cython.Py_ssize_t
@@ -158,7 +164,7 @@ def measure_rows(
     with cython.nogil:
         for row in range(rows.shape[1]):
             size = 0
-            prefix_size = 0  # what is in front of the framed part
+            prefix_size = 0  # bytes before the frame size
             frame = 0
             frame_argument = 0
             pc = 0
@@ -214,7 +220,7 @@ def encode(
     starts: cython.longlong[::1],
     out: cython.uchar[::1],
 ) -> None:
-    """Lay each row down at its start in `out`; bytes fields are parts of `data`."""
+    """Write each row at its start in `out`; bytes fields are ranges of `data`."""
     row: cython.Py_ssize_t
     child: cython.Py_ssize_t
     at: cython.Py_ssize_t

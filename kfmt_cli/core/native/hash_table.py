@@ -1,6 +1,6 @@
-"""A compiled hash table from 64-bit hashes to offsets: the latest offset of each key.
+"""A compiled hash table from 64-bit hashes of keys to their latest offsets.
 
-Ordinary Python that Cython also compiles, like `core/native/kernel.py`, with bounds checks on.
+Ordinary Python that Cython also compiles, with bounds checks on.
 """
 
 try:
@@ -19,11 +19,11 @@ def put(
     max_hashes: cython.longlong,
     n_used: cython.longlong[::1],
 ):
-    """Give each hash its offset, a later one in the place of an earlier one.
+    """Store an offset for each hash, replacing earlier ones; returns the number of hashes stored.
 
-    keys, offsets: the table, its size a power of two, at least one key 0. max_hashes: hashes that
-    it may have at most. counts[0]: those that it has, updated. How many hashes were taken: fewer
-    where the table has all that it may have.
+    Stops when the table has `max_hashes` hashes. keys, offsets: the table, whose size is a power of
+    two; a key of 0 is an empty slot, and at least one slot must stay empty. values: the offset of
+    each hash. n_used: [the number of hashes in the table], updated.
     """
     mask: cython.Py_ssize_t = keys.shape[0] - 1
     slot: cython.Py_ssize_t
@@ -52,7 +52,7 @@ def get(
     hashes: cython.const[cython.longlong][::1],
     out: cython.longlong[::1],
 ):
-    """The offset of each hash, -1 where the table has none."""
+    """Look up the offset of each hash; -1 in `out` for a hash that is not in the table."""
     mask: cython.Py_ssize_t = keys.shape[0] - 1
     slot: cython.Py_ssize_t
     i: cython.Py_ssize_t

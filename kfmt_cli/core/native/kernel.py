@@ -1,12 +1,12 @@
-"""The bulk decoder: runs a Layout's program over whole blocks and writes columns.
+"""The bulk decoder: runs a Layout's program over entire blocks and writes columns.
 
-This file is ordinary Python that Cython also compiles; `COMPILED` says which of the two runs. It
-knows no Kafka format: `Layout.program` tells it what to read. Whatever the bytes say, nothing
-outside the given regions is read: each access is checked against its region, and `_check_bounds`
-proves before that regions and columns are inside the arrays. A region that does not add up gets a
-status and decoding continues with the next one; the slow reader of the same Layout then explains it
-(see `layout/layout.py`). All columns are 64-bit signed integers. A bytes field is two columns:
-start and length, with length -1 for null.
+This file is ordinary Python that Cython also compiles; `COMPILED` is true in compiled code. It
+knows no Kafka format: `Layout.program` defines what to read. Whatever the bytes are, only the
+regions are read: each access is checked against its region, and `_check_bounds` first verifies that
+regions and columns are inside the arrays. A malformed region gets a status, and decoding continues
+with the next one; the slow reader of the same Layout then explains the error (see
+`layout/layout.py`). All columns are 64-bit signed integers. A bytes field has two columns, start
+and length; the length of null is -1.
 """
 
 try:
@@ -20,31 +20,33 @@ COMPILED: bool = bool(cython.compiled)
 INT = cython.declare(cython.int, 1)  # argument: bytes, signed big-endian
 UINT = cython.declare(cython.int, 2)  # argument: bytes (1, 2 or 4), unsigned big-endian
 BYTES = cython.declare(cython.int, 3)  # length in `argument` bytes, signed; negative is null
-FRAME = cython.declare(cython.int, 4)  # the same as a length that the rest of the row must fill
-ZIGZAG = cython.declare(cython.int, 8)  # argument: bits, 32 or 64; from here on varints
+FRAME = cython.declare(cython.int, 4)  # like BYTES, a length; the rest of the row must fill it
+ZIGZAG = cython.declare(
+    cython.int, 8
+)  # argument: bits, 32 or 64; this and all later ones are varints
 UVARINT = cython.declare(cython.int, 9)  # argument: bits
-ZIGZAG_BYTES = cython.declare(cython.int, 10)  # argument: 1 when null is allowed
+ZIGZAG_BYTES = cython.declare(cython.int, 10)  # argument: 1 if null is allowed
 ZIGZAG_FRAME = cython.declare(cython.int, 11)
-ZIGZAG_REPEAT = cython.declare(cython.int, 12)  # argument: instructions that a row of the array has
+ZIGZAG_REPEAT = cython.declare(cython.int, 12)  # argument: instructions of an array row
 
 MASK_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 MASK_63 = cython.declare(cython.ulonglong, 0x7FFFFFFFFFFFFFFF)
 MASK_64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 
-# Why a region stopped.
+# Why decoding of a region stopped.
 OK = cython.declare(cython.int, 0)
 EXHAUSTED = cython.declare(cython.int, 1)  # the region ends inside a field
 VARINT_TOO_LONG = cython.declare(cython.int, 2)
-LENGTH_TOO_BIG = cython.declare(cython.int, 3)  # a length that reaches past its region
+LENGTH_TOO_BIG = cython.declare(cython.int, 3)  # a length that exceeds its region
 LENGTH_NEGATIVE = cython.declare(cython.int, 4)  # where null is not allowed
 FRAME_NOT_FILLED = cython.declare(cython.int, 5)
 COUNT_TOO_BIG = cython.declare(cython.int, 6)
-FULL = cython.declare(cython.int, 7)  # no room for more rows
+FULL = cython.declare(cython.int, 7)  # no capacity for more rows
 
-# The numbers of a span, of a column's values in a region; the names are exported as `STATISTICS`.
+# The statistics of a column's values in a region, by index; `STATISTICS` has one entry for each.
 STATISTIC_MIN = cython.declare(cython.int, 0)
 STATISTIC_MAX = cython.declare(cython.int, 1)
-STATISTIC_INCREASES = cython.declare(cython.int, 2)  # 1 if each exceeds the one before it
+STATISTIC_INCREASES = cython.declare(cython.int, 2)  # 1 if each value exceeds the previous one
 
 OPS = {
     "INT": INT,
@@ -80,10 +82,10 @@ def _check_bounds(
     statistic_columns: cython.const[cython.longlong][::1],
     statistics: cython.longlong[:, :, ::1],
 ):
-    """Raise IndexError unless `decode`, which checks the rest, stays inside all arrays."""
+    """Raise IndexError if `decode`, which checks the rest itself, could leave the arrays."""
     i: cython.Py_ssize_t
     n: cython.Py_ssize_t = regions.shape[1]
-    array_instructions_left: cython.Py_ssize_t = 0  # instructions left of the array
+    array_instructions_left: cython.Py_ssize_t = 0  # of the array that was last begun
     width: cython.Py_ssize_t
     fits: cython.bint = regions.shape[0] == 5 and program.shape[0] % 3 == 0
     fits = fits and rows.shape[0] > 0 and statistics.shape[0] == statistic_columns.shape[0]
@@ -120,15 +122,16 @@ def decode(
     statistic_columns: cython.const[cython.longlong][::1],
     statistics: cython.longlong[:, :, ::1],
 ):
-    """Rows out of each region until its end or its first fault; the number of rows.
+    """Decode rows from each region, up to its end or its first error; returns the number of rows.
 
-    `regions` is (5, n): start and end go in; the number of rows so far, the status (`STATUSES`) and
-    the byte where the last undamaged row ends come out. `rows` (columns, capacity) gets a column a
-    field, column 0 being the row's start; `children` those of the array inside a row. Returns -1
-    when one of the two has too little room; the regions then say how far it went (`FULL`).
-    `statistic_columns`: columns whose spans are wanted instead of rows. Each row is then written
-    over the one before it, and `statistics` (of them, `STATISTICS`, n) filled, except for regions
-    without rows.
+    regions: (5, n). Start and end are inputs; the number of rows in this and all earlier regions,
+    the status (`STATUSES`) and the end of the last complete row are outputs. rows: (columns,
+    capacity), with the row's start in column 0, then the columns of each field. children: the same
+    for the elements of an array in a row, without a start. Returns -1 if `rows` or `children` is
+    too small; the status of the first region that did not fit, and of all later ones, is then FULL.
+    statistic_columns: columns whose statistics are computed; if there are any, rows are not kept:
+    each one overwrites the previous one. statistics: (statistic columns, `STATISTICS`, n), not set
+    for regions without rows.
     """
     region: cython.Py_ssize_t
     i: cython.Py_ssize_t
@@ -334,7 +337,7 @@ def decode(
 @cython.inline
 @cython.exceptval(-1, check=True)
 def wrapping_add(a: cython.longlong, b: cython.longlong) -> cython.longlong:
-    """The sum, wrapping at 64 bits as a broker's does."""
+    """The sum, which wraps around at 64 bits as in Java."""
     if not cython.compiled:
         return (int(a) + int(b) + MASK_63 + 1 & MASK_64) - MASK_63 - 1
     return cython.cast(
@@ -348,11 +351,11 @@ def expand(
     program: cython.const[cython.longlong][:, ::1],
     rows: cython.longlong[:, ::1],
 ):
-    """Fill columns of the rows below each parent; `ends[i]` is the exclusive end of
-    parent i's rows.
+    """Fill columns of the rows that belong to each parent, such as the records of each batch.
 
-    An instruction is (target column, parent column, row column or -1, parent column or -1): the
-    parent's value, plus the row's where there is one and the second parent column is not 0.
+    ends: the end (exclusive) of each parent's rows. An instruction is (target column, parent
+    column, row column or -1, parent column or -1). The target is the first parent column, plus the
+    row column, if there is one and if the second parent column is missing or not 0.
     """
     parent: cython.Py_ssize_t
     i: cython.Py_ssize_t

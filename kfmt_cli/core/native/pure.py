@@ -1,8 +1,8 @@
-"""Takes the place of Cython's own module where Cython is not installed and nothing is compiled.
+"""Replaces the module `cython` if Cython is not installed and nothing is compiled.
 
-The compiled modules are ordinary Python that uses Cython's names for types and decorators. This
-file has those names that they use, and none of them does anything: a type takes a value as it is, a
-decorator returns its function. The compiler never looks into this file.
+The modules to compile are ordinary Python that uses Cython's names for types and decorators. This
+file defines the names they use, without effect: a cast keeps the value, a decorator returns its
+function. The compiler does not read this file.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ compiled = False
 
 
 class _CType:
-    """A C type; a subscript of it is a memory view's type."""
+    """A C type; subscripts of it denote the types of memory views."""
 
     def __getitem__(self, _: object) -> _CType:
         return self
 
 
 class _NoGil:
-    """`nogil` is a decorator and a context manager."""
+    """`nogil`, which is a decorator and a context manager."""
 
     def __call__(self, function: T) -> T:
         return function
@@ -42,17 +42,17 @@ uchar = uint = ulonglong = void = longlong
 
 
 def declare(_: object, value: T) -> T:
-    """The value of a variable that is a C variable when it is compiled."""
+    """The initial value of what is a C variable in compiled code."""
     return value
 
 
 def cast(_: object, value: Any) -> builtins.int:
-    """The value as Python's integer, which takes every value."""
+    """The value as a Python integer, which has no limits."""
     return builtins.int(value)
 
 
 def cfunc(function: T) -> T:
-    """The function itself: there are no C functions here."""
+    """A decorator that does nothing: uncompiled code has no C functions."""
     return function
 
 
@@ -60,10 +60,10 @@ cclass = final = inline = cfunc
 
 
 def boundscheck(_: bool) -> Callable[[T], T]:
-    """A decorator that does nothing: Python checks always."""
+    """A decorator that does nothing: Python always checks bounds."""
     return cfunc
 
 
 def exceptval(*_: object, **__: object) -> Callable[[T], T]:
-    """A decorator that does nothing: Python's functions raise without a value that says so."""
+    """A decorator that does nothing: Python functions raise without a special return value."""
     return cfunc

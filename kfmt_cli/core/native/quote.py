@@ -1,7 +1,7 @@
-"""How bytes that may be anything become text, in JSON and in CSV.
+"""Writes arbitrary bytes as text, in JSON and in CSV.
 
-Text out of a file is never written raw: in JSON every control character is escaped (DEL and the C1
-block too), in cells every character that is not plainly printable, in CSV such text is base64.
+Text from a file is never written raw: in JSON every control character is escaped (also DEL and the
+C1 block), in cells every character that is not printable, and in CSV such text is base64.
 """
 
 try:
@@ -32,7 +32,7 @@ else:
 
 COMPILED: bool = bool(cython.compiled)
 
-# How bytes are shown.
+# How bytes are written.
 AUTO = cython.declare(cython.int, 0)
 UTF8 = cython.declare(cython.int, 1)
 HEX = cython.declare(cython.int, 2)
@@ -49,7 +49,7 @@ REPLACEMENT = cython.declare(cython.int, 2)
 def utf8_length(
     data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.int:
-    """Bytes of the UTF-8 character at `at` (Unicode 15, table 3-7), 0 when it is malformed."""
+    """The bytes of the UTF-8 character at byte `at` (Unicode 15, table 3-7); 0 if malformed."""
     first: cython.int = data[at]
     n: cython.int
     i: cython.int
@@ -101,7 +101,7 @@ def _put_json_text(
     end: cython.Py_ssize_t,
     replaces_malformed: cython.bint,
 ) -> cython.int:
-    """The inside of a JSON string; 0 when the bytes are not UTF-8 (and none are replaced)."""
+    """Write the content of a JSON string; returns 0 if bytes are not UTF-8 and not replaced."""
     out: cython.uchar[::1] = w.out
     o: cython.Py_ssize_t = w.at
     byte: cython.int
@@ -162,7 +162,7 @@ def put_escape(
     at: cython.Py_ssize_t,
     n: cython.int,
 ) -> cython.int:
-    """A character of one, two or three bytes as \\uhhhh."""
+    """Write a character of one, two or three bytes as \\uhhhh."""
     i: cython.int
     code: cython.int = data[at] & (0x7F if n == 1 else 0x1F if n == 2 else 0xF)
     for i in range(1, n):
@@ -180,8 +180,8 @@ def put_escape(
 def is_bidi_or_line_end(
     data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, n: cython.int
 ) -> cython.int:
-    """Whether the character of n bytes at `at` changes the order in which text is shown, or ends a
-    line: U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069."""
+    """Whether the character of n bytes at byte `at` changes the display order of text or ends a
+    line (U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069)."""
     last: cython.int
     if n == 2:
         return data[at] == 0xD8 and data[at + 1] == 0x9C
@@ -197,7 +197,7 @@ def is_bidi_or_line_end(
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def short_escape_letter(byte: cython.int) -> cython.int:
-    """The letter of \\b \\t \\n \\f \\r, else 0."""
+    """The letter of the escape \\b, \\t, \\n, \\f or \\r of a byte; 0 for other bytes."""
     if byte == 10:
         return 110
     if byte == 13:
@@ -222,7 +222,10 @@ def put_json_bytes(
     mode: cython.int,
     encoding: cython.Py_ssize_t,
 ) -> cython.int:
-    """null, "text", or another encoding and the sibling that names it (literals at `encoding`)."""
+    """Write null, a string of text, or one in another encoding and the member that names it.
+
+    encoding: the index of the first of the literals for that member (utf8, hex, base64).
+    """
     begin: cython.Py_ssize_t = w.at
     end: cython.Py_ssize_t = at + length
     if length < 0:
@@ -250,7 +253,7 @@ def csv_encoding(
     length: cython.longlong,
     mode: cython.int,
 ) -> cython.int:
-    """The mode that a CSV field is written in: text only where it holds no control character."""
+    """The mode of a CSV field; AUTO (text) is only for UTF-8 that cannot control a terminal."""
     i: cython.Py_ssize_t
     n: cython.int
     if length < 0:
@@ -280,7 +283,7 @@ def put_csv_bytes(
     length: cython.longlong,
     mode: cython.int,
 ) -> cython.int:
-    """Nothing for null, a quoted field for everything else: "" is empty."""
+    """Write a quoted CSV field; null becomes nothing, empty bytes become ""."""
     if length < 0:
         return 0
     begin: cython.Py_ssize_t = w.at
@@ -300,7 +303,7 @@ def put_csv_bytes(
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def double_quotes(w: Writer, begin: cython.Py_ssize_t) -> cython.int:
-    """Double each quote in what was written since `begin`."""
+    """Double each quote in the text written since `begin`."""
     extra: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     o: cython.Py_ssize_t

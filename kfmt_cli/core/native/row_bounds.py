@@ -1,4 +1,4 @@
-"""How much room a row may take in the output, so that none is begun that does not fit.
+"""The maximum output size of a row, so that no row is begun that may not fit.
 
 Ordinary Python that Cython also compiles.
 """
@@ -10,7 +10,7 @@ except ImportError:
 
 COMPILED: bool = bool(cython.compiled)
 
-EXPANSION = cython.declare(cython.int, 6)  # the most bytes that one byte becomes (\u00xx)
+EXPANSION = cython.declare(cython.int, 6)  # the maximum of bytes that a byte is written as (\u00xx)
 
 
 @cython.cfunc
@@ -19,14 +19,14 @@ EXPANSION = cython.declare(cython.int, 6)  # the most bytes that one byte become
 def _max_field_bytes(
     data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, length: cython.longlong
 ) -> cython.longlong:
-    """Upper bound of what a bytes field becomes; long ones are looked at."""
+    """Upper bound of the output of a bytes field; tighter for long ones, whose bytes are read."""
     i: cython.Py_ssize_t
     n_bytes: cython.longlong
     if length <= 0:
         return 0
     if length < 4096:
         return length * EXPANSION
-    n_bytes = 3 * length  # the most that replacement characters, hex and base64 take
+    n_bytes = 3 * length  # at most: replacement characters, hex, base64
     for i in range(at, at + length):
         if data[i] < 32 or data[i] == 0x7F or data[i] == 0xC2:
             n_bytes += EXPANSION - 3
@@ -45,7 +45,7 @@ def max_row_bytes(
     row: cython.Py_ssize_t,
     children: cython.const[cython.longlong][:, ::1],
 ) -> cython.longlong:
-    """Upper bound of what a row becomes; see `emit` for `shape`."""
+    """Upper bound of the output of a row in bytes. shape: as in `emit.emit`."""
     n_bytes: cython.longlong = shape[0]
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -71,5 +71,5 @@ def row_bytes_bound(
     row: cython.Py_ssize_t,
     children: cython.const[cython.longlong][:, ::1],
 ):
-    """Upper bound, in bytes, of what a row becomes."""
+    """`max_row_bytes` for Python callers."""
     return max_row_bytes(data, shape, columns, row, children)

@@ -1,6 +1,6 @@
-"""Compiled loops over raw bytes: batch walking, searches for headers and zeros, CRCs, JSON's keys.
+"""Compiled loops over raw bytes: batch lengths, headers, zeros, CRCs, the keys of JSON lines.
 
-Ordinary Python that Cython also compiles, like `core/native/kernel.py`, with bounds checks on.
+Ordinary Python that Cython also compiles, with bounds checks on.
 """
 
 try:
@@ -10,12 +10,12 @@ except ImportError:
 
 COMPILED: bool = bool(cython.compiled)
 
-# Why a walk stopped in its region.
+# Why the walk of a region stopped.
 WALK_END = cython.declare(cython.int, 0)
-WALK_MORE = cython.declare(cython.int, 1)  # a header or a batch reaches past the region
+WALK_MORE = cython.declare(cython.int, 1)  # a header or a batch exceeds the region
 WALK_SIZE = cython.declare(cython.int, 2)  # a length below the minimum of its magic
 WALK_MAGIC = cython.declare(cython.int, 3)
-WALK_FULL = cython.declare(cython.int, 4)  # no room for more rows
+WALK_FULL = cython.declare(cython.int, 4)  # no capacity for more batches
 
 WALK_STOP_REASONS = {
     "END": WALK_END,
@@ -49,11 +49,11 @@ def walk_batches(
     min_lengths: cython.const[cython.longlong][::1],
     batches: cython.longlong[:, ::1],
 ):
-    """Follow batch lengths through each region; the number of batches found.
+    """Follow batch lengths through each region; returns the number of batches found.
 
-    `regions` is (4, n): start and end go in; where the walk stopped and why (`WALK_STOP_REASONS`)
-    come out. `minimums[magic]` is the least length field. `batches` (3, capacity) gets start, end,
-    region.
+    regions: (4, n). Start and end are inputs; where the walk stopped and why (`WALK_STOP_REASONS`)
+    are outputs. min_lengths: the minimum of the length field, by magic. batches: (3, capacity),
+    output: start, end and region of each batch.
     """
     n: cython.Py_ssize_t = 0
     r: cython.Py_ssize_t
@@ -105,10 +105,11 @@ def find_batch_header(
     zero_bits: cython.const[cython.longlong][:, ::1],
     available_end: cython.longlong,
 ):
-    """The first byte in start..end-17 where a batch's header could be, or -1.
+    """The first position of a possible batch header that is in [start, end - 16), or -1.
 
-    `zero_bits` has rows (magic, byte of the header, mask): bits that are never set there.
-    `available_end` is how far the file may reach, counted like `start`.
+    min_lengths: the minimum of the length field, by magic. zero_bits: rows (magic, byte of the
+    header, mask) of bits that are never set. available_end: the maximum end of a batch, as a
+    position in `data`, which may lack the file's later bytes.
     """
     at: cython.Py_ssize_t
     i: cython.Py_ssize_t
@@ -140,7 +141,7 @@ def find_batch_header(
 def find_nonzero(
     data: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end: cython.Py_ssize_t
 ):
-    """The first byte in start..end-1 that is not zero, or `end`."""
+    """The position of the first byte in [start, end) that is not zero, or `end`."""
     at: cython.Py_ssize_t
     position: cython.Py_ssize_t = end
     with cython.nogil:
@@ -157,7 +158,10 @@ def compute_crcs(
     table: cython.const[cython.uint][::1],
     out: cython.longlong[::1],
 ):
-    """The reflected 32-bit CRC of each region; `table` is 8 x 256 words (slicing by eight)."""
+    """Compute the reflected 32-bit CRC of each region.
+
+    regions: (2, n), start and end. table: 8 × 256 words, for slicing by eight. out: the CRCs.
+    """
     r: cython.Py_ssize_t
     at: cython.Py_ssize_t
     end: cython.Py_ssize_t
@@ -188,11 +192,11 @@ def compute_crcs(
 def hash_json_lines(
     data: cython.const[cython.uchar][::1], end: cython.Py_ssize_t, lines: cython.longlong[:, ::1]
 ):
-    """Where each line of JSON ends, and a hash of its keys and brackets without its values.
+    """Find the end of each JSON line and a hash of its keys and brackets, without its values.
 
-    The lines are those up to byte `end`. `lines` has a column for each end of a line and one more,
-    for what follows the last of them. Lines with the same hash have the same keys in the same
-    objects. Returns how many lines there are.
+    Lines with the same hash have the same keys in the same objects. Returns the number of lines
+    before byte `end`, including the bytes after the last line end, which may be none. lines: (2,
+    capacity), output: end and hash. It needs a column for each line end and one more.
     """
     n: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t = 0
@@ -214,7 +218,7 @@ def hash_json_lines(
                     at += 2 if byte == 0x5C else 1
                 key_end = at
                 if byte == 0x0A:
-                    continue  # no string goes over an end of line
+                    continue  # a string cannot contain a line end
             elif byte == 0x3A or byte == 0x7B or byte == 0x7D or byte == 0x5B or byte == 0x5D:
                 line_hash = ((line_hash ^ byte) * FNV_PRIME) & HASH_MASK
                 if byte == 0x3A:

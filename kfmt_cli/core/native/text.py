@@ -1,8 +1,8 @@
-"""Where text is written: a cursor in a buffer, and the numbers, times and digits that go there.
+"""A cursor in an output buffer, and functions that write literals, numbers, times and digits there.
 
 Ordinary Python that Cython also compiles; `text.pxd` lets the other compiled modules call these
-functions without Python in between. Bounds checks stay on; bytes are copied at once after
-both ends of both sides were checked.
+functions directly as C functions. Bounds checks stay on; bytes are copied in one call, after the
+first and the last byte of source and target have been checked.
 """
 
 try:
@@ -15,13 +15,13 @@ if cython.compiled:
 
 COMPILED: bool = bool(cython.compiled)
 
-# Entries of the literal table that the writers themselves need.
+# Entries of the literal table that these modules need themselves.
 NULL = cython.declare(cython.int, 0)
 ELLIPSIS = cython.declare(cython.int, 1)
 REPLACEMENT = cython.declare(cython.int, 2)
 FIXED_LITERALS = (b"null", "…".encode(), "\ufffd".encode())
 
-LITERAL_PADDING = 32  # zeros after the literals, so that short ones can be copied as one word
+LITERAL_PADDING = 32  # zeros after the literals, so that short ones can be copied with a fixed size
 
 FIRST_MS = cython.declare(cython.longlong, -62167219200000)  # 0000-01-01
 LAST_MS = cython.declare(cython.longlong, 253402300799999)  # 9999-12-31
@@ -32,12 +32,16 @@ ERA_MS = cython.declare(cython.longlong, 12622780800000)  # 400 years
 @cython.final
 @cython.cclass
 class Writer:
-    """A cursor in the output buffer."""
+    """A cursor in an output buffer, with the tables of literals and printable characters.
+
+    at: the position of the next byte. width: the display columns written since it was last set to
+    0.
+    """
 
     out: cython.uchar[::1]
     literals: cython.const[cython.uchar][::1]
-    places: cython.const[cython.longlong][:, ::1]  # start, length, columns shown
-    wide: cython.const[cython.longlong][:, ::1]  # printable ranges: first, last, columns
+    places: cython.const[cython.longlong][:, ::1]  # start, length, display columns of each literal
+    wide: cython.const[cython.longlong][:, ::1]  # printable ranges: first, last, display columns
     at: cython.Py_ssize_t
     width: cython.Py_ssize_t
 
@@ -48,7 +52,7 @@ class Writer:
         places: cython.const[cython.longlong][:, ::1],
         wide: cython.const[cython.longlong][:, ::1],
     ):
-        if not cython.compiled:  # what the compiler does for typed arguments
+        if not cython.compiled:  # compiled code converts typed arguments itself
             out, literals = memoryview(out), memoryview(literals)
         self.out = out
         self.literals = literals
@@ -78,7 +82,7 @@ def copy_bytes(
     start: cython.Py_ssize_t,
     n: cython.Py_ssize_t,
 ) -> cython.int:
-    """Copy n bytes; the first and the last byte of both sides are checked, then all at once."""
+    """Copy n bytes in one call, after checking the first and the last byte of source and target."""
     i: cython.Py_ssize_t
     if n <= 0:
         return 0
@@ -106,8 +110,8 @@ def put_literal(w: Writer, index: cython.Py_ssize_t) -> cython.int:
         and start + 32 <= w.literals.shape[0]
         and w.at + 32 <= w.out.shape[0]
     ):
-        # A copy of a size known to the compiler is a few instructions; what it writes too many is
-        # overwritten next.
+        # A copy of a size known to the compiler takes a few instructions; the bytes after the
+        # literal will be overwritten.
         memcpy(cython.address(w.out[w.at]), cython.address(w.literals[start]), 32)
         w.at += n
         return 0
@@ -124,7 +128,7 @@ def put_number(w: Writer, value: cython.longlong, grouped: cython.bint) -> cytho
     i: cython.int
     at: cython.Py_ssize_t
     if not cython.compiled:
-        value = int(value)  # a NumPy integer overflows where Python's does not
+        value = int(value)  # unlike a Python integer, a NumPy integer overflows
     if value < 0:
         put_byte(w, 45)
         remaining = cython.cast(cython.ulonglong, -(value + 1)) + 1
@@ -148,7 +152,7 @@ def put_number(w: Writer, value: cython.longlong, grouped: cython.bint) -> cytho
             remaining //= 10
         return 0
     w.out[at - digits] = 48
-    w.out[at - 1] = 48  # both ends are checked here
+    w.out[at - 1] = 48  # checks the bounds of both ends
     if cython.compiled:
         _put_digits_before(cython.address(w.out[at - 1]) + 1, remaining, digits)
     else:
@@ -162,7 +166,7 @@ def put_number(w: Writer, value: cython.longlong, grouped: cython.bint) -> cytho
 def _put_digits_before(
     end: cython.p_uchar, remaining: cython.ulonglong, digits: cython.int
 ) -> cython.void:
-    """Write the last `digits` digits in front of a place; the caller has checked the room."""
+    """Write the last `digits` digits before a position; the caller has checked the bounds."""
     pair: cython.uint
     while digits >= 2:
         pair = cython.cast(cython.uint, remaining % 100)
@@ -201,14 +205,14 @@ def put_hex_digit(w: Writer, nibble: cython.int) -> cython.int:
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def put_time(w: Writer, ms: cython.longlong) -> cython.int:
-    """YYYY-MM-DD hh:mm:ss.mmm for 0000..9999, else the plain number with its unit."""
+    """Write YYYY-MM-DD hh:mm:ss.mmm for the years 0000 to 9999, else the number and its unit."""
     if ms < FIRST_MS or ms > LAST_MS:
         put_number(w, ms, False)
         put_byte(w, 32)
         put_byte(w, 109)
         put_byte(w, 115)
         return 0
-    # Days and time of day, counted from 0000-03-01 so that leap days end a year.
+    # Days and time of day since 0000-03-01, so that leap days are at the end of a year.
     ms += MARCH_0_MS
     if ms < 0:  # January and February of the year 0: one era earlier
         ms += ERA_MS
@@ -231,7 +235,10 @@ def put_time(w: Writer, ms: cython.longlong) -> cython.int:
 @cython.nogil
 @cython.exceptval(-1, check=False)
 def put_date(w: Writer, days: cython.longlong, first_year: cython.longlong) -> cython.int:
-    """The civil date of a day counted from 0000-03-01 (+ first_year), in eras of 400 years."""
+    """Write the date of a day counted from 0000-03-01; first_year is added to the year.
+
+    Computed in eras of 400 years, which all have the same number of days.
+    """
     era: cython.longlong = days // 146097
     day: cython.longlong = days % 146097
     year: cython.longlong = (day - day // 1460 + day // 36524 - day // 146096) // 365
