@@ -1,8 +1,8 @@
 """Base classes of checks: a rule, its codes, and its state.
 
 A check of a log receives batches and records in reading order. Threads, processes or cluster tasks
-may each check a stretch of a log with their own check. `join` combines two stretches in reading
-order, and compares the neighbours on the two sides of the cut. So no check needs to know how the
+may each check a range of a log with their own check. `merge_later` combines two ranges in reading
+order, and compares the batches on the two sides of the boundary. So no check needs to know how the
 work was divided.
 """
 
@@ -42,11 +42,11 @@ class Check:
 
 
 class LogCheck(Check):
-    """A rule about a log, for a stretch of it.
+    """A rule about a log, for a range of it.
 
     base_offset: of the segment, None if the file name has none. needs_previous_batch: compares a
-    batch with the previous one. magics: of the batches for which it can make findings. facts_key:
-    the name under which jobs store its facts, which never changes; unique.
+    batch with the previous one. magics: of the batches about which it can have findings. facts_key:
+    the unique name under which jobs store its facts; it never changes.
     """
 
     facts_key: ClassVar[str]
@@ -56,9 +56,9 @@ class LogCheck(Check):
     def __init__(self, base_offset: int | None = None) -> None:
         self.base_offset = base_offset
         self.file_name = ""
-        """The name of the log, for `join`."""
+        """The name of the log, for `merge_later`."""
         self.facts: BoundaryState = {}
-        """The state that `join` needs, as numbers that can be stored."""
+        """The state that `merge_later` needs, as numbers that can be stored."""
 
     @classmethod
     def is_per_batch(cls) -> bool:
@@ -66,13 +66,13 @@ class LogCheck(Check):
         return cls.merge_later is LogCheck.merge_later and cls.__init__ is LogCheck.__init__
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterable[Finding]:
-        """Check the next batches of the stretch, with their records if decoded.
+        """Check the next batches of the range, with their records if decoded.
 
         records: None for a check of headers.
         """
         raise NotImplementedError
 
     def merge_later(self: LogCheckT, later: LogCheckT) -> Iterable[Finding]:
-        """Add the following stretch; returns findings about where they meet."""
+        """Add the following range; returns findings about the boundary between the two."""
         del later
         return ()

@@ -43,7 +43,7 @@ def check_classes(scope: Scope) -> list[Any]:
 
 
 def create_log_checks(scope: Scope, base_offset: int | None) -> list[LogCheck]:
-    """A new check of each class of a scope, for a stretch of a log."""
+    """A new check of each class of a scope, for a range of a log."""
     return [check_type(base_offset) for check_type in check_classes(scope)]
 
 

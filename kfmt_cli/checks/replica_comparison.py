@@ -86,7 +86,7 @@ COMPACTED_AWAY, MISSING_FROM_OTHER = "removed by compaction", "missing from the 
 
 @dataclass(slots=True)
 class ComparedReplica:
-    """A replica, and what is learnt while reading it."""
+    """A replica, and the results of reading it."""
 
     partition: Partition
     limit: DecompressionLimit
@@ -94,9 +94,7 @@ class ComparedReplica:
     findings: FindingCollector
     """The findings to show."""
     first_offset: int | None = None
-    """The first offset."""
     log_end_offset: int = 0
-    """The log end offset."""
     has_holes: bool = False
     """Whether compaction has removed records."""
     leader_epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
@@ -112,7 +110,7 @@ class ComparedReplica:
                 )
 
     def iter_batches(self) -> Iterator[ReplicaBatches]:
-        """Its batches in order."""
+        """The replica's batches in order; raises InputError."""
         for file in self.partition.logs:
             with open_checked_log(file, read_ahead=False) as log:
                 for block in log.blocks:
@@ -159,7 +157,7 @@ class ReplicaComparison:
         limit: DecompressionLimit,
         max_findings: int = MAX_FINDINGS,
     ) -> ReplicaComparison:
-        """Two replicas that are not read yet. max_findings: to keep of each kind and side."""
+        """Two replicas, not read yet. max_findings: findings to keep per kind and replica."""
         a, b = (
             ComparedReplica(partition, limit, FindingCollector(max_findings))
             for partition in (left, right)
@@ -174,24 +172,28 @@ class ReplicaComparison:
 
     @property
     def divergence(self) -> ReplicaRange | None:
-        """Where they diverge first."""
-        diverged = (each for each in self.ranges if each.relation is ReplicaRelation.DIVERGED)
-        return next(diverged, None)
+        """The first range in which the two diverge, None if they do not."""
+        diverged_ranges = (
+            replica_range
+            for replica_range in self.ranges
+            if replica_range.relation is ReplicaRelation.DIVERGED
+        )
+        return next(diverged_ranges, None)
 
     @property
     def missing(self) -> list[ReplicaRange]:
-        """The ranges missing from one side for no reason that a broker has."""
+        """The ranges that one replica lacks without a reason such as retention or compaction."""
         divergence = self.divergence
         return [
-            each
-            for each in self.ranges
-            if self.likely_reason(each, divergence) == MISSING_FROM_OTHER
+            replica_range
+            for replica_range in self.ranges
+            if self.likely_reason(replica_range, divergence) == MISSING_FROM_OTHER
         ]
 
     @property
     def verdict(self) -> ReplicaAgreement:
-        """The result."""
-        relations = {each.relation for each in self.ranges}
+        """How the two compare as a whole."""
+        relations = {replica_range.relation for replica_range in self.ranges}
         if ReplicaRelation.DIVERGED in relations:
             return ReplicaAgreement.DIVERGED
         if self.missing:

@@ -31,8 +31,8 @@ class SegmentCheckResult:
     history: LogHistory | None = None
     """None if the log is not named like a segment."""
     numbers: LogNumbers | None = None
-    """None if they are not wanted, or the log has findings, which other readers may judge in
-    another way."""
+    """None if not requested, or if the log has findings, which other readers may classify
+    differently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class SegmentChecker:
     with_fingerprints: bool = False
     """Whether histories have fingerprints."""
     create_shape: LogShapeFactory | None = None
-    """For the numbers of healthy logs; None if they are not wanted."""
+    """Creates the shapes for the numbers of healthy logs; None if numbers are not requested."""
 
     def iter_findings(
         self, segment: Segment, on_progress: Callable[[int], None] = lambda _: None
@@ -55,7 +55,7 @@ class SegmentChecker:
         not a log.
         """
         log = segment.required_log
-        index, unread = self._start_indexes(segment)
+        index, index_error = self._start_indexes(segment)
         history = LogHistory(log.name, log.base_or_zero) if is_segment_log(log) else None
         if history is not None and self.with_fingerprints:
             history.fingerprint = 0
@@ -68,16 +68,16 @@ class SegmentChecker:
             is_healthy &= not block.findings
             if numbers is not None and is_healthy:
                 numbers.add_block(block)
-            # Both name control batches and open wrappers, in a table that others also read.
+            # Both fill columns of control batches and wrappers, in a table that others also read.
             table = block.batches.copy()
-            own = Block(block.name, block.data, block.position, table, block.findings)
+            copied_block = Block(block.name, block.data, block.position, table, block.findings)
             if index is not None:
-                index.add_block(own)
+                index.add_block(copied_block)
             if history is not None:
-                history.add_block(own)
+                history.add_block(copied_block)
 
         log_result = yield from self.log_checker.iter_findings(log, on_progress, on_block)
-        result = SegmentCheckResult(log_result, index_error=unread, history=history)
+        result = SegmentCheckResult(log_result, index_error=index_error, history=history)
         if numbers is not None and is_healthy:
             numbers.statistics.finish(log_result.bytes)
             result.numbers = numbers
@@ -87,17 +87,21 @@ class SegmentChecker:
 
     def check_group(self, segments: Sequence[Segment]) -> list[SegmentCheckResult | None]:
         """Check small segments together; None for one that must be checked by itself."""
-        pack = read_checked_logs([segment.log for segment in segments if segment.log is not None])
-        log_histories = small_log_histories(pack, with_fingerprints=self.with_fingerprints)
+        small_logs = read_checked_logs(
+            [segment.log for segment in segments if segment.log is not None]
+        )
+        log_histories = small_log_histories(small_logs, with_fingerprints=self.with_fingerprints)
         index_sizes = find_healthy_index_sizes(
-            segments, pack, self.index_checker.index_interval_bytes
+            segments, small_logs, self.index_checker.index_interval_bytes
         )
         numbers = (
-            None if self.create_shape is None else summarize_small_logs(pack, self.create_shape)
+            None
+            if self.create_shape is None
+            else summarize_small_logs(small_logs, self.create_shape)
         )
         results: list[SegmentCheckResult | None] = []
         for i, log_result in enumerate(
-            check_small_logs(pack, self.log_checker.deep, self.log_checker.limit)
+            check_small_logs(small_logs, self.log_checker.deep, self.log_checker.limit)
         ):
             if log_result is None:
                 results.append(None)
@@ -106,21 +110,21 @@ class SegmentChecker:
             if numbers is not None:
                 result.numbers = numbers[i]
             if index_sizes[i] is None:
-                self._check_doubtful_indexes(segments[i], pack.file_block(i), result)
+                self._check_doubtful_indexes(segments[i], small_logs.file_block(i), result)
             results.append(result)
         return results
 
     def _check_doubtful_indexes(
         self, segment: Segment, block: Block, result: SegmentCheckResult
     ) -> None:
-        """Check the indexes of a log that is healthy and one block."""
+        """Check the indexes of a healthy log that is a single block."""
         index, result.index_error = self._start_indexes(segment)
         if index is not None:
             index.add_block(block)
             result.index_findings += self._iter_index_findings(index, result.log_result.bytes)
 
     def _start_indexes(self, segment: Segment) -> tuple[IndexCheckState | None, InputError | None]:
-        """Start checking the wanted indexes, or return why one of them cannot be read."""
+        """Start checking the requested indexes, or return why one of them cannot be read."""
         try:
             return (
                 self.index_checker.read_indexes(segment) if segment.requested_indexes else None

@@ -1,6 +1,6 @@
 """Sentences that several codes share: the effect on brokers and consumers, and what to do.
 
-Each was observed for every code that uses it: `tests/interop/test_claims.py`.
+Each was observed for every code that uses it, by `tests/interop/test_claims.py`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ SNAPSHOT_REWRITTEN = "The broker rewrites the newest snapshot." + NO_WRONG_RECOR
 
 
 def next_to_damaged_log(code: FindingCode) -> FindingCode:
-    """The finding about a missing index of a damaged log, which decides what a start does."""
+    """The code for a missing index of a damaged log, which decides what a start does."""
     return replace(
         code,
         severity=Severity.NOTE,
@@ -96,7 +96,7 @@ def next_to_damaged_log(code: FindingCode) -> FindingCode:
 
 
 def next_to_missing_index(code: FindingCode) -> FindingCode:
-    """The finding about a time index, with the consequences if the offset index is also missing."""
+    """The code for a time index, with the consequences if the offset index is also missing."""
     return replace(
         code,
         advice=None,

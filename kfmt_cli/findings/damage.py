@@ -1,6 +1,7 @@
 """Findings from reading a log; findings from checks are in `findings/log.py`.
 
-Each clause about a broker was observed: `tests/interop/test_claims.py` starts one on such a log.
+Each clause about a broker was observed: `tests/interop/test_claims.py` starts a broker on such a
+log.
 """
 
 from __future__ import annotations

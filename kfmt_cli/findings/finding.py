@@ -1,4 +1,4 @@
-"""Findings: damage and oddities as plain values."""
+"""Findings: damage and irregularities as plain values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-# Default limits per kind: findings shown per file, and places shown where people see each kind
-# once.
+# Default limits per kind: findings shown per file, and locations shown in outputs that list each
+# kind once.
 MAX_FINDINGS, MAX_LOCATIONS = 100, 3
 
 
@@ -71,7 +71,7 @@ class Finding:
     position: int | None
     """Byte in the file."""
     detail: str
-    """What was found; for a batch, the text after "batch N"."""
+    """The message; for a batch, the part of it after "batch N"."""
     offset: int | None = field(default=None, kw_only=True)
     """The Kafka offset it concerns, if known."""
     expected: str | int | None = field(default=None, kw_only=True)
@@ -81,7 +81,7 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """What was found, as text."""
+        """The complete message."""
         return self.detail if self.batch is None else f"batch {self.batch}{self.detail}"
 
 
@@ -146,7 +146,7 @@ class FindingCollector:
         self._suppressed_codes[code.name] = code
 
     def iter_suppressed(self) -> Iterator[tuple[FindingCode, int]]:
-        """The kinds with more findings than `most`, each with the number that were not kept."""
+        """The kinds with more than `max_per_code` findings, each with the number not kept."""
         for name, code in self._suppressed_codes.items():
             yield code, self._counts[name] - self.max_per_code
 

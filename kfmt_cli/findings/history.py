@@ -1,4 +1,4 @@
-"""Findings from checking a partition's history, alone and against the files next to it."""
+"""Findings from checking a partition's history, by itself and against the files next to it."""
 
 from __future__ import annotations
 

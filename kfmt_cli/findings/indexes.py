@@ -36,7 +36,7 @@ def _used_index_error(
     )
 
 
-# The same of a transaction index.
+# The same for a transaction index.
 _used_abort_error = partial(
     _used_index_error, advice=REBUILD_ABORTS, after_crash=INDEX_REBUILT + NO_WRONG_RECORD
 )

@@ -40,16 +40,19 @@ CRC_START_BY_MAGIC = (
 CRC_OFFSET_BY_MAGIC = tuple(header.field_start("crc") for header in HEADERS)
 POLYNOMIAL_BY_MAGIC = (CRC32_POLYNOMIAL, CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL)
 
-# From the first large array that is freed, glibc learns to keep memory of that size for the next
-# one; otherwise it returns each block's pages to the system and has them made again.
+# After the first large array is freed, glibc keeps memory of that size for the next one. Otherwise
+# it would return each block's pages to the system and request them again.
 with suppress(MemoryError):
     np.empty(31 << 20, np.uint8)
 
 
 @dataclass(slots=True)
 class Block:
-    """position: the position in the file of byte 0 of `data`. findings: in file order.
-    decompressed: if done ahead, the records' bytes and each batch's start and end in them."""
+    """A range of a log: bytes, the batches in them, and findings.
+
+    position: position in the file of byte 0 of `data`. findings: in file order. decompressed: if
+    done ahead, the decompressed records and each batch's start and end in them.
+    """
 
     name: str
     data: bytes
@@ -184,7 +187,7 @@ def _batch_position(block: Block, batch_index: int) -> int:
 
 
 def slice_block(block: Block, first: int, stop: int) -> Block:
-    """Batches first..last-1 as a block, with their findings, up to the next batch."""
+    """Batches [first, stop) as a block, with the findings up to the position of batch `stop`."""
     start_position = _batch_position(block, first) if first else -1
     end_position = _batch_position(block, stop)
     findings = [
@@ -198,15 +201,17 @@ def slice_block(block: Block, first: int, stop: int) -> Block:
 
 def undamaged_data_batches(block: Block) -> Block:
     """The block with only its undamaged batches, without markers and findings."""
-    is_kept = (block.batches.control == 0) & (block.batches.crc_valid == 1)
-    batches = block.batches if is_kept.all() else block.batches.select_rows(is_kept)
+    is_undamaged_data = (block.batches.control == 0) & (block.batches.crc_valid == 1)
+    batches = (
+        block.batches if is_undamaged_data.all() else block.batches.select_rows(is_undamaged_data)
+    )
     return Block(block.name, block.data, block.position, batches)
 
 
 def batch_finding(
     block: Block, batch_index: int, code: FindingCode, message: str, **details: Any
 ) -> Finding:
-    """A finding about batch i of the block; `message` follows "batch N: "."""
+    """A finding about a batch of the block; `message` follows "batch N: "."""
     return create_batch_finding(block, batch_index, code, f": {message}", **details)
 
 
@@ -221,7 +226,7 @@ def create_batch_finding(
     position: int | None = None,
     offset: int | None = None,
 ) -> Finding:
-    """A finding about batch i of the block. text: the text after "batch N"."""
+    """A finding about a batch of the block. text: the text after "batch N"."""
     batches = block.batches
     return Finding(
         file=block.name,

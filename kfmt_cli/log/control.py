@@ -100,10 +100,10 @@ def _read_kraft_contents(
         decoded = None if layout is None else read_message(layout, value, 0, len(value))
         error = "its value lacks a version" if decoded is None else decoded.error
         if error is not None:
-            words = f"control record whose value is not a valid {message_type.name}: {error}"
+            message = f"control record whose value is not a valid {message_type.name}: {error}"
             offset = int(rows.offset[row])
             yield batch_finding(
-                block, int(batch_of_row[row]), codes.PAYLOAD_MALFORMED, words, offset=offset
+                block, int(batch_of_row[row]), codes.PAYLOAD_MALFORMED, message, offset=offset
             )
         if layout is None or decoded is None:
             continue

@@ -22,12 +22,12 @@ def read_records(run: Block, limit: DecompressionLimit) -> RecordColumns:
 
 
 def read_lazy_records(run: Block, limit: DecompressionLimit) -> RecordColumns:
-    """`read_records`, without rows until a check asks for them."""
+    """`read_records`, but rows are decoded only when a check uses them."""
     return read_records(run, limit) if is_legacy(run) else read_lazy_v2(run, limit)
 
 
 def split_resolved_runs(block: Block, limit: DecompressionLimit) -> Iterator[Block]:
-    """The runs of a block, with the base offset of each wrapper, which only its messages have."""
+    """The runs of a block; fills each wrapper's base offset, which only decoding shows."""
     for run in split_runs(block):
         if is_legacy(run) and run.batches.compression.any():
             read_records(run, limit)

@@ -1,4 +1,4 @@
-"""Decompress the records of batches within limits; a batch that fails has none."""
+"""Decompress the records of batches within limits; a batch that fails has no records."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def decompress_ahead(block: Block, limit: DecompressionLimit) -> Iterator[Block]
 
 
 def must_decode_separately(block: Block) -> bool:
-    """Whether a block must be processed alone, because a large batch needs much memory."""
+    """Whether a block must be processed separately, because a large batch needs much memory."""
     n_bytes = len(block.data) + (
         len(block.decompressed[0]) if block.decompressed is not None else 0
     )
@@ -86,8 +86,8 @@ def record_bytes(
 
 
 def _join_chunks(chunks: list[bytes]) -> tuple[bytes, IntArray, IntArray]:
-    """The pieces joined, with the start and end of each."""
-    ends = np.cumsum([len(piece) for piece in chunks])
+    """The chunks joined, with the start and end of each."""
+    ends = np.cumsum([len(chunk) for chunk in chunks])
     return b"".join(chunks), np.concatenate([[0], ends[:-1]]), ends
 
 
@@ -100,7 +100,7 @@ def decompress_batch(
     limit: DecompressionLimit,
     findings: list[Finding],
 ) -> bytes | None:
-    """Decompress a batch's bytes; None, with a finding, if that fails."""
+    """Decompress a batch's bytes. None if that fails: with a finding, or for an unknown codec."""
     if codec >= len(CODECS) - (magic < 2):
         return None  # reported when the header was checked
     try:

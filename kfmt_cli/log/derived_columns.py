@@ -1,4 +1,4 @@
-"""Blocks and records as sections, with the columns that only outputs need.
+"""Blocks and records as columnar rows, with the columns that only outputs need.
 
 Positions, sequences, contents of control records, and keys and values from the topic's decoder.
 """
@@ -46,7 +46,7 @@ def record_rows(
 ) -> NestedRows:
     """The batches of a run, each with its records, which `fill_derived_columns` has filled.
 
-    as_text: decoded values are lines for people instead of JSON.
+    as_text: format decoded values as text for people instead of JSON.
     """
     if decoder is not None:
         inner = decode_payloads(block, records, decoder, as_text)
@@ -56,7 +56,7 @@ def record_rows(
 
 
 def read_complete_records(run: Block, limit: DecompressionLimit) -> RecordColumns:
-    """Decode the records of a run of batches, and complete both."""
+    """Decode the records of a run of batches, and fill the derived columns of both."""
     records = read_records(run, limit)
     fill_derived_columns(run, records)
     return records
@@ -64,7 +64,7 @@ def read_complete_records(run: Block, limit: DecompressionLimit) -> RecordColumn
 
 def fill_derived_columns(block: Block, records: RecordColumns) -> None:
     """Fill the columns that only outputs need, and add malformed records to the findings."""
-    records.add_output_columns()  # of an empty block, too
+    records.add_output_columns()  # even for an empty block
     batches, rows = block.batches, records.rows
     if not len(batches):
         return
@@ -89,11 +89,11 @@ def decode_payloads(
 ) -> ColumnarRows:
     """The records with their decoded keys and values.
 
-    Adds findings for malformed ones to the records' findings.
+    Adds findings for malformed keys and values to the records' findings.
     """
     from kfmt_cli.topics.message_text import format_message
 
-    # Each start column is followed by its length column.
+    # Each start column is followed by its length column and its presence column.
     payload_columns = [
         column for name in DECODED_COLUMNS for column in (name, f"{name}_size", f"has_{name}")
     ]

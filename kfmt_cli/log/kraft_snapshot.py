@@ -1,4 +1,4 @@
-"""The two ends of a KRaft snapshot: it begins with a header and ends with a footer.
+"""Check that a KRaft snapshot begins with a header and ends with a footer.
 
 Source: `org.apache.kafka.snapshot.RecordsSnapshotWriter`. A snapshot without a footer is
 unfinished.

@@ -30,15 +30,13 @@ SourceWrapper = Callable[[InputFile, Source], Source]
 
 
 def unwrapped_source(file: InputFile, source: Source) -> Source:
-    """The source of a log."""
+    """The source itself: the default `wrap_source` of `open_log`."""
     del file
     return source
 
 
 @dataclass(frozen=True, slots=True)
 class OpenLog:
-    """An open log."""
-
     blocks: Iterator[Block]
     reader: LogReader
     size: int | None
@@ -48,7 +46,7 @@ class OpenLog:
 
     @property
     def is_large(self) -> bool:
-        """Whether threads pay off; never for a stream, whose rows must come as it does."""
+        """Whether threads pay off; never for a stream, whose rows must appear as it grows."""
         return self.size is not None and self.size > LARGE_BYTES
 
 
@@ -59,7 +57,7 @@ def open_log(
     """Open a log; raises InputError if the file is not a Kafka log.
 
     read_ahead: read ahead in another thread, for callers without other busy threads. wrap_source:
-    gives a source that reads around what is lost.
+    returns the source to read, for example one that replaces unreadable bytes.
     """
     require_log(file)
     with closing(wrap_source(file, open_source(file.path, file.name))) as source:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from kfmt_cli.log.damage.analyzer import DamageAnalyzer
 
 BLOCK_BYTES = 1 << 21
-FIRST_BLOCK_BYTES = 1 << 16  # so that the first rows of a huge file are there at once
-LARGE_BATCH_BYTES = 64 << 20  # checked in pieces before it is read into memory
+FIRST_BLOCK_BYTES = 1 << 16  # small, so that the first rows of a huge file appear at once
+LARGE_BATCH_BYTES = 64 << 20  # a larger batch is checked in chunks before it is read into memory
 
 _NEEDS_MORE, _BUFFER_FULL = (scan.WALK_STOP_REASONS[name] for name in ("MORE", "FULL"))
 
@@ -48,10 +48,11 @@ class ReaderState:
 class LogReader:
     """Reads the batches of one log from front to back.
 
-    base_offset: from the file name, None if it has none. checked: compute checksums; without them,
-    a wrong length is followed if a batch can be there. first_block: bytes of the first block, small
-    for callers that wait for the first rows. After `iter_blocks`, `has_plausible_batch` tells
-    whether anything in the file looked like a batch.
+    base_offset: from the file name, None if it has none. read_ahead: prefetch the next block.
+    check_crcs: compute checksums; without them, a wrong length is followed if it leads to a
+    possible batch. first_block_bytes: size of the first block, small for callers that wait for the
+    first rows. After `iter_blocks`, `has_plausible_batch` is whether anything in the file looked
+    like a batch.
     """
 
     def __init__(
@@ -75,8 +76,8 @@ class LogReader:
         self.bytes_read = 0
 
     def resume(self, state: ReaderState) -> Iterator[Block]:
-        """The blocks from a state onward, taken from this or another reader of the file; raises
-        InputError."""
+        """The blocks from a state onward; the state may be another reader's of the same file.
+        Raises InputError."""
         self.n_batches, self._first_block_bytes = state.n_batches, state.next_block_bytes
         self._next_offset, self._has_seen_sets = state.next_offset, state.has_seen_sets
         return self.iter_blocks(state.position)
@@ -110,7 +111,7 @@ class LogReader:
                 block, position = self._read_damage(position, stop_reason)
             else:
                 block, position = self._read_damage(position, stop_reason)
-            self._source.release(position - LOG_OVERHEAD_BYTES)  # a batch cut short may share bytes
+            self._source.release(position - LOG_OVERHEAD_BYTES)  # a truncated batch may share bytes
             self.state = ReaderState(
                 position, self.n_batches, block_bytes, self._next_offset, self._has_seen_sets
             )
@@ -119,7 +120,7 @@ class LogReader:
 
     @cached_property
     def _damage_analyzer(self) -> DamageAnalyzer:
-        """Judges unreadable bytes; most logs never need it."""
+        """Classifies unreadable bytes; created on first use, as most logs never need it."""
         from kfmt_cli.log.damage.analyzer import DamageAnalyzer
 
         return DamageAnalyzer(self._source)
@@ -203,14 +204,14 @@ class LogReader:
         return rows
 
     def _min_offset(self, batches: BatchTable, continuing_rows: IntArray, row: int) -> int | None:
-        """The lowest offset that batch n can have, None if unknown."""
+        """The lowest offset that the batch at `row` can have, None if unknown."""
         n_earlier = int(np.searchsorted(continuing_rows, row))
         if not n_earlier:
             return self._next_offset
         return int(batches.last_offset[continuing_rows[n_earlier - 1]]) + 1
 
     def _append_fixed_batch(self, block: Block, position: int, end: int) -> None:
-        """Add the batch at position..end, which has only a wrong length field."""
+        """Append the batch at position..end, which is intact except for its length field."""
         data = self._source.read_block(position, end - position, end - position)
         number = self.n_batches + len(block.batches)
         starts, ends = np.array([0]), np.array([len(data)])
@@ -240,8 +241,8 @@ class LogReader:
         return block, verdict.next_position
 
     def read_truncated_batch(self, position: int, n_available: int) -> Block | None:
-        """The batch of magic 2 of which only `n_available` bytes are there, with the records they
-        hold; None if its header is cut, too. Raises InputError."""
+        """The batch of magic 2 at `position` that ends early, after `n_available` bytes; None if
+        its header is truncated as well. Raises InputError."""
         data = self._source.read_block(position, n_available, n_available)
         if len(data) <= BATCH_HEADER_BYTES or data[BYTES_UP_TO_MAGIC - 1] != 2:
             return None
@@ -252,7 +253,7 @@ class LogReader:
         )
 
     def _update_next_offset(self, block: Block) -> None:
-        """Note the next batch's expected offset, and whether there were message sets."""
+        """Update the next batch's lowest offset, and whether there were compressed message sets."""
         batches = block.batches
         if not len(batches):
             return
@@ -262,7 +263,7 @@ class LogReader:
             and batches.crc_valid[-2:].all()
             and base_offsets[-1] == int(last_offsets[-2]) + 1
         ):
-            self._next_offset = int(last_offsets[-1]) + 1  # as it nearly always is
+            self._next_offset = int(last_offsets[-1]) + 1  # nearly always
         else:
             self._next_offset = self._min_offset(
                 batches, self._continuing_rows(batches), len(batches)

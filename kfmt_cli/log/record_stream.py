@@ -15,8 +15,6 @@ from kfmt_cli.log.records import RecordColumns
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record."""
-
     offset: int
     key: bytes | None
     value: bytes | None

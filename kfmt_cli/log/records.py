@@ -1,8 +1,8 @@
 """Records of a block's batches, of every magic and codec, as one table in offset order.
 
 Rows are decoded in bulk. The slow reader of the same Layout rereads an inconsistent batch and
-reports where and why. Records before the fault are kept. Checks that ask each batch only for the
-spans of its offsets and timestamps get them without rows.
+reports where and why. Records before the error are kept. Checks that need only the ranges of each
+batch's offsets and timestamps get them without rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAX_BLOCK_RECORDS = 1 << 21
 
 
 class RecordRangeTable(Table):
-    """From where to where the offsets and timestamps of the records of each batch go."""
+    """The range of offsets and timestamps of each batch's records."""
 
     __slots__ = ()
 
@@ -46,17 +46,20 @@ class RecordRangeTable(Table):
     min_offset = TableColumn()
     max_offset = TableColumn()
     is_increasing = TableColumn()
-    """Whether each offset exceeds the one before it."""
+    """Whether each offset is greater than the previous one."""
     max_timestamp = TableColumn()
     all_have_timestamp = TableColumn()
-    """Whether each record has one."""
+    """Whether each record has a timestamp."""
 
 
 @dataclass(slots=True)
 class RecordColumns:
-    """data: the buffer of the key, value and header columns. rows: at least the columns
-    `READ_COLUMN_INDEX`, in order. row_ends: `ends[i]` is the exclusive end of batch i's rows.
-    headers: (4, n): start and length of the key, start and length of the value."""
+    """The records of a block's batches.
+
+    data: the buffer of the key, value and header columns. rows: at least the columns of
+    `READ_COLUMN_INDEX`, in order. row_ends: the exclusive end of each batch's rows. headers:
+    (4, n): start and length of the key, start and length of the value.
+    """
 
     data: bytes
     rows: RecordTable
@@ -75,22 +78,22 @@ class RecordColumns:
 
     @property
     def ranges(self) -> RecordRangeTable:
-        """A row for each of `filled`."""
+        """A row for each of `nonempty_batches`."""
         if self._ranges is None:
-            self._ranges = spans = RecordRangeTable.zeros(len(self.nonempty_batches))
-            if len(spans):
+            self._ranges = ranges = RecordRangeTable.zeros(len(self.nonempty_batches))
+            if len(ranges):
                 rows, last_rows = self.rows, self.row_ends[self.nonempty_batches] - 1
                 first_rows = last_rows + 1 - self.row_counts[self.nonempty_batches]
-                spans.first_offset = rows.offset[first_rows]
-                spans.last_offset = rows.offset[last_rows]
-                spans.min_offset = np.minimum.reduceat(rows.offset, first_rows)
-                spans.max_offset = np.maximum.reduceat(rows.offset, first_rows)
-                # Offsets that overflow wrap around; their difference is that of their deltas.
+                ranges.first_offset = rows.offset[first_rows]
+                ranges.last_offset = rows.offset[last_rows]
+                ranges.min_offset = np.minimum.reduceat(rows.offset, first_rows)
+                ranges.max_offset = np.maximum.reduceat(rows.offset, first_rows)
+                # Offsets that overflow wrap around; they still differ as their deltas do.
                 is_increasing = np.diff(rows.offset, append=0) > 0
                 is_increasing[last_rows] = True
-                spans.is_increasing = np.logical_and.reduceat(is_increasing, first_rows)
-                spans.max_timestamp = np.maximum.reduceat(rows.timestamp, first_rows)
-                spans.all_have_timestamp = np.minimum.reduceat(rows.has_timestamp, first_rows)
+                ranges.is_increasing = np.logical_and.reduceat(is_increasing, first_rows)
+                ranges.max_timestamp = np.maximum.reduceat(rows.timestamp, first_rows)
+                ranges.all_have_timestamp = np.minimum.reduceat(rows.has_timestamp, first_rows)
         return self._ranges
 
     @property
@@ -108,24 +111,24 @@ class RecordColumns:
         rows = self.rows
         if len(rows.index_by_name) == len(READ_COLUMN_INDEX):
             rows.data[len(READ_COLUMN_INDEX) :] = 0
-            rows.index_by_name = RECORD_COLUMN_INDEX  # of all who have the table
+            rows.index_by_name = RECORD_COLUMN_INDEX  # the same for all users of the table
 
 
 class LazyRecordColumns(RecordColumns):
-    """Records whose offsets rise in each batch; rows are decoded when somebody asks for them."""
+    """Records whose offsets increase in each batch; rows are decoded when they are first used."""
 
     def __init__(
         self,
         block: Block,
         limit: DecompressionLimit,
-        spans: RecordRangeTable,
-        ends: IntArray,
+        ranges: RecordRangeTable,
+        row_ends: IntArray,
         findings: list[Finding],
     ) -> None:
         self._decode_rows = partial(read_v2, block, limit)
-        self.row_ends, self.findings, self._ranges = ends, findings, spans
+        self.row_ends, self.findings, self._ranges = row_ends, findings, ranges
 
-    def __getattr__(self, name: str) -> object:  # of what is not there yet
+    def __getattr__(self, name: str) -> object:  # only for attributes that are not set yet
         if name not in ("data", "rows", "headers"):
             raise AttributeError(name)
         decoded = self._decode_rows()
@@ -134,9 +137,9 @@ class LazyRecordColumns(RecordColumns):
 
 
 def read_lazy_v2(block: Block, limit: DecompressionLimit) -> RecordColumns:
-    """The records of batches of magic 2, with their spans, for checks."""
+    """The records of batches of magic 2, with their ranges, for checks; see `LazyRecordColumns`."""
     batches = block.batches
-    if batches.control.any():  # checks read their rows
+    if batches.control.any():  # checks use the rows of control records
         return read_v2(block, limit)
     findings: list[Finding] = []
     data, starts, ends = block.decompressed or record_bytes(block, limit, findings)
@@ -149,19 +152,19 @@ def read_lazy_v2(block: Block, limit: DecompressionLimit) -> RecordColumns:
     first_deltas, last_deltas, is_increasing = offsets[:, nonempty]
     if not is_increasing.all() or _may_overflow(base_offsets, base_times, times[:2]):
         return read_v2(block, limit)
-    spans = RecordRangeTable.zeros(len(nonempty))
-    spans.is_increasing = is_increasing
-    spans.first_offset = spans.min_offset = base_offsets + first_deltas
-    spans.last_offset = spans.max_offset = base_offsets + last_deltas
-    spans.max_timestamp = base_times + times[1, nonempty]
-    spans.all_have_timestamp = 1
+    ranges = RecordRangeTable.zeros(len(nonempty))
+    ranges.is_increasing = is_increasing
+    ranges.first_offset = ranges.min_offset = base_offsets + first_deltas
+    ranges.last_offset = ranges.max_offset = base_offsets + last_deltas
+    ranges.max_timestamp = base_times + times[1, nonempty]
+    ranges.all_have_timestamp = 1
     row_ends, findings = _check_row_ends(block, data, regions, findings)
-    return LazyRecordColumns(block, limit, spans, row_ends, findings)
+    return LazyRecordColumns(block, limit, ranges, row_ends, findings)
 
 
 def _may_overflow(*addends: IntArray) -> bool:
     """Whether the sum of two of them may wrap around, as it does in a broker."""
-    return any(bool((abs(of >> 1) >= 1 << 61).any()) for of in addends)
+    return any(bool((abs(addend >> 1) >= 1 << 61).any()) for addend in addends)
 
 
 def read_v2(block: Block, limit: DecompressionLimit) -> RecordColumns:
@@ -178,7 +181,7 @@ def read_v2(block: Block, limit: DecompressionLimit) -> RecordColumns:
         max_rows=MAX_BLOCK_RECORDS,
     )
     row_ends, findings = _check_row_ends(block, data, columns.regions, findings)
-    # A record's position: its batch's position, plus the header, plus its place in the records.
+    # A record's position: its batch's position, plus the header, plus its position in the records.
     batches.records_position = batches.position + BATCH_HEADER_BYTES - starts
     is_append_time = batches.timestamp_type == 1
     batches.record_timestamp = np.where(
@@ -193,7 +196,7 @@ def read_v2(block: Block, limit: DecompressionLimit) -> RecordColumns:
 def _check_row_ends(
     block: Block, data: bytes, regions: IntArray, findings: list[Finding]
 ) -> tuple[IntArray, list[Finding]]:
-    """The end of each batch's rows, and the findings with those about missing or excess records."""
+    """The end of each batch's rows, and the findings, also about missing or excess records."""
     ends = regions[2].copy()
     counts = block.batches.records_count
     if (regions[3] != OK).any() or (np.diff(ends, prepend=0) != counts).any():
@@ -244,7 +247,7 @@ def _iter_count_findings(block: Block, data: bytes, regions: IntArray) -> Iterat
         if regions[3, i] == FULL:
             message = f"records or headers beyond {MAX_BLOCK_RECORDS} were not checked"
             yield batch_finding(block, i, codes.RECORDS_LIMIT, message, found=declared)
-        elif regions[3, i] != OK and not declared:  # consumers do not look at its records
+        elif regions[3, i] != OK and not declared:  # consumers skip its records
             size = end - start
             message = f"declares no records but has {size} bytes of them"
             code = codes.RECORDS_COUNT_MISMATCH
@@ -255,7 +258,7 @@ def _iter_count_findings(block: Block, data: bytes, regions: IntArray) -> Iterat
                 block.name, int(batches.position[i]), is_decompressed=bool(compressed)
             )
             if not compressed:
-                # Not the position in `data`: the batch may be fixed, or among compressed ones.
+                # Not the position in `data`: it differs for fixed and for decompressed batches.
                 origin = BufferOrigin(block.name, int(batches.position[i]) + BATCH_HEADER_BYTES)
             trailing_note = (
                 f" ({end - start - error_position} bytes after the last record)"
@@ -289,8 +292,10 @@ def unreadable_record_finding(
     record_label: str,
     trailing_note: str = "",
 ) -> Finding:
-    """The finding for a record or message of batch i that could not be read, which begins at a
-    place and is the end of `data`. trailing_note: words after what is wrong."""
+    """The finding for a record or message of batch i that could not be read.
+
+    It begins at `location` and ends with `data`. trailing_note: text after the error.
+    """
     is_v2 = block.batches.is_v2[i]
     layout = (
         RECORD

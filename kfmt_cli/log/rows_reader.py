@@ -1,6 +1,7 @@
 """The rows of a log for every output: open → decompress → decode → complete → select.
 
-The work has two halves: `ahead` is for the reading thread; `parts` may run on any thread.
+The work has two halves: `iter_prepared` is for the reading thread; `iter_rows` may run on any
+thread.
 """
 
 from __future__ import annotations
@@ -54,16 +55,16 @@ class LogRowsReader:
     """Read each batch's records as well."""
     selection: Selection = field(default_factory=Selection)
     limit: DecompressionLimit = field(default_factory=DecompressionLimit)
-    """How much one batch may decompress to."""
+    """The largest size that one batch may decompress to."""
     decoder: Decoder | None = None
     """Decodes the topic's keys and values."""
     as_text: bool = False
-    """Decode them to lines for people instead of JSON."""
+    """Format decoded values as text for people instead of JSON."""
 
     def iter_prepared(
         self, blocks: Iterable[Block], on_progress: Callable[[int], None] = lambda _: None
     ) -> Iterator[Block]:
-        """The blocks, prepared for `parts` by the reading thread.
+        """The blocks, prepared for `iter_rows` by the reading thread.
 
         on_progress: called with the number of bytes of each block.
         """
@@ -71,7 +72,7 @@ class LogRowsReader:
             on_progress(len(block.data))
             selected = block
             if self.selection:
-                # If records are decoded anyway, they decide which wrappers are wanted.
+                # If records are decoded anyway, they decide which wrappers are selected.
                 selected = self.selection.select_batches(
                     block, None if self.with_records else self.limit
                 )
@@ -81,7 +82,7 @@ class LogRowsReader:
                 yield selected
 
     def iter_rows(self, block: Block) -> Iterator[RowsAndFindings]:
-        """The wanted rows of a block."""
+        """The selected rows of a prepared block, run by run."""
         if not self.with_records:
             yield RowsAndFindings(batch_rows(block), block.findings)
             return
@@ -94,7 +95,7 @@ class LogRowsReader:
             yield RowsAndFindings(rows, [*run.findings, *records.findings])
 
     def read_rows(self, block: Block) -> Iterable[RowsAndFindings]:
-        """The parts of a block, as a list; one at a time if the block needs much memory."""
+        """`iter_rows` as a list; one run at a time if the block needs much memory."""
         return (
             self.iter_rows(block) if must_decode_separately(block) else list(self.iter_rows(block))
         )

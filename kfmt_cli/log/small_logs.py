@@ -1,7 +1,7 @@
 """Many small logs read as one: their bytes joined, walked and decoded in single calls.
 
-This costs a few microseconds per file. A file that is not batches from its first byte to its last
-is not good, and must be read by itself.
+This costs a few microseconds per file. A file that does not consist of batches from its first byte
+to its last is invalid here, and must be read by itself.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ class SmallLogs:
     sizes: IntArray
     """The size of each file in bytes."""
     batches: BatchTable
-    """The batches of all files; positions count in each file, numbers in the pack."""
+    """The batches of all files; positions count in each file, numbers across all files."""
     file_of_batch: IntArray
     """Each batch's file."""
     is_valid: BoolArray
-    """Which files have nothing odd so far."""
+    """Which files have had no findings so far."""
 
     def mark_invalid(self, findings: Iterable[Finding]) -> None:
-        """Mark the files that these findings are about as not good."""
+        """Mark the files of these findings as invalid."""
         for finding in findings:
-            if finding.batch is None:  # about one of them
+            if finding.batch is None:  # its file is not known
                 self.is_valid[:] = False
             else:
                 self.is_valid[self.file_of_batch[finding.batch]] = False
 
     def valid_batches(self) -> Block:
-        """The batches of the good files."""
+        """The batches of the valid files."""
         return Block("", self.data, 0, self.batches.select_rows(self.is_valid[self.file_of_batch]))
 
     def iter_batch_ranges(self) -> Iterator[tuple[int, int]]:
@@ -66,7 +66,7 @@ class SmallLogs:
         return zip((ends - counts).tolist(), ends.tolist(), strict=True)
 
     def file_block(self, file_index: int) -> Block:
-        """The batches of a good file as a block of its own."""
+        """The batches of a valid file as a block of its own."""
         first, end = np.searchsorted(self.file_of_batch, [file_index, file_index + 1])
         batches = self.batches.select_rows(slice(first, end))
         batches.number -= first
@@ -74,8 +74,8 @@ class SmallLogs:
 
 
 def can_read_grouped(file: InputFile) -> bool:
-    """Whether a file, if small, may be read together with others: a log that is no pipe, which can
-    be opened once only."""
+    """Whether a file, if small, may be read together with others: a log that is not a pipe, which
+    can be opened only once."""
     return file.kind is LOG_KIND and not (file.may_be_link and Path(file.path).is_fifo())
 
 
@@ -88,9 +88,9 @@ def read_small_logs(files: Sequence[InputFile], check_crcs: bool = True) -> Smal
     ends = np.cumsum(sizes)
     regions = np.zeros((4, len(files)), np.int64)
     regions[0], regions[1] = ends - sizes, ends
-    walked = np.empty((3, len(data) // BYTES_UP_TO_MAGIC + 1), np.int64)
-    n_batches = scan.walk_batches(data, regions, MIN_LENGTH_BY_MAGIC, walked)
-    starts, ends, file_of_batch = walked[:, :n_batches].copy()
+    walk_buffer = np.empty((3, len(data) // BYTES_UP_TO_MAGIC + 1), np.int64)
+    n_batches = scan.walk_batches(data, regions, MIN_LENGTH_BY_MAGIC, walk_buffer)
+    starts, ends, file_of_batch = walk_buffer[:, :n_batches].copy()
     is_valid = (regions[3] == _REACHED_END) & np.array(
         [content is not None for content in contents]
     )
@@ -122,7 +122,7 @@ def read_small_file(file: InputFile) -> bytes | None:
 
 
 def _read_small_remote(file: InputFile) -> bytes | None:
-    """`read_small_file` for a file whose bytes are elsewhere."""
+    """`read_small_file` for a remote file."""
     try:
         with closing(open_source(file.path, file.name)) as source:
             size = source.size

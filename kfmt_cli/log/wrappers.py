@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1, loose or inside compressed wrappers.
+"""Messages of magic 0 and 1, unbatched or inside compressed wrappers.
 
 Follows `org.apache.kafka.common.record.AbstractLegacyRecordBatch`: a wrapper's value is a
 compressed message set. Inside a wrapper of magic 0 offsets are absolute. Inside one of magic 1 they
@@ -83,8 +83,8 @@ def read_messages(block: Block, limit: DecompressionLimit) -> RecordColumns:
 def _decode_messages(
     data: bytes, starts: IntArray, ends: IntArray
 ) -> tuple[MessageTable, list[int]]:
-    """Decode the messages at starts..ends, numbered in `batch`, without the ones that fail; their
-    numbers."""
+    """Decode the messages at starts..ends, with their indexes in `batch`; also the indexes of
+    messages that fail, which are not in the table."""
     tables: list[MessageTable] = []
     failed_indexes: list[int] = []
     magics = np.frombuffer(data, np.uint8)[starts + MAGIC_POSITION] if len(starts) else starts
@@ -112,7 +112,7 @@ def _decode_messages(
 
 
 def _as_records(messages: MessageTable, batches: BatchTable, data_shift: int) -> RecordTable:
-    """Messages as records; their bytes are `data_shift` further on in the data."""
+    """Messages as records, with positions shifted by `data_shift` bytes."""
     rows = RecordTable.zeros(len(messages))
     for name in ("offset", "timestamp", "has_timestamp", "key_size", "value_size"):
         rows[name] = messages[name]
@@ -128,7 +128,7 @@ def _read_inner_messages(
 ) -> tuple[bytes, MessageTable]:
     """The messages inside wrappers, with the wrapper's `batch` and absolute offsets."""
     batches = block.batches
-    sets: list[bytes] = []
+    message_sets: list[bytes] = []
     for i, start, size in zip(
         *(wrappers[name].tolist() for name in ("batch", "value", "value_size")), strict=True
     ):
@@ -138,25 +138,27 @@ def _read_inner_messages(
         if size >= 0:
             message_set = decompress_batch(block, i, magic, codec, value, limit, findings)
         if message_set == b"":
-            message_of_row = f"a wrapper without {'a value' if size < 0 else 'messages'}"
-            findings.append(batch_finding(block, i, codes.INNER_SET_MALFORMED, message_of_row))
-        sets.append(message_set or b"")
-    data = b"".join(sets)
-    set_ends = np.cumsum([len(inner) for inner in sets])
-    regions = np.zeros((4, len(sets)), np.int64)
-    regions[0] = set_ends - [len(inner) for inner in sets]
+            message = f"a wrapper without {'a value' if size < 0 else 'messages'}"
+            findings.append(batch_finding(block, i, codes.INNER_SET_MALFORMED, message))
+        message_sets.append(message_set or b"")
+    data = b"".join(message_sets)
+    set_ends = np.cumsum([len(content) for content in message_sets])
+    regions = np.zeros((4, len(message_sets)), np.int64)
+    regions[0] = set_ends - [len(content) for content in message_sets]
     regions[1] = set_ends
-    walked = np.empty((3, len(data) // BYTES_UP_TO_MAGIC + 1), np.int64)
+    walk_buffer = np.empty((3, len(data) // BYTES_UP_TO_MAGIC + 1), np.int64)
     n_messages = scan.walk_batches(
-        data, regions, MIN_LENGTH_BY_MAGIC[: len(MESSAGE_LAYOUTS)].copy(), walked
+        data, regions, MIN_LENGTH_BY_MAGIC[: len(MESSAGE_LAYOUTS)].copy(), walk_buffer
     )
-    wrapper_of_message = wrappers.batch[walked[2, :n_messages]]
+    wrapper_of_message = wrappers.batch[walk_buffer[2, :n_messages]]
     findings += _iter_set_findings(block, wrappers.batch, regions)
-    starts, ends = walked[0, :n_messages].copy(), walked[1, :n_messages].copy()
+    starts, ends = walk_buffer[0, :n_messages].copy(), walk_buffer[1, :n_messages].copy()
     inner_table, failed_messages = _decode_messages(data, starts, ends)
     for message_index in failed_messages:
         i = int(wrapper_of_message[message_index])
-        first_in_set = int(np.searchsorted(walked[2, :n_messages], walked[2, message_index]))
+        first_in_set = int(
+            np.searchsorted(walk_buffer[2, :n_messages], walk_buffer[2, message_index])
+        )
         location = ByteLocation(
             BufferOrigin(block.name, int(batches.position[i]), is_decompressed=True), 0
         )
@@ -180,12 +182,12 @@ def _iter_set_findings(
     """Findings for message sets that do not end with a message."""
     reasons = regions[3]
     for i in np.flatnonzero(reasons != _REACHED_END).tolist():
-        n_left = int(regions[1, i] - regions[2, i])
+        n_remaining = int(regions[1, i] - regions[2, i])
         code = codes.INNER_SET_MALFORMED
         if reasons[i] == _NEEDS_MORE:
             code = codes.INNER_SET_TRUNCATED
-        message = f"the last {n_left} bytes of its message set are not a magic 0 or 1 message"
-        yield batch_finding(block, int(wrapper_of_set[i]), code, message, found=n_left)
+        message = f"the last {n_remaining} bytes of its message set are not a magic 0 or 1 message"
+        yield batch_finding(block, int(wrapper_of_set[i]), code, message, found=n_remaining)
 
 
 def _check_inner_messages(
@@ -216,7 +218,7 @@ def _check_inner_messages(
 
 
 def _resolve_inner_offsets(block: Block, messages: MessageTable) -> Iterator[Finding]:
-    """Turn stored inner offsets and timestamps into the ones that a consumer sees."""
+    """Convert stored inner offsets and timestamps to the ones that a consumer sees."""
     batches = block.batches
     if not len(messages):
         return
@@ -237,7 +239,7 @@ def _resolve_inner_offsets(block: Block, messages: MessageTable) -> Iterator[Fin
     messages.timestamp = np.where(
         is_append_time, batches.max_timestamp[wrapper_of_message], messages.timestamp
     )
-    # A wrapper of magic 1 with offset 0 is left as it is (librdkafka wrote such wrappers).
+    # A wrapper of magic 1 with offset 0 is left unchanged (librdkafka wrote such wrappers).
     is_wrong = np.where(is_relative, shift < 0, wrapper_offsets != last_inner_offsets)
     for i in np.flatnonzero(is_wrong).tolist():
         yield batch_finding(

@@ -17,7 +17,7 @@ from kfmt_cli.findings.finding import Finding
 
 LogOffsetIntervals = Mapping[int, tuple[int, int]]
 """The first offset and the end offset of each log of a partition, by base offset."""
-_MAX_NAMES = 3  # partitions that a finding names
+_MAX_NAMES = 3  # in one finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,8 @@ class HistoryFiles:
     snapshots: Mapping[int, InputFile] = field(default_factory=dict)
     """The producer snapshots, by offset."""
     log_start_offset: int = 0
-    """The log start offset."""
     on_unreadable: Callable[[InputError], None] = lambda _: None
-    """Reports one of them that could not be read."""
+    """Reports a file that could not be read."""
 
 
 def format_some(names: Sequence[str]) -> str:

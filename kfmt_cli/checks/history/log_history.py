@@ -31,7 +31,7 @@ UintArray = NDArray[np.uint64]
 
 
 class LogFingerprint(NamedTuple):
-    """What identifies the batches of a log among those of other replicas."""
+    """Identifies the batches of a log, to compare them with other replicas' logs."""
 
     base_offset: int
     """The base offset in its name."""
@@ -63,9 +63,9 @@ class LogHistory:
     leader_epochs: list[tuple[int, int]] = field(default_factory=list)
     """Each leader epoch with its first offset, in log order."""
     first_by_producer: dict[int, SequencedBatch] = field(default_factory=dict)
-    """The first numbered batch of each producer."""
+    """The first batch with sequence numbers of each producer."""
     last_by_producer: dict[int, SequencedBatch] = field(default_factory=dict)
-    """The last numbered batch of each producer."""
+    """The last batch with sequence numbers of each producer."""
     producer_batches: list[ProducerBatch] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     n_holes: int = 0
@@ -75,12 +75,12 @@ class LogHistory:
     """The offset after its last batch."""
     max_timestamp: int = -1
     fingerprint: int | None = None
-    """Of the undamaged batches: logs with the same batches have the same one. None if it is not
-    wanted, as only a comparison of replicas needs it."""
+    """Of the undamaged batches: logs with the same batches have the same one. None if not
+    requested: only a comparison of replicas needs it."""
 
     @property
     def log_fingerprint(self) -> LogFingerprint | None:
-        """What identifies its batches, if it has a fingerprint."""
+        """The identity of the log's batches, None if it has no fingerprint."""
         if self.fingerprint is None:
             return None
         return LogFingerprint(self.base_offset, self.fingerprint, tuple(self.leader_epochs))
@@ -126,7 +126,7 @@ class LogHistory:
             self.leader_epochs.append((int(values[i]), int(batches.base_offset[rows[i]])))
 
     def _count_holes(self, batches: BatchTable) -> IntArray:
-        """The offsets without a record up to each batch's end, itself included."""
+        """The number of offsets without a record up to the end of each batch."""
         base_offsets, last_offsets = batches.base_offset, batches.last_offset
         previous_end = base_offsets[:1] - 1 if self.end_offset is None else [self.end_offset - 1]
         previous_last = np.concatenate([previous_end, last_offsets[:-1]])
@@ -182,13 +182,13 @@ class LogHistory:
     def _add_producer_batches(
         self, block: Block, producer_rows: IntArray, data_rows: IntArray
     ) -> None:
-        """Add what changes producer state; of plain batches, only each producer's last."""
+        """Add the batches that change producer state; of non-transactional ones, each last one."""
         batches = block.batches
         is_needed = np.zeros(len(batches), np.bool_)
         is_transactional = batches.transactional[producer_rows] == 1
         is_needed[producer_rows[is_transactional | (batches.control[producer_rows] == 1)]] = True
         non_transactional = data_rows[batches.transactional[data_rows] == 0]
-        # A producer that does both is followed batch by batch.
+        # If a producer does both, each of its batches is needed.
         is_mixed = np.isin(
             batches.producer_id[non_transactional],
             batches.producer_id[producer_rows[is_transactional]],
@@ -231,8 +231,8 @@ def compare_sequences(
 
 
 def small_log_histories(pack: SmallLogs, *, with_fingerprints: bool) -> list[LogHistory | None]:
-    """The history of each good log of a pack; None for any other. with_fingerprints: with
-    fingerprints."""
+    """The history of each valid log in `pack`; None for any other. with_fingerprints: whether
+    they have fingerprints."""
     is_simple = _are_simple_logs(pack.batches, pack.file_of_batch, len(pack.files))
     running_hashes = np.cumsum(_batch_fingerprints(pack.batches)) if with_fingerprints else None
     results: list[LogHistory | None] = []

@@ -1,5 +1,5 @@
-"""The offsets that a partition must have: by the files next to its logs, and by the checkpoints of
-its log directory."""
+"""The offsets that a partition must have, according to the files next to its logs and the
+checkpoints of its log directory."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ class OffsetEvidence:
     checkpoint_offsets: Mapping[str, int]
     """The partition's offset in each checkpoint that is never above the log end offset."""
     log_start_offset: int
-    """The log start offset."""
     is_compacted: bool | None
     """None if unknown."""
     epoch_start_offset: int | None = None
     """The start offset of the latest leader epoch."""
     damaged_base_offsets: frozenset[int] = frozenset()
-    """Base offsets of logs with damage other than a missing end or zeros: their batches are
-    there."""
+    """Base offsets of logs with damage other than a missing end or zeros: their damaged
+    batches still exist."""
 
     @cached_property
     def lost_offsets(self) -> list[tuple[int, int, str]]:
@@ -173,7 +172,7 @@ class CheckpointOffsetsCheck(CheckpointCheck):
                     continue
                 is_start = checkpoint == LOG_START_CHECKPOINT
                 if not is_start and offset <= reported_ends.get((topic, partition), 0):
-                    continue  # offsets-lost has it
+                    continue  # reported as offsets-lost
                 code = codes.LOG_START_ABOVE_END if is_start else codes.CHECKPOINT_ABOVE_END
                 message = (
                     f"{topic}-{partition}: checkpoint offset {offset}, log end offset "

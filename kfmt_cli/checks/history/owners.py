@@ -1,4 +1,4 @@
-"""The owner of log directories, and the replicas that they must have, by the metadata log."""
+"""The owner and the replicas that log directories must have, according to the metadata log."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class DirectoryOwnerCheck(BrokerCheck):
 
 
 class MissingReplicasCheck(BrokerCheck):
-    """Every replica that the metadata log gives to a log directory is there.
+    """Every replica that the metadata log assigns to a log directory exists in it.
 
-    A partition without other replicas is left out: nothing can be truncated to its empty log, and
-    the checkpoints tell that it was here.
+    A partition without other replicas is skipped: no other replica can be truncated to its empty
+    log, and the checkpoints show that it existed.
     """
 
     codes = (codes.REPLICA_MISSING,)
@@ -68,7 +68,7 @@ class MissingReplicasCheck(BrokerCheck):
 
 
 class MovingReplicasCheck(BrokerCheck):
-    """No replica is on the way from one log directory to another."""
+    """No replica is being moved from one log directory to another."""
 
     codes = (codes.REPLICA_MOVING,)
 

@@ -23,7 +23,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.finding import Finding
 
-# Fields of a producer in a snapshot that follow from the log alone.
+# Fields of a producer in a snapshot that the log determines by itself.
 _COMPARED_FIELDS = ("producer_epoch", "last_sequence", "last_offset", "current_txn_first_offset")
 
 
@@ -135,7 +135,7 @@ class PartitionHistoryCheck(HistoryCheck):
                 )
 
     def _report_deleted(self, file: str, offset: int) -> Iterator[Finding]:
-        """Report, once, records that are there although their epochs were dropped."""
+        """Report, once, records that exist although their epochs were dropped."""
         if self._has_reported_deleted:
             return
         self._has_reported_deleted = True

@@ -38,7 +38,7 @@ MISSING_INDEXES, DAMAGED_LOGS = "missing", "damaged_logs"
 
 @dataclass(slots=True)
 class IndexCheckState:
-    """A log read block by block for its indexes."""
+    """A log, read block by block to check its indexes."""
 
     segment: Segment
     contents: dict[Kind, FileContents]
@@ -58,7 +58,7 @@ class IndexChecker:
 
     limit: DecompressionLimit
     index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
-    """`index.interval.bytes`, for the notes on sparse stretches."""
+    """`index.interval.bytes`, for the notes on sparse ranges."""
     max_findings: int = MAX_FINDINGS
     """Findings kept per code and file; all are counted."""
 
@@ -102,10 +102,10 @@ class IndexChecker:
         )
 
     def index_results(self, state: IndexCheckState, log_size: int) -> Iterator[FileResult]:
-        """The result for each index, after the last block of the log."""
+        """The result for each kind, after the last block of the log."""
         segment, contents, facts = state.segment, state.contents, state.facts
         facts.finish(log_size)
-        for kind in (index for index in INDEX_KINDS if index in segment.requested_indexes):
+        for kind in (kind for kind in INDEX_KINDS if kind in segment.requested_indexes):
             if kind in contents:
                 file = segment.indexes[kind]
                 check = IndexRulesCheck(segment, file, contents[kind], facts, state.is_damaged)

@@ -1,4 +1,4 @@
-"""Rules for each entry of an index: one table, for single segments and packs.
+"""Rules for each entry of an index: one table, for single segments and for groups of small ones.
 
 The rules are valid for every broker version, to avoid findings about healthy indexes: leaders,
 followers, the log cleaner, recovery, and old and new brokers all write different entries. Source:
@@ -31,7 +31,7 @@ class EntryTargets(Table):
     __slots__ = ()
 
     is_batch_start = TableColumn()
-    """1 if a batch starts there; the others are about this batch."""
+    """1 if a batch starts there; the other columns describe this batch."""
     batch_number = TableColumn()
     base_offset = TableColumn()
     last_offset = TableColumn()
@@ -56,8 +56,8 @@ class OffsetBatches(Table):
 
 @dataclass(frozen=True, slots=True)
 class IndexEntries:
-    """The entries of an index, and facts from the log about each. In a pack, the numbers of a
-    segment are arrays with one value per entry."""
+    """The entries of an index, and facts from the log about each. In a group of small
+    segments, the numbers of a segment are arrays with one value per entry."""
 
     table: EntryTable
     """The rows of the index."""
@@ -93,7 +93,7 @@ class EntryRule:
     format_message: Callable[[IndexEntries, int], str]
     """The message about such an entry, by its row."""
     column: str
-    """The column that is wrong."""
+    """The column with the invalid value."""
     expected: str | Callable[[IndexEntries, int], str | int]
     """The expected value, for all entries or for one."""
 
@@ -240,13 +240,13 @@ ENTRY_RULES: dict[Kind, tuple[EntryRule, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class OrderRule:
-    """The order of entries."""
+    """A rule for the order of entries."""
 
     code: FindingCode
     """The code for an entry that does not come after the previous entry."""
     broken_if: dict[str, np.ufunc]
-    """By column, the comparison with the previous entry that no entry may meet. Not a difference,
-    which could overflow."""
+    """By column, the comparison with the previous entry that must be false for every entry. Not a
+    difference, which could overflow."""
 
     def is_broken(self, table: Table) -> BoolArray:
         """Which entries, from the second onward, do not come after the previous entry."""
@@ -276,7 +276,7 @@ def is_further_on(entries: IndexEntries) -> BoolArray:
 
 
 def is_sparse(gap_bytes: IntArray, interval: int, max_batch_bytes: int | IntArray) -> BoolArray:
-    """Which gaps between entries, in bytes, even the largest batch does not explain."""
+    """Which gaps between entries, in bytes, exceed the interval by more than the largest batch."""
     is_wide: BoolArray = gap_bytes > interval + max_batch_bytes
     return is_wide
 

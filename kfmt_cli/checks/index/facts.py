@@ -29,12 +29,12 @@ class IndexFacts:
     """Looks up, block by block, the batches that entries point to and that contain their offsets.
 
     tables: the entries of each index. After the last block, `targets` has the facts about the
-    positions of the offset index, `offset_batches` those about the offsets of both indexes with
-    offsets, `is_not_marker` those about the transaction index. `aborted_transactions`: the aborted
-    transactions (producer, first offset, marker) that are completely in the segment.
-    `max_stable_offsets`: for each ABORT marker, by producer and offset, the highest possible last
-    stable offset. `begun_before`: the ABORT markers of transactions that began in an earlier
-    segment.
+    positions in the offset index, `offset_batches` about the offsets in the offset and time
+    indexes, `is_not_marker` about the entries of the transaction index. `aborted_transactions`:
+    producer, first offset and marker offset of the aborted transactions that are completely in the
+    segment. `max_stable_offsets`: for each ABORT marker, by producer and offset, the highest
+    possible last stable offset. `begun_before`: the ABORT markers, by producer and offset, of
+    transactions that began in an earlier segment.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class IndexFacts:
         self.max_stable_offsets: dict[tuple[int, int], int] = {}
         self.begun_before: set[tuple[int, int]] = set()
         self.has_holes = False
-        """Whether a batch may have been removed or emptied by compaction; known where a
-        transaction index has entries."""
+        """Whether a batch may have been removed or emptied by compaction; computed only if
+        the transaction index has entries."""
         self.batches_end = 0
         self.last_offset = -1
         self.max_timestamp = NO_TIMESTAMP
@@ -102,7 +102,7 @@ class IndexFacts:
         self.batches_end = int(batches.position[-1] + batches.size[-1])
 
     def finish(self, log_size: int) -> None:
-        """Mark the entries that point into the rest of the log after the last batch."""
+        """Mark the entries that point into the bytes after the last batch of the log."""
         self._mark_damage(self.batches_end, log_size)
 
     def _mark_damage(self, start: int, end: int) -> None:
@@ -111,7 +111,7 @@ class IndexFacts:
             self.targets.in_damage[self._rows_by_position[start_index:end_index]] = 1
 
     def _mark_gaps(self, start: int, end: int) -> None:
-        """Mark the gaps that contain some of these damaged bytes."""
+        """Mark the gaps that contain some of the damaged bytes in [start, end)."""
         start_index = np.searchsorted(self._positions, start, side="right")
         self.is_gap_damaged[start_index : np.searchsorted(self._positions, end) + 1] = True
 
@@ -227,7 +227,7 @@ class IndexFacts:
         self.has_holes |= not is_complete.all()
 
     def _track_transactions(self, batches: BatchTable) -> None:
-        """Note the transactions that begin and are aborted in this segment."""
+        """Update the open and the aborted transactions of this segment."""
         # A batch that compaction emptied has no aborted records to read.
         has_records = (batches.control == 1) | (batches.records_count != 0)
         transactional = batches.select_rows((batches.transactional == 1) & has_records)

@@ -17,13 +17,13 @@ from kfmt_cli.rows.log_tables import EntryTable
 
 
 def iter_runs(is_wrong: BoolArray) -> Iterator[tuple[int, int]]:
-    """The first row of each run of wrong rows, and the row after its last."""
+    """The first row of each run of invalid rows, and the row after its last."""
     boundaries = np.flatnonzero(np.diff(is_wrong.astype(np.int8), prepend=0, append=0))
     yield from zip(boundaries[::2].tolist(), boundaries[1::2].tolist(), strict=True)
 
 
 def format_entries(first: int, end: int) -> str:
-    """How a message about entries first..end-1 begins; its rest is about the first."""
+    """The beginning of a message about entries [first, end); the remainder is about the first."""
     if end == first + 1:
         return f"entry {first}"
     return f"{end - first} consecutive entries, {first}–{end - 1}; entry {first}"
@@ -32,7 +32,7 @@ def format_entries(first: int, end: int) -> str:
 def iter_own_findings(
     segment: Segment, file: InputFile, contents: FileContents
 ) -> Iterator[Finding]:
-    """All of them."""
+    """All findings about an index by itself."""
     yield from contents.findings
     yield from _iter_order_findings(file, contents.table)
     if segment.log is None and not segment.is_remote_index_cache:

@@ -1,4 +1,4 @@
-"""Findings about an index: the rules for its entries and for the whole index."""
+"""Findings about an index: the rules for its entries and for the index as a whole."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ class IndexRulesCheck(Check):
             yield from self._check_times(log_size)
 
     def _apply_rules(self, entries: IndexEntries, is_skipped: BoolArray) -> Iterator[Finding]:
-        """A finding for each run of entries that break a rule and no earlier one.
+        """A finding for each run of entries that break a rule and no earlier rule.
 
-        is_skipped: entries to skip; entries that break a rule are added.
+        is_skipped: entries to skip; entries that break a rule are added in place.
         """
         table = self.contents.table
         for rule in ENTRY_RULES[self.file.kind]:
@@ -209,8 +209,8 @@ class IndexRulesCheck(Check):
                 )
 
     def _iter_misleading_aborts(self) -> Iterator[Finding]:
-        """Findings for entries that end a broker's search too early, or that it takes for later
-        ones."""
+        """Findings for entries that end a broker's search too early, or whose transaction it takes
+        to begin later."""
         facts, base_offset = self.facts, self.file.base_or_zero
         names = ("producer_id", "last_offset", "first_offset", "last_stable_offset", "position")
         for producer, last_offset, first_offset, stable_offset, position in zip(

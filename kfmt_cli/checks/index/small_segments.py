@@ -1,7 +1,7 @@
 """Check the indexes of many small segments at once, with the rules of `entry_rules.py`.
 
 Only fully healthy segments pass. `checker.py` checks every other segment by itself and reports what
-is wrong. So this code may doubt too much, but never too little.
+is wrong. So this code may reject healthy segments, but never pass another one.
 """
 
 from __future__ import annotations
@@ -64,30 +64,35 @@ def find_healthy_index_sizes(
     segments: Sequence[Segment], logs: SmallLogs, index_interval_bytes: int
 ) -> list[IndexSizes | None]:
     """`check_small_segments` for segments whose logs have been read."""
-    pack = replace(logs, is_valid=logs.is_valid.copy())
-    pack.is_valid &= np.array([_has_standard_indexes(segment) for segment in segments])
-    batches, segment_of_batch = pack.batches, pack.file_of_batch
-    pack.is_valid[segment_of_batch[(batches.transactional == 1) | (batches.is_v2 == 0)]] = False
+    small_logs = replace(logs, is_valid=logs.is_valid.copy())
+    small_logs.is_valid &= np.array([_has_standard_indexes(segment) for segment in segments])
+    batches, segment_of_batch = small_logs.batches, small_logs.file_of_batch
+    small_logs.is_valid[segment_of_batch[(batches.transactional == 1) | (batches.is_v2 == 0)]] = (
+        False
+    )
     counts = np.bincount(segment_of_batch, minlength=len(segments))
-    pack.is_valid &= counts > 0
-    if not pack.is_valid.any():
+    small_logs.is_valid &= counts > 0
+    if not small_logs.is_valid.any():
         return [None] * len(segments)
-    facts = _SmallIndexFacts(pack, segments)
+    facts = _SmallIndexFacts(small_logs, segments)
     kinds = (OFFSET_INDEX_KIND, TIME_INDEX_KIND)
     entries_by_kind = {
-        kind: _read_entries(segments, kind, pack.is_valid, facts.base_offsets) for kind in kinds
+        kind: _read_entries(segments, kind, small_logs.is_valid, facts.base_offsets)
+        for kind in kinds
     }
     facts.check_offsets(entries_by_kind[OFFSET_INDEX_KIND], index_interval_bytes)
     facts.check_times(entries_by_kind[TIME_INDEX_KIND])
-    is_valid = pack.is_valid.tolist()
+    is_valid = small_logs.is_valid.tolist()
     return [_index_sizes(entries_by_kind, i) if is_valid[i] else None for i in range(len(segments))]
 
 
 def _has_standard_indexes(segment: Segment) -> bool:
     """Whether a segment has an offset index, a time index and no other, and a base offset."""
-    both = len(segment.indexes) == 2 and OFFSET_INDEX_KIND in segment.indexes
+    has_two_indexes = len(segment.indexes) == 2 and OFFSET_INDEX_KIND in segment.indexes
     return (
-        both and TIME_INDEX_KIND in segment.indexes and segment.required_log.base_offset is not None
+        has_two_indexes
+        and TIME_INDEX_KIND in segment.indexes
+        and segment.required_log.base_offset is not None
     )
 
 
@@ -101,7 +106,7 @@ def _index_sizes(entries_by_kind: dict[Kind, _SmallIndexEntries], segment_index:
 def _read_entries(
     segments: Sequence[Segment], kind: Kind, is_valid: BoolArray, base_offsets: IntArray
 ) -> _SmallIndexEntries:
-    """The entries of one kind of index of all segments; odd files have none."""
+    """The entries of one kind of index of all segments; invalid files have none."""
     layout = kind.layouts[0]
     entry_bytes = layout.dtype.itemsize
     contents: list[bytes] = []
@@ -112,7 +117,7 @@ def _read_entries(
             is_valid[i] = False
             data = b""
         contents.append(data)
-    sizes = np.array([len(piece) for piece in contents], np.int64)
+    sizes = np.array([len(content) for content in contents], np.int64)
     stored_entries = np.frombuffer(b"".join(contents), layout.dtype)
     counts = sizes // entry_bytes
     segment_of_entry = np.repeat(np.arange(len(segments)), counts)
@@ -127,17 +132,17 @@ def _read_entries(
 class _SmallIndexFacts:
     """Facts from the logs about the entries of all segments."""
 
-    def __init__(self, pack: SmallLogs, segments: Sequence[Segment]) -> None:
-        self._logs = pack
+    def __init__(self, small_logs: SmallLogs, segments: Sequence[Segment]) -> None:
+        self._logs = small_logs
         self.base_offsets = np.array(
             [segment.any_file.base_or_zero for segment in segments], np.int64
         )
         """The base offset of each segment."""
-        batches, segment_of_batch = pack.batches, pack.file_of_batch
+        batches, segment_of_batch = small_logs.batches, small_logs.file_of_batch
         self._batches, self._segment_of_batch = batches, segment_of_batch
         self._timestamps = max_timestamps(batches)
         self._previous_max = self._compute_previous_max()
-        # In a segment that is not good, offsets may be anything; its entries are not checked.
+        # In an invalid segment, offsets may be anything; its entries are not checked.
         relative_last = batches.last_offset - self.base_offsets[segment_of_batch]
         offset_keys = (segment_of_batch << SEGMENT_SHIFT) + relative_last.clip(
             0, (1 << SEGMENT_SHIFT) - 1
@@ -160,7 +165,7 @@ class _SmallIndexFacts:
     def _apply_rules(
         self, entries: _SmallIndexEntries, targets: EntryTargets, offset_batches: OffsetBatches
     ) -> IndexEntries:
-        """Apply the rules, and doubt the segments of entries that break one."""
+        """Apply the rules, and mark segments as invalid if an entry breaks one."""
         segment_of_entry = entries.segment_of_entry
         is_same_segment = np.diff(segment_of_entry) == 0
         self._mark_invalid(
@@ -216,7 +221,7 @@ class _SmallIndexFacts:
         return offset_batches
 
     def check_offsets(self, entries: _SmallIndexEntries, index_interval_bytes: int) -> None:
-        """Apply the rules for offset indexes, also those for long gaps between entries."""
+        """Apply the rules for offset indexes, including the one for long gaps between entries."""
         index_entries = self._apply_rules(
             entries, self._find_targets(entries), self._find_offset_batches(entries)
         )
@@ -241,8 +246,8 @@ class _SmallIndexFacts:
         self._mark_invalid(segment_of_gap, (np.diff(segment_of_entry) == 0) & is_wide)
 
     def check_times(self, entries: _SmallIndexEntries) -> None:
-        """Apply the rules for time indexes. Doubt also closed segments whose last entry is below
-        their largest timestamp, and segments whose last entry is zero."""
+        """Apply the rules for time indexes. Also mark as invalid closed segments whose last entry
+        is below their largest timestamp, and segments whose last entry is zero."""
         self._apply_rules(entries, EntryTargets.zeros(0), self._find_offset_batches(entries))
         end_rows = np.searchsorted(
             entries.segment_of_entry, np.arange(len(self._logs.is_valid)), side="right"

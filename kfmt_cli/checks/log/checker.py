@@ -1,7 +1,7 @@
 """Check a log: its blocks in reading order, each with all checks, on several threads.
 
-A `LogRangeCheck` has the results for a stretch of a log. Consecutive stretches are joined,
-whichever thread, process or machine checked them.
+A `LogRangeCheck` has the results for a range of a log. Consecutive ranges are merged, whichever
+thread, process or machine checked them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kfmt_cli.log.decompression import decompress_ahead, must_decode_separately
 from kfmt_cli.log.log_opening import OpenLog, SourceWrapper, open_log, unwrapped_source
 from kfmt_cli.log.records import RecordColumns
 
-# A process returns at most this many findings; the main process reads a file with more.
+# A process returns at most this many findings; the main process rereads a file with more.
 MAX_COLLECTED_FINDINGS = 10_000
 
 
@@ -54,7 +54,7 @@ def open_checked_log(
 
 @dataclass(slots=True)
 class LogRangeCheck:
-    """The results for a stretch of a log whose headers have been checked."""
+    """The results for a range of a log whose headers have been checked."""
 
     deep: bool
     """Whether every record is decoded."""
@@ -72,7 +72,7 @@ class LogRangeCheck:
             self.checks = create_log_checks(Scope.RECORDS, self.base_offset)
 
     def check_block(self, block: Block) -> None:
-        """Add the next block."""
+        """Check the next block; `findings` are then the ones about it."""
         findings = list(block.findings)
         boundary_findings: list[Finding] = []
         for run in split_runs(block):
@@ -98,10 +98,10 @@ class LogRangeCheck:
         return pairs
 
     def merge_later(self, later: LogRangeCheck) -> list[Finding]:
-        """Add the following stretch; returns its findings and the ones where the two meet."""
+        """Add the following range; returns its findings and the ones about the boundary."""
         pairs = zip(self.checks, later.checks, strict=True)
         boundary_findings = [
-            finding for check, other in pairs for finding in check.merge_later(other)
+            finding for check, later_check in pairs for finding in check.merge_later(later_check)
         ]
         self.n_records += later.n_records
         self.offset_range.merge_later(later.offset_range)
@@ -119,11 +119,11 @@ ResultT = TypeVar("ResultT")
 
 
 CheckOutcome: TypeAlias = tuple[ResultT | InputError, list[Finding]]
-"""What a check returns, or why it ended early, and its findings up to there."""
+"""The result of a check, or why it ended early, and its findings up to there."""
 
 
 class ReturnCapture(Generic[ResultT]):
-    """Iterates over the findings of a check and keeps what it returns."""
+    """Iterates over the findings of a check and stores its return value."""
 
     value: ResultT | InputError
     """Set after the last finding; an error if the input cannot be read to its end."""
@@ -139,7 +139,7 @@ class ReturnCapture(Generic[ResultT]):
 
 
 def collect_check(findings: Generator[Finding, None, ResultT]) -> CheckOutcome[ResultT] | None:
-    """The result of a check; None if it makes more findings than `MAX_COLLECTED_FINDINGS`."""
+    """The result of a check; None if it has more findings than `MAX_COLLECTED_FINDINGS`."""
     capture = ReturnCapture(findings)
     collected = list(islice(capture, MAX_COLLECTED_FINDINGS + 1))
     return (capture.value, collected) if len(collected) <= MAX_COLLECTED_FINDINGS else None
@@ -180,14 +180,14 @@ class LogChecker:
             total = LogRangeCheck(self.deep, self.limit, log.base_offset)
 
             def check_block(block: Block) -> LogRangeCheck:
-                stretch = LogRangeCheck(self.deep, self.limit, log.base_offset)
-                stretch.check_block(block)
-                return stretch
+                range_check = LogRangeCheck(self.deep, self.limit, log.base_offset)
+                range_check.check_block(block)
+                return range_check
 
             workers = self.workers if self.deep and log.is_large else 0
             blocks = self._iter_prepared(log.blocks, on_progress, on_block)
-            for stretch in map_ordered(check_block, blocks, workers, must_decode_separately):
-                yield from total.merge_later(stretch)
+            for range_check in map_ordered(check_block, blocks, workers, must_decode_separately):
+                yield from total.merge_later(range_check)
             reader = log.reader
             return LogCheckResult(
                 reader.bytes_read, reader.n_batches, total.n_records, total.offset_range

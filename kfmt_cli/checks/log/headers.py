@@ -29,8 +29,8 @@ class ChecksumCheck(LogCheck):
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterable[Finding]:
         del records
-        wrong = np.flatnonzero(run.batches.crc_valid == 0)
-        return [_crc_finding(run, i) for i in wrong.tolist()]
+        invalid_rows = np.flatnonzero(run.batches.crc_valid == 0)
+        return [_crc_finding(run, i) for i in invalid_rows.tolist()]
 
 
 def _crc_finding(run: Block, batch_index: int) -> Finding:
@@ -52,7 +52,7 @@ def _crc_finding(run: Block, batch_index: int) -> Finding:
 
 
 class PrecedingOffsetCheck(LogCheck):
-    """A rule about a batch and the offset before it."""
+    """A rule about a batch and the last offset of the previous one."""
 
     needs_previous_batch = True
 
@@ -98,7 +98,7 @@ class HeaderCheck(PrecedingOffsetCheck):
         )
         headers = HeaderColumns(batches, previous_last, segment_base)
         masks = [rule.is_broken(headers) for rule in HEADER_RULES]
-        if last_offset is None:  # before the lowest offset there is no number
+        if last_offset is None:  # the lowest int64 has no predecessor
             masks[0][:1] = False
         is_wrong = np.logical_or.reduce(masks)
         self.file_name = run.name
@@ -157,7 +157,7 @@ class HeaderRule:
 
 
 def batch_identity(run: Block, i: int) -> BoundaryState:
-    """What names a batch, such as the first of a stretch, which `join` may have to name."""
+    """What identifies a batch in a finding; `merge_later` may report the first of a range."""
     return {name: int(run.batches[name][i]) for name in ("position", "number", "base_offset")}
 
 
@@ -216,28 +216,38 @@ def _unknown_codec(run: Block, i: int, headers: HeaderColumns) -> Finding:
 
 HEADER_RULES = (
     HeaderRule(
-        lambda of: of.base_offset <= of.previous_last,
-        lambda run, i, of: backwards_finding(
-            run.name, batch_identity(run, i), int(of.base_offset[i]), int(of.previous_last[i])
+        lambda headers: headers.base_offset <= headers.previous_last,
+        lambda run, i, headers: backwards_finding(
+            run.name,
+            batch_identity(run, i),
+            int(headers.base_offset[i]),
+            int(headers.previous_last[i]),
         ),
     ),
     HeaderRule(
-        lambda of: (
-            (of.base_offset < of.segment_base)
-            | (of.last_offset - of.segment_base > MAX_RELATIVE_OFFSET)
+        lambda headers: (
+            (headers.base_offset < headers.segment_base)
+            | (headers.last_offset - headers.segment_base > MAX_RELATIVE_OFFSET)
         ),
         _out_of_segment,
     ),
-    HeaderRule(lambda of: of.is_v2 & (of.last_offset < of.base_offset), _ends_before_base),
     HeaderRule(
-        lambda of: (
-            of.is_v2
-            & (of.last_offset_delta >= 0)
-            & ((of.records_count < 0) | (of.records_count > of.last_offset_delta + 1))
+        lambda headers: headers.is_v2 & (headers.last_offset < headers.base_offset),
+        _ends_before_base,
+    ),
+    HeaderRule(
+        lambda headers: (
+            headers.is_v2
+            & (headers.last_offset_delta >= 0)
+            & (
+                (headers.records_count < 0)
+                | (headers.records_count > headers.last_offset_delta + 1)
+            )
         ),
         _too_many_records,
     ),
     HeaderRule(
-        lambda of: of.codec >= np.where(of.is_v2, len(CODECS), len(LEGACY_CODECS)), _unknown_codec
+        lambda headers: headers.codec >= np.where(headers.is_v2, len(CODECS), len(LEGACY_CODECS)),
+        _unknown_codec,
     ),
 )

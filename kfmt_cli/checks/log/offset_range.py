@@ -1,4 +1,4 @@
-"""The offsets in a stretch of a log."""
+"""The offsets in a range of a log."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from kfmt_cli.log.records import RecordColumns
 
 @dataclass(slots=True)
 class OffsetRange:
-    """first, last: offsets of its batches, None if it has no undamaged ones. has_holes: some
-    offsets between the two have no record, for example after compaction."""
+    """The offsets of the undamaged batches in a range of a log.
+
+    first, last: None if there are no such batches. has_holes: some offsets between the two have no
+    record, for example after compaction.
+    """
 
     first: int | None = None
     last: int | None = None
@@ -37,7 +40,7 @@ class OffsetRange:
         self.merge_later(OffsetRange(int(base_offsets[0]), int(last_offsets[-1]), has_gaps))
 
     def merge_later(self, other: OffsetRange) -> None:
-        """Add the extent of the following stretch."""
+        """Add the offsets of the following range."""
         if other.first is None:
             return
         if self.last is not None and other.first > self.last + 1:

@@ -55,15 +55,17 @@ class RecordOffsetsCheck(LogCheck):
         for i in np.flatnonzero(
             (max_offsets > last_offsets) | (min_offsets < base_offsets)
         ).tolist():
-            outside = int(max_offsets[i] if max_offsets[i] > last_offsets[i] else min_offsets[i])
+            invalid_offset = int(
+                max_offsets[i] if max_offsets[i] > last_offsets[i] else min_offsets[i]
+            )
             yield batch_finding(
                 run,
                 int(nonempty[i]),
                 codes.RECORD_OFFSET_OUT_OF_BATCH,
-                f"record offset {outside}, batch {base_offsets[i]}–{last_offsets[i]}",
+                f"record offset {invalid_offset}, batch {base_offsets[i]}–{last_offsets[i]}",
                 expected=f"{base_offsets[i]}–{last_offsets[i]}",
-                found=outside,
-                offset=outside,
+                found=invalid_offset,
+                offset=invalid_offset,
             )
 
 

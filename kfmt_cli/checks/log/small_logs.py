@@ -1,7 +1,7 @@
 """Check many small logs as one: their bytes joined, walked, checked and decoded in single calls.
 
-This costs a few microseconds per file. Only healthy files pass. `checks/log/checker.py` checks any
-file with something odd again, and reports what and where.
+Only healthy files pass. `checks/log/checker.py` checks every other file again, and reports what is
+wrong and where.
 """
 
 from __future__ import annotations
@@ -28,33 +28,35 @@ from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.log.small_logs import SmallLogs, can_read_grouped, read_small_logs
 
 UNKNOWN_OFFSET = -1
-SMALL_LOG_MAGIC = 2  # the magic of files that pass in a pack
+SMALL_LOG_MAGIC = 2  # all batches of files that pass have this magic
 _BULK_CHECKS = (ChecksumCheck, HeaderCheck)  # `_invalid_batch_mask` applies their rules
 
 
 def group_small_logs(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
-    """The files in order, small ones together, others alone."""
+    """The files in order, small ones in groups, each other one as a group of its own."""
     return group_small_items(
         files, lambda file: file_size(file) if can_read_grouped(file) else None
     )
 
 
 def read_checked_logs(files: Sequence[InputFile]) -> SmallLogs:
-    """Read the logs of a pack, and check their headers and checksums."""
-    pack = read_small_logs(files)
-    pack.is_valid[pack.file_of_batch[_invalid_batch_mask(pack)]] = False
+    """Read small logs, and check their headers and checksums."""
+    small_logs = read_small_logs(files)
+    small_logs.is_valid[small_logs.file_of_batch[_invalid_batch_mask(small_logs)]] = False
     if _other_checks(Scope.HEADERS):
-        pack.mark_invalid(
-            _iter_batch_findings(Block("", pack.data, 0, pack.batches), None, Scope.HEADERS)
+        small_logs.mark_invalid(
+            _iter_batch_findings(
+                Block("", small_logs.data, 0, small_logs.batches), None, Scope.HEADERS
+            )
         )
-        _check_each_file(pack, Scope.HEADERS, None)
-    return pack
+        _check_each_file(small_logs, Scope.HEADERS, None)
+    return small_logs
 
 
 def check_small_logs(
     pack: SmallLogs, deep: bool, limit: DecompressionLimit
 ) -> list[LogCheckResult | None]:
-    """The result for each file of a read pack, None for one that must be checked by itself."""
+    """The result for each file in `pack`, None for one that must be checked by itself."""
     file_of_batch, files = pack.file_of_batch, pack.files
     if deep:
         mark_invalid_records(pack, limit)
@@ -70,15 +72,16 @@ def check_small_logs(
     ]
 
 
-def _invalid_batch_mask(pack: SmallLogs) -> BoolArray:
-    """Which batches do not have magic 2 or have something wrong."""
-    batches, file_of_batch = pack.batches, pack.file_of_batch
+def _invalid_batch_mask(small_logs: SmallLogs) -> BoolArray:
+    """Which batches do not have magic 2, or have an invalid header or checksum."""
+    batches, file_of_batch = small_logs.batches, small_logs.file_of_batch
     base, last = batches.base_offset, batches.last_offset
     previous_last = np.where(np.diff(file_of_batch, prepend=-1) != 0, base - 1, np.roll(last, 1))
     base_offsets = (
-        UNKNOWN_OFFSET if file.base_offset is None else file.base_offset for file in pack.files
+        UNKNOWN_OFFSET if file.base_offset is None else file.base_offset
+        for file in small_logs.files
     )
-    segment_base = np.fromiter(base_offsets, np.int64, len(pack.files))[file_of_batch]
+    segment_base = np.fromiter(base_offsets, np.int64, len(small_logs.files))[file_of_batch]
     # A file without an offset in its name may contain any.
     is_invalid = find_invalid_headers(
         batches, previous_last, np.where(segment_base == UNKNOWN_OFFSET, base, segment_base)
@@ -88,7 +91,7 @@ def _invalid_batch_mask(pack: SmallLogs) -> BoolArray:
 
 
 def mark_invalid_records(pack: SmallLogs, limit: DecompressionLimit) -> None:
-    """Refuse the files with findings about their records."""
+    """Mark the files with findings about their records as invalid."""
     for decompressed_block in decompress_ahead(pack.valid_batches(), limit):
         pack.mark_invalid(decompressed_block.findings)
         records = read_lazy_records(decompressed_block, limit)
@@ -98,7 +101,7 @@ def mark_invalid_records(pack: SmallLogs, limit: DecompressionLimit) -> None:
 
 
 def _other_checks(scope: Scope) -> list[type[LogCheck]]:
-    """The checks of a scope that can make findings in a pack, except the ones in
+    """The checks of a scope that can have findings about small logs, except the ones in
     `_invalid_batch_mask`."""
     check_types: list[type[LogCheck]] = check_classes(scope)
     return [
@@ -111,36 +114,38 @@ def _other_checks(scope: Scope) -> list[type[LogCheck]]:
 def _iter_batch_findings(
     run: Block, records: RecordColumns | None, scope: Scope
 ) -> Iterator[Finding]:
-    """The findings of checks that are local to a batch, which see the files as one log."""
+    """The findings of checks of single batches, which get all files as one log."""
     for check in _other_checks(scope):
         if check.is_per_batch():
             yield from check().check_block(run, records)
 
 
-def _check_each_file(pack: SmallLogs, scope: Scope, limit: DecompressionLimit | None) -> None:
-    """Refuse the files with findings of other checks. limit: decode records, None not to."""
+def _check_each_file(small_logs: SmallLogs, scope: Scope, limit: DecompressionLimit | None) -> None:
+    """Mark the files with findings of other checks as invalid. limit: None for header checks."""
     stateful = [check for check in _other_checks(scope) if not check.is_per_batch()]
     if not stateful:
         return
-    for i in np.flatnonzero(pack.is_valid).tolist():
-        block, base_offset = pack.file_block(i), pack.files[i].base_offset
+    for i in np.flatnonzero(small_logs.is_valid).tolist():
+        block, base_offset = small_logs.file_block(i), small_logs.files[i].base_offset
         records = None if limit is None else read_lazy_records(block, limit)
         findings = (
             finding
             for check in stateful
             for finding in check(base_offset).check_block(block, records)
         )
-        pack.is_valid[i] = next(findings, None) is None
+        small_logs.is_valid[i] = next(findings, None) is None
 
 
-def _iter_offset_ranges(pack: SmallLogs) -> Iterator[OffsetRange]:
+def _iter_offset_ranges(small_logs: SmallLogs) -> Iterator[OffsetRange]:
     """The offsets in each file."""
-    batches, file_of_batch = pack.batches, pack.file_of_batch
+    batches, file_of_batch = small_logs.batches, small_logs.file_of_batch
     base, last, counts = batches.base_offset, batches.last_offset, batches.records_count
     has_hole = counts < last - base + 1
     has_hole[1:] |= (np.diff(file_of_batch) == 0) & (base[1:] > last[:-1] + 1)
-    with_holes = np.bincount(file_of_batch, has_hole, len(pack.files)) > 0
-    for (first, end), has_holes in zip(pack.iter_batch_ranges(), with_holes.tolist(), strict=True):
+    with_holes = np.bincount(file_of_batch, has_hole, len(small_logs.files)) > 0
+    for (first, end), has_holes in zip(
+        small_logs.iter_batch_ranges(), with_holes.tolist(), strict=True
+    ):
         if first == end:
             yield OffsetRange()
         else:

@@ -1,8 +1,8 @@
-"""Check where compressed messages of magic 0 and 1 begin.
+"""Check the first offsets of compressed messages of magic 0 and 1.
 
-Only decompression shows where a wrapper begins. A wrapper's first inner offset must be greater than
-the previous batch's last offset, wherever that batch is: in the same run of batches, at the end of
-the previous block, or in another worker's stretch.
+Only decompression shows a wrapper's first inner offset. It must be greater than the previous
+batch's last offset, wherever that batch is: in the same run of batches, at the end of the previous
+block, or in another worker's range.
 """
 
 from __future__ import annotations

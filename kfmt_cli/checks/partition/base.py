@@ -13,7 +13,7 @@ from kfmt_cli.findings.finding import Finding
 
 @dataclass(frozen=True, slots=True)
 class SegmentFacts:
-    """A segment's log."""
+    """Facts about a segment's log."""
 
     name: str
     """Its name as displayed."""
@@ -21,7 +21,6 @@ class SegmentFacts:
     size: int
     """Its size in bytes."""
     offset_range: OffsetRange
-    """Its offsets."""
 
 
 class PartitionCheck(Check):

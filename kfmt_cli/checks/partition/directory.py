@@ -36,8 +36,8 @@ class DirectoryChecks:
     def finish(
         self, listing: DirectoryListing, checked_paths: Collection[str] = ()
     ) -> list[Finding]:
-        """The findings, after the last log. checked_paths: real paths of files that are checked as
-        well."""
+        """The findings, after the last log. checked_paths: resolved paths of files that are
+        checked as well."""
         directory_checks = [check_type() for check_type in check_classes(Scope.DIRECTORY)]
         findings = [finding for check in directory_checks for finding in check.check_names(listing)]
         findings += (finding for check in self._partition_checks for finding in check.finish())

@@ -83,7 +83,7 @@ def _iter_swap_findings(listing: DirectoryListing) -> Iterator[Finding]:
 
 
 def find_non_partitions(listing: DirectoryListing) -> Iterator[Finding]:
-    """Findings for directories with which a broker does not start."""
+    """Findings for directories that prevent a broker from starting."""
     if not is_log_directory(listing):
         return
     for name in listing.directories:

@@ -1,7 +1,7 @@
 """Check the segments of a partition relative to each other.
 
 Compaction leaves gaps in offsets inside and between segments. Retention and tiered storage delete
-segments from the front. Neither causes findings.
+the oldest segments. Neither causes findings.
 """
 
 from __future__ import annotations

@@ -30,19 +30,19 @@ from kfmt_cli.topics.decoder import Decoder
 
 @dataclass(frozen=True, slots=True)
 class BatchAnatomy:
-    """Batch i of a block."""
+    """One batch of a block, as structures with their meanings."""
 
     block: Block
     batch_index: int
     data: bytes
-    """Its bytes in the file; the reader fixes a wrong length."""
+    """The batch's bytes as stored; in the block, a wrong length is fixed."""
     decoder: Decoder | None
     limit: DecompressionLimit
     only_record: int | None = None
-    """The number of the one record to show with the header, None for all."""
+    """The index of the one record to show with the header, None for all."""
 
     def iter_parts(self) -> Iterator[AnatomyPart]:
-        """The batch, and the block that is compressed in it."""
+        """The batch, then its decompressed records or messages if it is compressed."""
         return (
             self._iter_v2_parts()
             if self.block.batches.is_v2[self.batch_index]
@@ -81,7 +81,7 @@ class BatchAnatomy:
         bounds: tuple[int, int],
         iter_inner_nodes: Callable[[bytes], Iterator[FieldNode]],
     ) -> Iterator[AnatomyPart]:
-        """A batch, and what is compressed in a node's bytes; their failure is set on the node."""
+        """The batch, then a node's bytes decompressed; a failure is set as the node's error."""
         codec, data = self._header_value("compression"), self.data[slice(*bounds)]
         decompressed = None
         if codec >= len(CODECS):
@@ -95,7 +95,7 @@ class BatchAnatomy:
                 compressed_node.error = str(error)
         yield self._batch_part(iter(nodes))
         if decompressed is not None:
-            first, end = (self._header_value("position") + at for at in bounds)
+            first, end = (self._header_value("position") + bound for bound in bounds)
             title = f"bytes {first:x}..{end - 1:x}, decompressed"
             yield AnatomyPart(
                 title, decompressed, first, iter_inner_nodes(decompressed), CODECS[codec]
@@ -134,7 +134,7 @@ class BatchAnatomy:
             (header, compressed_node),
             compressed_node,
             bounds,
-            lambda plain: batch_records.iter_record_nodes(plain, 0),
+            lambda decompressed: batch_records.iter_record_nodes(decompressed, 0),
         )
 
     def _iter_legacy_parts(self) -> Iterator[AnatomyPart]:
@@ -174,7 +174,7 @@ class BatchAnatomy:
 
 
 def invalid_batch_part(data: bytes, position: int) -> AnatomyPart:
-    """Bytes that are not a batch of the log, decoded as one as long as possible."""
+    """Bytes that are not a batch of the log, decoded as a batch up to the first error."""
     magic_position = RECORD_BATCH.field_start("magic")
     magic = data[magic_position] if len(data) > magic_position else 2
     layout = MESSAGE_LAYOUTS[magic] if magic < len(MESSAGE_LAYOUTS) else RECORD_BATCH
@@ -194,13 +194,13 @@ def invalid_batch_part(data: bytes, position: int) -> AnatomyPart:
 
 
 def _header_values(header: FieldNode) -> FieldDict:
-    """The numbers in a header."""
+    """The integer fields of a header."""
     values = {child.name: child.value for child in header.children}
     return FieldDict({name: value for name, value in values.items() if isinstance(value, int)})
 
 
 def _show_length_error(length: FieldNode, batch_bytes: int) -> None:
-    """Show on its node that the length of a batch is wrong. batch_bytes: its bytes."""
+    """Show on its node that a batch's length is wrong. batch_bytes: the batch's size."""
     length.is_invalid = True
     length.meaning = f"✗ should be {batch_bytes - LOG_OVERHEAD_BYTES}, according to the checksum"
 
@@ -210,11 +210,11 @@ class _BatchRecords:
     """The records of a batch."""
 
     header_values: FieldDict
-    """The numbers in its header."""
+    """The integer fields of the batch's header."""
     is_control: bool
     decoder: Decoder | None
     only_record: int | None = None
-    """The number of the one record to show, None for all."""
+    """The index of the one record to show, None for all."""
 
     def iter_record_nodes(self, data: bytes, position: int) -> Iterator[FieldNode]:
         """The records in a buffer, starting at a byte."""
@@ -245,8 +245,8 @@ class _BatchRecords:
             yield FieldNode("end", "nothing", position, position, error=error)
 
     def _skip_records(self, max_records: int, data: bytes, position: int) -> tuple[int, int]:
-        """Skip at most `max_records` records by their lengths, up to an invalid length; returns how
-        many, and where they end."""
+        """Skip at most `max_records` records by their lengths, up to an invalid length; returns the
+        number of skipped records, and where they end."""
         for n in range(max_records):
             try:
                 encoded_length, body_start = decode_uvarint(data, position, len(data), 32)

@@ -1,1 +1,1 @@
-"""Damage in a log, and the search for what follows it."""
+"""Damage in a log, and the search for the next undamaged batch."""

@@ -1,8 +1,8 @@
 """Damage in a log: what is wrong, and where the next undamaged batch begins.
 
-A batch begins again at a byte with a plausible header and a matching checksum. The checksum covers
-neither the length nor the magic. A batch whose checksum matches up to the next batch has lost only
-those, and is shown as it is.
+The next batch begins at a byte with a plausible header and a matching checksum. The checksum covers
+neither the length nor the magic. If a batch's checksum matches up to the next batch, only these are
+damaged; with a damaged length, the batch is read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kfmt_cli.log.damage.verdict import DamageVerdict, VerdictBuilder
 OFFSET_BYTES = 8
 CRC_BYTES = 4
 LENGTH_FIELD = slice(OFFSET_BYTES, LOG_OVERHEAD_BYTES)
-MIN_SIMILARITY = 0.9  # of a torn batch's bytes match the complete batch, at least
+MIN_SIMILARITY = 0.9  # the least fraction of a partial batch's bytes that match
 NEEDS_MORE, INVALID_LENGTH, INVALID_MAGIC = (
     scan.WALK_STOP_REASONS[name] for name in ("MORE", "SIZE", "MAGIC")
 )
@@ -45,10 +45,10 @@ class DamageAnalyzer(BatchSearch):
     def classify_length(
         self, position: int, size: int, is_followed: bool, min_offset: int | None
     ) -> DamageVerdict | None:
-        """Judge the length of a batch that fails its checksum; None if the length is credible.
+        """Classify the length of a batch that fails its checksum; None if the length is credible.
 
-        is_followed: a batch, perhaps damaged, follows at the end that its length gives. min_offset:
-        the lowest offset that the batch can have.
+        is_followed: a batch, perhaps damaged, begins where its length ends. min_offset: the lowest
+        offset that the batch can have.
         """
         end = position + size
         header = self._read_header(position)
@@ -72,7 +72,7 @@ class DamageAnalyzer(BatchSearch):
             and header.magic == 2
             and header_at_end.base_offset == header.next_offset
         ):
-            return None  # any batch inside is in a record
+            return None  # any batch inside is part of a record
         if is_batch_at_end and window.allows(header_at_end):
             window = replace(window, max_last_offset=header_at_end.base_offset - 1)
         is_credible = not self._source.read_block(end, 1, 1)
@@ -98,11 +98,12 @@ class DamageAnalyzer(BatchSearch):
     def _find_batch_inside(
         self, header: BatchCandidate, window: PossibleOffsets, end: int, is_credible: bool
     ) -> int | None:
-        """The first batch of the log inside the supposed bytes of a damaged one.
+        """The first batch of the log inside the declared bytes of a damaged batch.
 
         is_credible: its length leads to the end of the file. Then a batch inside must have the next
         offset, be followed by a batch with the next offset, or lead to that end batch by batch. A
-        batch in a value does not, because a record ends with its headers; nor does it end outside.
+        batch in a value does none of these, because a record ends with its headers; nor does it end
+        outside.
         """
         for start in self.iter_batch_starts(header.position + 1, end):
             batch = self._read_header(start)
@@ -131,8 +132,8 @@ class DamageAnalyzer(BatchSearch):
         return position == end
 
     def _find_repeated_write(self, header: BatchCandidate, stop: int) -> int | None:
-        """The position of the complete batch that repeats this torn one: an interrupted write,
-        repeated right after it, perhaps more than once."""
+        """The position of the complete batch that repeats a partial one: an interrupted write,
+        repeated right after it, perhaps more than once. None if there is none before `stop`."""
         stop = min(stop, header.position + MAX_LOOKAHEAD_BYTES)
         partial_headers = list(self._iter_partial_headers(header))
         for matches, partials in (
@@ -143,16 +144,16 @@ class DamageAnalyzer(BatchSearch):
                 candidate = self._read_header(position)
                 if not _have_same_offset(header, candidate):
                     continue
-                earlier = (front for front in partials if front.position < position)
-                if any(matches(front, candidate) for front in earlier) and self.is_batch_start(
+                earlier = (partial for partial in partials if partial.position < position)
+                if any(matches(partial, candidate) for partial in earlier) and self.is_batch_start(
                     position, self._lookahead_budget
                 ):
                     return position
         return None
 
     def _iter_partial_headers(self, header: BatchCandidate) -> Iterator[BatchCandidate]:
-        """A torn batch, and those with its offset that begin before its header would end: no record
-        of it has them."""
+        """A partial batch, and the ones with its offset that begin before its header would end:
+        they cannot be part of its records."""
         offset = header.data[:OFFSET_BYTES]
         data = self._source.read_block(header.position, BATCH_HEADER_BYTES + OFFSET_BYTES, 1)
         yield header
@@ -163,7 +164,7 @@ class DamageAnalyzer(BatchSearch):
 
     @staticmethod
     def _stores_same_crc(partial: BatchCandidate, complete: BatchCandidate) -> bool:
-        """Whether a torn batch stores the same checksum as a complete one."""
+        """Whether a partial batch stores the same checksum as a complete one."""
         crc_start = CRC_OFFSET_BY_MAGIC[min(max(complete.magic, 0), 2)]
         has_crc = complete.position - partial.position >= crc_start + CRC_BYTES
         return (
@@ -173,7 +174,7 @@ class DamageAnalyzer(BatchSearch):
         )
 
     def _is_similar(self, partial: BatchCandidate, complete: BatchCandidate) -> bool:
-        """Whether nearly all bytes of a torn batch match the complete one.
+        """Whether nearly all bytes of a partial batch match the complete one.
 
         Length and checksum do not count, as they may be damaged.
         """
@@ -189,10 +190,10 @@ class DamageAnalyzer(BatchSearch):
         return n_common > 0 and int(is_equal.sum()) >= MIN_SIMILARITY * n_common
 
     def _find_next_start(self, header: BatchCandidate, max_start: int) -> int:
-        """Where the next batch after a damaged one begins, perhaps damaged itself; at most
-        `max_start`.
+        """Where the next batch after a damaged one begins: at `max_start`, or earlier if a damaged
+        batch begins there.
 
-        Its offset shows it for magic 2, and the damaged batch's checksum for any magic.
+        For magic 2 its offset shows this, and for any magic the damaged batch's checksum.
         """
         search_start = header.position + BYTES_UP_TO_MAGIC
         for end in self._iter_possible_ends(search_start, max_start, header):
@@ -226,7 +227,7 @@ class DamageAnalyzer(BatchSearch):
     def classify_damage(
         self, position: int, stop_reason: int, min_offset: int | None
     ) -> DamageVerdict:
-        """Judge a byte where no complete batch begins; `stop_reason` is why the walk stopped.
+        """Classify a byte where no complete batch begins; `stop_reason` is why the walk stopped.
 
         min_offset: the lowest offset that the next batch can have.
         """
@@ -235,7 +236,7 @@ class DamageAnalyzer(BatchSearch):
         header = self._read_header(position)
         zeros_end = self._find_end_of_zeros(position)
         if not self._source.read_block(zeros_end, 1, 1):
-            # Fewer zeros may be the start of a truncated batch: of its offset and length.
+            # Fewer zeros may be the start of a truncated batch: its offset and length.
             is_too_short = zeros_end - position < LOG_OVERHEAD_BYTES
             return (
                 self._verdicts.truncated(header, zeros_end)
@@ -247,8 +248,8 @@ class DamageAnalyzer(BatchSearch):
             return verdict
         if stop_reason != NEEDS_MORE or is_plausible:
             size = max(
-                front.position - position + front.size
-                for front in self._iter_partial_headers(header)
+                partial.position - position + partial.size
+                for partial in self._iter_partial_headers(header)
             )
             stop = position + (
                 MAX_LOOKAHEAD_BYTES
@@ -265,7 +266,7 @@ class DamageAnalyzer(BatchSearch):
             max(position + 1, zeros_end - LOG_OVERHEAD_BYTES), None
         )
         next_start = next(
-            (each for each in batch_starts if self._belongs_to_log(each, window)), None
+            (start for start in batch_starts if self._belongs_to_log(start, window)), None
         )
         if next_start is not None and is_plausible and stop_reason != INVALID_MAGIC:
             next_start = self._find_next_start(header, next_start)
@@ -284,8 +285,8 @@ class DamageAnalyzer(BatchSearch):
         return self._verdicts.garbage(header, end, next_start)
 
     def _find_overlapping_start(self, position: int) -> int | None:
-        """Where a batch begins whose first bytes are also the last of the batch before `position`,
-        or None. If that one was cut short by its last zeros, the zeros of this one's offset
+        """Where a batch begins whose first bytes are also the last bytes of the batch before
+        `position`, or None. If that batch lost its last zeros, the zeros of the next batch's offset
         complete it."""
         window_start = max(position - OFFSET_BYTES + 1, 0)
         preceding_bytes = self._source.read_block(

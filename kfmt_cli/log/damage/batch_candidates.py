@@ -25,7 +25,7 @@ CODEC_BYTE_BY_MAGIC = (
     *(layout.field_start("attributes") for layout in LEGACY_HEADERS),
     RECORD_BATCH.field_start("attributes") + 1,
 )
-# Bits that no header has set, as (magic, byte, mask); they tell headers from payload.
+# Bits that no header has set, as (magic, byte, mask); they distinguish headers from payload.
 ALWAYS_ZERO_BITS = np.array(
     [
         *((magic, 0, 0xFF) for magic in range(3)),  # an offset of 2^56 and more
@@ -40,7 +40,7 @@ ALWAYS_ZERO_BITS = np.array(
 )
 MAX_OFFSET_JUMP = 1 << 31
 MAX_MESSAGE_JUMP = 100
-MAX_SET_JUMP = 1 << 16  # offsets of a compressed set, which has that of its last message
+MAX_SET_JUMP = 1 << 16  # offsets of a compressed set, whose own offset is its last message's
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class BatchCandidate:
         return len(self.data) > codec_byte and self.data[codec_byte] & COMPRESSION.mask != 0
 
     def can_follow(self, min_offset: int | None) -> bool:
-        """Whether a batch could begin like this if `min_offset` is the least it can have."""
+        """Whether a batch can have this offset if `min_offset` is the lowest possible one."""
         if min_offset is None:
             return 0 <= self.base_offset < 1 << 48
         return min_offset <= self.base_offset < min_offset + MAX_OFFSET_JUMP
@@ -100,7 +100,7 @@ class PossibleOffsets:
     max_last_offset: int | None
     """The highest last offset, None if the next undamaged batch is unknown."""
     expected_base_offsets: tuple[int | None, ...] = ()
-    """Base offsets that no unrelated bytes have by chance."""
+    """Base offsets that prove a batch: unrelated bytes do not have them by chance."""
     may_have_sets: bool = False
     """Whether the search covers, or may cover, compressed message sets of magic 0 and 1."""
     min_offset_after_set: int | None = None
@@ -114,10 +114,10 @@ class PossibleOffsets:
         max_last_offset: int | None,
         may_have_sets: bool,
     ) -> PossibleOffsets:
-        """The window for batches after a damaged batch, or inside its supposed bytes.
+        """The possible offsets of batches after a damaged batch, or inside its declared bytes.
 
-        min_offset: the lowest offset that the damaged batch can have. Its own offset is trusted
-        if it continues from that one; a message set has its last message's offset.
+        min_offset: the lowest offset that the damaged batch can have. Its own offset is trusted if
+        it continues from `min_offset`; a message set has its last message's offset.
         """
         if header is None or not header.can_follow(min_offset):
             return cls(min_offset, max_last_offset, (min_offset,), may_have_sets)
@@ -157,7 +157,7 @@ class PossibleOffsets:
         )
 
     def follows_truncated_set(self, header: BatchCandidate, set_end: int) -> bool:
-        """Whether a message, or another set, follows a compressed set that was cut short.
+        """Whether a message, or another set, follows a truncated compressed set.
 
         No message of a set ends outside it, and no set is in a set. set_end: where the set would
         end.
@@ -169,7 +169,7 @@ class PossibleOffsets:
         return is_outside or header.base_offset < self.min_offset_after_set + max_jump
 
     def allows(self, header: BatchCandidate) -> bool:
-        """Whether a batch with this header is possible in the window."""
+        """Whether a batch with this header has possible offsets."""
         is_unbatched = header.magic < 2 and not header.is_compressed
         if (
             is_unbatched

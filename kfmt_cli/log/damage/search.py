@@ -1,7 +1,7 @@
 """The search for undamaged batches in a log, within a budget of checksums.
 
 A batch begins at a byte with a plausible header and a matching checksum. Bytes of a pipe far before
-the current position may be gone.
+the current position may no longer be available.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_LOOKAHEAD_BYTES = 64 << 20
 CHECKSUM_BUDGET_BYTES = 1 << 30
 BUDGET_PER_BYTE = 16
 # What looking ahead may spend on bytes passed, headers and checksums: this much, plus
-# BUDGET_RATIO for each byte searched. After that, it reaches only nearby bytes.
+# BUDGET_PER_BYTE for each byte searched. After that, it reaches only nearby bytes.
 LOOKAHEAD_BUDGET_BYTES = 128 << 20
 HEADER_COST_BYTES = 512
 NEARBY_BYTES = 1 << 15
@@ -44,7 +44,7 @@ MIN_CHAIN_BATCHES = 3
 
 
 class SearchBudget:
-    """What may be spent on one file, in bytes; it grows with the bytes searched."""
+    """The bytes that a search may spend on one file; it grows with the bytes searched."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -60,7 +60,7 @@ class SearchBudget:
 
 
 class BatchSearch:
-    """Looks for batches in a log."""
+    """Searches for batches in a log."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -160,8 +160,8 @@ class BatchSearch:
         return False
 
     def _starts_chain(self, position: int, n_batches: int) -> bool:
-        """Whether n undamaged batches with increasing offsets begin at `position`, or fewer up to
-        the end."""
+        """Whether `n_batches` undamaged batches with increasing offsets begin at `position`, or
+        fewer up to the end of the file."""
         previous_offset = -1
         for _ in range(n_batches):
             if self._only_zeros_follow(position):
@@ -174,7 +174,7 @@ class BatchSearch:
         return True
 
     def _only_zeros_follow(self, position: int) -> bool:
-        """Whether nothing but zeros follows."""
+        """Whether only zeros follow up to the end of the file."""
         header_bytes = self._source.read_block(position, BATCH_HEADER_BYTES, BATCH_HEADER_BYTES)
         return not any(header_bytes) and not self._source.read_block(
             self._find_end_of_zeros(position), 1, 1
@@ -222,11 +222,11 @@ class BatchSearch:
         return crc
 
     def iter_batch_starts(self, start: int, stop: int | None) -> Iterator[int]:
-        """Positions in [at, stop) where undamaged batches begin."""
+        """Positions in [start, stop) where undamaged batches begin."""
         return filter(self.is_batch_start, self._iter_plausible_starts(start, stop))
 
     def _iter_plausible_starts(self, start: int, stop: int | None) -> Iterator[int]:
-        """Positions in [at, stop) with plausible batch headers."""
+        """Positions in [start, stop) with plausible batch headers."""
         while True:
             length = (
                 WINDOW_BYTES
@@ -257,7 +257,7 @@ class BatchSearch:
             self._source.release(start - MAX_LOOKAHEAD_BYTES)
 
     def _iter_starts_ahead(self, start: int, stop: int) -> Iterator[int]:
-        """`_plausible_from`, within the budget for looking ahead in this file."""
+        """`_iter_plausible_starts`, within the budget for looking ahead in this file."""
         if self._lookahead_budget.is_spent:
             stop = min(stop, start + NEARBY_BYTES)
         previous = start

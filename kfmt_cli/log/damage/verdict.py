@@ -16,8 +16,11 @@ from kfmt_cli.log.damage.batch_candidates import (
 
 @dataclass(frozen=True, slots=True)
 class DamageVerdict:
-    """end: where reading continues. is_intact: the bytes up to there are a batch except for its
-    length or magic. is_plausible: the position looked like a Kafka batch."""
+    """The finding about a position without an undamaged batch.
+
+    next_position: where reading continues. is_intact: the bytes up to there are a batch except for
+    its length field. is_plausible: the position looked like a Kafka batch.
+    """
 
     finding: Finding
     next_position: int
@@ -26,7 +29,7 @@ class DamageVerdict:
 
 
 class VerdictBuilder:
-    """Makes the findings for one file."""
+    """Builds the verdicts on one file."""
 
     def __init__(self, name: str) -> None:
         self._file_name = name
@@ -149,7 +152,7 @@ class VerdictBuilder:
         *,
         is_plausible: bool = True,
     ) -> DamageVerdict:
-        """The verdict on bytes that are not known to be a batch. size: how many these are."""
+        """The verdict on bytes that are not known to be a batch. size: the number of bytes."""
         finding = Finding(self._file_name, code, position, message, found=size)
         return DamageVerdict(finding, end, is_plausible=is_plausible)
 

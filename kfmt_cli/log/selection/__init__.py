@@ -1,1 +1,1 @@
-"""Which batches and records of a log are wanted."""
+"""The selection of batches and records of a log."""

@@ -23,9 +23,9 @@ class CommittedRecords:
     producer_ids: IntArray
     """The producers of the aborted transactions, in order."""
     first_offsets: IntArray
-    """The first offset of each, in order for each producer."""
+    """The first offset of each transaction, in order for each producer."""
     marker_offsets: IntArray
-    """The offset of its transaction marker."""
+    """The offset of each transaction's marker."""
     last_stable_offset: int | None
     """The last stable offset, where consumers stop; None if no transaction is open."""
 
@@ -33,7 +33,7 @@ class CommittedRecords:
     def from_transactions(
         cls, transactions: Iterable[tuple[int, int, int]], last_stable_offset: int | None
     ) -> CommittedRecords:
-        """Make it from transactions as producer, first offset and marker offset."""
+        """Create it from transactions: (producer id, first offset, marker offset)."""
         rows = np.array(sorted(transactions), np.int64).reshape(-1, 3)
         return cls(rows[:, 0], rows[:, 1], rows[:, 2], last_stable_offset)
 

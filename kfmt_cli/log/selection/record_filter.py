@@ -1,4 +1,4 @@
-"""Finding records by key, value, headers and producer."""
+"""Filter records by key, value, headers and producer."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ MAX_COMPARED_BYTES = 32  # bytes of a pattern compared in columns
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
-    """Criteria for a record. A pattern is the exact bytes, or a regular expression to find in
-    them."""
+    """Criteria for a record. A pattern is the exact bytes, or a regular expression to search
+    for."""
 
     key: Pattern | None = None
     value: Pattern | None = None
@@ -65,23 +65,23 @@ class RecordFilter:
         is_uncompressed = block.decompressed is not None or not batches.compression.any()
         if not exact_patterns or not is_uncompressed or not batches.is_v2.all():
             return block
-        plain = (block.data, batches.start, batches.end)
-        data, starts, ends = block.decompressed or plain
+        uncompressed = (block.data, batches.start, batches.end)
+        data, starts, ends = block.decompressed or uncompressed
         positions = _find_positions(data, max(exact_patterns, key=len), len(batches))
         if positions is None:
             return block
         batch_rows = np.searchsorted(starts, positions, side="right") - 1
-        is_kept = np.zeros(len(batches), np.bool_)
-        is_kept[batch_rows[(batch_rows >= 0) & (positions < ends[batch_rows])]] = True
-        if is_kept.all():
+        has_pattern = np.zeros(len(batches), np.bool_)
+        has_pattern[batch_rows[(batch_rows >= 0) & (positions < ends[batch_rows])]] = True
+        if has_pattern.all():
             return block
         decompressed = (
-            None if block.decompressed is None else (data, starts[is_kept], ends[is_kept])
+            None if block.decompressed is None else (data, starts[has_pattern], ends[has_pattern])
         )
-        return replace(block, batches=batches.select_rows(is_kept), decompressed=decompressed)
+        return replace(block, batches=batches.select_rows(has_pattern), decompressed=decompressed)
 
     def matching_rows(self, run: Block, records: RecordColumns, rows: IntArray) -> IntArray:
-        """The chosen rows that match."""
+        """The ones of some rows whose records match."""
         if self.producer_id is not None:
             batch_of_row = np.searchsorted(records.row_ends, rows, side="right")
             rows = rows[run.batches.producer_id[batch_of_row] == self.producer_id]
@@ -129,8 +129,8 @@ def _matching_rows(
 
 
 def _rows_with_prefix(data: bytes, rows: IntArray, starts: IntArray, prefix: bytes) -> IntArray:
-    """The rows whose content begins with the first `MAX_COMPARED_BYTES` of these bytes; that
-    content is not shorter."""
+    """The rows whose content begins with the first `MAX_COMPARED_BYTES` bytes of `prefix`, which
+    must not be longer than the content."""
     view: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = np.frombuffer(data, np.uint8)
     content_starts = starts[rows]
     for i, byte in enumerate(prefix[:MAX_COMPARED_BYTES]):

@@ -1,14 +1,14 @@
 """Regular expressions for the bytes of records, in time that grows only with their length.
 
-Python's `re` tries the ways of a repetition, and the alternatives of groups, one after another:
-`(a+)+$` takes longer than anyone waits, and no other thread runs meanwhile. So it gets only
-expressions without repetitions and with few alternatives, and RE2 gets the others, written so that
-it finds what `re` would; what cannot be written so is refused. Without RE2, `re` gets those that
-repeat a character or a class, twice at most: they take at worst the cube of the length.
+Python's `re` backtracks through repetitions and the alternatives of groups: `(a+)+$` takes longer
+than anyone waits, and no other thread runs meanwhile. So `re` gets only expressions without
+repetitions and with few alternatives. RE2 gets the others, rewritten to find what `re` would; an
+expression that cannot be rewritten is refused. Without RE2, `re` also gets expressions that repeat
+a character or a class at most twice: they take at worst the cube of the length.
 
-A call of RE2 costs several times one of `re`. Short content therefore goes to `re` where it takes
-at worst the square of the length, and content that lacks what an expression begins with need not
-be searched at all.
+A call of RE2 costs several times as much as a call of `re`. Short content therefore goes to `re` if
+it takes at worst the square of the length. Content that lacks the literal prefix of an expression
+is not searched at all.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Any
 
 from kfmt_cli.errors import UsageError
 
-MAX_REPETITIONS = 2  # repetitions
-MAX_ALTERNATIVES = 4  # alternatives in groups; each may double the ways to try
-SHORT_BYTES = 40  # bytes
+MAX_REPETITIONS = 2
+MAX_ALTERNATIVES = 4  # in groups; each may double the number of attempts
+SHORT_BYTES = 40
 _INSTALL_COMMAND = "pip install 'kfmt-cli[regex]'"
-# Everything that is not plain may mean something else to RE2, or say how it is searched.
+# Every token that is not plain may mean something else to RE2, or affect how it is rewritten.
 _TOKEN = re.compile(
     rb"(?P<high>\\?[\x80-\xff]|\\x[89a-fA-F][0-9a-fA-F])|(?P<escape>\\.)"
     rb"|(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<end>\$)|(?P<most>\{(?=,\d*\}))"
@@ -45,24 +45,24 @@ class BytesRegex:
     pattern: bytes
 
     def search(self, data: bytes) -> bool:
-        """Whether it is found; raises UsageError without the package that it needs."""
+        """Whether it matches anywhere; raises UsageError without the package that it needs."""
         return _compile(self.pattern).search(data) is not None
 
     @property
     def literal_prefix(self) -> bytes:
-        """What content begins with wherever it is found; empty if that may vary."""
+        """The bytes with which all matching content begins; empty if they may vary."""
         match = _LITERAL_PREFIX.match(self.pattern) if _is_anchored(self.pattern) else None
         return b"" if match is None else match[1]
 
     def search_function(self, max_bytes: int) -> Callable[[bytes], object]:
-        """What finds it, or None, in content of at most `max_bytes` bytes."""
+        """A function that returns a match, or None, in content of at most `max_bytes` bytes."""
         search: Callable[[bytes], object] = _compile(self.pattern, max_bytes <= SHORT_BYTES).search
         return search
 
 
 def compile_regex(text: str) -> BytesRegex:
-    """A regular expression for bytes; raises ValueError, and UsageError without the package that
-    it needs."""
+    """Compile a regular expression for bytes; raises ValueError, and UsageError without the
+    package that it needs."""
     regex = BytesRegex(os.fsencode(text))
     try:
         _compile(regex.pattern)
@@ -75,9 +75,9 @@ def compile_regex(text: str) -> BytesRegex:
 
 @cache
 def _compile(pattern: bytes, for_short_content: bool = False) -> Any:
-    """The expression as an object with `search`; raises as `re.compile` does, ValueError if RE2
-    cannot do it, and UsageError without RE2. for_short_content: for content of `SHORT_BYTES` bytes
-    at most."""
+    """The expression as an object with `search`. Raises what `re.compile` raises, ValueError if RE2
+    does not support the expression, and UsageError without RE2. for_short_content: for content of
+    at most `SHORT_BYTES` bytes."""
     compiled = re.compile(pattern, re.DOTALL)
     if _is_cheap(pattern, MAX_REPETITIONS - 1 + _is_anchored(pattern) if for_short_content else 0):
         return compiled
@@ -86,11 +86,11 @@ def _compile(pattern: bytes, for_short_content: bool = False) -> Any:
     except ImportError:
         if _is_cheap(pattern):
             return compiled
-        words = (
+        requirement = (
             f"a repeated group, more than {MAX_REPETITIONS} repetitions, or more than "
             f"{MAX_ALTERNATIVES} alternatives in groups need google-re2"
         )
-        raise UsageError(f"{os.fsdecode(pattern)!r}: {words}: {_INSTALL_COMMAND}") from None
+        raise UsageError(f"{os.fsdecode(pattern)!r}: {requirement}: {_INSTALL_COMMAND}") from None
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.dot_nl = True
@@ -101,12 +101,12 @@ def _compile(pattern: bytes, for_short_content: bool = False) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else ""
         message = os.fsdecode(reason) if isinstance(reason, bytes) else str(reason)
-        words = f"backreferences, lookaround and the like are {_UNSUPPORTED}"
-        raise ValueError(f"{message}; {words}") from None
+        limitation = f"backreferences, lookaround and the like are {_UNSUPPORTED}"
+        raise ValueError(f"{message}; {limitation}") from None
 
 
 def _is_anchored(pattern: bytes) -> bool:
-    """Whether it is sought at the start only."""
+    """Whether it can match only at the start."""
     return pattern.startswith((b"^", rb"\A")) and not any(
         token in pattern for token in (b"|", b"(?")
     )
@@ -122,7 +122,7 @@ def _is_cheap(pattern: bytes, max_repetitions: int = MAX_REPETITIONS) -> bool:
 
 
 def _to_re2(pattern: bytes) -> bytes:
-    """An expression as RE2 writes it; raises ValueError for what RE2 would not find alike."""
+    """Rewrite an expression for RE2; raises ValueError if RE2 would not find the same."""
     tokens = list(_TOKEN.finditer(pattern))
     kinds_with_m = {token.lastgroup for token in tokens if b"m" in token[0]}
     if "open" in kinds_with_m:
@@ -142,7 +142,7 @@ def _token_to_re2(tokens: Sequence[re.Match[bytes]], token_index: int, is_multil
         inner = token[len(opening) : -1]
         return (
             opening
-            + _CLASS_TOKEN.sub(lambda each: _CLASS_ESCAPES.get(each[0], each[0]), inner)
+            + _CLASS_TOKEN.sub(lambda match: _CLASS_ESCAPES.get(match[0], match[0]), inner)
             + b"]"
         )
     if kind == "end" and not is_multiline:
@@ -156,7 +156,7 @@ def _token_to_re2(tokens: Sequence[re.Match[bytes]], token_index: int, is_multil
 
 
 def _ends_every_alternative(tokens: Sequence[re.Match[bytes]], token_index: int) -> bool:
-    """Whether nothing is sought after a token, whatever comes after it in other alternatives."""
+    """Whether a token is the last of its alternative, also in all enclosing groups."""
     depth, in_other_alternative = 0, False
     for token in tokens[token_index + 1 :]:
         kind = token.lastgroup

@@ -1,6 +1,6 @@
-"""Selecting batches and records by ranges of offsets and times.
+"""Select batches and records by ranges of offsets and times.
 
-All commands share one rule. A batch is wanted if one of its records can be: its offsets and
+All commands share one rule. A batch is selected if one of its records can be: its offsets and
 timestamps, if known, overlap the bounds. A row without a timestamp (magic 0, or -1 from producers
 and brokers) is outside any time bound.
 """
@@ -39,7 +39,6 @@ class Selection:
     first_time: int | None = None
     last_time: int | None = None
     record_filter: RecordFilter = field(default_factory=RecordFilter)
-    """Criteria for records."""
     committed: CommittedRecords | None = None
     """The records of the partition that read_committed consumers receive; None for no such
     limit."""
@@ -63,7 +62,7 @@ class Selection:
         )
 
     def select_logs(self, logs: Sequence[InputFile]) -> Sequence[InputFile]:
-        """The logs of a partition, in order of base offset, that can contain wanted records."""
+        """The logs of a partition, in order of base offset, that can contain selected records."""
         return [
             log
             for log, next_log in zip_longest(logs, logs[1:])
@@ -72,7 +71,7 @@ class Selection:
         ]
 
     def _skips_log(self, log: InputFile, next_log: InputFile | None) -> bool:
-        """Whether all wanted records come after a log. next_log: the next one, which begins after
+        """Whether all selected records come after a log. next_log: the next log, which begins after
         it unless one of them is a copy."""
         if self.first_offset is None or next_log is None or next_log.base_offset is None:
             return False
@@ -87,11 +86,11 @@ class Selection:
         return _within_bounds(offsets, self.first_offset, self.last_offset)
 
     def select_batches(self, block: Block, limit: DecompressionLimit | None = None) -> Block:
-        """The block with only its wanted batches, and all its findings.
+        """The block with only its selected batches, and all its findings.
 
         Only decompression shows where a wrapper of magic 0 or 1 begins. limit: decompress wrappers
-        that depend on it, and fill the base offsets of those kept; None: keep them all, for a
-        caller that decodes the records anyway and then calls `rows`.
+        whose selection depends on it, and fill the base offsets of the selected ones; None: select
+        them all, for a caller that decodes the records anyway and then calls `select_records`.
         """
         candidates = _filter_batches(block, self._batch_mask(block.batches))
         is_unknown = candidates.batches.has_base_offset == 0
@@ -107,7 +106,7 @@ class Selection:
         return _filter_batches(candidates, self._batch_mask(candidates.batches))
 
     def select_records(self, run: Block, records: RecordColumns) -> tuple[Block, RecordColumns]:
-        """The wanted batches of a decoded run, and their wanted records."""
+        """The selected batches of a decoded run, and their selected records."""
         is_selected = self.record_mask(run, records)
         batch_mask = self._batch_mask(run.batches)
         if self.record_filter.needs_records:  # then a batch counts only for its records
@@ -126,8 +125,8 @@ class Selection:
     def iter_candidate_runs(
         self, block: Block, limit: DecompressionLimit
     ) -> Iterator[tuple[Block, RecordColumns]]:
-        """The batches of a block that can contain wanted records, run by run, with all their
-        records; `of_records` tells which are wanted."""
+        """The batches of a block that can contain selected records, run by run, with all their
+        records; `record_mask` returns which are selected."""
         for part in decompress_ahead(self.select_batches(block), limit):
             for run in map(self.record_filter.prefilter, split_runs(part)):
                 yield run, read_complete_records(run, limit)
@@ -135,8 +134,8 @@ class Selection:
     def iter_narrowed_batches(
         self, block: Block, limit: DecompressionLimit, findings: list[Finding]
     ) -> Iterator[Block]:
-        """The batches with wanted records; their offsets and record counts cover only those
-        records. findings: gets those about batches that cannot be decoded."""
+        """The batches with selected records; their offsets and record counts cover only these
+        records. findings: receives the findings about batches that cannot be decoded."""
         for run, records in self.iter_candidate_runs(replace(block, findings=[]), limit):
             findings += [*run.findings, *records.findings]
             selected_rows = np.flatnonzero(self.record_mask(run, records))
@@ -150,7 +149,7 @@ class Selection:
             yield replace(nonempty, batches=batches, findings=[])
 
     def record_mask(self, run: Block, records: RecordColumns) -> BoolArray:
-        """Which records are wanted."""
+        """Which records are selected."""
         is_selected = self.contains_offsets(records.rows.offset)
         if self._has_times:
             times = records.rows.timestamp
@@ -165,7 +164,7 @@ class Selection:
         return is_selected
 
     def _batch_mask(self, batches: BatchTable) -> BoolArray:
-        """Which batches can contain a wanted record."""
+        """Which batches can contain a selected record."""
         can_match = np.ones(len(batches), np.bool_)
         if self.first_offset is not None:
             can_match &= (batches.last_offset >= self.first_offset) | _has_unknown_offsets(batches)
@@ -183,7 +182,7 @@ class Selection:
         if self.first_time is not None:
             can_match &= max_timestamps >= self.first_time
         if self.last_time is not None:
-            # It is the only timestamp if the broker set them, or in an uncompressed message.
+            # The max timestamp is the only one if the broker set it, or in an uncompressed message.
             is_unbatched = (batches.is_v2 == 0) & (batches.compression == 0)
             has_single_time = is_unbatched | (batches.timestamp_type == LOG_APPEND_TIME)
             can_match &= ~has_single_time | (max_timestamps <= self.last_time)
@@ -192,16 +191,16 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
-    """Which records of every partition are wanted; `for_partition` makes the selection for one
-    partition."""
+    """Which records of every partition are selected; `for_partition` creates the selection for
+    one partition."""
 
     selection: Selection = field(default_factory=Selection)
     last_n: int | None = None
-    """How many of the last of them only."""
+    """Only this many of the last selected records; None for all."""
     only_committed: bool = False
     """Only records that read_committed consumers receive."""
     only_latest: bool = False
-    """Only the latest of them for each key, which the caller finds."""
+    """Only the latest selected record of each key; the caller finds it."""
 
     def __bool__(self) -> bool:
         """Whether it excludes anything."""
@@ -209,7 +208,7 @@ class SelectionOptions:
 
     @property
     def must_read_logs(self) -> bool:
-        """Whether `of` must read the logs of a partition."""
+        """Whether a partition's logs must be read to know its selected records."""
         return self.last_n is not None or self.only_committed or self.only_latest
 
     def for_partition(
@@ -219,9 +218,9 @@ class SelectionOptions:
     ) -> Selection:
         """The selection for a partition.
 
-        find_start_of_last: returns the offset of the first of the last N of some. find_committed:
-        returns what read_committed consumers receive. Each reads logs, and is called only if
-        needed.
+        find_start_of_last: returns the offset of the first of the last N selected records.
+        find_committed: returns the records that read_committed consumers receive. Each reads logs,
+        and is called only if needed.
         """
         selection = self.selection
         if self.only_committed:

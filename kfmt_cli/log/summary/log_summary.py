@@ -14,11 +14,11 @@ from kfmt_cli.log.summary.shape import LogShape
 from kfmt_cli.log.summary.statistics import LogStatistics, compute_statistics
 
 LogShapeFactory = Callable[[InputFile], LogShape | None]
-"""The shape of a log without batches yet; None if it is not wanted."""
+"""Creates the shape of a log, still without batches; None if no shape is requested."""
 
 
 def without_shape(log: InputFile) -> None:
-    """No shape is wanted."""
+    """The factory for no shapes."""
     del log
 
 
@@ -30,14 +30,14 @@ class LogNumbers:
     statistics: LogStatistics = field(default_factory=lambda: LogStatistics(segments=1))
 
     def add_block(self, block: Block, *, is_counted: bool = False) -> None:
-        """Add the next block; see `Statistics.take`."""
+        """Add the next block. is_counted: `records_count` is valid for wrappers as well."""
         self.statistics.add_block(block, has_wrapper_counts=is_counted)
         if self.shape is not None:
             self.shape.add_block(block)
 
     @property
     def index_error(self) -> str:
-        """Why the offset index of its strip cannot be read; empty if it can."""
+        """Why the offset index for its segment map cannot be read; empty if it can."""
         return (
             ""
             if self.shape is None or self.shape.segment_map is None
@@ -46,7 +46,7 @@ class LogNumbers:
 
 
 def summarize_small_logs(pack: SmallLogs, create_shape: LogShapeFactory) -> list[LogNumbers | None]:
-    """The numbers of each log of a pack; None for one that is not good."""
+    """The numbers of each log in `pack`; None for one that is not valid."""
     statistics = compute_statistics(pack.batches, pack.file_of_batch, len(pack.files))
     numbers: list[LogNumbers | None] = [None] * len(statistics)
     for i in np.flatnonzero(pack.is_valid).tolist():

@@ -1,7 +1,7 @@
 """The shape of logs: amounts written over time, codecs, time order, and layout in the file.
 
 Uses batch headers only. Memory does not depend on the size of the log: time intervals get longer as
-their number grows, and a log has a fixed number of cells.
+their number grows, and a segment map has a fixed number of cells.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class TimeBuckets:
         return wider is not None
 
     def resampled(self, max_buckets: int) -> TimeBuckets:
-        """A copy in intervals such that nearly all records take at most `max_buckets` of them."""
+        """A copy with intervals so long that nearly all batches are in at most `max_buckets`."""
         copy = TimeBuckets(self.width_ms, dict(self.counts))
         first, last = self.core_interval()
         sufficient_widths = (
@@ -89,7 +89,7 @@ class TimeBuckets:
         return copy
 
     def core_interval(self) -> tuple[int, int]:
-        """The first and the last time, without the few outermost batches."""
+        """The first and the last time, without the outermost 1 % of batches at each end."""
         bucket_numbers = np.sort(np.array(list(self.counts), np.int64))
         if not len(bucket_numbers):
             return 0, 0
@@ -252,7 +252,7 @@ class SegmentMap:
 
 @dataclass(slots=True)
 class LogShape:
-    """The shape of a log, or of consecutive ones."""
+    """The shape of a log, or of consecutive logs."""
 
     buckets: TimeBuckets = field(default_factory=TimeBuckets)
     counts_by_codec: dict[str, LogCounts] = field(default_factory=dict)

@@ -38,7 +38,7 @@ _MERGE_BY_FIELD: dict[str, Callable[..., object]] = {
     **dict.fromkeys(("last_offset", "max_timestamp", "timestamp_skew_ms"), max),
     "producer_ids": operator.ior,
 }
-"""How the numbers of two logs become those of both, where both are known."""
+"""By field, how to merge the values of two logs if both have one."""
 
 
 @dataclass(slots=True)
@@ -110,8 +110,8 @@ class LogStatistics:
             )
 
     def add_records(self, block: Block, limit: DecompressionLimit, findings: list[Finding]) -> None:
-        """Add the same block's records. findings: gets those about batches that cannot be
-        decoded."""
+        """Add the same block's records. findings: receives the findings about batches that cannot
+        be decoded."""
         is_undamaged = block.batches.crc_valid == 1
         undamaged = Block(
             block.name, block.data, block.position, block.batches.select_rows(is_undamaged)
@@ -174,8 +174,8 @@ class LogStatistics:
         self._merge_sample_errors(later)
 
     def extrapolated(self) -> LogStatistics:
-        """The estimate for everything from a sample; itself if it is not one. Offsets, times and
-        producers are only the ones in the sample."""
+        """The estimate of the total from a sample; the same object if it is not a sample. Offsets,
+        times and producers are only the ones in the sample."""
         if self.of_bytes is None:
             return self
         factor = self.of_bytes / self.bytes if self.bytes else 0.0
@@ -295,7 +295,7 @@ def compute_statistics(
     """The statistics of the batches of each of several logs, by their headers.
 
     log_of_batch: each batch's log, in order. has_wrapper_counts: `records_count` is valid for
-    wrappers as well. previous_max: the largest timestamp before these.
+    wrappers as well. previous_max: the largest timestamp before these batches.
     """
     is_v2 = batches.is_v2 == 1
     counts = np.maximum(batches.records_count, 0) if has_wrapper_counts else batches.record_counts
@@ -347,16 +347,16 @@ def _count_values(
 
     def count_by_log(values: IntArray, n_values: int) -> IntArray:
         """How often each value below `n_values` is in each log."""
-        cells = log_of_batch * n_values + values
-        return np.bincount(cells, minlength=n_logs * n_values).reshape(n_logs, n_values)
+        keys = log_of_batch * n_values + values
+        return np.bincount(keys, minlength=n_logs * n_values).reshape(n_logs, n_values)
 
     codecs = count_by_log(batches.compression, MAX_CODES)
     magics = count_by_log(batches.magic, MAX_CODES)
     by_records = count_by_log(_bucket_numbers(record_counts), N_BUCKETS)
     by_bytes = count_by_log(_bucket_numbers(batches.size), N_BUCKETS)
     for i, log in enumerate(statistics):
-        log.codecs = Counter({codec_name(number): n for number, n in _iter_nonzero(codecs[i])})
-        log.magics = Counter({str(number): n for number, n in _iter_nonzero(magics[i])})
+        log.codecs = Counter({codec_name(codec): n for codec, n in _iter_nonzero(codecs[i])})
+        log.magics = Counter({str(magic): n for magic, n in _iter_nonzero(magics[i])})
         log.record_buckets, log.byte_buckets = by_records[i], by_bytes[i]
 
 
@@ -368,7 +368,7 @@ def _iter_log_slices(log_of_row: IntArray) -> Iterator[tuple[int, slice]]:
 
 
 def _iter_nonzero(counts: IntArray) -> Iterator[tuple[int, int]]:
-    """The numbers with a count, and their counts."""
+    """The values with a count above zero, and their counts."""
     for value in np.flatnonzero(counts).tolist():
         yield value, int(counts[value])
 
