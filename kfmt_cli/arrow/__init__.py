@@ -1,1 +1,1 @@
-"""Rows as Arrow: schemas from row types, columns without an object per row."""
+"""Rows as Arrow data: schemas from row types, and columns without an object per row."""

@@ -1,7 +1,7 @@
-"""The batches of splits as columns in a file, for tasks that compare whole partitions.
+"""Stores the batches of splits as columns in a file, for tasks that compare entire partitions.
 
-A batch takes some tens of bytes, however large it is, so that a later task can take the batches of
-a partition whose segments were read by many.
+A batch takes a few tens of bytes, however large it is. A later task can therefore process all
+batches of a partition whose segments were read by many tasks.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _SCHEMA = pa.schema([(name, pa.int64()) for name in BATCH_COLUMNS])
 
 @dataclass(slots=True)
 class _OffsetRangeAccumulator:
-    """What a result says of the batches of a split."""
+    """The offset range of the batches of a split, for its result."""
 
     offsets: tuple[int, int] | None = None
-    """The first and the last; None without batches."""
+    """First and last offset; None without batches."""
     has_holes: bool = False
     """Whether compaction has removed records."""
 
     def add_batches(self, batches: BatchTable) -> None:
-        """Add batches."""
+        """Extend the range by batches."""
         first, last = int(batches.base_offset.min()), int(batches.last_offset.max())
         previous = self.offsets or (first, last)
         self.offsets = min(first, previous[0]), max(last, previous[1])
@@ -49,8 +49,8 @@ class _OffsetRangeAccumulator:
 def write_batch_columns(
     request: ReadRequest, splits: Sequence[FileSplit], output_directory: str, file_name: str
 ) -> list[dict[str, Any]]:
-    """Write the batches of splits to a file, and check them; see `write_intermediate_file`. A
-    result has their extent, too."""
+    """Check the batches of splits and write them to a file; see `write_intermediate_file`. A result
+    also has the offset range of its split's batches."""
     accumulators: list[_OffsetRangeAccumulator] = []
 
     def batch_rows(_: FileSplit, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
@@ -76,7 +76,10 @@ def write_batch_columns(
 
 
 def read_batch_columns(path: str, first_batch: int, end_batch: int) -> Iterator[BatchTable]:
-    """Batches in a file, in parts: the columns `BATCH_COLUMNS`; raises InputError."""
+    """The batches in a file, in chunks with the columns `BATCH_COLUMNS`; raises InputError.
+
+    first_batch, end_batch: the range of Arrow batches to read, from a result.
+    """
     for batch in read_intermediate_batches(path, first_batch, end_batch):
         data = np.array([column.to_numpy() for column in batch.columns])
         yield BatchTable(_INDEX_BY_NAME, data)

@@ -1,4 +1,4 @@
-"""The plan of a job: its inputs, its output and the number of requests."""
+"""The plan of a job: its inputs, tasks, output and the number of requests."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kfmt_cli.render.style import format_count, format_grouped
 def dry_run_lines(
     files: FileSplits, task_splits: Iterable[Sequence[FileSplit]], output_directory: str
 ) -> list[str]:
-    """The plan, as lines: how much data a job would read, and where it would write. task_splits:
-    the splits of each task."""
+    """The plan as lines of text: how much data a job would read, and where it would write.
+    task_splits: the splits of each task."""
     n_requests = n_tasks = 0
     for splits in task_splits:
         n_tasks += 1

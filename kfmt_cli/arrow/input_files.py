@@ -60,13 +60,13 @@ def list_input_files(
     require_topics: bool = False,
     manifest_cache: ManifestCache | None = None,
 ) -> FileSplits:
-    """All files of the request, undivided, with unreadable directories listed by their error;
-    raises InputError, also if every entry is an error.
+    """All files of the request, each as one split; an unreadable directory is an entry with its
+    error. Raises InputError, also if every entry is an error.
 
-    Directories that a broker has marked, as copies or as set aside, are skipped unless named.
-    report: receives a message about them. files_below: the files below a path, if they are known.
-    require_topics: raise UsageError for a topic without any file. manifest_cache: those of the
-    listing before, replaced by those of this one.
+    Directories that a broker has marked (-future, -delete, -stray) are skipped unless named.
+    report: receives a message about skipped directories. files_below: lists the files under a path,
+    if not in the default way. require_topics: raise UsageError for a topic without files.
+    manifest_cache: the manifests of the previous listing, updated to this one.
     """
     manifest_versions: dict[str, ManifestVersion] = {}
     manifest_cache = manifest_cache or ManifestCache()
@@ -79,7 +79,7 @@ def list_input_files(
     if require_topics and request.topics:
         _require_topics(request.topics, files, all_files)
     if files and not files.readable:
-        raise InputError("; ".join(f"{path}: {why}" for path, why in files.read_errors.items()))
+        raise InputError("; ".join(f"{path}: {error}" for path, error in files.read_errors.items()))
     return files.sorted_unique()
 
 
@@ -105,9 +105,11 @@ def _iter_input_files(
     report: Callable[[str], None] | None,
     files_below: Callable[[str], Iterable[StoredFile]],
 ) -> Iterator[FileSplit]:
-    """List the files of all topics. manifest_versions: receives the manifests of tiered storage, by
-    the name prefixes of their segments. What has been put together from one object comes once,
-    whatever its path below another one."""
+    """List the files of all topics.
+
+    manifest_versions: receives the manifests of tiered storage, by the object prefixes of their
+    segments. A segment in tiered storage is listed once, even if several paths lead to it.
+    """
     tiered_identities: set[str] = set()
     for path in distinct_paths(request.paths):
         entries = iter(files_below(path))
@@ -182,7 +184,7 @@ def _table_reads_kind(request: ReadRequest, kind: Kind) -> bool:
 
 
 def _find_manifest(path: str) -> Iterable[StoredFile]:
-    """The manifest of a file that was named explicitly; none for a file without one."""
+    """The manifest of a file that was named explicitly; empty for a file without one."""
     object_prefix = parse_object_prefix(path)
     try:
         return () if object_prefix is None else list(iter_files(object_prefix + MANIFEST_SUFFIX))
@@ -196,8 +198,11 @@ def _iter_topic_files(
     manifest_versions: Mapping[str, ManifestVersion],
     manifest_cache: ManifestCache,
 ) -> Iterator[FileSplit]:
-    """The files of the requested topics. Segments in tiered storage get the size from their
-    manifests, and are skipped if the partition's local logs contain them."""
+    """The files of the requested topics.
+
+    The size of a segment in tiered storage comes from its manifest. The segment is skipped if the
+    partition's local logs contain its offsets.
+    """
     first_local_offset: dict[object, int] = {}
     for split in files:
         if parse_object_prefix(split.path) in manifest_versions:
@@ -207,7 +212,7 @@ def _iter_topic_files(
             if split.kind is LOG_KIND and split.base_offset is not None:
                 previous = first_local_offset.get(split.topic_partition, split.base_offset)
                 first_local_offset[split.topic_partition] = min(previous, split.base_offset)
-    tiered = files.select_where(lambda piece: parse_object_prefix(piece.path) in manifest_versions)
+    tiered = files.select_where(lambda split: parse_object_prefix(split.path) in manifest_versions)
     resolve = partial(_resolve_tiered_split, request, manifest_versions, manifest_cache)
     for split in map_ordered(resolve, tiered, MAX_CONNECTIONS):
         is_in_local_log = (
@@ -226,8 +231,8 @@ def _resolve_tiered_split(
     manifest_cache: ManifestCache,
     split: FileSplit,
 ) -> FileSplit:
-    """A segment in tiered storage with the original size of its log, or the reason it cannot be
-    read."""
+    """A segment in tiered storage with the original size of its log, or with the reason that it
+    cannot be read."""
     object_prefix = split.path.removesuffix(LOG_KIND.suffix)
     try:
         return with_log_size(
@@ -242,8 +247,8 @@ def _resolve_tiered_split(
 def mount_split_files(
     request: ReadRequest, splits: Iterable[FileSplit]
 ) -> AbstractContextManager[None]:
-    """Make paths of segments in tiered storage open their logs instead of their chunks. Object
-    sizes come from the listing."""
+    """Mount segments in tiered storage, so that their paths open logs instead of chunks, and stored
+    objects with their listed sizes, which saves requests."""
     opener_by_path: dict[str, SourceOpener] = {}
     for split in splits:
         if split.is_tiered:
@@ -256,13 +261,13 @@ def mount_split_files(
 
 
 def _is_marked_directory(directory: str, listed_path: str) -> bool:
-    """Whether a broker has marked a directory under a given path."""
+    """Whether a broker has marked a directory under a listed path that does not name it."""
     name = directory.rpartition("/")[2]
     return directory_mark(name) != "" and name not in listed_path.split("/")
 
 
 def create_split_reader(request: ReadRequest, split: FileSplit) -> SplitReader:
-    """A reader of a split, wherever it is stored."""
+    """A reader for a split, with the selection and options of the request."""
     return SplitReader(
         request.selection_for(split),
         request.decompression_limit,
@@ -272,7 +277,7 @@ def create_split_reader(request: ReadRequest, split: FileSplit) -> SplitReader:
 
 
 def group_small_splits(splits: Sequence[FileSplit]) -> Iterator[list[FileSplit]]:
-    """The splits in order, small logs grouped, others alone."""
+    """The splits in order, with consecutive small logs grouped and others separate."""
 
     def size(split: FileSplit) -> int | None:
         is_whole_log = split.kind is LOG_KIND and split.is_whole and not split.read_error

@@ -1,5 +1,5 @@
-"""Rows that tasks keep for the driver or for other tasks: files of Arrow batches, each found by its
-number."""
+"""Rows that tasks store for the driver or for other tasks: files of Arrow batches, which are read
+by index."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ def write_intermediate_file(
     schema: pa.Schema,
     create_batches: Callable[[FileSplit, Iterable[Block]], Iterator[pa.RecordBatch]],
 ) -> list[dict[str, Any]]:
-    """Write rows of splits to a file, which appears when it is complete; raises OutputError,
-    WorkError. The results say which batches of the file have the rows of a split.
+    """Write rows of splits to a file that appears when it is complete; raises OutputError,
+    SplitError.
 
-    output_directory, file_name: a directory, and the file in it. create_batches: makes the rows
-    from the blocks of a split.
+    Returns a result per split: the range of the file's Arrow batches with its rows, and its
+    findings. output_directory, file_name: the directory, and the name of the file in it.
+    create_batches: creates the rows from the blocks of a split.
     """
     results: list[dict[str, Any]] = []
     n_batches = 0
@@ -58,7 +59,7 @@ def write_intermediate_file(
 def read_intermediate_batches(
     path: str, first_batch: int, end_batch: int
 ) -> Iterator[pa.RecordBatch]:
-    """The batches first..end-1 of a file; raises InputError."""
+    """The Arrow batches first_batch..end_batch-1 of a file; raises InputError."""
     if first_batch < end_batch:
         reader = _open_arrow_file(path)
         for i in range(first_batch, end_batch):

@@ -1,4 +1,4 @@
-"""The result of a query as rows for an output: any Arrow columns, under any names."""
+"""Converts query results to rows for an output: Arrow columns of any type and name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kfmt_cli.rows.types.reference_rows import QUERY_ROW
 
 
 def result_row_type(schema: pa.Schema) -> RowType:
-    """The rows that the batches of a schema make; a name that is taken gets a number: `type_1`."""
+    """The row type for batches of a schema. A duplicate column name gets a number: `type_1`."""
     used_names = {"type"}
     columns = []
     for i, field in enumerate(schema):
@@ -35,17 +35,22 @@ def result_row_type(schema: pa.Schema) -> RowType:
         if kind is ColumnKind.BYTES:  # JSON names the encoding after the source
             source = name
             used_names |= {f"{name}_encoding", f"{name}_size"}
-        given_source, heading = f"\0{i} given", escape_terminal(name)
+        presence_source, heading = f"\0{i} given", escape_terminal(name)
         columns.append(
             Column(
-                name, kind, source=source, presence_column=given_source, unit=unit, heading=heading
+                name,
+                kind,
+                source=source,
+                presence_column=presence_source,
+                unit=unit,
+                heading=heading,
             )
         )
     return RowType(QUERY_ROW.name, QUERY_ROW.doc, tuple(columns), QUERY_ROW.location_source)
 
 
 def result_rows(row_type: RowType, batch: pa.RecordBatch) -> ColumnarRows:
-    """The rows of a batch. row_type: of its schema."""
+    """The rows of a batch. row_type: the row type of its schema."""
     table, byte_chunks, size = Table.zeros_for(row_type.table_columns, len(batch)), [], 0
     for column, values in zip(row_type.columns, batch.columns, strict=True):
         table[column.presence_column] = (
@@ -64,7 +69,7 @@ def result_rows(row_type: RowType, batch: pa.RecordBatch) -> ColumnarRows:
     return ColumnarRows(row_type, table, b"".join(byte_chunks))
 
 
-_INFINITE = {(1 << 31) - 1: "infinity", 1 - (1 << 31): "-infinity"}  # dates of DuckDB, in days
+_INFINITE = {(1 << 31) - 1: "infinity", 1 - (1 << 31): "-infinity"}  # DuckDB dates, in days
 
 
 def _column_kind(type_: pa.DataType) -> ColumnKind:
@@ -82,7 +87,7 @@ def _column_kind(type_: pa.DataType) -> ColumnKind:
 
 
 def _int_values(column: Column, values: pa.Array) -> np.ndarray[Any, Any]:
-    """Integers; flags as 0 and 1, times in milliseconds."""
+    """The values as integers: flags as 0 and 1, times in milliseconds, null as 0."""
     if column.unit == MS_UNIT:
         values = values.cast(pa.timestamp("ms", values.type.tz), safe=False)
     integers: np.ndarray[Any, Any] = values.cast(pa.int64()).fill_null(0).to_numpy()
@@ -90,10 +95,10 @@ def _int_values(column: Column, values: pa.Array) -> np.ndarray[Any, Any]:
 
 
 def _encoded_values(kind: ColumnKind, values: pa.Array) -> pa.Array:
-    """Each value as bytes, empty for null."""
+    """Each value as the bytes of its text, which is not used for null."""
     if kind is ColumnKind.JSON:
         texts = [json_text(_to_json_value(value)) for value in values.to_pylist()]
-    elif pa_types.is_date(values.type):  # Python has fewer days
+    elif pa_types.is_date(values.type):  # Python's dates have a smaller range
         days = values.cast(pa.int32()).fill_null(0).to_pylist()
         iso_texts = values.cast(pa.string()).fill_null("").to_pylist()
         texts = [_INFINITE.get(day, text) for day, text in zip(days, iso_texts, strict=True)]
@@ -108,16 +113,16 @@ def _encoded_values(kind: ColumnKind, values: pa.Array) -> pa.Array:
 
 
 def _format_value(value: Any) -> str:
-    """A value that Arrow has no text for, such as an interval."""
+    """The text of a value that Arrow cannot convert to text, such as an interval."""
     if not isinstance(value, pa.MonthDayNano):
         return "" if value is None else str(value)
-    units = [f"{number} {name}" for number, name in zip(value, ("months", "days"), strict=False)]
+    units = [f"{n} {name}" for n, name in zip(value, ("months", "days"), strict=False)]
     seconds = f"{value.nanoseconds / 10**9:.6f}".rstrip("0").rstrip(".")
     return " ".join(part for part in (*units, f"{seconds} s") if not part.startswith("0 ")) or "0 s"
 
 
 def _to_json_value(value: Any) -> Any:
-    """A value of lists and structs as JSON has it: bytes as text or with their encoding."""
+    """A nested value with JSON types: bytes as text or with their encoding."""
     if isinstance(value, Mapping):
         return dict(_json_members(value.items()))
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""What a filter of a query engine implies: the places and the bounds of the rows that pass.
+"""Derives from a query engine's filter which files can have matching rows, and within which bounds.
 
-Arrow prunes the files of a dataset by what is known of all their rows. Asked about one imaginary
-file, it says whether any such row can pass; an expression itself cannot be taken apart.
+Arrow cannot take an expression apart. But it prunes the files of a dataset by an expression that is
+true for all their rows. Given one imaginary file, it shows whether any such row can match.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class RowFilter:
 
     @property
     def referenced_columns(self) -> frozenset[str]:
-        """The columns that it may need: its text contains their names."""
+        """The columns that the expression may use: its text contains their names."""
         identifiers = set(re.findall(r"\w+", str(self.expression)))
         return frozenset(name for name in self.schema.names if name in identifiers)
 
     def may_match(self, **values: object) -> bool:
-        """Whether a row with these values of columns can pass."""
+        """Whether a row with these column values can match."""
         return self._may_match(
             reduce(and_, (_equals_value(name, value) for name, value in values.items()))
         )
 
     def selection(self, table: str) -> Selection:
-        """The bounds that all rows of a table have if they pass."""
+        """The offset and time bounds of all matching rows of a table."""
         if has_records(table):
             first_us, last_us = self._value_interval(
                 "timestamp", TIMESTAMP_TYPE, -_MAX_TIME_US, _MAX_TIME_US
@@ -69,8 +69,7 @@ class RowFilter:
     def _value_interval(
         self, name: str, type_: pa.DataType, low: int, high: int
     ) -> tuple[int | None, int | None]:
-        """The least and the largest value of a column in rows that pass; None if any is
-        possible."""
+        """The minimum and maximum of a column in matching rows; None for one without a limit."""
         if not self._constrains_column(name):
             return None, None
         field, scalar = pc.field(name), partial(pa.scalar, type=type_)
@@ -81,11 +80,11 @@ class RowFilter:
         return None if lowest == low else lowest, None if first_above == high else first_above - 1
 
     def _constrains_column(self, name: str) -> bool:
-        """Whether it says anything of a column, and fails rows that have no value there."""
+        """Whether the expression uses a column, and rejects rows with null in it."""
         return name in self.referenced_columns and not self.may_match(**{name: None})
 
     def _may_match(self, premise: Any) -> bool:
-        """Whether a row can pass of which an expression is known to be true."""
+        """Whether a row can match for which an Arrow expression, the premise, is true."""
         if self.expression is None:
             return True
         file = _FORMAT.make_fragment("any", LocalFileSystem(), partition_expression=premise)
@@ -99,7 +98,7 @@ def _equals_value(name: str, value: object) -> Any:
 
 
 def _find_lowest(predicate: Callable[[int], bool], low: int, high: int) -> int:
-    """The lowest number, from low to high, for which something is true; it stays true above."""
+    """The lowest number in [low, high] for which a monotonic predicate is true; else `high`."""
     while low < high:
         midpoint = (low + high) // 2
         low, high = (low, midpoint) if predicate(midpoint) else (midpoint + 1, high)

@@ -1,4 +1,4 @@
-"""The blocks of splits, small logs read together."""
+"""Reads the blocks of splits, small logs in groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def read_split_blocks(
     request: ReadRequest, splits: Sequence[FileSplit]
 ) -> Iterator[tuple[FileSplit, SplitReader, Iterable[Block]]]:
     """The blocks of each split, with headers and checksums checked, and its reader, which has the
-    findings and edges once they are read."""
+    findings and the boundary once the blocks are read."""
     for group in group_small_splits(splits):
         small_logs = read_healthy_logs(group) if len(group) > 1 else None
         for i, split in enumerate(group):
@@ -31,7 +31,7 @@ def read_split_blocks(
 
 
 def _select_file(small_logs: Block, file_index: int, split: FileSplit) -> Block:
-    """The batches of one of the logs of a pack, with its bytes only."""
+    """The batches of one of several small logs, with only its own bytes."""
     batches = small_logs.batches.select_rows(small_logs.batches.file_number == file_index)
     first_byte = int(batches.start[0]) if len(batches) else 0
     data = small_logs.data[first_byte : int(batches.end[-1])] if len(batches) else b""

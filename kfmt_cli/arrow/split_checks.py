@@ -1,4 +1,4 @@
-"""The summary and checks of a split of a file, and their stored form."""
+"""Summarizes and checks splits, and encodes the results as JSON."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from kfmt_cli.rows.types.segment_row import (
     summarize_batches,
 )
 
-MAX_STORED_FINDINGS = 10_000  # findings per split that are kept individually
+MAX_STORED_FINDINGS = 10_000  # findings per split that are stored individually
 MAGICS = ("0", "1", "2")
 
 
 def segment_row(split: FileSplit, numbers: SegmentNumbers) -> dict[str, object]:
-    """A row of the table `segments`, about the file of a split."""
+    """A row of the table `segments` for the file of a split."""
     topic, partition = split.topic_partition
     row: dict[str, object] = {
         **numbers,
@@ -56,7 +56,7 @@ def segment_row(split: FileSplit, numbers: SegmentNumbers) -> dict[str, object]:
 
 
 def to_microseconds(milliseconds: int | None) -> int | None:
-    """A time in Arrow's unit; None for times outside the years 1 to 9999."""
+    """A time in microseconds, Arrow's unit; None outside the years 1 to 9999."""
     if milliseconds is None or not MIN_TIMESTAMP_MS <= milliseconds <= MAX_TIMESTAMP_MS:
         return None
     return milliseconds * 1000
@@ -76,7 +76,7 @@ def finding_row(split: FileSplit, finding: Finding) -> dict[str, object]:
 
 @dataclass(slots=True)
 class SplitCheckResult:
-    """A split's content and findings, and the edges that its neighbours need."""
+    """A split's summary and findings, and the boundary that checks of its neighbours need."""
 
     numbers: SegmentNumbers
     """See `rows/types/segment_row.py`."""
@@ -104,7 +104,7 @@ def check_split(request: ReadRequest, split: FileSplit) -> SplitCheckResult:
     else:
         for block in reader.blocks(split):
             numbers = merge_numbers(numbers, summarize_batches(block.batches))
-            # Only decompression shows how many messages wrappers contain, and their checksums.
+            # Only decompression shows the number and checksums of the messages in wrappers.
             for run in split_runs(block):
                 if is_legacy(run):
                     records = read_records(run, request.decompression_limit)
@@ -132,7 +132,7 @@ def check_splits(request: ReadRequest, splits: Sequence[FileSplit]) -> Iterator[
 def _check_small_logs(
     request: ReadRequest, splits: Sequence[FileSplit]
 ) -> list[SplitCheckResult | None]:
-    """Check the healthy logs of a pack; None for each log that must be checked individually."""
+    """Check a group of small logs; None for each log that must be checked individually."""
     small_logs = read_checked_logs([input_file(split) for split in splits])
     if request.deep:
         mark_invalid_records(small_logs, request.decompression_limit)
@@ -145,11 +145,8 @@ def _check_small_logs(
     ]
 
 
-# The results for a split, as JSON.
-
-
 def encode_findings(findings: list[Finding], boundary: SplitBoundary | None) -> dict[str, Any]:
-    """Findings, up to `MAX_STORED_FINDINGS`, with the number of each code and the edges."""
+    """Up to `MAX_STORED_FINDINGS` findings, the count of each finding code and the boundary."""
     return {
         "findings": [_encode_finding(finding) for finding in findings[:MAX_STORED_FINDINGS]],
         "codes": Counter(finding.code.name for finding in findings),
@@ -185,7 +182,7 @@ def decode_finding(stored: dict[str, Any]) -> Finding:
 
 
 def decode_boundary(result: dict[str, Any]) -> SplitBoundary | None:
-    """The edges in a result; None if no batch begins in the split."""
+    """The boundary in a result; None if no batch begins in the split."""
     return SplitBoundary(**result["edges"]) if result.get("edges") else None
 
 

@@ -1,4 +1,4 @@
-"""Logs in tiered storage, whose manifests are asked for once: when they are listed."""
+"""Opens logs in tiered storage. Each manifest is read once, when its segment is listed."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from kfmt_cli.execution.read_request import ReadRequest
 if TYPE_CHECKING:
     from kfmt_cli.disk.tiered import ChunkedLog
 
-MAX_CHUNKING_BYTES = 4 << 10  # bytes of a packed chunking; a segment of 1 GiB has 300 to 1,500
+MAX_CHUNKING_BYTES = 4 << 10  # of an encoded chunking; a segment of 1 GiB has 300 to 1,500
 
 ManifestVersion = tuple[int, int]
-"""The size of a manifest and its time in a listing, 0 if unknown."""
+"""A manifest's size and modification time in a listing; a time of 0 is unknown."""
 ManifestContents = tuple[tuple[str, int, str], bytes]
-"""What a manifest says: topic, partition and topic id, and the chunking, packed."""
+"""A manifest's topic, partition and topic id, and its encoded chunking."""
 
 
 @dataclass(slots=True)
 class ManifestCache:
-    """The manifests of those segments that were listed last."""
+    """The contents of the manifests in the last listing."""
 
     _contents_by_prefix: dict[str, tuple[ManifestVersion, ManifestContents]] = field(
         default_factory=dict
     )
 
     def read_contents(self, object_prefix: str, version: ManifestVersion) -> ManifestContents:
-        """What a manifest says, from memory if it is listed as before; raises InputError.
+        """The contents of a manifest, cached while its version is the same; raises InputError.
         object_prefix: see `parse_object_prefix`."""
         cached = self._contents_by_prefix.get(object_prefix)
         if cached is not None and cached[0] == version:
@@ -46,7 +46,7 @@ class ManifestCache:
         return contents
 
     def drop_unlisted(self, versions: dict[str, ManifestVersion]) -> None:
-        """Forget the manifests that are not listed any more."""
+        """Remove the manifests that are no longer listed."""
         for object_prefix in self._contents_by_prefix.keys() - versions.keys():
             del self._contents_by_prefix[object_prefix]
 
@@ -79,7 +79,7 @@ def load_tiered_log(
     request: ReadRequest, path: str, object_size: int, chunking: bytes
 ) -> ChunkedLog:
     """The log of a segment; raises InputError. object_size: the bytes of the object with the
-    chunks. chunking: as packed, empty to read the manifest."""
+    chunks. chunking: encoded; empty to read it from the manifest."""
     from kfmt_cli.disk.tiered import open_chunked_log
     from kfmt_cli.disk.tiered_keys import PrivateKey
     from kfmt_cli.disk.tiered_manifest import ChunkEncoding
@@ -95,7 +95,7 @@ def load_tiered_log(
 
 
 def with_log_size(request: ReadRequest, split: FileSplit, contents: ManifestContents) -> FileSplit:
-    """A segment as a broker had it: with the original size of its log; raises InputError."""
+    """A split with the original size of its segment's log; raises InputError."""
     topic_id_partition, chunking = contents
     size = load_tiered_log(request, split.path, split.size, chunking).size
     return FileSplit(
@@ -110,7 +110,7 @@ def with_log_size(request: ReadRequest, split: FileSplit, contents: ManifestCont
 def open_tiered_source(
     request: ReadRequest, object_size: int, chunking: bytes, path: str
 ) -> Source:
-    """The bytes of a log; raises InputError. object_size, chunking: as for `load_tiered_log`."""
+    """A source of a log's bytes; raises InputError. Other arguments: see `load_tiered_log`."""
     from kfmt_cli.disk.tiered import ChunkedSource
 
     return ChunkedSource(load_tiered_log(request, path, object_size, chunking), path)

@@ -1,4 +1,4 @@
-"""The topic id of a partition, which a topic that is made again does not share."""
+"""Reads the topic ids of partitions, which distinguish a topic from a recreated one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTITION_METADATA_NAME = min(PARTITION_METADATA_KIND.names)
 
 
 class TopicIdCache(dict[str, "str | None"]):
-    """Topic ids by directory, each read when it is first asked for."""
+    """Topic ids by directory, each read at its first lookup."""
 
     def __missing__(self, directory: str) -> str | None:
         self[directory] = read_topic_id_in(directory)

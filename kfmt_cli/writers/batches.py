@@ -1,8 +1,8 @@
 """Encodes records as batches: the inverse of `log/block.py` and `log/records.py`.
 
-Deltas against the batch's base timestamp and offset, sizes, counts and checksums follow from the
-tables. Records are compressed first; then length, checksum and count are set, as Kafka's builder
-does. Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`,
+Sizes, counts, checksums and the deltas from the batch's base timestamp and base offset are computed
+from the tables. As in Kafka's builder, records are compressed before length, checksum and count are
+set. Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`,
 `DefaultRecordBatch.writeHeader`.
 """
 
@@ -21,7 +21,7 @@ from kfmt_cli.formats.batch import CODECS, COMPRESSION, RECORD, RECORD_BATCH, TI
 from kfmt_cli.log.block import BATCH_HEADER_BYTES, CRC_START_BY_MAGIC, LOG_OVERHEAD_BYTES
 from kfmt_cli.log.records import RecordColumns
 
-# Header fields set by the caller; the others follow from the records.
+# Header fields computed from the records. The caller sets the others.
 COMPUTED_FIELDS = ("batch_length", "magic", "crc", "records_count")
 STORED_FIELDS = tuple(
     field.name for field in RECORD_BATCH.fields if field.name not in COMPUTED_FIELDS
@@ -31,8 +31,9 @@ APPEND_TIME_MASK = TIMESTAMP_TYPE.mask
 
 
 class DraftTable(Table):
-    """Batches to write: header fields that do not follow from their records; the line that began
-    a batch, whether it gives the max timestamp, and its record count, -1 without one."""
+    """Batches to write: header fields that are not computed from their records; the number of the
+    line that began the batch, whether it declares the max timestamp, and its declared record count
+    (-1 if none)."""
 
     __slots__ = ()
 
@@ -60,14 +61,14 @@ class EncodedBatches:
     base_offset: IntArray
     last_offset: IntArray
     max_timestamp: IntArray
-    """-1 for a batch without one."""
+    """-1 for a batch without a max timestamp."""
 
     def __len__(self) -> int:
         return len(self.ends)
 
     @property
     def starts(self) -> IntArray:
-        """Where each begins: at the end of the one before it."""
+        """The start of each batch in `data`: the end of the previous batch."""
         return np.append(0, self.ends)[:-1]
 
     def select_range(self, first: int, last: int) -> EncodedBatches:
@@ -84,22 +85,22 @@ class EncodedBatches:
 
 
 def concatenate_batches(chunks: Sequence[EncodedBatches]) -> EncodedBatches:
-    """Encoded batches, one after another; at least one part."""
-    shifts = np.cumsum([0, *(len(part.data) for part in chunks[:-1])]).tolist()
+    """Join encoded batches in order. chunks: at least one."""
+    shifts = np.cumsum([0, *(len(chunk.data) for chunk in chunks[:-1])]).tolist()
     return EncodedBatches(
-        b"".join(part.data for part in chunks),
-        np.concatenate([part.ends + shift for part, shift in zip(chunks, shifts, strict=True)]),
-        np.concatenate([part.base_offset for part in chunks]),
-        np.concatenate([part.last_offset for part in chunks]),
-        np.concatenate([part.max_timestamp for part in chunks]),
+        b"".join(chunk.data for chunk in chunks),
+        np.concatenate([chunk.ends + shift for chunk, shift in zip(chunks, shifts, strict=True)]),
+        np.concatenate([chunk.base_offset for chunk in chunks]),
+        np.concatenate([chunk.last_offset for chunk in chunks]),
+        np.concatenate([chunk.max_timestamp for chunk in chunks]),
     )
 
 
 def encode_batches(drafts: DraftTable, records: RecordColumns) -> EncodedBatches:
     """Encode batches of magic 2.
 
-    drafts: one row per batch. records: `ends[i]` is the exclusive end of batch i's
-    rows; this function sets their deltas.
+    drafts: one row per batch. records: `row_ends[i]` is the exclusive end of batch i's rows; this
+    function sets the rows' deltas.
     """
     counts = records.row_counts
     batch_index = np.repeat(np.arange(len(drafts)), counts)
@@ -124,10 +125,10 @@ def encode_records(
     gap_bytes: int = 0,
     start_shifts: IntArray | int = 0,
 ) -> tuple[bytearray, IntArray]:
-    """Encode records of magic 2 consecutively; also returns where each ends, not counting the gaps.
+    """Encode records of magic 2 consecutively; also returns their ends, not counting the gaps.
 
-    batch_index: each record's batch in `drafts`. start_shifts: how much later each record begins;
-    gap_bytes: bytes for all gaps. Sets the deltas of the records' rows.
+    batch_index: each record's batch in `drafts`. start_shifts: the bytes of gaps before each
+    record. gap_bytes: the bytes of all gaps. Sets the deltas of the records' rows.
     """
     rows = records.rows
     rows.attributes = 0
@@ -142,10 +143,10 @@ def encode_records(
 
 
 def seal_batch(draft: DraftTable, body: bytearray, n_records: int) -> EncodedBatches:
-    """Make one batch of magic 2 from its encoded records.
+    """Complete one batch of magic 2 from its encoded records.
 
-    draft: one row. body: room for the header, then the records; it becomes the
-    batch, so that a large one is not in memory twice.
+    draft: one row. body: space for the header, then the records. The batch reuses this buffer, so
+    that a large batch is not in memory twice.
     """
     codec = int(draft.attributes[0]) & CODEC_MASK
     if codec:
@@ -157,7 +158,7 @@ def seal_batch(draft: DraftTable, body: bytearray, n_records: int) -> EncodedBat
 def _compress_batches(
     uncompressed: bytearray, ends: IntArray, codecs: IntArray
 ) -> tuple[bytearray, IntArray]:
-    """Compress the records of each batch, with room for its header."""
+    """Compress the records of each batch, with space for its header; also returns the ends."""
     data, start = bytes(uncompressed), 0
     out, compressed_ends = bytearray(), []
     for end, codec in zip(ends.tolist(), codecs.tolist(), strict=True):
@@ -171,7 +172,7 @@ def _compress_batches(
 def _add_headers(
     out: bytearray, ends: IntArray, drafts: DraftTable, counts: IntArray
 ) -> EncodedBatches:
-    """Batches whose records are encoded, with their headers in front of these."""
+    """Fill in the headers, including checksums, of batches with encoded records."""
     base = drafts.base_offset
     batches = EncodedBatches(out, ends, base, base + drafts.last_offset_delta, drafts.max_timestamp)
     starts = batches.starts
@@ -192,7 +193,7 @@ def _add_headers(
 def write_fixed_rows(
     out: bytearray, starts: IntArray, rows: np.ndarray[tuple[int], np.dtype[np.void]]
 ) -> None:
-    """Write fixed-size rows at their starts."""
+    """Write fixed-size rows at the given start positions."""
     width = rows.dtype.itemsize
     target = np.frombuffer(out, np.uint8)
     target[starts[:, None] + np.arange(width)] = rows.view(np.uint8).reshape(-1, width)

@@ -1,7 +1,7 @@
-"""Whether a broker uses a log directory: a running broker locks the file `.lock`.
+"""Detects a broker that uses a log directory: a running broker locks the file `.lock`.
 
 Source: `org.apache.kafka.server.util.FileLock`: a `java.nio.channels.FileLock` on the whole file,
-which is an fcntl record lock. Querying it changes nothing.
+which is an fcntl record lock. Querying the lock changes nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files that a broker derives from complete logs, written next to them."""
+"""Writes the files that a broker derives from complete logs, next to these logs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ REBUILT_SUFFIXES = (TRANSACTION_INDEX_KIND.suffix, PRODUCER_SNAPSHOT_KIND.suffix
 def write_derived_files(
     staging: Staging, directory: str, segments: Sequence[SegmentWriter], index_interval_bytes: int
 ) -> Iterator[RebuiltLog]:
-    """Read back the complete logs of a partition, and write the files derived from them; raises
-    InputError, OutputError. index_interval_bytes: index.interval.bytes."""
+    """Read back the complete logs of a partition, and write their transaction indexes and producer
+    snapshots; raises InputError, OutputError. index_interval_bytes: index.interval.bytes."""
     logs = [
         classify_file(str(staging.directory / segment.name), segment.name) for segment in segments
     ]
@@ -43,9 +43,9 @@ def write_missing_files(
     index_interval_bytes: int,
     gaps: OffsetGaps,
 ) -> None:
-    """Write the indexes and producer snapshots of a partition's new logs, except those that are
-    there; raises InputError, and OutputError if a log does not read back.
+    """Write the missing indexes and producer snapshots of a partition's new logs.
 
+    Raises InputError, and OutputError if a log has errors when it is read back.
     index_interval_bytes: index.interval.bytes. gaps: receives the batches.
     """
     snapshot = f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"

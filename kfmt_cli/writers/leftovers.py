@@ -1,4 +1,4 @@
-"""Temporary files and directories that brokers ignore, and the removal of leftovers of killed runs.
+"""Creates temporary files and directories that brokers ignore, and removes those of killed runs.
 
 A starting broker reads every directory of its log directory as a partition, and fails if one is not
 named like a partition. A directory whose name ends in `-delete` is scheduled for deletion; the

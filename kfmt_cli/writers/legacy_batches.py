@@ -1,4 +1,4 @@
-"""Encodes messages of magic 0 and 1, loose or in compressed wrappers: the inverse of
+"""Encodes messages of magic 0 and 1, with or without compressed wrappers: the inverse of
 `log/wrappers.py`.
 
 Source: `org.apache.kafka.common.record.LegacyRecord`,
@@ -32,10 +32,10 @@ COPIED_COLUMNS = ("offset", "timestamp", "key", "key_size", "value", "value_size
 
 
 def encode_legacy_batches(drafts: DraftTable, records: RecordColumns, magic: int) -> EncodedBatches:
-    """Encode batches as messages of magic 0 or 1: a wrapper per batch with a codec, otherwise
-    loose.
+    """Encode batches as messages of magic 0 or 1: a batch with a codec becomes a wrapper, others
+    become messages without a wrapper.
 
-    drafts, records: as for `writing.batches.write_batches`.
+    drafts, records: as for `writers.batches.encode_batches`.
     """
     batch_index = np.repeat(np.arange(len(drafts)), records.row_counts)
     data, ends = encode_messages(drafts, batch_index, records, magic)
@@ -60,7 +60,7 @@ def encode_legacy_batches(drafts: DraftTable, records: RecordColumns, magic: int
 def encode_messages(
     drafts: DraftTable, batch_index: IntArray, records: RecordColumns, magic: int
 ) -> tuple[bytearray, IntArray]:
-    """Encode messages consecutively, for wrappers or loose; also returns where each ends.
+    """Encode messages consecutively, with or without a later wrapper; also returns their ends.
 
     batch_index: each record's batch in `drafts`.
     """

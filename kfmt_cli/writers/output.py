@@ -38,16 +38,16 @@ OutputT = TypeVar("OutputT")
 
 
 class AtomicOutput(ABC):
-    """What is written in a `with` block, and complete at its end; after an error, it is left as it
-    is."""
+    """An output that is completed at the end of its `with` block. After an error, its files are
+    closed incomplete."""
 
     @abstractmethod
     def close(self) -> None:
-        """Complete it."""
+        """Complete the output."""
 
     @abstractmethod
     def discard(self) -> None:
-        """Close its files as they are; does nothing after `close`."""
+        """Close the files without completing them; does nothing after `close`."""
 
     def __enter__(self: OutputT) -> OutputT:
         return self
@@ -117,7 +117,7 @@ class Staging:
             parent = self.destination  # so that renames stay within one file system
         with raise_output_errors(self.destination):
             parent.mkdir(parents=True, exist_ok=True)
-            # A killed run that made DST has left something next to it.
+            # A killed run that was creating DST has left its temporary directory next to it.
             parents = {parent, self.destination.absolute().parent}
             self.removed_leftovers = [
                 path for directory in sorted(parents) for path in remove_output_leftovers(directory)
@@ -127,7 +127,7 @@ class Staging:
         self._is_new_destination = parent != self.destination
 
     def create_file(self, name: str) -> OutputFile:
-        """Create a file under the directory; raises UsageError if DST has one with this name."""
+        """Create a file under the directory; without `force`, raises UsageError if DST has it."""
         path = PurePath(name)
         assert not path.is_absolute(), name
         assert ".." not in path.parts, name
@@ -141,7 +141,7 @@ class Staging:
             out.write(data)
 
     def hoist_directory(self, directory: Path) -> None:
-        """Move the files of a directory up to the top, for output with only one directory."""
+        """Move the files of a subdirectory to the root, for output with only one directory."""
         if directory == Path():
             return
         assert len(directory.parts) == 1, directory
@@ -221,7 +221,7 @@ class Staging:
 
 @contextmanager
 def stage_output(destination: str, force: bool | None = None) -> Iterator[Staging]:
-    """A Staging, committed at the end of the block, or discarded if the block fails."""
+    """Yield a Staging; commit it at the end of the block, or discard it if the block fails."""
     staging = Staging(destination, force)
     try:
         yield staging
@@ -231,8 +231,11 @@ def stage_output(destination: str, force: bool | None = None) -> Iterator[Stagin
 
 
 def replace_file(path: Path, data: bytes, *, keep_backup: bool = False) -> Path | None:
-    """Write a file, or replace it, atomically; raises OutputError. keep_backup: keep a copy of the
-    old one, whose path is returned, and its permissions."""
+    """Write or replace a file atomically; raises OutputError.
+
+    keep_backup: keep the old file under another name, and its permissions for the new one. Returns
+    the path of the backup.
+    """
     backup = None
     directory = path.absolute().parent
     with raise_output_errors(path):
@@ -244,10 +247,12 @@ def replace_file(path: Path, data: bytes, *, keep_backup: bool = False) -> Path 
                 os.fsync(out.fileno())
             if keep_backup and path.exists():
                 shutil.copymode(path, temporary_file.path)
-                # A killed run may have kept it already.
+                # A killed run may already have created the backup.
                 backup_paths = _iter_backup_paths(path)
                 backup = next(
-                    name for name in backup_paths if not name.exists() or name.samefile(path)
+                    candidate
+                    for candidate in backup_paths
+                    if not candidate.exists() or candidate.samefile(path)
                 )
                 if not backup.exists():
                     os.link(path, backup)
@@ -265,14 +270,14 @@ def rename_to_backup(path: Path) -> Path | None:
     if not path.exists():
         return None
     with raise_output_errors(path):
-        renamed = next(name for name in _iter_backup_paths(path) if not name.exists())
+        renamed = next(backup for backup in _iter_backup_paths(path) if not backup.exists())
         path.rename(renamed)
     _sync_directories(renamed, path.parent)
     return renamed
 
 
 def _iter_backup_paths(path: Path) -> Iterator[Path]:
-    """Names for the former file, which brokers ignore."""
+    """Yield names for a backup of the file, which brokers ignore."""
     for number in count(1):
         yield path.with_name(f"{path.name}.old{number if number > 1 else ''}")
 
@@ -292,7 +297,7 @@ def _sync_directory(directory: Path) -> None:
 
 
 def _sync_directories(path: Path, *directories: Path) -> None:
-    """Sync the directories of an output that is complete; warns if the system cannot."""
+    """Sync the directories of a complete output; writes a warning if the system cannot."""
     try:
         for directory in directories:
             _sync_directory(directory)
@@ -313,14 +318,14 @@ def raise_output_errors(path: Path) -> Iterator[None]:
 
 
 def require_local(destination: str) -> None:
-    """Raise UsageError for a destination at a URL."""
+    """Raise UsageError if the destination is a URL."""
     if not is_local(destination):
         message = "can only write to local directories; kfmt export writes to URLs"
         raise UsageError(f"{format_display_name(destination)}: {message}")
 
 
 def require_free_space(destination: str, n_bytes: int) -> None:
-    """Raise OutputError if the file system of DST has less free space."""
+    """Raise OutputError if the file system of DST has fewer than `n_bytes` free bytes."""
     directory = Path(destination).absolute()
     while not directory.exists():
         directory = directory.parent
@@ -346,8 +351,11 @@ def require_new(source: str, destination: str) -> None:
 
 
 def require_outside_inputs(path: str, inputs: Iterable[str]) -> None:
-    """Raise UsageError if an output is an input or inside one: inputs are never changed, and a
-    broker does not start with a directory in its log directory that is not a partition."""
+    """Raise UsageError if an output is one of the inputs or inside one.
+
+    Inputs are never changed, and a broker does not start if its log directory contains a directory
+    that is not a partition.
+    """
     output_path = Path(os.path.realpath(path))
     for input_path in inputs:
         resolved_input = Path(os.path.realpath(input_path))
@@ -359,14 +367,14 @@ def require_outside_inputs(path: str, inputs: Iterable[str]) -> None:
 
 
 def copy_file(staging: Staging, file: InputFile, name: str) -> None:
-    """Copy a file with its times and permissions, or nothing of it if it cannot be read; raises
-    InputError. name: its path under DST."""
+    """Copy a file with its times and permissions; raises InputError, and leaves no copy, if it
+    cannot be read. name: its path under DST."""
     try:
         with staging.create_file(name) as out, open_binary(file.path) as source:
             while data := source.read(1 << 20):
                 out.write(data)
         copy_times(file.path, staging.directory / name)
-    except (InputError, OSError) as error:  # not of the output
+    except (InputError, OSError) as error:  # writing raises OutputError instead
         (staging.directory / name).unlink()
         if isinstance(error, InputError):
             raise
@@ -374,8 +382,8 @@ def copy_file(staging: Staging, file: InputFile, name: str) -> None:
 
 
 def copy_times(source: str, target_path: Path) -> None:
-    """Give a file the times of an input, and its permissions if it is on the disk; raises OSError,
-    InputError."""
+    """Set a file's times to those of an input, and its permissions if the input is a local file;
+    raises OSError, InputError."""
     if (local_path := find_real_path(source)) is not None:
         shutil.copystat(local_path, target_path)
     else:

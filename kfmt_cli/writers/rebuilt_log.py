@@ -1,6 +1,6 @@
-"""rebuild-index: the files that a recovering broker writes next to a log.
+"""Rebuilds the files that a recovering broker writes next to a log, for rebuild-index.
 
-A broker truncates a damaged log at the damage; the indexes end there too. Source:
+A broker truncates a damaged log at the damage, so the indexes also end there. Source:
 `org.apache.kafka.storage.internals.log.LogSegment.recover`, `LogLoader`.
 """
 
@@ -33,8 +33,8 @@ from kfmt_cli.writers.salvage.holes import OffsetGaps
 
 @dataclass(slots=True)
 class RebuiltLog:
-    """The rebuilt files of a log, by name without directory; None for a file that must not
-    exist."""
+    """The rebuilt files of a log. files: contents by name without directory; None for a file that
+    must not exist."""
 
     log: InputFile
     size: int = 0
@@ -56,10 +56,10 @@ class RebuildOptions:
     producers_expired_before_ms: int | None = None
     """Producers with no write after this time in ms are expired; None expires none."""
     predicts_start: bool = False
-    """Whether to predict the whole broker start if a log would not be kept as it is."""
+    """Whether to predict the whole broker start if recovery would change a log."""
     as_started: bool = False
-    """Whether to write what a start after a crash leaves, with the files that are there now;
-    otherwise that of a broker that finds no indexes."""
+    """Whether to reproduce a start after a crash with the files that exist now, instead of a start
+    without any index."""
 
 
 def rebuild_files(
@@ -71,11 +71,11 @@ def rebuild_files(
     swap_files: Sequence[InputFile] = (),
     gaps: OffsetGaps | None = None,
 ) -> Iterator[RebuiltLog]:
-    """Rebuild the files of the logs of one partition, given in order; raises InputError.
+    """Rebuild the files of the logs of one partition, in order; raises InputError.
 
     no_earlier_producers: whether no producer wrote before the first log. swap_files: completed
     files of an interrupted segment replacement, which a broker applies first. gaps: receives the
-    batches kept.
+    retained batches.
     """
     producers = ProducerStateManager(is_complete=no_earlier_producers)
     reproduction = (
@@ -112,7 +112,7 @@ def rebuild_files(
                 rebuilt_log, 0 if i == 0 and options.as_started else base, next_base_offset
             )
         elif next_base_offset not in (None, producers.map_end_offset):
-            # A broker keeps the snapshots at base offsets of segments, and the last one.
+            # A broker keeps only the snapshots at base offsets of segments, and the last snapshot.
             rebuilt_log.files.pop(_snapshot_name(producers), None)
         yield rebuilt_log
 
@@ -142,7 +142,7 @@ class _StartReproduction:
     def replace_files(
         self, rebuilt_log: RebuiltLog, first_offset: int, end_offset: int | None
     ) -> None:
-        """Set a log's files to those of the remaining segments from one offset up to another."""
+        """Set the files to those of the segments and snapshots of an offset range."""
         rebuilt_log.files.clear()
         rebuilt_log.entries = 0
         for segment in self._segments:
@@ -157,7 +157,7 @@ class _StartReproduction:
 
 
 def _load_producers(log: InputFile) -> ProducerStateManager:
-    """The producer state at the front of a log: empty at offset 0, else from its snapshot."""
+    """The producer state at the start of a log: empty at offset 0, else from its snapshot."""
     offset = log.base_or_zero
     producers = ProducerStateManager(is_complete=offset == 0, map_end_offset=offset)
     path = Path(log.path).with_name(f"{offset:020}.snapshot")
@@ -227,7 +227,7 @@ def _add_snapshot(
     """Add the snapshot after a log, or a finding if it cannot be written.
 
     has_first_segment: whether the logs begin with the first segment that a broker would find. If
-    such a partition begins at a later offset without a snapshot, a broker assumes it had no
+    such a partition begins at a later offset without a snapshot, a broker assumes that it had no
     producers.
     """
     if producers.is_complete or (has_first_segment and not producers.entries):

@@ -1,4 +1,4 @@
-"""Segments written one after another, rolled as a broker rolls them.
+"""Writes consecutive segments, rolled as a broker rolls them.
 
 Source: `org.apache.kafka.storage.internals.log.LogSegment.shouldRoll`: the segment would exceed its
 size; the batch is too much newer than the segment's first one; an index is full; an offset is out
@@ -26,7 +26,7 @@ from kfmt_cli.writers.segment_writer import SegmentWriter
 
 @dataclass(frozen=True, slots=True)
 class RollSettings:
-    """A broker's settings: segment.bytes, segment.ms, segment.index.bytes, index.interval.bytes."""
+    """Broker settings: segment.bytes, segment.ms, segment.index.bytes, index.interval.bytes."""
 
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     segment_ms: int | None = DEFAULT_SEGMENT_MS
@@ -34,12 +34,12 @@ class RollSettings:
     segment_index_bytes: int = DEFAULT_SEGMENT_INDEX_BYTES
     index_interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
     keeps_named_segments: bool = True
-    """Do not split a segment that the lines name."""
+    """Whether a segment that input lines name is never rolled for its size or age."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenSnapshot:
-    """A KRaft snapshot written under the staging directory. batch_counts: the number per append."""
+    """A KRaft snapshot written under the staging directory. batch_counts: batches per append."""
 
     name: str
     file: OutputFile
@@ -47,7 +47,7 @@ class WrittenSnapshot:
 
 
 class RollingWriter(AtomicOutput):
-    """Writes batches into segments. logs, snapshots: the files written, by directory."""
+    """Writes batches into segments and snapshots. logs, snapshots: the files, by directory."""
 
     def __init__(self, staging: Staging, settings: RollSettings) -> None:
         self._staging = staging
@@ -75,8 +75,9 @@ class RollingWriter(AtomicOutput):
     ) -> bool:
         """Begin a file; returns False if one with this name was already written.
 
-        base_offset: None to use the next batch's. snapshot: the name of a KRaft snapshot. is_named:
-        whether lines name the segment, which is then never rolled for its size or age.
+        base_offset: None to use the next batch's base offset. snapshot: the name of a KRaft
+        snapshot. is_named: whether input lines name the segment, which is then never rolled for its
+        size or age.
         """
         self.close()
         self._directory, self._is_named = directory, is_named
@@ -128,7 +129,7 @@ class RollingWriter(AtomicOutput):
                 self._start_segment(int(batches.base_offset[first]))
 
     def _n_fitting(self, segment: SegmentWriter, batches: EncodedBatches) -> int:
-        """The number of batches that go into the segment; at least one if it is empty."""
+        """The number of batches that fit in the segment; at least one if it is empty."""
         settings, timestamps = self.settings, batches.max_timestamp
         is_full = batches.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
         if not segment.size and is_full[0]:
@@ -150,7 +151,7 @@ class RollingWriter(AtomicOutput):
         return n if segment.size else max(n, 1)
 
     def close(self) -> None:
-        """Close the last segment."""
+        """Close the open segment or snapshot."""
         if self._segment is not None:
             self._segment.close()
         if self._snapshot is not None:

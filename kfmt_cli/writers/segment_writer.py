@@ -10,7 +10,7 @@ from kfmt_cli.writers.output import AtomicOutput, Staging
 
 
 class SegmentWriter(AtomicOutput):
-    """Writes batches and indexes them. name: the log's, under the staging directory."""
+    """Writes batches and indexes them. name: the path of the log under the staging directory."""
 
     def __init__(
         self,

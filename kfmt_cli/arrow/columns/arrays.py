@@ -1,4 +1,4 @@
-"""Columns of a block → Arrow arrays, without an object per row."""
+"""Converts columns of a block to Arrow arrays, without an object per row."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.native import encode
 from kfmt_cli.core.table import BoolArray
 
-# The years 1 to 9999, which readers of tables can show.
+# The years 1 to 9999, the range that table readers can display.
 MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS = -62_135_596_800_000, 253_402_300_799_999
 TIMESTAMP_TYPE = pa.timestamp("us", "UTC")
-# As consumers see it, and the key's bytes where its text is not all of it.
+# A header as consumers see it; then also with the key's bytes if they are not valid UTF-8.
 CONSUMER_HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 HEADER_TYPE = pa.struct([*CONSUMER_HEADER_TYPE.fields, pa.field("key_bytes", pa.binary())])
 
 
 def integers(values: IntArray, type_: pa.DataType, is_valid: BoolArray | None = None) -> pa.Array:
-    """Numbers of 32 or 64 bits; null in rows that are not given."""
+    """Integers of 32 or 64 bits; null in rows that are not valid."""
     numbers = np.ascontiguousarray(values, f"i{type_.bit_width // 8}")
     return pa.Array.from_buffers(
         type_, len(numbers), [_validity_buffer(is_valid), pa.py_buffer(numbers)]
@@ -41,7 +41,7 @@ def times(milliseconds: IntArray, is_valid: BoolArray | None = None) -> pa.Array
 
 
 def flags(values: IntArray, is_valid: BoolArray | None = None) -> pa.Array:
-    """Booleans."""
+    """Booleans: true for values other than 0."""
     bits = np.packbits(np.asarray(values) != 0, bitorder="little")
     return pa.Array.from_buffers(
         pa.bool_(), len(values), [_validity_buffer(is_valid), pa.py_buffer(bits)]
@@ -49,7 +49,7 @@ def flags(values: IntArray, is_valid: BoolArray | None = None) -> pa.Array:
 
 
 def binaries(data: bytes, starts: IntArray, sizes: IntArray) -> pa.Array:
-    """Parts of `data`, null for negative sizes. Their total must be less than 2 GiB."""
+    """Byte strings from `data`; null for negative sizes. Their total must be less than 2 GiB."""
     lengths = sizes.clip(0)
     ends = np.cumsum(lengths)
     offsets = np.zeros(len(lengths) + 1, np.int32)
@@ -71,7 +71,7 @@ def binaries(data: bytes, starts: IntArray, sizes: IntArray) -> pa.Array:
 def choice_names(
     values: IntArray, names: Sequence[str], is_valid: BoolArray | None = None
 ) -> pa.Array:
-    """The names of numbers."""
+    """The names for numbers, as text; numbers out of range get the first or last name."""
     indices = np.asarray(values).clip(0, len(names) - 1).astype(np.int32)
     null_mask = None if is_valid is None else ~is_valid
     names_array = pa.DictionaryArray.from_arrays(
@@ -83,8 +83,8 @@ def choice_names(
 def headers(
     data: bytes, children: IntArray, first_children: IntArray, counts: IntArray, is_valid: BoolArray
 ) -> pa.Array:
-    """Lists of key and value, and the bytes of keys that are not UTF-8; each row's headers are
-    consecutive in `children`."""
+    """Lists of headers: key, value, and the key's bytes if they are not UTF-8. The headers of a row
+    are consecutive in `children`."""
     offsets = np.zeros(len(counts) + 1, np.int32)
     counts = np.where(is_valid, counts, 0)
     offsets[1:] = np.cumsum(counts)

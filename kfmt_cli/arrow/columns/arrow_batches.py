@@ -1,4 +1,4 @@
-"""Sections as Arrow: each column by its kind, null in rows without a value."""
+"""Converts columnar rows to Arrow: each column by its kind, null in rows without a value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ArrowRows:
         return len(self.rows.table)
 
     def has_column(self, name: str) -> bool:
-        """Whether there is such a column."""
+        """Whether the rows, or their batches, have this column."""
         if name.startswith(BATCH_PREFIX):
             return (
                 self.batches is not None
@@ -51,15 +51,15 @@ class ArrowRows:
         return self.rows.table[name]
 
     def slice_rows(self, first: int, end: int) -> ArrowRows:
-        """Rows first..last-1."""
+        """Rows first..end-1."""
         if (first, end) == (0, len(self)):
             return self
-        owner = None if self.batch_index is None else self.batch_index[first:end]
-        return ArrowRows(self.rows.slice_rows(first, end), self.batches, owner)
+        batch_index = None if self.batch_index is None else self.batch_index[first:end]
+        return ArrowRows(self.rows.slice_rows(first, end), self.batches, batch_index)
 
 
 def arrow_rows(rows: NestedRows) -> ArrowRows:
-    """The rows to convert: inner rows with their batches if there are any, else outer rows."""
+    """The rows to convert: inner rows with their batches if they exist, else outer rows."""
     if rows.inner is None:
         return ArrowRows(rows.outer)
     batch_index = np.repeat(np.arange(len(rows.outer)), np.diff(rows.inner_ends, prepend=0))
@@ -67,8 +67,7 @@ def arrow_rows(rows: NestedRows) -> ArrowRows:
 
 
 def split_rows(rows: ArrowRows, max_rows: int = MAX_BATCH_ROWS) -> Iterator[ArrowRows]:
-    """Split rows so that no part has more bytes than Arrow's offsets and a worker's memory
-    allow."""
+    """Split rows so that each part fits in Arrow's 32-bit offsets and a worker's memory."""
     table = rows.rows.table
     sizes = [
         table[f"{leaf.table_column}_size"].clip(0)
@@ -95,13 +94,13 @@ def arrow_batch(
     columns: Iterable[Column],
     shared_column: Callable[[str, int], pa.Array | None] = lambda *_: None,
 ) -> pa.RecordBatch:
-    """Some columns as an Arrow batch. shared_column: returns a column that all rows share, or
-    None."""
+    """The columns as an Arrow batch. shared_column: returns a column that all rows share, by name
+    and length; None for other columns."""
     selected_columns = tuple(columns)
     columns_data = []
-    for wanted in selected_columns:
-        array = shared_column(wanted.name, len(rows))
-        columns_data.append(column_array(rows, wanted) if array is None else array)
+    for column in selected_columns:
+        array = shared_column(column.name, len(rows))
+        columns_data.append(column_array(rows, column) if array is None else array)
     return pa.RecordBatch.from_arrays(columns_data, schema=arrow_schema(selected_columns))
 
 
@@ -109,20 +108,22 @@ def column_array(rows: ArrowRows, column: Column) -> pa.Array:
     """A column as an array of its kind; null if the rows have no such column."""
     if not rows.has_column(column.table_column):
         return pa.nulls(len(rows), arrow_type(column))
-    section, values = rows.rows, rows[column.table_column]
+    columnar_rows, values = rows.rows, rows[column.table_column]
     is_valid = _validity_mask(rows, column, values)
     if column.kind.is_bytes:
         sizes = rows[f"{column.table_column}_size"]
         if is_valid is not None:
             sizes = np.where(is_valid, sizes, -1)
-        binary_array = arrays.binaries(section.data, values, sizes)
+        binary_array = arrays.binaries(columnar_rows.data, values, sizes)
         return binary_array if column.kind is ColumnKind.BYTES else arrays.text(binary_array)
     if column.unit == MS_UNIT:
         return arrays.times(values, is_valid)
     if column.kind is ColumnKind.HEADERS:
         has_headers = np.ones(len(rows), np.bool_) if is_valid is None else is_valid
-        firsts = rows[f"{column.table_column}_first"]
-        return arrays.headers(section.data, section.children, firsts, values, has_headers)
+        first_headers = rows[f"{column.table_column}_first"]
+        return arrays.headers(
+            columnar_rows.data, columnar_rows.children, first_headers, values, has_headers
+        )
     if column.kind is ColumnKind.FLAG:
         return arrays.flags(values, is_valid)
     if column.kind is ColumnKind.CHOICE:
@@ -131,7 +132,7 @@ def column_array(rows: ArrowRows, column: Column) -> pa.Array:
 
 
 def _validity_mask(rows: ArrowRows, column: Column, values: IntArray) -> BoolArray | None:
-    """Mask of rows that have a value; None if all do."""
+    """Mask of rows with a value; None if all have one."""
     masks: list[BoolArray] = []
     if column.presence_column:
         masks.append(rows[column.presence_column] == 1)

@@ -1,4 +1,4 @@
-"""Arrow columns of exported records and batches → the columns that writers take: the inverse of
+"""Converts Arrow columns of exported records to the columns that writers encode: the inverse of
 `arrow/columns/arrow_batches.py`."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOG_APPEND_TIME = TIMESTAMP_TYPE_NAMES.index("LogAppendTime")
 
 
 def int_values(column: pa.Array, missing: int = -1) -> IntArray:
-    """Numbers, flags or times in milliseconds; `missing` for null."""
+    """A column as integers: times in milliseconds, flags as 0 and 1, null as `missing`."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
     filled = pc.fill_null(column.cast(pa.int64()), missing)
@@ -27,7 +27,10 @@ def int_values(column: pa.Array, missing: int = -1) -> IntArray:
 
 
 def records_from_arrow(rows: pa.RecordBatch) -> RecordColumns:
-    """Exported records as columns: offset, timestamp_ms, timestamp_type, key, value, headers."""
+    """The columns of exported records.
+
+    rows: with the columns offset, timestamp_ms, timestamp_type, key, value, headers.
+    """
     table = RecordTable.zeros_for(BUILD_COLUMNS, len(rows))
     buffers = _ColumnBuffers()
     table.offset = int_values(rows.column("offset"))
@@ -55,20 +58,20 @@ def records_from_arrow(rows: pa.RecordBatch) -> RecordColumns:
 def _header_keys(items: pa.StructArray) -> pa.Array:
     """The stored bytes of header keys."""
     keys = items.field("key").cast(pa.binary())
-    if items.type.get_field_index("key_bytes") < 0:  # as consumers see them, or an older export
+    if items.type.get_field_index("key_bytes") < 0:  # consumer columns, or an older export
         return keys
     return pc.coalesce(items.field("key_bytes"), keys)
 
 
 class _ColumnBuffers:
-    """The bytes of several columns, one after another."""
+    """A buffer with the bytes of several columns."""
 
     def __init__(self) -> None:
         self._chunks: list[memoryview] = []
         self._size = 0
 
     def append(self, column: pa.Array) -> tuple[IntArray, IntArray]:
-        """The start and size of each value; -1 for null."""
+        """Append a column; returns the start and size of each value, size -1 for null."""
         column = column.cast(pa.binary()) if column.type != pa.binary() else column
         _, ends, data = column.buffers()
         offsets: np.ndarray[tuple[int, ...], np.dtype[np.int32]] = np.zeros(1, np.int32)

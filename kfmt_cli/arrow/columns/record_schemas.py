@@ -36,11 +36,11 @@ RECORD_SCHEMAS: dict[str, pa.Schema | None] = {
     KAFKA_COLUMNS: _KAFKA_SCHEMA,
     KAFKA_COLUMNS_WITH_HEADERS: _KAFKA_SCHEMA.append(pa.field("headers", CONSUMER_HEADERS_TYPE)),
 }
-"""None for the requested columns of the table of records."""
+"""By name; None stands for the requested columns of the table of records."""
 
 
 def source_columns(schema: pa.Schema) -> tuple[str, ...]:
-    """The columns of the table of records that a schema is made from."""
+    """The columns of the table of records from which a schema's columns are computed."""
     return (*_SOURCE_COLUMNS, "headers") if "headers" in schema.names else _SOURCE_COLUMNS
 
 
@@ -50,8 +50,10 @@ def data_record_mask(rows: pa.RecordBatch) -> pa.Array:
 
 
 def to_spark_kafka_columns(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows of the table of records in the columns of Spark's Kafka source; -1 ms replaces missing
-    timestamps, as in Spark, and null those that no calendar has."""
+    """Convert rows of the table of records to the columns of Spark's Kafka source.
+
+    As in Spark, a missing timestamp is -1 ms. Timestamps outside the years 1 to 9999 are null.
+    """
     type_names = rows.column("timestamp_type")
     known_names = pa.array(list(_TIMESTAMP_TYPE_NUMBERS), pa.string())
     numbers = pa.array(list(_TIMESTAMP_TYPE_NUMBERS.values()), pa.int32())

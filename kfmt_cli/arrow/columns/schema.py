@@ -11,7 +11,7 @@ from kfmt_cli.arrow.columns.arrays import CONSUMER_HEADER_TYPE, HEADER_TYPE, TIM
 from kfmt_cli.core.layout.field import MS_UNIT
 from kfmt_cli.rows.column import Column, ColumnKind
 
-# Items of lists have Spark's name, because both schemas must be equal.
+# List items are named as in Spark, because both schemas must be equal.
 _ITEM = "element"
 HEADERS_TYPE = pa.list_(pa.field(_ITEM, HEADER_TYPE))
 CONSUMER_HEADERS_TYPE = pa.list_(pa.field(_ITEM, CONSUMER_HEADER_TYPE))
@@ -49,10 +49,12 @@ def with_field_ids(schema: pa.Schema) -> pa.Schema:
     return pa.schema([_with_field_id(field, number, child_ids) for number, field in numbered])
 
 
-def _with_field_id(field: pa.Field, number: int, inner: Iterator[int]) -> pa.Field:
+def _with_field_id(field: pa.Field, number: int, child_ids: Iterator[int]) -> pa.Field:
     kind = field.type
     if pa.types.is_list(kind):
-        kind = pa.list_(_with_field_id(kind.value_field, next(inner), inner))
+        kind = pa.list_(_with_field_id(kind.value_field, next(child_ids), child_ids))
     elif pa.types.is_struct(kind):
-        kind = pa.struct([_with_field_id(child, next(inner), inner) for child in kind.fields])
+        kind = pa.struct(
+            [_with_field_id(child, next(child_ids), child_ids) for child in kind.fields]
+        )
     return field.with_type(kind).with_metadata({"PARQUET:field_id": str(number)})

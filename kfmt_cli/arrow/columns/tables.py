@@ -1,4 +1,4 @@
-"""The tables: the content of each column, built from the columns of a block."""
+"""Reads splits as rows of the tables, in Arrow batches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from kfmt_cli.topics.decoder import Decoder
 
 ArrowBatches = Iterator[pa.RecordBatch]
 SharedColumn = Callable[[str, int], "pa.Array | None"]
-"""Makes a column, by its name and length, that all rows share; None for others."""
+"""Creates a column that all rows share, by name and length; None for other columns."""
 
 
 def shared_columns(split: FileSplit, known_topic_ids: TopicIdCache | None = None) -> SharedColumn:
@@ -74,7 +74,7 @@ def iter_split_batches(
     request: ReadRequest, reader: SplitReader, split: FileSplit, topic_ids: TopicIdCache
 ) -> ArrowBatches:
     """The requested records or batches of a split. If its topic id is requested but cannot be read,
-    a finding says that the split was not."""
+    the split is not read, and the reader gets a finding."""
     columns, shared = request.result_columns, shared_columns(split, topic_ids)
     try:
         if any(column.name == "topic_id" for column in columns):
@@ -85,14 +85,14 @@ def iter_split_batches(
     for rows in iter_split_rows(
         request.table, reader, split, request.find_decoder(split.topic_partition[0])
     ):
-        for arrow_rows_part in split_rows(arrow_rows(rows), request.batch_rows):
-            yield arrow_batch(arrow_rows_part, columns, shared)
+        for rows_part in split_rows(arrow_rows(rows), request.batch_rows):
+            yield arrow_batch(rows_part, columns, shared)
 
 
 def iter_split_rows(
     table: str, reader: SplitReader, split: FileSplit, decoder: Decoder | None
 ) -> Iterator[NestedRows]:
-    """The requested batches of a split, or the requested records under their batches, with the
+    """The requested batches of a split, or the requested records nested in their batches, with the
     decoder's text."""
     if not has_records(table):
         for block in reader.blocks(split):
@@ -107,7 +107,7 @@ def iter_split_rows(
 
 
 def select_records(records: RecordColumns, mask: BoolArray | None) -> RecordColumns:
-    """The records selected by a mask, under the same batches; all if there is no mask."""
+    """The records selected by a mask, in the same batches; all records without a mask."""
     if mask is None or mask.all():
         return records
     n_selected = np.concatenate([[0], np.cumsum(mask)])
@@ -122,13 +122,13 @@ class SplitReadResult:
 
     n_rows: int = 0
     first_offset: int | None = None
-    """Of its rows; None if there are none, or if no column with offsets was requested."""
+    """The first offset of the rows; None without rows or without a requested offset column."""
     last_offset: int | None = None
     findings: list[Finding] = field(default_factory=list)
     boundary: SplitBoundary | None = None
 
     def count_rows(self, n_rows: int, first_offset: int | None, last_offset: int | None) -> None:
-        """Count rows."""
+        """Add rows and their offsets to the result."""
         self.n_rows += n_rows
         if first_offset is not None and last_offset is not None:
             previous = self.first_offset, self.last_offset
@@ -145,19 +145,19 @@ def read_table_rows(
     row_mask: Callable[[pa.RecordBatch], pa.Array] | None = None,
     topic_ids: TopicIdCache | None = None,
 ) -> ArrowBatches:
-    """Records or batches of splits, reading small logs together; raises WorkError.
+    """The records or batches of splits, with small logs read in groups; raises SplitError.
 
     results: receives the result for each split. row_mask: returns a mask of the rows to keep.
-    topic_ids: those that are known.
+    topic_ids: a cache of topic ids, to share between calls.
     """
     results = [SplitReadResult() for _ in splits] if results is None else results
     read_group = _read_group_records if has_records(request.table) else _read_group_batches
     n_done, topic_ids = 0, TopicIdCache() if topic_ids is None else topic_ids
     for group in group_small_splits(splits):
-        # All logs of a pack must have the same filter.
+        # All logs of a group must have the same selection.
         is_grouped = len(group) > 1 and not request.selection_by_directory
         group_rows = None
-        with suppress(InputError):  # found again when they are read individually
+        with suppress(InputError):  # raised again when the logs are read individually
             group_rows = read_group(request, group, topic_ids) if is_grouped else None
         for unfiltered, unfiltered_index in group_rows or ():
             batch, file_index = unfiltered, unfiltered_index
@@ -185,7 +185,7 @@ def read_table_rows(
 
 
 def _offset_bounds(batch: pa.RecordBatch) -> tuple[int | None, int | None]:
-    """First and last offset of the rows."""
+    """First and last offset of the rows; None for both without offset columns."""
     names = batch.schema.names
     first_column, last_column = (
         ("offset", "offset") if "offset" in names else ("base_offset", "last_offset")
@@ -199,7 +199,7 @@ def _offset_bounds(batch: pa.RecordBatch) -> tuple[int | None, int | None]:
 def _count_by_file(
     batch: pa.RecordBatch, file_index: IntArray
 ) -> Iterator[tuple[int, int, int | None, int | None]]:
-    """For each file in the batch: its number, its number of rows, first and last offset."""
+    """For each file in a batch: index, number of rows, first and last offset."""
     starts = np.flatnonzero(np.diff(file_index, prepend=-1))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(file_index)], strict=True):
         first, last = _offset_bounds(batch.slice(start, end - start))
@@ -207,7 +207,7 @@ def _count_by_file(
 
 
 GroupRows = list[tuple[pa.RecordBatch, IntArray]]
-"""Arrow batches, and the file number of each row."""
+"""Arrow batches, each with the file index of every row."""
 MAX_GROUP_BYTES = 128 << 20  # bytes of Arrow
 
 
@@ -269,7 +269,7 @@ def _read_group_records(
 
 
 def read_healthy_logs(splits: Sequence[FileSplit]) -> Block | None:
-    """The batches of logs, each with its file's number; None if any log is not healthy."""
+    """The batches of logs, each with the index of its file; None if any log is not healthy."""
     small_logs = read_checked_logs([input_file(split) for split in splits])
     if (
         not small_logs.is_valid.all()
@@ -283,17 +283,17 @@ def read_healthy_logs(splits: Sequence[FileSplit]) -> Block | None:
 def _shared_group_columns(
     splits: Sequence[FileSplit], file_index: IntArray, topic_ids: TopicIdCache
 ) -> SharedColumn:
-    """Return a function for the columns that all rows of a file share."""
+    """Return a function for the columns with one value per file."""
     topic_partitions = [split.topic_partition for split in splits]
     array_by_column: dict[str, Callable[[], pa.Array]] = {
         "file": lambda: pa.array(
-            [format_display_name(piece.path) for piece in splits], pa.string()
+            [format_display_name(split.path) for split in splits], pa.string()
         ),
         "topic": lambda: pa.array(
             [topic and format_display_name(topic) for topic, _ in topic_partitions], pa.string()
         ),
-        "partition": lambda: pa.array([number for _, number in topic_partitions], pa.int32()),
-        "topic_id": lambda: pa.array([topic_ids.find(piece) for piece in splits], pa.string()),
+        "partition": lambda: pa.array([partition for _, partition in topic_partitions], pa.int32()),
+        "topic_id": lambda: pa.array([topic_ids.find(split) for split in splits], pa.string()),
     }
 
     def shared(name: str, n: int) -> pa.Array | None:
@@ -342,7 +342,7 @@ def _read_index_entries(
         )
 
 
-# Each adds what it finds to a list, unless its rows say so.
+# Each reader adds its findings to a list, unless its rows contain them.
 TABLE_READERS: dict[str, Callable[[ReadRequest, FileSplit, list[Finding]], ArrowBatches]] = {
     "findings": _read_findings,
     "segments": _read_segments,

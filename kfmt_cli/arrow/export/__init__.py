@@ -1,1 +1,1 @@
-"""Rows as files of a lake, each of which appears only when complete."""
+"""Exports rows to files of a data lake, each of which appears only when complete."""

@@ -1,5 +1,5 @@
-"""Output files of tasks: written under a temporary name, then renamed, so that a repeated task
-leaves no duplicates."""
+"""Writes output files of tasks under a temporary name, then renames them, so that a repeated task
+leaves no duplicates. Also reads, lists and removes such files, on disk or in an object store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNFINISHED_NAME = re.compile(r"\..+\.[0-9a-f]{32}\.unfinished")
 
 @contextmanager
 def open_atomic(path: str) -> Iterator[BinaryIO]:
-    """A file that appears, complete, when the block ends; raises OutputError.
+    """Open a file that appears, complete, when the block ends; raises OutputError.
 
     A store completes an upload when it is closed, even after an exception. Files for a store are
     therefore first written to a temporary file.
@@ -55,8 +55,8 @@ def open_atomic(path: str) -> Iterator[BinaryIO]:
 
 
 def remove_unfinished(directory: str) -> None:
-    """Remove unfinished files of dead writers under a directory. A store has none, as objects
-    appear only when complete."""
+    """Remove the unfinished files of killed writers under a directory. An object store has none, as
+    objects appear only when complete."""
     if not is_local(directory):
         return
     for path in Path(strip_file_scheme(directory)).rglob(".*"):
@@ -75,12 +75,12 @@ def _upload(source: BinaryIO, path: str) -> None:
 
 
 def json_bytes(value: object) -> bytes:
-    """A value as JSON, in ASCII, because names need not be valid text."""
+    """A value as JSON, in ASCII, because names may not be valid text."""
     return json.dumps(value).encode()
 
 
 def write_json_file(path: str, value: object) -> None:
-    """Write a JSON file, all or nothing."""
+    """Write a JSON file atomically; raises OutputError."""
     with open_atomic(path) as out:
         out.write(json_bytes(value))
 
@@ -119,14 +119,14 @@ def read_json_file(path: str) -> Any | None:
 
 
 def list_file_names(directory: str) -> set[str]:
-    """The names of the files in a directory, an empty set if it is missing."""
+    """The names of the entries of a directory; an empty set if it cannot be listed."""
     try:
         if is_local(directory):
             return set(os.listdir(strip_file_scheme(directory)))  # noqa: PTH208 (names only)
         from pyarrow import fs
 
         system, store_path = file_system_at(directory)
-        # Google's has no directories unless somebody made them, only the objects in them.
+        # Google Cloud Storage has no directories unless somebody created them, only objects.
         is_recursive = isinstance(system, fs.GcsFileSystem)
         selector = fs.FileSelector(store_path, recursive=is_recursive, allow_not_found=True)
         prefix_length = len(store_path.strip("/")) + 1

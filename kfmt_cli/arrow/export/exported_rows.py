@@ -1,4 +1,4 @@
-"""The tables that an export has written, read back: Parquet files of records or batches."""
+"""Reads the tables that an export has written: Parquet files of records or batches."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ from kfmt_cli.rows.table_types import BATCHES_TABLE, RECORDS_TABLE, select_colum
 PARQUET_SUFFIX = ".parquet"
 MAX_BATCH_ROWS = 32768
 _PARTITION_COLUMNS = ("topic", "partition")
-BATCHES_ONLY_COLUMN = "last_offset_delta"  # a column
+BATCHES_ONLY_COLUMN = "last_offset_delta"
 
 
 def find_exported_files(path: str, table: str = RECORDS_TABLE.name) -> list[FileSplit] | None:
-    """The files of a table in an export's directory, or in the table's own, or the file itself;
-    None if the path is none of these. Raises InputError."""
+    """The files of an exported table; None if the path has none. Raises InputError.
+
+    path: the directory of an export or of the table, or a single file.
+    """
     is_single_file = path.endswith(PARQUET_SUFFIX)
     if not is_single_file:
         file_names = list_file_names(path)
@@ -63,13 +65,12 @@ class PartitionRowRange:
     partition: int | None
     n_rows: int
     first_offset: int
-    """The first offset."""
     last_offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionFile:
-    """A file with rows of a partition. size, modified: by which a later run knows it."""
+    """A file with rows of a partition. size, modified: identify its version in later runs."""
 
     path: str
     size: int
@@ -78,7 +79,7 @@ class PartitionFile:
 
 
 def read_row_ranges(path: str) -> tuple[str, list[PartitionRowRange]]:
-    """The table that a file is of, records or batches, and the partitions with rows in it; raises
+    """The table of a file (records or batches) and the row ranges of its partitions; raises
     InputError."""
     range_by_partition: dict[tuple[str | None, int | None], PartitionRowRange] = {}
     with _open_parquet(path) as file:
@@ -98,7 +99,7 @@ def read_row_ranges(path: str) -> tuple[str, list[PartitionRowRange]]:
                     *topic_partition, n_rows, first_offset, last_offset
                 )
     row_ranges = sorted(
-        range_by_partition.values(), key=lambda span: (span.topic or "", span.partition or 0)
+        range_by_partition.values(), key=lambda rows: (rows.topic or "", rows.partition or 0)
     )
     return (BATCHES_TABLE if has_batches else RECORDS_TABLE).name, row_ranges
 
@@ -106,22 +107,22 @@ def read_row_ranges(path: str) -> tuple[str, list[PartitionRowRange]]:
 def scan_exported_file(
     split: FileSplit, includes_topic: Callable[[str | None], bool]
 ) -> dict[str, Any]:
-    """The partitions of wanted topics with rows in a file, as the result of a split."""
+    """The row ranges of the requested topics in a file, as the result of a split."""
     table, row_ranges, findings = RECORDS_TABLE.name, list[PartitionRowRange](), list[Finding]()
     try:
         table, row_ranges = read_row_ranges(split.path)
     except InputError as error:
         findings.append(Finding(split.path, FILE_UNREADABLE, None, str(error)))
-    row_ranges = [span for span in row_ranges if includes_topic(span.topic)]
-    n_rows = sum(span.n_rows for span in row_ranges)
-    encoded = [astuple(span) for span in row_ranges]
+    row_ranges = [row_range for row_range in row_ranges if includes_topic(row_range.topic)]
+    n_rows = sum(row_range.n_rows for row_range in row_ranges)
+    encoded = [astuple(row_range) for row_range in row_ranges]
     return {"table": table, "rows": n_rows, "spans": encoded, **encode_findings(findings, None)}
 
 
 def _row_group_ranges(
     file: pq.ParquetFile, row_group: int, offset_column: str
 ) -> list[PartitionRowRange]:
-    """The partitions in a row group: from its statistics if it has only one."""
+    """The row ranges of a row group: from its statistics if it has only one partition."""
     topic, partition, offset_bounds = (
         _statistics_bounds(file, row_group, name) for name in (*_PARTITION_COLUMNS, offset_column)
     )
@@ -151,8 +152,8 @@ def _row_group_ranges(
 def _statistics_bounds(
     file: pq.ParquetFile, row_group: int, column_name: str
 ) -> tuple[Any, Any] | None:
-    """The smallest and largest value of a column in a row group, None if it says neither, or if
-    some are null."""
+    """The minimum and maximum of a column in a row group; None if its statistics lack them, or if
+    some values are null."""
     statistics = (
         file.metadata.row_group(row_group)
         .column(file.schema_arrow.get_field_index(column_name))
@@ -175,8 +176,10 @@ def read_partition_rows(
     table: str = RECORDS_TABLE.name,
     offset_interval: tuple[int, int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of a partition in a file, with columns in the types of the table; raises InputError.
-    offset_interval: the first and last to read; there may be others."""
+    """Rows of a partition in a file, with the column types of the table; raises InputError.
+
+    offset_interval: the first and last offset to read. Rows outside it may be included.
+    """
     schema = arrow_schema(select_columns(table, column_names))
     topic, partition = topic_partition
     bounds_by_column: dict[str, tuple[Any, Any]]
@@ -206,7 +209,7 @@ def read_partition_rows(
 def _may_contain(
     file: pq.ParquetFile, row_group: int, column_name: str, low: Any, high: Any
 ) -> bool:
-    """Whether a row group can have a value within bounds, by its statistics."""
+    """Whether a row group may have a value within bounds, according to its statistics."""
     bounds = _statistics_bounds(file, row_group, column_name)
     return not bounds or low is None or (low <= bounds[1] and bounds[0] <= high)
 
@@ -215,14 +218,14 @@ _ROW_GROUP_CACHE: dict[str, tuple[tuple[object, ...], pa.Table]] = {}
 
 
 def clear_row_cache() -> None:
-    """Drop what is kept of files, which may have changed since the last task of this process."""
+    """Drop the cached row group, whose file may have changed since this process's last task."""
     _ROW_GROUP_CACHE.clear()
 
 
 def _read_row_group(
     path: str, file: pq.ParquetFile, row_group: int, column_names: tuple[str, ...]
 ) -> pa.Table:
-    """A row group. The last one is kept, as small partitions follow one another in it."""
+    """A row group. The last one is cached, as it may contain several small partitions."""
     cache_key = path, row_group, column_names
     cached = _ROW_GROUP_CACHE.get("row group")
     if cached is None or cached[0] != cache_key:

@@ -1,6 +1,6 @@
-"""The formats of exported files. JSON and CSV have the text of `kfmt dump`.
+"""The formats of exported files. JSON and CSV files contain the same text as `kfmt dump`.
 
-The process that reads splits also writes their files: Spark's own writer would first make a JVM
+The process that reads splits also writes their files: Spark's own writer would first create a JVM
 object for each row.
 """
 
@@ -47,9 +47,9 @@ from kfmt_cli.rows.types.batch import BATCH_ROW
 from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW
 from kfmt_cli.topics.decoder import NO_DECODER, Decoder
 
-MAX_ROW_GROUP_BYTES = 32 << 20  # bytes of Arrow, or
+MAX_ROW_GROUP_BYTES = 32 << 20  # bytes of Arrow
 MAX_ROW_GROUP_ROWS = 1 << 19
-# Columns with few different values, which a dictionary makes small; it only slows down others.
+# Columns with few distinct values. A dictionary compresses them well; it only slows down others.
 DICTIONARY_COLUMNS = [
     "topic",
     "file",
@@ -59,7 +59,7 @@ DICTIONARY_COLUMNS = [
     "severity",
     "advice",
 ]
-# Columns whose values are close to the preceding ones.
+# Columns whose values are close to the previous row's.
 DELTA_COLUMNS = [
     *("offset", "timestamp", "position", "batch_position", "sequence"),
     *("base_offset", "last_offset", "base_timestamp", "max_timestamp", "size", "batch_length"),
@@ -74,14 +74,14 @@ class FileFormat:
     write_splits: Callable[
         [TableFilesWriter, ReadRequest, Sequence[FileSplit], Sequence[SplitReadResult]], None
     ]
-    """Write the rows of splits, and store the result for each split."""
+    """Write the rows of splits, and update the result for each split."""
     open_table_writer: Callable[[BinaryIO, pa.Schema], FileWriter]
     """Open a writer for a small table."""
     copy_ranges: Callable[[BinaryIO, BinaryIO, Sequence[tuple[int, int]]], None]
-    """Copy stretches of a file, from and to a row or byte, to a new one."""
+    """Copy ranges of a file to a new one: start and exclusive end, in rows or bytes."""
     measure_below: Callable[[BinaryIO, tuple[int, int], int, str], tuple[int, int]]
-    """The length, and the rows, of a stretch before the first row at or above an offset. The column
-    of offsets is named."""
+    """Measure a range of a file up to the first row at or above an offset, given the name of the
+    offset column; returns its length, in rows or bytes, and its number of rows."""
     supports_columns: bool = False
     """Whether record columns, schema and partitioning can be chosen."""
 
@@ -126,7 +126,7 @@ class _ParquetWriter:
         self._writer.close()
 
     def abandon(self) -> None:
-        self._writer.is_open = False  # or it would write its footer when it is freed
+        self._writer.is_open = False  # else it writes its footer when it is freed
 
 
 def _write_parquet(
@@ -162,39 +162,39 @@ def _write_parquet(
 
 
 def _split_index_of_new_rows(n_counted: list[int], results: Sequence[SplitReadResult]) -> IntArray:
-    """The number of the split of each row that was read since the last call; counted is kept for
-    the next one."""
-    n_rows = [split.n_rows for split in results]
+    """The index of the split of each row that was read since the last call. n_counted: the rows of
+    each split until then; updated for the next call."""
+    n_rows = [result.n_rows for result in results]
     n_new = [rows - n_before for rows, n_before in zip(n_rows, n_counted, strict=True)]
     n_counted[:] = n_rows
     return np.repeat(np.arange(len(n_new)), n_new)
 
 
 def _run_lengths(split_index: IntArray) -> Iterator[tuple[int, int]]:
-    """Equal numbers in a row: each number, and how many."""
+    """Runs of equal split indexes: each index, and the length of its run."""
     starts = np.flatnonzero(np.diff(split_index, prepend=-1))
     lengths = np.diff(starts, append=len(split_index))
     yield from zip(split_index[starts].tolist(), lengths.tolist(), strict=True)
 
 
 def _topic_directory(files: TableFilesWriter, splits: Sequence[FileSplit]) -> str:
-    """The directory for the files of some splits, under the table's directory."""
+    """The directory for the files of a group of splits, relative to the table's directory."""
     if not files.options.grouping.by_topic:
         return ""
     topic = splits[0].topic_partition[0]
-    # The column `topic` is in the files: readers would parse a directory topic=2024 as a number.
+    # Not topic=…: files have a column `topic`, and readers would parse topic=2024 as a number.
     return f"by_topic={quote(os.fsencode(topic or ''), safe='') or 'none'}/"
 
 
 def _masks_by_date(batch: pa.RecordBatch, time_column: str) -> Iterator[tuple[str, pa.Array]]:
-    """The days of rows in UTC, and a mask of the rows of each; rows without a time are separate."""
+    """The UTC dates of rows, each with a mask of its rows; "none" for rows without a time."""
     dates = pc.strftime(batch.column(time_column), format="%Y-%m-%d").fill_null("none")
     for date in pc.unique(dates).to_pylist():
         yield date, pc.equal(dates, date)
 
 
 class _TextFileWriter:
-    """A text file, which needs no footer."""
+    """A text file, which has no footer."""
 
     counts_bytes = True
 
@@ -239,7 +239,7 @@ def _write_csv(
     record_type = DECODED_RECORD_ROW if is_decoded else RECORD_ROW
     row_type: RowType = record_type if has_records(files.table) else BATCH_ROW
     header_line = format_csv_line(csv_names(row_type)).encode()
-    # The rows of a file have the same columns.
+    # All rows of a file must have the same columns.
     no_decoder = NO_DECODER if is_decoded else None
     _write_text(
         files,
@@ -261,8 +261,8 @@ def _write_text(
     header_line: bytes = b"",
     no_decoder: Decoder | None = None,
 ) -> None:
-    """Write the rows of splits as text. create_row_writer: for the rows of a path. no_decoder: for
-    topics without one."""
+    """Write the rows of splits as text. create_row_writer: returns the writer for the rows of a
+    path. no_decoder: the decoder for topics without one."""
     topic_directory = _topic_directory(files, splits)
     for i, (split, result) in enumerate(zip(splits, results, strict=True)):
         reader, writer = create_split_reader(request, split), create_row_writer(split.path)
@@ -283,11 +283,8 @@ def _write_text(
         result.findings, result.boundary = reader.findings, reader.boundary
 
 
-# Small tables.
-
-
 class _RowLineWriter(_TextFileWriter):
-    """A line per row. line: makes it from the cells, keyed by name."""
+    """Writes a line per row. format_row: returns the line for the row's values by column name."""
 
     def __init__(
         self, out: BinaryIO, header: str, format_row: Callable[[dict[str, object]], str]
@@ -308,21 +305,18 @@ def _open_json_table(out: BinaryIO, schema: pa.Schema) -> FileWriter:
 def _open_csv_table(out: BinaryIO, schema: pa.Schema) -> FileWriter:
     def format_row(row: dict[str, object]) -> str:
         return format_csv_line(
-            ["|".join(cell) if isinstance(cell, list) else cell for cell in row.values()]
+            ["|".join(value) if isinstance(value, list) else value for value in row.values()]
         )
 
     return _RowLineWriter(out, format_csv_line(schema.names), format_row)
 
 
 def _to_json_values(row: dict[str, object]) -> dict[str, object]:
-    """A row with types that JSON lacks converted to text."""
+    """A row with dates and times converted to ISO text."""
     return {
         name: value.isoformat() if hasattr(value, "isoformat") else value
         for name, value in row.items()
     }
-
-
-# Stretches of files.
 
 
 def _copy_rows(source: BinaryIO, out: BinaryIO, row_ranges: Sequence[tuple[int, int]]) -> None:
@@ -365,7 +359,7 @@ def _measure_json_below(
         offset = json.loads(line).get(column)
         if offset is not None and offset >= end_offset:
             break
-        if offset is not None:  # the line of a batch goes with its records
+        if offset is not None:  # the line of a batch belongs to its records
             length, n_rows = n_read, n_rows + 1
     return length, n_rows
 

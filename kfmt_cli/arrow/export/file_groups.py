@@ -1,4 +1,4 @@
-"""Records and batches as files that a data lake reads directly."""
+"""Exports file groups: splits whose rows share output files."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kfmt_cli.findings.finding import Finding
 
 @dataclass(slots=True)
 class FileGroupExport:
-    """The result of exporting a file group of splits."""
+    """The result of exporting a file group."""
 
     files: list[ExportedFile] = field(default_factory=list)
     results_by_table: dict[str, list[SplitReadResult]] = field(default_factory=dict)
-    """By table: the result for each split."""
+    """The result for each split, by table."""
 
     def split_exports(self) -> Iterator[SplitExport]:
         """The result for each split, over all tables."""
@@ -33,7 +33,7 @@ class FileGroupExport:
                 table: result.n_rows
                 for table, result in zip(self.results_by_table, results, strict=True)
             }
-            most_findings = max(results, key=lambda piece: len(piece.findings))
+            most_findings = max(results, key=lambda result: len(result.findings))
             offsets = results[0].first_offset, results[0].last_offset
             yield SplitExport(
                 n_rows_by_table, offsets, most_findings.findings, results[-1].boundary
@@ -45,7 +45,6 @@ class SplitExport:
     """The result of exporting a split."""
 
     n_rows_by_table: dict[str, int]
-    """Number of rows, by table."""
     offsets: tuple[int | None, int | None]
     """First and last offset of the rows."""
     findings: list[Finding]
@@ -59,9 +58,9 @@ def export_file_group(
     options: LakeOptions,
     name_salt: str = "",
 ) -> FileGroupExport:
-    """Write the tables of some splits under a directory; raises OutputError, WorkError.
+    """Write the tables of a file group under a directory; raises OutputError, SplitError.
 
-    name_salt: makes the files' names differ from those of the same splits with another.
+    name_salt: a text that makes the file names differ from those of other exports of these splits.
     """
     result = FileGroupExport()
     base_name = _base_name(splits, name_salt)
@@ -76,8 +75,10 @@ def export_file_group(
 
 
 def _base_name(splits: Sequence[FileSplit], name_salt: str) -> str:
-    """A name for the files made from splits: the start of the first, and a hash of all. It does not
-    begin with _ or ., as Spark, Hive and Trino treat such files as hidden."""
+    """The file name of a group without its suffix: the start of the first split, and a hash of all.
+
+    It does not begin with _ or ., as Spark, Hive and Trino treat such files as hidden.
+    """
     first = splits[0]
     topic, partition = first.topic_partition
     quoted_topic = "" if topic is None else quote(os.fsencode(topic)[:60], safe="").lstrip("_.")

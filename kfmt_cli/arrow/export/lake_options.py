@@ -1,4 +1,4 @@
-"""Files written by an export: their location and size; each appears only when complete."""
+"""The options of an export, and the files that it writes: their names, sizes and spans of rows."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from kfmt_cli.rows.table_types import (
     SNAPSHOT_RECORDS_TABLE,
 )
 
-DEFAULT_TARGET_FILE_BYTES = 128 << 20  # bytes per file
-MAX_OPEN_FILES = 64  # open files per task
+DEFAULT_TARGET_FILE_BYTES = 128 << 20
+MAX_OPEN_FILES = 64  # per task
 
 
 @dataclass(frozen=True, slots=True)
 class LakeOptions:
-    """How rows are written to files."""
+    """The options for writing rows to files."""
 
     tables: tuple[str, ...] = (RECORDS_TABLE.name,)
     format: str = "parquet"
-    """A format of `file_formats.FILE_FORMATS`."""
+    """A name in `file_formats.FILE_FORMATS`."""
     grouping: FileGrouping = field(default_factory=FileGrouping)
     schema: str = KFMT_COLUMNS
-    """The columns of records: a name of `record_schemas.SCHEMAS`."""
+    """The columns of records: a name in `record_schemas.RECORD_SCHEMAS`."""
     target_file_bytes: int = DEFAULT_TARGET_FILE_BYTES
 
     @property
     def listing_table(self) -> str:
-        """The table whose files are the inputs: without records, KRaft snapshots are none."""
+        """The table whose kinds of files are the inputs: KRaft snapshots only with records."""
         return SEGMENTS_TABLE.name if RECORDS_TABLE.name in self.tables else BATCHES_TABLE.name
 
     def tables_for(self, splits: Sequence[FileSplit]) -> tuple[str, ...]:
-        """The tables that splits of one kind have rows in."""
+        """The tables with rows of splits, which are all of one kind."""
         is_snapshot = splits[0].kind is KRAFT_SNAPSHOT_KIND
         return (SNAPSHOT_RECORDS_TABLE.name,) if is_snapshot else self.tables
 
     def all_tables(self, splits: Iterable[FileSplit]) -> tuple[str, ...]:
-        """The tables of an export of splits."""
+        """The tables with rows of any splits."""
         has_snapshots = any(split.kind is KRAFT_SNAPSHOT_KIND for split in splits)
         return (*self.tables, SNAPSHOT_RECORDS_TABLE.name) if has_snapshots else self.tables
 
@@ -63,7 +63,7 @@ DEFAULT_LAKE_OPTIONS: dict[str, Any] = {
 
 
 def parse_lake_options(options: Mapping[str, Any], format_: str) -> LakeOptions:
-    """The Lake for the options of an export; raises UsageError."""
+    """Parse the command-line options of an export; raises UsageError. format_: the file format."""
     partition_by, schema = options["partition_by"], options["schema"]
     is_text_compatible = partition_by in ("none", "topic") and schema == KFMT_COLUMNS
     if format_ != "parquet" and (not is_text_compatible or options["columns"]):
@@ -88,11 +88,11 @@ class ExportedFile:
     rows: int = 0
     bytes: int = 0
     spans: list[list[int]] = field(default_factory=list)
-    """For each stretch of the file: the number of its split in the file group, -1 for a head; its
-    length in the file format's unit, rows or bytes; and its rows."""
+    """For each range of the file, in order: the index of its split in the file group, -1 for a
+    header; its length in the file format's unit, rows or bytes; its number of rows."""
 
     def add_span(self, split_index: int, length: int, rows: int) -> None:
-        """Add a stretch at the end."""
+        """Add a range of rows of one split at the end; see `spans`."""
         self.rows += rows
         if self.spans and self.spans[-1][0] == split_index:
             self.spans[-1][1] += length
@@ -102,8 +102,8 @@ class ExportedFile:
 
 
 class TableFilesWriter:
-    """The files of a table being written for a file group, one per directory at a time. A file
-    appears when it is closed; after an error, none does."""
+    """Writes a table's files for a file group, one per directory at a time. A file appears when it
+    is closed; after an error, open files are discarded."""
 
     def __init__(
         self, output_directory: str, table: str, options: LakeOptions, base_name: str, suffix: str
@@ -131,8 +131,8 @@ class TableFilesWriter:
     def open_file(
         self, directory: str, create_writer: Callable[[BinaryIO], FileWriter]
     ) -> _OpenExportFile:
-        """The file for a directory under the table's: the open one, or a new one if it is large
-        enough."""
+        """The file for a subdirectory of the table's directory: the open one, or a new one if that
+        has reached the target size."""
         file = self._open_files.pop(directory, None)
         if file is not None and file.size >= self.options.target_file_bytes:
             self.finished_files.append(file.close())
@@ -157,16 +157,16 @@ class FileWriter(Protocol):
     """Writes rows to a file."""
 
     counts_bytes: bool
-    """Whether stretches of the file are found by their bytes, not by their rows."""
+    """Whether spans of the file are measured in bytes instead of rows."""
 
     def write(self, rows: Any) -> None:
         """Write rows."""
 
     def close(self) -> None:
-        """Write the footer."""
+        """Write buffered rows and the footer."""
 
     def abandon(self) -> None:
-        """Stop writing."""
+        """Stop without completing the file."""
 
 
 class _OpenExportFile:
@@ -186,15 +186,15 @@ class _OpenExportFile:
         return self._out.tell()
 
     def write(self, rows: Any, row_counts: Iterable[tuple[int, int]]) -> None:
-        """Write rows. row_counts: the numbers of the splits they are from, and of the rows of each;
-        for a text file, of one split."""
+        """Write rows. row_counts: the index of each split that they are from, and its number of
+        rows; for a text file, one split."""
         start_byte = self._out.tell()
         if self._counts_bytes and not self._output.spans:
             self._output.add_span(-1, start_byte, 0)
         self._writer.write(rows)
-        for split, n_rows in row_counts:
+        for split_index, n_rows in row_counts:
             length = self._out.tell() - start_byte if self._counts_bytes else n_rows
-            self._output.add_span(split, length, n_rows)
+            self._output.add_span(split_index, length, n_rows)
 
     def close(self) -> ExportedFile:
         self._writer.close()
@@ -204,4 +204,4 @@ class _OpenExportFile:
 
     def abandon(self) -> None:
         self._writer.abandon()
-        self._atomic_file.__exit__(GeneratorExit, GeneratorExit(), None)  # so that none appears
+        self._atomic_file.__exit__(GeneratorExit, GeneratorExit(), None)  # so that no file appears

@@ -1,6 +1,6 @@
-"""The inputs and outputs of an export, for audits: `_kfmt/manifest.json`.
+"""Writes the inputs and outputs of an export, for audits, to `_kfmt/manifest.json`.
 
-Exports into a table with a history have them in parts (`spark/lake/commits.py`).
+Exports into a table with a history store them per commit (`spark/lake/commits.py`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from kfmt_cli.rows.table_types import LAKE_TABLES
 
 KFMT_DIRECTORY = "_kfmt"
 VERSION = 1
-MAX_MEMORY_BYTES = 1 << 20  # bytes
+MAX_MEMORY_BYTES = 1 << 20
 
 
 def input_source(split: FileSplit, ids: TopicIdCache, findings: list[Finding]) -> dict[str, Any]:
-    """What is kept about the input of some rows. findings: gets one if its topic id cannot be
-    read."""
+    """The facts about a split that are stored as the source of rows. findings: receives a finding
+    if its topic id cannot be read."""
     topic, partition = split.topic_partition
     topic_id = None
     try:
@@ -51,8 +51,8 @@ def input_source(split: FileSplit, ids: TopicIdCache, findings: list[Finding]) -
 def input_row(
     source: Mapping[str, Any], rows: dict[str, int], offsets: Iterable[int | None]
 ) -> dict[str, Any]:
-    """An input, or part of one: its file and bytes, its offsets and rows. source: see
-    `input_source`."""
+    """The manifest entry for a split of an input: its file and bytes, its offsets and rows. source:
+    see `input_source`. rows: number of rows by table."""
     first, last = offsets
     topic = source["topic"]
     return {
@@ -66,7 +66,7 @@ def input_row(
 
 
 def output_row(output: ExportedFile) -> dict[str, Any]:
-    """A file: its table, rows and bytes."""
+    """The manifest entry for an output file: its table, rows and bytes."""
     row = asdict(output)
     del row["spans"]
     return {"file": row.pop("name"), **row}
@@ -81,21 +81,21 @@ def read_manifest_outputs(output_directory: str) -> list[str]:
 
 
 def _is_table_file(name: str) -> bool:
-    """Whether a name is that of a file in the directory of a table."""
+    """Whether a name is a path of a file in the directory of a table."""
     parts = PurePosixPath(name).parts
     return len(parts) > 1 and parts[0] in LAKE_TABLES and ".." not in parts
 
 
 class ExportManifest:
-    """The inputs and files of an export. Inputs are kept in a temporary file until the end, as
-    there can be many."""
+    """Collects the inputs and output files of an export. Inputs are kept in a temporary file until
+    the end, as there can be many."""
 
     def __init__(self) -> None:
         self._outputs: dict[str, bytes] = {}
 
     @cached_property
     def _inputs(self) -> tempfile.SpooledTemporaryFile[bytes]:
-        """The inputs so far."""
+        """The inputs so far, as JSON."""
         return tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES)
 
     def add_input(
@@ -110,11 +110,11 @@ class ExportManifest:
         self._inputs.write((b",\n" if self._inputs.tell() else b"") + json_bytes(row))
 
     def add_outputs(self, outputs: Iterable[ExportedFile]) -> None:
-        """Add files."""
+        """Add output files."""
         self._outputs |= {output.name: json_bytes(output_row(output)) for output in outputs}
 
     def exclude_own(self, names: Iterable[str]) -> list[str]:
-        """The names of files that are not among its own."""
+        """The names that are not output files of this export."""
         return [name for name in names if name not in self._outputs]
 
     def write(self, output_directory: str) -> None:

@@ -1,4 +1,4 @@
-"""Rows of some inputs, copied from the files of an earlier export to new ones."""
+"""Copies the rows of retained inputs from the files of an earlier export to new ones."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kfmt_cli.rows.table_types import has_records
 
 @dataclass(frozen=True, slots=True)
 class RetainedSplit:
-    """What stays of a split."""
+    """A split whose rows are retained."""
 
     index: int
-    """Its new number in the file group."""
+    """The split's new index in the file group."""
     before_offset: int | None = None
-    """Only rows before the first at or above this offset."""
+    """Retain only the rows before the first one at or above this offset; None retains all."""
 
 
 def copy_retained_rows(
@@ -30,11 +30,12 @@ def copy_retained_rows(
     file_name: str,
     format_: str,
 ) -> ExportedFile | None:
-    """Copy the rows of some splits of a file; None if it has none of them. Raises InputError,
-    OSError, OutputError.
+    """Copy the rows of retained splits of a file to a new file; returns None, and writes nothing,
+    if the file has no such rows. Raises InputError, OSError, OutputError.
 
-    retained_splits: by number, those to keep. source_path: the file. output_directory, file_name:
-    the directory and the name of the new one.
+    output: the file. retained_splits: the splits to retain, by their index in the file.
+    source_path: the path of the file. output_directory, file_name: directory and name of the new
+    file.
     """
     copied_file, file_format = ExportedFile(file_name, output.table), FILE_FORMATS[format_]
     offset_column = "offset" if has_records(output.table) else "last_offset"

@@ -1,4 +1,4 @@
-"""A small table as a file, written row by row as data arrives."""
+"""Writes a small table to a file, row by row as data arrives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kfmt_cli.arrow.export.atomic_files import open_atomic
 from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
 from kfmt_cli.arrow.export.lake_options import FileWriter
 
-MAX_BUFFERED_ROWS = 4096  # rows per write
+MAX_BUFFERED_ROWS = 4096
 
 
 @dataclass(slots=True)
@@ -23,7 +23,6 @@ class TableFileWriter:
     _writer: FileWriter
     _schema: pa.Schema
     n_rows: int = 0
-    """Number of rows."""
     _buffer: list[Mapping[str, object]] = field(default_factory=list)
 
     def add(self, rows: Iterable[Mapping[str, object]]) -> None:
@@ -35,7 +34,7 @@ class TableFileWriter:
                 self.flush()
 
     def add_batch(self, rows: pa.RecordBatch) -> None:
-        """Write rows that are columns already."""
+        """Write rows that are already in columns; raises OutputError."""
         self.flush()
         self._writer.write(rows)
         self.n_rows += len(rows)
@@ -49,7 +48,7 @@ class TableFileWriter:
 
 @contextmanager
 def open_table_file(path: str, schema: pa.Schema, format_: str) -> Iterator[TableFileWriter]:
-    """A table in a file that appears, complete, when the block ends; raises OutputError.
+    """Open a table file that appears, complete, when the block ends; raises OutputError.
 
     path: without the suffix of the format.
     """

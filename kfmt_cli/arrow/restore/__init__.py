@@ -1,1 +1,1 @@
-"""Partitions made of the files of an export, and compared with them."""
+"""Restores partitions from the files of an export, and compares partitions with them."""

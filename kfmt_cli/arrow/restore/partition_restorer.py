@@ -1,8 +1,8 @@
-"""Exported records become the segments of a partition again.
+"""Restores the segments of a partition from exported records.
 
-With the table of batches, each batch has its header, codec and segment again, so that an
-uncompressed log gets the same bytes; a codec may pack the same records otherwise. Without it, the
-records of a batch are known by its position; codec, leader epoch and empty batches are lost.
+With the table of batches, each batch gets its original header, codec and segment. An uncompressed
+log gets identical bytes; a codec may compress the same records differently. Without the table,
+records are grouped by the position of their batch; codec, leader epoch and empty batches are lost.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kfmt_cli.writers.rolling_writer import RollingWriter, RollSettings
 MAX_OFFSET = (1 << 63) - 1
 NO_ROW_INDEXES: IntArray = np.zeros(0, np.int64)
 BATCHED_RECORD_COLUMNS = ("offset", "timestamp_ms", "timestamp_type", "key", "value", "headers")
-"""The columns of records whose batches are known."""
+"""The columns of records to read if the table of batches exists."""
 RECORD_COLUMNS = (
     *(
         *BATCHED_RECORD_COLUMNS,
@@ -53,21 +53,21 @@ _BATCH_KEY_COLUMNS = ("producer_id", "producer_epoch", "transactional", "control
 
 @dataclass(slots=True)
 class RestoredCounts:
-    """What was written of a partition, and what could not be."""
+    """Counts of what was written of a partition, and of what was lost."""
 
     records: int = 0
     batches: int = 0
     unchanged_batches: int = 0
-    """Batches with the checksum that they had."""
+    """Batches with the same checksum as the original."""
     repeated_records: int = 0
-    """Records that other files have too, as of another replica."""
+    """Records that several files contain, for example of several replicas; written once."""
     missing_records: int = 0
-    """Records that batches had and the table of records has not."""
+    """Records that batches contained but the table of records does not."""
     damaged: int = 0
-    """Batches whose checksum did not match, with their records, which are left out."""
+    """Batches that failed their checksum; they and their records are dropped."""
 
     def losses(self) -> Iterator[str]:
-        """What could not be written, as text."""
+        """The losses, as lines of text."""
         if self.missing_records:
             count_text = format_count(self.missing_records, "record")
             yield (
@@ -81,21 +81,21 @@ class RestoredCounts:
             yield f"{count_text} in more than one file, written once"
 
     def add(self, other: RestoredCounts) -> None:
-        """Add those of another partition."""
+        """Add the counts of another partition."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass(slots=True)
 class _BatchCursor:
-    """The batches of a partition in offset order, as they are needed."""
+    """Reads the batches of a partition in offset order, as they are needed."""
 
     remaining: Iterator[pa.RecordBatch]
     buffered: dict[str, Any] = field(default_factory=dict)
     last_offset: int = -1
 
     def consume_until(self, offset: int) -> dict[str, Any]:
-        """The batches that begin at or before an offset; moves past them."""
+        """Consume the batches that begin at or before an offset; returns their columns by name."""
         buffered_parts = [self.buffered] if self.buffered else []
         while not buffered_parts or buffered_parts[-1]["first"][-1] <= offset:
             rows = next(self.remaining, None)
@@ -106,18 +106,22 @@ class _BatchCursor:
                 buffered_parts.append(new_columns)
         if not buffered_parts:
             return {}
-        every = {
-            name: np.concatenate([part[name] for part in buffered_parts])
+        all_columns = {
+            name: np.concatenate([columns[name] for columns in buffered_parts])
             for name in buffered_parts[0]
         }
-        n_consumed = int(np.searchsorted(every["first"], offset, "right"))
-        self.buffered = {name: values[n_consumed:] for name, values in every.items()}
+        n_consumed = int(np.searchsorted(all_columns["first"], offset, "right"))
+        self.buffered = {name: values[n_consumed:] for name, values in all_columns.items()}
         if not len(self.buffered["first"]):
             self.buffered = {}
-        return {name: values[:n_consumed] for name, values in every.items()} if n_consumed else {}
+        return (
+            {name: values[:n_consumed] for name, values in all_columns.items()}
+            if n_consumed
+            else {}
+        )
 
     def _columns(self, rows: pa.RecordBatch) -> dict[str, Any]:
-        """The columns of batches that come after those before."""
+        """The columns of the batches that come after all previous ones."""
         columns: dict[str, Any] = {
             name: int_values(rows.column(name))
             for name in BATCH_COLUMNS
@@ -126,7 +130,7 @@ class _BatchCursor:
         columns["file"] = rows.column("file").to_numpy(zero_copy_only=False)
         last_offsets = columns["last_offset"]
         base_offsets = int_values(rows.column("base_offset"), -1)
-        # A wrapper of magic 0 or 1 says only where it ends.
+        # A wrapper of magic 0 or 1 contains only its last offset.
         columns["base_offset"] = np.where(base_offsets < 0, last_offsets, base_offsets)
         previous_ends = np.maximum.accumulate(np.concatenate([[self.last_offset], last_offsets]))[
             :-1
@@ -140,8 +144,9 @@ class _BatchCursor:
 class PartitionRestorer:
     """Writes the records of a partition into segments under a directory of a staging.
 
-    batches: the rows of its table of batches in offset order; None without such a table. codec: the
-    number of the codec of all batches; None for that of the table, or none. name: for messages.
+    batches: the rows of the table of batches in offset order; None without such a table. codec: the
+    number of the codec for all batches; None for the codecs in the table, or for no compression
+    without a table. name: for messages.
     """
 
     def __init__(
@@ -160,19 +165,19 @@ class PartitionRestorer:
         self._batches = None if batches is None else _BatchCursor(iter(batches))
         self._codec = codec
         self._assembler = BatchAssembler(self._write_encoded)
-        self._last_offset = -1  # offset
-        self._segment_base_offset = -1  # base offset
+        self._last_offset = -1
+        self._segment_base_offset = -1
         self._source_file: str | None = None
-        self._last_batch_key: IntArray | None = None  # of the last record
-        # Last offsets, checksums, magics of batches.
+        self._last_batch_key: IntArray | None = None  # the last record's
+        # Last offsets, checksums and magics of the batches being written.
         self._source_batches = np.zeros((3, 0), np.int64)
-        # Last offset of the open batch, is it sound, of magic 2.
+        # The open batch: last offset, whether it is undamaged, whether it has magic 2.
         self._open_batch = (
             -1,
             True,
             True,
         )
-        self._n_declared = self._n_undeclared = 0  # records
+        self._n_declared = self._n_undeclared = 0  # records, in batches of magic 2 and older ones
 
     def restore(self, rows: Iterable[pa.RecordBatch]) -> None:
         """Write all records, in offset order; raises InputError, OutputError."""
@@ -192,7 +197,7 @@ class PartitionRestorer:
             self.counts.missing_records = max(self._n_declared - n_in_v2, 0)
 
     def _drop_repeated(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows above all earlier offsets."""
+        """The rows with offsets above all earlier ones."""
         offsets = int_values(rows.column("offset"))
         previous_max = np.maximum.accumulate(np.concatenate([[self._last_offset], offsets]))[:-1]
         mask = offsets > previous_max
@@ -200,10 +205,8 @@ class PartitionRestorer:
         self.counts.repeated_records += len(rows) - int(mask.sum())
         return rows if mask.all() else rows.filter(pa.array(mask))
 
-    # With the table of batches.
-
     def _write_in_source_batches(self, rows: pa.RecordBatch | None) -> None:
-        """Write records in the batches that they were in; None at the end."""
+        """Write records in their original batches. rows: None at the end."""
         assert self._batches is not None
         if rows is not None:
             rows = self._extend_open_batch(rows)
@@ -238,7 +241,7 @@ class PartitionRestorer:
             self._write_batches(batch_columns, counts, rows)
 
     def _extend_open_batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Write the records that belong to the open batch; the others."""
+        """Write the records that belong to the open batch; returns the other records."""
         last_offset, is_undamaged, is_v2 = self._open_batch
         n_continuing = int(np.searchsorted(int_values(rows.column("offset")), last_offset, "right"))
         if n_continuing and is_undamaged:
@@ -248,7 +251,10 @@ class PartitionRestorer:
         return rows.slice(n_continuing)
 
     def _require_batches(self, offsets: IntArray, start_rows: IntArray, end_rows: IntArray) -> None:
-        """Raise InputError for records outside of all batches, with the rows starts..ends-1."""
+        """Raise InputError if a record is in none of the batches.
+
+        start_rows, end_rows: the range of rows in each batch, end exclusive.
+        """
         previous_ends = np.concatenate([[0], end_rows])
         outside = np.flatnonzero(np.append(start_rows, len(offsets)) > previous_ends)
         if len(outside):
@@ -258,7 +264,7 @@ class PartitionRestorer:
     def _write_batches(
         self, batch_columns: dict[str, Any], counts: IntArray, rows: pa.RecordBatch | None
     ) -> None:
-        """Write batches with their records, a file and magic after another."""
+        """Write batches with their records, in runs of one source file and one magic."""
         ends = np.cumsum(counts)
         records = _NO_RECORDS if rows is None or not len(rows) else records_from_arrow(rows)
         batch_headers = _headers_from_columns(batch_columns, records, counts)
@@ -290,7 +296,7 @@ class PartitionRestorer:
             self._assembler.add(batch_headers.select_rows(slice(first, last)), range_records)
 
     def _begin_segment(self, source_file: str | None, *, is_whole_file: bool) -> None:
-        """Begin a segment if the records are from another file now."""
+        """Begin a segment if the next records are from another file."""
         if source_file == self._source_file:
             return
         self._source_file = source_file
@@ -308,10 +314,8 @@ class PartitionRestorer:
                 self._directory, base_offset, is_named=is_whole_file and self._rolls_by_file
             )
 
-    # Without it.
-
     def _write_unbatched(self, arrow_rows: pa.RecordBatch) -> None:
-        """Write records in batches by their positions."""
+        """Write records, grouped into batches by batch position and shared values."""
         records = records_from_arrow(arrow_rows)
         table = records.rows
         batch_keys = np.array([int_values(arrow_rows.column(name)) for name in _BATCH_KEY_COLUMNS])
@@ -383,8 +387,8 @@ _NO_RECORDS = RecordColumns(
 def _headers_from_columns(
     batch_columns: dict[str, Any], records: RecordColumns, counts: IntArray
 ) -> DraftTable:
-    """The headers of batches from their table. Times that it cannot hold are those of the
-    records."""
+    """The headers of batches from the table of batches. Timestamps that are missing there, because
+    a table cannot represent them, are computed from the records."""
     batch_headers = DraftTable.zeros(len(counts))
     for name in _HEADER_COLUMNS:
         batch_headers[name] = batch_columns[name]

@@ -1,4 +1,4 @@
-"""Two streams of records in offset order, compared in columns."""
+"""Compares two streams of records in offset order, column by column."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _SAME, _DIVERGED, _ONLY_A, _ONLY_B = range(4)
 def compare_records(
     a: Iterable[pa.RecordBatch], b: Iterable[pa.RecordBatch]
 ) -> Iterator[ReplicaRange]:
-    """The ranges of two streams with the columns `COMPARED_COLUMNS`."""
+    """The offset ranges where two streams agree, diverge, or only one has records.
+
+    a, b: rows with the columns `COMPARED_COLUMNS`, in offset order.
+    """
     return merge_adjacent_ranges(_iter_ranges(_RecordCursor(a), _RecordCursor(b)))
 
 
@@ -49,12 +52,12 @@ class _RecordCursor:
         if self.rows is not None:
             offsets = offset_array(self.rows)
             if not (offsets[1:] > offsets[:-1]).all():
-                offsets, first = np.unique(offsets, return_index=True)
-                self.rows = self.rows.take(pa.array(first))
+                offsets, first_rows = np.unique(offsets, return_index=True)
+                self.rows = self.rows.take(pa.array(first_rows))
             self.last_offset = int(offsets[-1])
 
     def consume_until(self, last_offset: int) -> pa.RecordBatch | None:
-        """The rows of the head up to an offset; moves past them."""
+        """Consume the buffered rows up to an offset; None at the end of the stream."""
         rows = self.rows
         if rows is None:
             return None
@@ -80,7 +83,7 @@ def _iter_ranges(a: _RecordCursor, b: _RecordCursor) -> Iterator[ReplicaRange]:
 def _relate_rows(
     a_rows: pa.RecordBatch | None, b_rows: pa.RecordBatch | None
 ) -> tuple[IntArray, IntArray]:
-    """The offsets in either of two stretches, and the relation of each."""
+    """The offsets in either of two ranges of rows, and each one's index into `_RELATIONS`."""
     if a_rows is None or b_rows is None:
         rows, relation = (b_rows, _ONLY_B) if a_rows is None else (a_rows, _ONLY_A)
         offsets = offset_array(rows)
@@ -99,7 +102,7 @@ def _relate_rows(
 
 
 def _equal_rows_mask(a_rows: pa.RecordBatch, b_rows: pa.RecordBatch) -> BoolArray:
-    """Which rows are equal."""
+    """The mask of equal rows."""
     if a_rows.equals(b_rows):
         return np.ones(len(a_rows), np.bool_)
     mask = np.ones(len(a_rows), np.bool_)

@@ -1,4 +1,4 @@
-"""A partition restored from the files of an export."""
+"""Restores partitions from the files of an export."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LOG_DIRECTORY_NAME = "log_dir"
 
 @dataclass(slots=True)
 class ExportedPartition:
-    """The files of a partition."""
+    """A partition and the exported files with its records and batches."""
 
     topic: str | None
     partition: int | None
@@ -66,7 +66,7 @@ class ExportedPartition:
             yield from read_partition_rows(file.path, (self.topic, self.partition), columns, table)
 
     def check_name(self) -> None:
-        """Raise InputError if it cannot have a directory."""
+        """Raise InputError if topic and partition cannot name a directory."""
         error = find_topic_name_error(self.topic or "")
         if error is None and (self.partition is None or self.partition < 0):
             error = f"{self.partition} is not the number of a partition"
@@ -74,9 +74,10 @@ class ExportedPartition:
             raise InputError(f"{self.records[0].path}: {error}")
 
     def digest(self, codec: int | None) -> str:
-        """A digest of what its segments are made from.
+        """A digest of the files that the segments are written from, and of the codec.
 
-        It is stored, so its text never changes: that of 1.0.0rc1, with the names of its classes.
+        The digest is stored, so the digested text must not change: it has the class names of
+        1.0.0rc1.
         """
         tables = (
             f"[{', '.join(map(_digest_text, files))}]" for files in (self.records, self.batches)
@@ -97,7 +98,7 @@ def _digest_text(file: PartitionFile) -> str:
 def group_by_partition(
     listed_files: Iterable[tuple[FileSplit, str, Iterable[PartitionRowRange]]],
 ) -> list[ExportedPartition]:
-    """The partitions with records, and their files: each with its table and what it has."""
+    """The partitions with records. listed_files: files, each with its table and row ranges."""
     by_partition: dict[tuple[Any, Any], ExportedPartition] = {}
     for split, table, row_ranges in listed_files:
         for row_range in row_ranges:
@@ -107,8 +108,10 @@ def group_by_partition(
             )
             files = partition.records if table == RECORDS_TABLE.name else partition.batches
             files.append(PartitionFile(split.path, split.size, split.modified, row_range))
-    with_records = [each for each in by_partition.values() if each.records]
-    return sorted(with_records, key=lambda each: (each.topic or "", each.partition or 0))
+    with_records = [exported for exported in by_partition.values() if exported.records]
+    return sorted(
+        with_records, key=lambda exported: (exported.topic or "", exported.partition or 0)
+    )
 
 
 def find_tables(path: str) -> list[FileSplit] | None:
@@ -125,8 +128,8 @@ def find_tables(path: str) -> list[FileSplit] | None:
 def restore_partition(
     partition: ExportedPartition, output_directory: str, codec: int | None
 ) -> RestoredCounts:
-    """Write the segments of a partition, all or none; those that an earlier run has written of the
-    same files stay. Raises InputError, OutputError, UsageError."""
+    """Write the segments of a partition, all or none. Segments that an earlier run has written from
+    the same files are kept. Raises InputError, OutputError, UsageError."""
     partition.check_name()
     partition_directory = Path(output_directory) / LOG_DIRECTORY_NAME / partition.name
     marker_path = f"{output_directory}/_kfmt/restored/{partition.name}.json"
@@ -167,7 +170,7 @@ def restore_segments(
 def group_sharing_files(
     partitions: Sequence[ExportedPartition],
 ) -> Iterator[list[ExportedPartition]]:
-    """Partitions in order, those together whose records share files."""
+    """The partitions in order, consecutive ones grouped if their records share files."""
     group: list[ExportedPartition] = []
     for partition in partitions:
         previous_files = {file.path for file in group[-1].records} if group else set()

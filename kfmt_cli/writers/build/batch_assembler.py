@@ -1,7 +1,7 @@
-"""Batches whose records arrive in pieces: all but the last are written, the last may grow.
+"""Assembles batches whose records arrive in chunks: the last batch stays open for more records.
 
-Records are encoded on arrival, so that a batch of millions takes the memory of its bytes and time
-in proportion to them.
+Records are encoded on arrival, so that memory and time are proportional to the encoded bytes, even
+for a batch of millions of records.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ NOT_IN_MESSAGES = TRANSACTIONAL.mask | CONTROL.mask
 
 
 class BatchAssembler:
-    """Takes batches and records, and passes complete batches to `put`.
+    """Accepts batches and records, and passes complete batches to `emit_batches`.
 
-    n_records: the number taken. n_count_mismatches: the number of batches whose lines declare
-    another record count.
+    n_records: the number of records accepted. n_count_mismatches: the number of batches whose lines
+    declare another record count.
     """
 
     def __init__(self, emit_batches: Callable[[EncodedBatches], None]) -> None:
@@ -111,11 +111,11 @@ class BatchAssembler:
             self._emit_batches(seal_batch(batch.draft, batch.body, batch.n_records))
         elif batch.body:
             self._emit_batches(seal_wrapper(batch.draft, batch.body, magic))
-        for written in batch.messages:
-            self._emit_batches(written)
+        for messages in batch.messages:
+            self._emit_batches(messages)
 
     def _check_declared_counts(self, drafts: DraftTable, counts: IntArray) -> None:
-        """Compare the record counts with those declared in lines."""
+        """Count batches that declare another record count; raises LineError if one is empty."""
         declared = drafts.declared_count
         differs = (declared >= 0) & (declared != counts)
         if not differs.any():
@@ -130,7 +130,7 @@ class BatchAssembler:
 
 
 def _require_legacy_compatible(drafts: DraftTable, records: RecordColumns) -> None:
-    """Raise LineError for anything that messages of magic 0 and 1 cannot represent."""
+    """Raise LineError for content that messages of magic 0 and 1 cannot represent."""
     if not len(drafts) or drafts.magic[0] == 2:
         return
     line_numbers = drafts.line_number

@@ -1,4 +1,4 @@
-"""Groups records into batches, and derives header fields from them.
+"""Groups records into batches, and derives the header fields of batches from their records.
 
 Source: `org.apache.kafka.common.record.MemoryRecordsBuilder`: base offset and base timestamp are
 the first record's, the max timestamp is the largest, sizes are estimated before compression.
@@ -17,10 +17,10 @@ from kfmt_cli.log.block import NO_TIMESTAMP
 from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.writers.batches import DraftTable, EncodedBatches
 
-RECORD_OVERHEAD = 21  # most bytes of a record, not counting its key and value
+RECORD_OVERHEAD = 21  # maximum bytes of a record, not counting its key and value
 MAX_DELTA = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 1
-APPEND_TIME = 1  # in a column of timestamp types
+APPEND_TIME = 1  # LogAppendTime in a column of timestamp types
 UNSET_FIELDS = ("partition_leader_epoch", "producer_id", "producer_epoch", "base_sequence")
 
 
@@ -41,7 +41,10 @@ def normalize_magic0(rows: RecordTable) -> None:
 
 
 def batch_start_mask(rows: RecordTable) -> BoolArray:
-    """The mask of rows that must begin a batch: a batch has only one LogAppendTime."""
+    """The mask of rows that must begin a batch.
+
+    A batch has only one timestamp type and one LogAppendTime, and its offsets increase.
+    """
     starts_batch = np.zeros(len(rows), np.bool_)
     offset, types, times = rows.offset, rows.timestamp_type, rows.timestamp
     starts_batch[1:] = (np.diff(types) != 0) | (offset[1:] <= offset[:-1])
@@ -52,15 +55,16 @@ def batch_start_mask(rows: RecordTable) -> BoolArray:
 
 @dataclass(slots=True)
 class OpenBatch:
-    """The last batch, still open."""
+    """The last batch, which more records may extend."""
 
     draft: DraftTable
-    """One row."""
+    """The header, as one row."""
     body: bytearray
+    """Encoded records of magic 2, after space for the header, or messages of a wrapper."""
     estimated_bytes: int = 0
     """Bytes as `find_batch_starts` counts them."""
     n_records: int = 0
-    messages: list[EncodedBatches] = field(default_factory=list)  # loose messages of magic 0 and 1
+    messages: list[EncodedBatches] = field(default_factory=list)  # magic 0 and 1, without wrapper
 
 
 def find_batch_starts(
@@ -72,8 +76,9 @@ def find_batch_starts(
 ) -> IntArray:
     """The first row of each batch.
 
-    starts_batch: rows that must begin a batch; is_bounded: rows of batches to keep within the
-    bounds. With `open_batch`, rows before the first parted row continue that batch while they fit.
+    starts_batch: mask of rows that must begin a batch. is_bounded: mask of rows of batches to keep
+    within the bounds. With `open_batch`, rows before the first row that must begin a batch continue
+    the open batch while they fit.
     """
     sizes = record_sizes(rows)
     ends = np.cumsum(sizes)
@@ -82,7 +87,7 @@ def find_batch_starts(
     starts: list[int] = []
 
     def find_batch_end(first: int, last: int, size: int, n_records: int, base_offset: int) -> int:
-        """The end of a batch that begins or continues at a row; `last` if all rows fit."""
+        """The exclusive end row of a batch that begins or continues at a row; at most `last`."""
         end = last
         if is_bounded[first]:
             start_size = int(ends[first] - sizes[first]) - size
@@ -116,7 +121,7 @@ def find_batch_starts(
 
 
 def record_sizes(rows: RecordTable) -> IntArray:
-    """The size of each record as counted towards its batch."""
+    """The estimated size of each record, as counted towards its batch."""
     sizes: IntArray = rows.key_size.clip(0) + rows.value_size.clip(0) + RECORD_OVERHEAD
     if "header_bytes" in rows.index_by_name:
         sizes += rows["header_bytes"]

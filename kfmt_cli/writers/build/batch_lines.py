@@ -1,6 +1,6 @@
 """Plans batches from batch lines: the grouping of records, and the header fields.
 
-Fields missing from a line follow from its records; options override the line.
+Fields missing from a line are derived from its records. Options override the line.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kfmt_cli.writers.build.open_partition import OpenPartition, check_base_offs
 from kfmt_cli.writers.build.options import BuildOptions
 from kfmt_cli.writers.build.unbatched_records import BatchPlan, record_offsets
 
-NO_TIMESTAMP_TYPE = "NoTimestampType"  # a dump's value for magic 0
+NO_TIMESTAMP_TYPE = "NoTimestampType"  # in a dump of magic 0
 
 
 def plan_batches(
@@ -41,7 +41,7 @@ def plan_batches(
     options: BuildOptions,
     partition: OpenPartition,
 ) -> BatchPlan:
-    """Plan the batches of some lines; raises LineError. counts: the number of records per line."""
+    """Plan the batches of batch lines; raises LineError. counts: the record lines of each."""
     _require_no_producers(record_lines)
     base_offsets, offsets = _resolve_offsets(
         batch_lines, record_lines, counts.tolist(), partition.next_offset
@@ -78,9 +78,9 @@ def plan_more_records(
     options: BuildOptions,
     partition: OpenPartition,
 ) -> BatchPlan:
-    """Plan more records of a batch line that is already planned; raises LineError.
+    """Plan more records of a batch line whose batches are already planned; raises LineError.
 
-    open_batch: the line's last batch, which may grow.
+    open_batch: the line's last batch, which the records may extend.
     """
     draft = open_batch.draft
     _require_no_producers(record_lines)
@@ -139,7 +139,8 @@ def _resolve_offsets(
 ) -> tuple[IntArray, IntArray]:
     """The base offsets and the records' offsets; a missing one follows the previous offset.
 
-    start: the first free offset.
+    A missing base offset is the first record's offset, if that is set. start: the first free
+    offset.
     """
     has_base_offsets = None not in field_values(lines, "base_offset")
     if has_base_offsets and None not in field_values(records, "offset"):
@@ -172,7 +173,7 @@ def _create_drafts(
     counts: IntArray,
     options: BuildOptions,
 ) -> DraftTable:
-    """The headers from the lines; missing fields follow from the records."""
+    """The headers from the lines; missing fields are derived from the records."""
     drafts = DraftTable.zeros(len(lines))
     rows = records.rows
     nonempty = np.flatnonzero(counts)
@@ -200,8 +201,8 @@ def _create_drafts(
             lines[int(invalid[0])], f"magic {drafts.magic[invalid[0]]} is not 0, 1 or 2"
         )
     drafts.base_offset = base_offsets
-    # Compaction keeps the range of offsets; more records extend it. A batch split to new bounds
-    # ends with its last record.
+    # Keep the declared offset range, which compaction keeps. More records extend it. A batch split
+    # to new bounds ends with its last record.
     declared_deltas = integer_column(lines, "last_offset_delta", -1, 32)
     deltas = last_offsets - base_offsets
     min_deltas = (
@@ -282,7 +283,7 @@ def _set_producers(drafts: DraftTable, lines: Sequence[Batch], options: BuildOpt
 def _set_base_sequences(
     drafts: DraftTable, counts: IntArray, options: BuildOptions, partition: OpenPartition
 ) -> None:
-    """Number the records of the requested producer."""
+    """Assign sequence numbers to the records of the requested producer."""
     if options.producer_id is not None and len(drafts):
         is_control = drafts.attributes & CONTROL.mask != 0
         drafts.base_sequence = partition.allocate_base_sequences(
@@ -298,13 +299,10 @@ def _check_offset_deltas(rows: RecordTable, base_offsets: IntArray) -> None:
         raise line_error(int(rows["line"][i]), message)
 
 
-# Batches split to new bounds.
-
-
 def _split_to_bounds(
     drafts: DraftTable, records: RecordColumns, batch_index: IntArray, options: BuildOptions
 ) -> tuple[DraftTable, RecordColumns]:
-    """Split the batches that exceed the requested bounds."""
+    """Split the batches that exceed the requested bounds; returns the headers and records."""
     assert options.explicit_bounds is not None
     rows = records.rows
     counts = records.row_counts
@@ -321,7 +319,7 @@ def _split_to_bounds(
     records.row_ends = np.append(first_rows[1:], len(rows))
     is_first = np.diff(original_index, prepend=-1) != 0
     split_drafts = drafts.select_rows(original_index)
-    # A line's values for all its records need not apply to a part of them.
+    # Values that a line declares for all its records may not apply to some of them.
     split_drafts.declared_count = np.where(
         (split_drafts.declared_count > 0) & (counts[original_index] == 0), 1, -1
     )
@@ -334,9 +332,10 @@ def _split_to_bounds(
 def _adjust_split_drafts(
     drafts: DraftTable, records: RecordColumns, is_first: BoolArray
 ) -> DraftTable:
-    """The headers of batches split from larger ones.
+    """Adjust the headers of batches that were split from larger ones.
 
-    drafts: the header of each batch's original. is_first: whether it begins the original.
+    drafts: for each batch, the header of its original. is_first: mask of the batches that begin
+    their original.
     """
     rows = records.rows
     counts = records.row_counts

@@ -1,7 +1,7 @@
-"""build: lines of JSON → batches → segments.
+"""Builds segments from JSON lines of batches and records, for `build`.
 
-Batch lines define the grouping of records and the header; the options group records before the
-first batch line. Lines are processed in runs that belong to one file.
+Batch lines define headers and the grouping of records. Records before the first batch line are
+grouped by the options. Lines are processed in runs that belong to one file.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from kfmt_cli.writers.build.options import BuildOptions
 from kfmt_cli.writers.build.unbatched_records import BatchPlan, plan_unbatched
 from kfmt_cli.writers.rolling_writer import RollingWriter
 
-MIN_BUFFERED_LINES = 8192  # lines, so that each NumPy call does much work
+MIN_BUFFERED_LINES = 8192  # enough lines for efficient NumPy calls
 SNAPSHOT_SUFFIX = ".checkpoint"
-CONTENT_TYPES = frozenset({Record, Batch})  # other lines report findings or results
+CONTENT_TYPES = frozenset({Record, Batch})  # other lines contain findings or results
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class TargetFile:
     """A file named in lines."""
 
     directory: str = ""
-    """A single name, or empty."""
+    """A single directory name, or empty."""
     base_offset: int | None = None
     """The base offset of a segment, if its name has one."""
     snapshot: str | None = None
@@ -46,7 +46,7 @@ class TargetFile:
 
     @property
     def partition(self) -> str:
-        """The name of the unit with its own offsets: a partition's log, or one snapshot."""
+        """The key of a sequence of offsets: a partition's directory, or one snapshot."""
         return self.directory if self.snapshot is None else f"{self.directory}/{self.snapshot}"
 
 
@@ -74,15 +74,15 @@ class SegmentBuilder:
     options: BuildOptions
     writer: RollingWriter
     topic: str | None = None
-    """The topic to which all records are to belong; None for that of their lines."""
+    """The topic for all records; None for the topics of the lines."""
     n_ignored_lines: int = 0
-    """Lines that report findings or results."""
+    """The number of lines with findings or results."""
     assembler: BatchAssembler = field(init=False)
     _buffered_lines: list[Record | Batch] = field(default_factory=list)
     _file_name: str | None = None
     _target: TargetFile | None = None
     _partitions: dict[str, OpenPartition] = field(default_factory=dict)
-    _source_topic: str | None = None  # of the lines
+    _source_topic: str | None = None  # the topic in the lines
     _batch_line: Batch | None = None  # the batch line of the next record
     _line_number: int = 0
 
@@ -102,7 +102,7 @@ class SegmentBuilder:
         self._flush(final=True)
 
     def _flush(self, final: bool) -> None:
-        """Plan the buffered lines, except a final batch line whose first record may follow."""
+        """Plan the buffered lines. Unless `final`, a last batch line waits for its records."""
         buffered = self._buffered_lines
         stop = len(buffered)
         if buffered and not final and isinstance(buffered[-1], Batch):
@@ -114,7 +114,7 @@ class SegmentBuilder:
             self.assembler.close()
 
     def _iter_runs(self, lines: Sequence[Record | Batch]) -> Iterator[tuple[int, int]]:
-        """The ranges of lines of one file; a line without a name belongs to the previous file."""
+        """The index ranges of lines of one file; a line without a name continues the file."""
         first, file = 0, self._file_name
         files = field_values(lines, "file")
         if len(set(files)) > 1:
@@ -156,7 +156,7 @@ class SegmentBuilder:
             self._batch_line = batch_lines[-1]
 
     def _resolve_target(self, line: Record | Batch) -> TargetFile:
-        """The file of a line, in a directory of the wanted topic; raises LineError."""
+        """The file of a line, in a directory of the requested topic; raises LineError."""
         target = parse_target_file(line)
         if self.topic is None:
             return target
@@ -176,7 +176,7 @@ class SegmentBuilder:
         return self._partitions[self._target.partition]
 
     def _plan_records(self, lines: Sequence[Record]) -> None:
-        """Plan records without a batch line among them: of the last batch line, or loose."""
+        """Plan records of the last batch line, or without a batch line if there was none."""
         batch = self.assembler.open_batch
         if self._batch_line is None:
             self._add_plan(plan_unbatched(lines, self.options, self._partition, batch))
@@ -199,24 +199,24 @@ class SegmentBuilder:
         self.assembler.add(plan.drafts, plan.records)
 
     def _begin_file(self, line: Record | Batch, target: TargetFile) -> None:
-        """Continue with the file that a line names."""
+        """Begin or continue the file that a line names; raises LineError."""
         previous, self._target = self._target, target
-        by_file = self.writer.settings.keeps_named_segments
-        base = target.base_offset if by_file else None
+        keeps_names = self.writer.settings.keeps_named_segments
+        base = target.base_offset if keeps_names else None
         if previous is None and self.options.base_offset is not None and target.snapshot is None:
             base = self.options.base_offset
         partition = self._partitions.setdefault(target.partition, OpenPartition())
         partition.default_start = base or 0
         partition.shared_values = None
-        if not by_file and previous is not None and previous.partition == target.partition:
+        if not keeps_names and previous is not None and previous.partition == target.partition:
             return
-        is_named = by_file and line.file is not None
+        is_named = keeps_names and line.file is not None
         if not self.writer.begin(target.directory, base, target.snapshot, is_named):
             raise line_error(line, f"lines of {line.file} must be contiguous; some came earlier")
 
-    def _write_batches(self, written: EncodedBatches) -> None:
+    def _write_batches(self, batches: EncodedBatches) -> None:
         try:
-            self.writer.append(written)
+            self.writer.append(batches)
         except LineError:
             raise
         except InputError as error:

@@ -1,4 +1,4 @@
-"""Converts lines of JSON to the writers' columns: the inverse of `dump --records`."""
+"""Converts JSON lines to the columns that writers encode: the inverse of `dump --records`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.rows.log_tables import RECORD_COLUMNS, RecordTable
 from kfmt_cli.writers.build.jsonl import Batch, ControlJson, Record, line_error
 
-# line: the record's line number.
+# The additional columns: encoded size of the headers, and the record's line number.
 BUILD_COLUMNS = (*RECORD_COLUMNS, "header_bytes", "line")
 HEADER_OVERHEAD_BYTES = 10
 
@@ -31,7 +31,7 @@ HEADER_OVERHEAD_BYTES = 10
 def parse_records(
     lines: Sequence[Record], offsets: IntArray, timestamps: IntArray, default_type: int
 ) -> RecordColumns:
-    """The records as columns; raises LineError. default_type: for lines without a type."""
+    """The records as columns; raises LineError. default_type: timestamp type of lines without."""
     rows = RecordTable.zeros_for(BUILD_COLUMNS, len(lines))
     rows["line"] = np.array(field_values(lines, "number"), np.int64)
     rows.offset = offsets
@@ -89,7 +89,7 @@ def _decode_values(lines: Sequence[Record], name: str) -> list[bytes | None]:
                 return list(map(str.encode, texts))
             return [None if text is None else text.encode() for text in texts]
     except UnicodeEncodeError:
-        pass  # reported below, with its record
+        pass  # decoded again below, to report the line
     decoded = []
     for i, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
         decoded.append(_decode_field(lines[i], name, text, encoding))
@@ -126,7 +126,7 @@ def _decode_field(line: Record, name: str, text: str | None, encoding: str | Non
 
 
 def _parse_timestamp_types(lines: Sequence[Record], default: int) -> IntArray:
-    number_by_name = {name: number for number, name in enumerate(TIMESTAMP_TYPES)}
+    number_by_name = {name: i for i, name in enumerate(TIMESTAMP_TYPES)}
     number_by_name["NoTimestampType"] = 0
     number_by_text: dict[str | None, int] = {None: default}
     number_by_text.update(number_by_name)
@@ -187,8 +187,8 @@ def _encode_headers(lines: Sequence[Record], rows: RecordTable, buffer: _ValueBu
     headers = np.array([*buffer.append(keys), *buffer.append(values)])
     sizes = headers[1] + headers[3].clip(0) + HEADER_OVERHEAD_BYTES
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    firsts = rows.headers_first
-    rows["header_bytes"] = ends[firsts + counts] - ends[firsts]
+    first_headers = rows.headers_first
+    rows["header_bytes"] = ends[first_headers + counts] - ends[first_headers]
     return headers
 
 
@@ -198,7 +198,10 @@ def integer_column(
     default: Callable[[int], int] | int,
     bits: int = 64,
 ) -> IntArray:
-    """A field of every line; `default` is the value, or returns it, for a line i without one."""
+    """An integer field of every line as a column; raises LineError if a value exceeds `bits`.
+
+    default: the value for lines without one, or a function that returns it for a line's index.
+    """
     values = field_values(lines, name)
     if None in values:
         values = [

@@ -1,7 +1,7 @@
 """Reads the JSON Lines of `dump --records` back as objects.
 
-A line is a batch or a record; a record needs no more than a value. Lines are decoded in bulk. If
-that fails, they are decoded one by one to find the invalid line and the reason.
+A line is a batch or a record; a record only needs a value. Lines are decoded in bulk. If that
+fails, they are decoded one by one to find the invalid line and the reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class LineError(InputError):
-    """A line that is not a batch or record, or that cannot be written."""
+    """A line that is not a batch or record, or that cannot be encoded."""
 
     exit_code = ExitCode.USAGE
 
@@ -53,7 +53,7 @@ class ControlJson(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class AttributesJson(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The attributes of a batch; unnamed bits of `raw` are kept."""
+    """The attributes of a batch. Named attributes override their bits in `raw`."""
 
     raw: int = 0
     compression: str | None = None
@@ -64,7 +64,7 @@ class AttributesJson(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class _Line(msgspec.Struct, kw_only=True, gc=False):
-    """Any line. number: counted from 1; set after decoding, under a name that no dump contains."""
+    """Any line. number: from 1; set after decoding, with a JSON name that no dump contains."""
 
     number: int = msgspec.field(default=0, name="(number)")
     file: str | None = None
@@ -80,11 +80,11 @@ class _Record(_Line, kw_only=True, gc=False):
     key_encoding: str | None = None
     value: str | None = None
     value_encoding: str | None = None
-    headers: tuple[HeaderJson, ...] | None = None  # None is one object, which costs nothing
+    headers: tuple[HeaderJson, ...] | None = None  # None is a shared object, so it takes no memory
     control: ControlJson | None = None
     decoded_key: msgspec.Raw = msgspec.Raw()
     decoded_value: msgspec.Raw = msgspec.Raw()
-    # For records without a batch line.
+    # Fields only of records without a batch line.
     transactional: bool | None = None
     producer_id: int | None = None
     producer_epoch: int | None = None
@@ -157,9 +157,9 @@ class SummaryLine(IgnoredLine, tag="summary"):
 
 BuildLine = Record | Batch | IgnoredLine
 _ANY_LINE = Record | Batch | FindingLine | FileLine | SummaryLine
-# Every line has a type.
+# Decodes chunks in which every line has a type.
 _TYPED_DECODER: msgspec.json.Decoder[BuildLine] = msgspec.json.Decoder(_ANY_LINE)
-# With or without one.
+# Decodes chunks of records with or without a type.
 _RECORD_DECODER: msgspec.json.Decoder[BuildLine] = msgspec.json.Decoder(Record)
 MAX_CACHED_SHAPES = 1 << 16
 _checked_shapes: set[int] = set()  # shapes of lines without a duplicate key
@@ -174,7 +174,7 @@ _LINE_TYPES = {line.__struct_config__.tag for line in get_args(_ANY_LINE)}
 
 
 def read_lines(path: str) -> Iterator[list[BuildLine]]:
-    """The lines of a file in pieces; raises InputError, and LineError for an invalid line.
+    """The lines of a file in chunks; raises InputError, and LineError for an invalid line.
 
     Empty lines are skipped, but counted.
     """
@@ -195,17 +195,15 @@ def read_lines(path: str) -> Iterator[list[BuildLine]]:
 
 
 class LineChunk(NamedTuple):
-    """A piece of complete lines."""
+    """A chunk of complete lines. first_line_number: from 1."""
 
     data: bytes
     first_line_number: int
-    """The number of the first line."""
     n_newlines: int
-    """The number of line ends."""
 
 
 def iter_line_chunks(source: Source) -> Iterator[LineChunk]:
-    """Split a stream into pieces that end with a line; raises LineError."""
+    """Split a stream into chunks of complete lines; raises LineError if a line is too long."""
     position, line_number = 0, 1
     length = CHUNK_BYTES
     while data := source.read_block(position, length, length):
@@ -239,7 +237,7 @@ def _decode(chunk: LineChunk, shapes: IntArray) -> list[BuildLine] | None:
 
 
 def _scan_shapes(chunk: LineChunk) -> tuple[LineChunk, IntArray]:
-    """The piece, and for each line its end and a hash of its keys, from `hash_json_lines`."""
+    """The chunk, and for each line its end and a hash of its keys, from `hash_json_lines`."""
     ends_and_hashes = np.empty((2, chunk.n_newlines + 1), np.int64)
     return chunk, ends_and_hashes[
         :, : hash_json_lines(chunk.data, len(chunk.data), ends_and_hashes)
@@ -322,5 +320,5 @@ def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> None:
 
 
 def line_error(line: BuildLine | int, message: str) -> LineError:
-    """The error for a line, given as object or number."""
+    """The error for a line. line: the line or its number."""
     return LineError(f"line {line if isinstance(line, int) else line.number}: {message}")

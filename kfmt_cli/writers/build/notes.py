@@ -1,4 +1,4 @@
-"""Builds messages in the teaching layout from JSON lines: inverse of `dump --layout notes-v0`."""
+"""Builds messages of the teaching layout from JSON lines: inverse of `dump --layout notes-v0`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kfmt_cli.writers.build.jsonl import iter_line_chunks, line_error, require_u
 
 
 class NotesLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A line. The checksum and other derived fields are computed, not read."""
+    """A message line. The checksum and other derived fields are accepted, but computed again."""
 
     type: str = "notes_message"
     key: str | None = None

@@ -1,4 +1,4 @@
-"""State kept from batch to batch while the log of a partition is built."""
+"""The state of a partition whose log is being built, kept from batch to batch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from kfmt_cli.writers.build.jsonl import Batch, Record, line_error
 class OpenPartition:
     """The state of a partition.
 
-    last_offset: the last batch's, -1 before the first; last_record_offset: its last record's.
-    default_start: the default offset of the first record. next_sequences: the next sequence number
-    per producer. shared_values: the last loose record's, see `writing/build/loose.py`.
+    last_offset: the last batch's last offset, -1 before the first batch. last_record_offset: the
+    last record's offset. default_start: the default offset of the first record. next_sequences: the
+    next sequence number by producer id. shared_values: the last unbatched record's, see
+    `writers/build/unbatched_records.py`.
     """
 
     last_offset: int = -1
@@ -35,7 +36,7 @@ class OpenPartition:
         return max(self.last_offset + 1, self.default_start)
 
     def allocate_sequences(self, producer: int, n_records: int) -> int:
-        """Count a producer's next n records; the first one's sequence number, -1 if no producer."""
+        """Allocate sequence numbers for records; returns the first one, -1 without a producer."""
         if producer < 0:
             return -1
         first = self.next_sequences.get(producer, 0)
@@ -45,7 +46,7 @@ class OpenPartition:
     def allocate_base_sequences(
         self, producers: IntArray, control: BoolArray, counts: IntArray
     ) -> IntArray:
-        """The base sequence of each batch; control batches have none."""
+        """Allocate the base sequence of each batch, -1 for control batches. counts: of records."""
         batches = zip(producers.tolist(), control.tolist(), counts.tolist(), strict=True)
         base_sequences = [
             -1 if is_control else self.allocate_sequences(producer, n)
@@ -55,11 +56,11 @@ class OpenPartition:
 
 
 def check_offsets(lines: Sequence[Record], offsets: IntArray, previous_offset: int) -> None:
-    """Raise LineError unless the offsets increase. previous_offset: the previous offset, -1 without
-    one."""
+    """Raise LineError unless the offsets increase and are valid. previous_offset: the offset before
+    them, -1 if none."""
     if not len(offsets):
         return
-    # Not by their difference, which may be more than an offset can be.
+    # Compare the offsets, as their difference may overflow.
     not_increasing = np.flatnonzero(offsets <= np.concatenate([[previous_offset], offsets[:-1]]))
     negative = np.flatnonzero(offsets < 0)
     if len(negative):
@@ -76,7 +77,7 @@ def check_offsets(lines: Sequence[Record], offsets: IntArray, previous_offset: i
 
 
 def check_base_offset(line: Batch, base_offset: int, previous_offset: int) -> None:
-    """Raise LineError unless a batch begins after the previous offset."""
+    """Raise LineError unless the base offset is greater than the previous offset."""
     if base_offset < 0:
         raise line_error(line, f"base_offset {base_offset} is negative")
     if base_offset <= previous_offset:

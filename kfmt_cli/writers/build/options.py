@@ -1,4 +1,4 @@
-"""The command-line options of `build`; None for an option not given."""
+"""The command-line options of `build`; None for an unset option."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT_BATCH_BYTES = 16384
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """The options of `build` that shape batches. Options override lines."""
+    """The options of `build` that determine batches. Options override lines."""
 
     magic: int | None = None
     compression: str | None = None
@@ -29,17 +29,17 @@ class BuildOptions:
 
     @property
     def codec(self) -> int | None:
-        """The number of the requested codec."""
+        """The number of the requested codec; None if none is requested."""
         return None if self.compression is None else CODECS.index(self.compression)
 
     @property
     def bounds(self) -> BatchBounds:
-        """The size limits for batches of loose records."""
+        """The size limits for batches of records without a batch line."""
         return BatchBounds(self.batch_bytes or DEFAULT_BATCH_BYTES, self.batch_records)
 
     @property
     def explicit_bounds(self) -> BatchBounds | None:
-        """The requested size limits for batches that lines describe; None without any."""
+        """The requested size limits for batches that lines describe; None if none is requested."""
         if self.batch_bytes is None and self.batch_records is None:
             return None
         return BatchBounds(self.batch_bytes or 1 << 62, self.batch_records)

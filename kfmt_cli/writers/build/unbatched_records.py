@@ -1,7 +1,7 @@
-"""Groups records without batch lines, as the options say.
+"""Groups records without batch lines into batches, according to the options.
 
-The facts of a record are the values that all records of a batch must share; a batch ends where they
-change.
+The shared values of a record are those that all records of a batch must have in common. A batch
+ends where they change.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from kfmt_cli.writers.build.options import BuildOptions
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """Records and their planned batches."""
+    """Records and their planned batches, as arguments of `BatchAssembler`."""
 
     continuation: RecordColumns | None
-    """The records that continue the previous batch."""
+    """The records that continue the open batch, for `extend`; None if there are none."""
     drafts: DraftTable
-    """The new batches, as `growing.Growing.add` takes them."""
+    """The new batches, for `add`."""
     records: RecordColumns
-    """Their records, as `growing.Growing.add` takes them."""
+    """The records of the new batches, for `add`."""
 
 
 def plan_unbatched(
@@ -46,8 +46,8 @@ def plan_unbatched(
     partition: OpenPartition,
     open_batch: OpenBatch | None,
 ) -> BatchPlan:
-    """Plan the batches of some records; raises LineError. open_batch: the previous batch, if
-    open."""
+    """Plan the batches of records without batch lines; raises LineError. open_batch: the previous
+    batch, None if it is complete."""
     record_lines = list(lines)
     offsets = record_offsets(record_lines, partition.next_offset)
     check_offsets(record_lines, offsets, partition.last_offset)
@@ -105,7 +105,7 @@ def plan_unbatched(
 def _producer_columns(
     lines: Sequence[Record], options: BuildOptions
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """For each record: producer id and epoch, whether it is a control record, or transactional."""
+    """For each record: producer id, epoch, whether it is a control record and transactional."""
     n = len(lines)
     epoch = options.producer_epoch or 0
     producers = integer_column(lines, "producer_id", -1)
@@ -133,7 +133,7 @@ def _is_transaction_marker(line: Record) -> bool:
 
 
 def record_offsets(lines: Sequence[Record], start: int) -> IntArray:
-    """The offsets; a missing one follows the previous offset."""
+    """The records' offsets; a missing offset follows the previous one, the first is `start`."""
     default_offsets = []
     for line in lines:
         default_offsets.append(start)

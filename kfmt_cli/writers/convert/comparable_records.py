@@ -30,7 +30,7 @@ COMPARED_RECORD = Layout(
 
 
 def _create_program() -> IntArray:
-    """The Layout's program for the columns of `Records.rows`."""
+    """The layout's program for the columns of `RecordColumns.rows`."""
     program: IntArray = COMPARED_RECORD.program.reshape(-1, 3).copy()
     for instruction, field in zip(program, COMPARED_RECORD.fields, strict=False):
         instruction[1] = RECORD_COLUMN_INDEX[field.name]

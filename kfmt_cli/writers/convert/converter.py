@@ -1,6 +1,7 @@
-"""convert-v0-to-v2: converts messages of magic 0 and 1 to batches of magic 2, keeping offsets.
+"""Converts messages of magic 0 and 1 to batches of magic 2, keeping offsets: convert-v0-to-v2.
 
-A wrapper becomes one batch, loose messages are grouped; batches of magic 2 are copied unchanged.
+A wrapper becomes one batch. Messages without a wrapper are grouped into batches. Batches of magic 2
+are copied unchanged.
 Source for magic 0: `org.apache.kafka.storage.internals.log.LogValidator`, which converted such
 messages on a broker.
 """
@@ -56,20 +57,20 @@ class ConversionCounts:
     batches: int = 0
     batches_after: int = 0
     left_out: int = 0
-    """Damaged batches, dropped."""
+    """Damaged batches, which are dropped."""
     findings: list[Finding] = field(default_factory=list)
     digest: bytes = b""
-    """The digest of the records in common form."""
+    """The digest of the records in the form of `comparable_records.py`."""
 
     @property
     def damaged(self) -> bool:
-        """Whether something was unreadable."""
+        """Whether some findings are errors."""
         return has_errors(self.findings)
 
 
 @dataclass(frozen=True, slots=True)
 class IntactContent:
-    """The undamaged content of a part of a log."""
+    """The undamaged content of a run of batches."""
 
     run: Block
     records: RecordColumns
@@ -81,9 +82,9 @@ class IntactContent:
     last_offset: int | None
     """The last offset kept, None without any."""
     comparable_bytes: bytearray
-    """The records in common form."""
+    """The records in the form of `comparable_records.py`."""
     converted: EncodedBatches | None = None
-    """The same converted, if wanted."""
+    """The converted batches; None if the log is only read, or if nothing is undamaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class Converter:
     def _iter_contents(
         self, log: InputFile, process: Callable[..., IntactContent], advance: Callable[[int], None]
     ) -> Iterator[IntactContent]:
-        """The parts of a log, in order. A part that overlaps earlier ones is processed again."""
+        """The runs of a log, in order. A run that overlaps earlier ones is processed again."""
         previous_offset = NO_PREVIOUS_OFFSET
         with open_checked_log(log, read_ahead=False) as opened:
             runs = _iter_runs(opened.blocks, advance)
@@ -137,10 +138,10 @@ class Converter:
                 yield content
 
     def _read_intact(self, run: Block, previous_offset: int = NO_PREVIOUS_OFFSET) -> IntactContent:
-        """The undamaged records of a part, and the findings about the others.
+        """The undamaged records of a run, and the findings about damaged ones.
 
-        previous_offset: the last offset kept from earlier parts. It is known late, as parts are
-        processed concurrently; a part that overlaps earlier ones is processed again.
+        previous_offset: the last offset kept from earlier runs. It is not known at first, as runs
+        are processed concurrently; a run that overlaps earlier ones is processed again.
         """
         is_valid = run.batches.crc_valid == 1
         records = read_records(run, self.limit)
@@ -169,10 +170,10 @@ class Converter:
         if intact.first_offset is None:
             return intact
         legacy = is_legacy(run)
-        written = (
+        converted = (
             self._rebatch(run, intact.records) if legacy else _copy_batches(run, intact.is_valid)
         )
-        return replace(intact, converted=written)
+        return replace(intact, converted=converted)
 
     def _rebatch(self, run: Block, records: RecordColumns) -> EncodedBatches:
         rows, batches = records.rows, run.batches
@@ -192,7 +193,7 @@ class Converter:
 def _offset_bounds(
     run: Block, records: RecordColumns, is_valid: BoolArray
 ) -> tuple[int | None, int | None]:
-    """The first and last offset kept from a part."""
+    """The first and last offset kept from a run."""
     if is_legacy(run):
         first, last = records.rows.offset, records.rows.offset
     else:
@@ -233,8 +234,8 @@ def _omit_backward_records(
 ) -> Iterator[Finding]:
     """Exclude messages from `is_kept` whose offsets do not increase.
 
-    A batch of magic 2 cannot contain them, and no index could find them. The reader has checked
-    loose messages and whole wrappers, but not the messages inside wrappers.
+    A batch of magic 2 cannot contain them, and no index could find them. The reader has checked the
+    offsets of wrappers and of messages without one, but not of messages inside wrappers.
     """
     offset = records.rows.offset
     kept_offsets = np.where(is_kept, offset, NO_PREVIOUS_OFFSET)
@@ -260,13 +261,13 @@ def _copy_batches(run: Block, is_valid: BoolArray) -> EncodedBatches:
     if starts and ends[-1] == stops[-1] - starts[0]:
         data = run.data[starts[0] : stops[-1]]
     else:
-        data = b"".join(run.data[a:b] for a, b in zip(starts, stops, strict=True))
+        data = b"".join(run.data[start:stop] for start, stop in zip(starts, stops, strict=True))
     base, last = batches.base_offset, batches.last_offset
     return EncodedBatches(data, ends, base, last, max_timestamps(batches))
 
 
 def _iter_runs(blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:
-    """Runs of batches of one kind, none of them too large when decompressed."""
+    """Split blocks into runs of batches of one kind, none too large when decompressed."""
     for block in blocks:
         advance(len(block.data))
         for run in split_runs(block):

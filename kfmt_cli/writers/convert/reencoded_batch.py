@@ -1,8 +1,8 @@
 """Re-encodes the readable records of a damaged batch as a new batch, and marks each record.
 
-Nothing verifies such records. Each gets an additional header that names the damage, so that
-consumers can tell. Leader epochs, and producers without transactions, are not copied from the
-damaged batch.
+No checksum verifies such records. Each gets an additional header that names the damage, so that
+consumers can recognize them. Leader epochs, and producers without transactions, are not copied from
+the damaged batch.
 """
 
 from __future__ import annotations
@@ -20,29 +20,30 @@ from kfmt_cli.log.records import RecordColumns, expansion_program, fill_from_bat
 from kfmt_cli.writers.batches import CODEC_MASK, EncodedBatches, encode_batches
 from kfmt_cli.writers.build.batch_drafts import draft_headers, normalize_magic0
 
-SALVAGED_HEADER_KEY = b"kfmt.salvaged"  # the header's key; its value is the finding's code
+SALVAGED_HEADER_KEY = b"kfmt.salvaged"  # the header's value is the finding code
 _TYPES = expansion_program(("timestamp_type", "timestamp_type", None, None))
-ProducerIdAndEpoch = tuple[int, int]  # id and epoch
+ProducerIdAndEpoch = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ReencodedBatch:
-    """The readable remains of a damaged batch."""
+    """The readable records of a damaged batch, encoded as a new batch."""
 
     position: int
+    """The byte where the damaged batch begins in its log."""
     batch: EncodedBatches
     n_records: int
     producer: ProducerIdAndEpoch | None
-    """The producer of its transaction, None without one."""
+    """The producer of the batch's transaction; None without one."""
 
     @property
     def base_offset(self) -> int:
-        """The offset of its first record."""
+        """The offset of the first record."""
         return int(self.batch.base_offset[0])
 
     @property
     def last_offset(self) -> int:
-        """The offset of its last record."""
+        """The offset of the last record."""
         return int(self.batch.last_offset[0])
 
 
@@ -51,7 +52,8 @@ def reencode_batch(
 ) -> ReencodedBatch | None:
     """Re-encode the readable records of batch i of a run; None if there are none.
 
-    findings: the run's findings. Control batches are never split: half a marker is meaningless.
+    findings: the run's findings. Control batches are never re-encoded: a partial marker is
+    meaningless.
     """
     batch = slice_block(run, i, i + 1)
     header = batch.batches.row(0)
@@ -93,15 +95,15 @@ def reencode_batch(
 
 
 def _mark_records(records: RecordColumns, code_name: str) -> RecordColumns:
-    """Append the mark to the headers of each record."""
+    """Append the header that names the damage to the headers of each record."""
     rows = records.rows
     key_position, value_position = len(records.data), len(records.data) + len(SALVAGED_HEADER_KEY)
-    mark = np.array(
+    salvaged_header = np.array(
         [[key_position], [len(SALVAGED_HEADER_KEY)], [value_position], [len(code_name)]]
     )
     header_columns = []
     for first, n in zip(rows.headers_first.tolist(), rows.headers.tolist(), strict=True):
-        header_columns += [records.headers[:4, first : first + n], mark]
+        header_columns += [records.headers[:4, first : first + n], salvaged_header]
     rows.headers += 1
     rows.headers_first = np.cumsum(rows.headers) - rows.headers
     data = b"".join([records.data, SALVAGED_HEADER_KEY, code_name.encode()])

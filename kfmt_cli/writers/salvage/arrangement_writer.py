@@ -34,27 +34,28 @@ CHUNK_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class RearrangementPlan:
-    """The places of all batches."""
+    """Where to write the batches of all logs."""
 
     scanned: Sequence[ScannedLog]
-    """The logs."""
     arrangement: BatchArrangement
     remains: Sequence[tuple[int, ReencodedBatch]] = ()
     """The remains of damaged batches, with the index of their log."""
     remains_data: bytes = b""
-    """Their bytes, consecutively."""
+    """The bytes of the remains, consecutively."""
 
     def placed_remains(self, log_index: int) -> list[ReencodedBatch]:
-        """The remains of a log's damaged batches that have a place."""
-        runs = (part for _, parts in self.arrangement.segments for part in parts)
+        """The remains of a log's damaged batches that are in the arrangement."""
+        runs = (run for _, segment_runs in self.arrangement.segments for run in segment_runs)
         remains_ranges = [
             (run.position, run.position + run.size)
             for run in runs
             if run.log_index == len(self.scanned)
         ]
         placed, position = [], 0
-        for log, reencoded in self.remains:
-            if log == log_index and any(begin <= position < end for begin, end in remains_ranges):
+        for source_index, reencoded in self.remains:
+            if source_index == log_index and any(
+                begin <= position < end for begin, end in remains_ranges
+            ):
                 placed.append(reencoded)
             position += len(reencoded.batch.data)
         return placed
@@ -62,12 +63,12 @@ class RearrangementPlan:
 
 def plan_rearrangement(scanned: Sequence[ScannedLog]) -> RearrangementPlan:
     """Place every undamaged batch, and the remains of damaged ones in free ranges."""
-    producers = {producer for part in scanned for producer in part.producers}
+    producers = {producer for scanned_log in scanned for producer in scanned_log.producers}
     remains = [
-        (i, part)
+        (i, reencoded)
         for i, scanned_log in enumerate(scanned)
-        for part in scanned_log.remains
-        if part.producer is None or part.producer in producers
+        for reencoded in scanned_log.remains
+        if reencoded.producer is None or reencoded.producer in producers
     ]
     data = [reencoded.batch.data for _, reencoded in remains]
     ends = np.cumsum([0, *map(len, data)])
@@ -82,8 +83,8 @@ def plan_rearrangement(scanned: Sequence[ScannedLog]) -> RearrangementPlan:
     )
     # A damaged copy must not replace other segments.
     undamaged = [
-        replace(part.undamaged, is_replacement=False) if part.damage_codes else part.undamaged
-        for part in scanned
+        replace(log.undamaged, is_replacement=False) if log.damage_codes else log.undamaged
+        for log in scanned
     ]
     return RearrangementPlan(
         scanned, arrange(undamaged, remains_batches), remains, b"".join(map(bytes, data))
@@ -93,19 +94,19 @@ def plan_rearrangement(scanned: Sequence[ScannedLog]) -> RearrangementPlan:
 def write_rearranged(
     staging: Staging, dst_directory: str, plan: RearrangementPlan, last_base_offset: int
 ) -> tuple[list[str], list[str]]:
-    """Write the segments and the batches set aside; returns the names of both. last_base_offset:
-    the base offset of the last log of which nothing was placed."""
+    """Write the segments and the logs of conflicting batches; returns the names of both.
+
+    last_base_offset: the base offset of the last log without any placed batch.
+    """
     segment_names, conflict_names = [], []
     end = -1
     for base, runs in plan.arrangement.segments:
         name = f"{dst_directory}/{base:020}{LOG_KIND.suffix}"
         with staging.create_file(name) as out:
             _copy_runs(out, plan, runs)
-        first_log = next(
-            (part.log_index for part in runs if part.log_index < len(plan.scanned)), None
-        )
+        first_log = next((run.log_index for run in runs if run.log_index < len(plan.scanned)), None)
         if first_log is not None:
-            # Retention of messages without timestamps uses the file's modification time.
+            # Retention uses the modification time of a log whose messages have no timestamps.
             copy_times(plan.scanned[first_log].log.path, staging.directory / name)
         segment_names.append(name)
         end = runs[-1].last_offset
@@ -127,7 +128,7 @@ def write_rearranged(
 
 
 def _split_by_index_range(conflict_log: Sequence[BatchRun]) -> Iterator[list[BatchRun]]:
-    """Split a lane into parts that each fit in one log."""
+    """Split a log of conflicting batches into logs whose offsets fit in one index."""
     current: list[BatchRun] = []
     for run in conflict_log:
         if current and run.last_offset - max(current[0].first_offset, 0) >= 1 << 31:
@@ -139,7 +140,7 @@ def _split_by_index_range(conflict_log: Sequence[BatchRun]) -> Iterator[list[Bat
 
 
 def _copy_runs(out: OutputFile, plan: RearrangementPlan, runs: Sequence[BatchRun]) -> None:
-    """Copy parts of logs into a file, in order."""
+    """Copy runs of batches into a file, in order."""
     for run in runs:
         position, end = run.position, run.position + run.size
         if run.log_index == len(plan.scanned):
@@ -156,13 +157,13 @@ def _copy_runs(out: OutputFile, plan: RearrangementPlan, runs: Sequence[BatchRun
 
 
 def iter_log_results(plan: RearrangementPlan) -> Iterator[tuple[SalvageCounts, list[LogHole]]]:
-    """The result for each log: its counts, and the byte ranges that are not in the segments."""
-    runs = (run for _, parts in plan.arrangement.segments for run in parts)
+    """Yield the result for each log: its counts, and its byte ranges that no segment contains."""
+    runs = (run for _, segment_runs in plan.arrangement.segments for run in segment_runs)
     placed = merge_intervals(
-        range_
+        interval
         for run in runs
         if run.log_index < len(plan.scanned)
-        for range_ in plan.scanned[run.log_index].undamaged.offset_intervals_in(
+        for interval in plan.scanned[run.log_index].undamaged.offset_intervals_in(
             run.position, run.size
         )
     )
@@ -172,20 +173,20 @@ def iter_log_results(plan: RearrangementPlan) -> Iterator[tuple[SalvageCounts, l
 
 
 def _log_result(plan: RearrangementPlan, log_index: int) -> tuple[SalvageCounts, list[LogHole]]:
-    """The result for a log, whose holes miss offsets even if other logs have them."""
+    """The result for one log. Its holes include missing offsets that other logs contain."""
     scanned_log = plan.scanned[log_index]
-    bases = (part.undamaged.base_offset for part in plan.scanned)
+    bases = (log.undamaged.base_offset for log in plan.scanned)
     next_base_offset = min(
         (base for base in bases if base > scanned_log.undamaged.base_offset), default=NO_END
     )
-    all_runs = (part for _, parts in plan.arrangement.segments for part in parts)
+    all_runs = (run for _, segment_runs in plan.arrangement.segments for run in segment_runs)
     runs = sorted(
-        (candidate for candidate in all_runs if candidate.log_index == log_index),
-        key=lambda replaced: replaced.position,
+        (run for run in all_runs if run.log_index == log_index),
+        key=lambda run: run.position,
     )
     result = SalvageCounts(-1, bytes=scanned_log.n_bytes, batches=len(scanned_log.header_positions))
-    result.batches_after = sum(own_run.n_batches for own_run in runs)
-    result.bytes_after = sum(own_run.size for own_run in runs)
+    result.batches_after = sum(run.n_batches for run in runs)
+    result.bytes_after = sum(run.size for run in runs)
     positioned_codes = sorted(
         [*scanned_log.damage_codes, *_unplaced_batches(scanned_log, runs, next_base_offset)]
     )
@@ -210,7 +211,7 @@ def _log_result(plan: RearrangementPlan, log_index: int) -> tuple[SalvageCounts,
         position, previous_offset = run.position + run.size, run.last_offset
     ends = scanned_log.undamaged.position + scanned_log.undamaged.size
     is_truncated = len(ends) > 0 and int(ends.max()) < scanned_log.n_bytes
-    # Beyond the offsets of its name, no other name tells where a log ended.
+    # If a log has offsets beyond the next log's base offset, no file name shows where it ended.
     next_offset = (
         None
         if next_base_offset == NO_END or (is_truncated and previous_offset >= next_base_offset)
@@ -231,7 +232,7 @@ def _log_result(plan: RearrangementPlan, log_index: int) -> tuple[SalvageCounts,
 
 
 def _exclude_placed_offsets(hole: LogHole, placed: OffsetIntervals) -> LogHole:
-    """A hole that misses only the offsets that no other log has."""
+    """The hole with only those missing offsets that no other log contains."""
     if hole.first_offset is None:
         return hole
     if hole.last_offset is None:
@@ -245,7 +246,7 @@ def _exclude_placed_offsets(hole: LogHole, placed: OffsetIntervals) -> LogHole:
 def _unplaced_batches(
     scanned_log: ScannedLog, runs: Sequence[BatchRun], next_base_offset: int
 ) -> list[tuple[int, str]]:
-    """The undamaged batches of a log that are not in the segments, with a code."""
+    """Position and finding code of each undamaged batch that is not in the segments."""
     begins = np.array([run.position for run in runs], np.int64)
     ends = np.array([run.position + run.size for run in runs], np.int64)
     run_indexes = np.searchsorted(begins, scanned_log.undamaged.position, side="right") - 1
@@ -270,8 +271,8 @@ def _create_hole(
     byte_range: tuple[int, int],
     offset_bounds: tuple[int, int | None],
 ) -> LogHole:
-    """The hole for a byte range of a log. offset_bounds: the offset before it, and the next one
-    kept."""
+    """The hole for a byte range of a log. offset_bounds: the last offset kept before it, and the
+    first one kept after it, None if none is."""
     begin, end = byte_range
     batches = int(
         ((scanned_log.header_positions >= begin) & (scanned_log.header_positions < end)).sum()
@@ -281,5 +282,5 @@ def _create_hole(
     if last is not None and last < offset_bounds[0] + 1:
         first = last = None
     codes = tuple(sorted({code for position, code in positioned_codes if begin <= position < end}))
-    records = sum(part.n_records for part in remains if begin <= part.position < end)
+    records = sum(reencoded.n_records for reencoded in remains if begin <= reencoded.position < end)
     return LogHole(begin, end - begin, batches, first, last, records, codes)

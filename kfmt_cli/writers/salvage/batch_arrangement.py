@@ -1,9 +1,10 @@
 """Places the undamaged batches of a partition whose logs contradict each other.
 
-Nothing undamaged is dropped. The offsets of a batch decide its place, whichever file contains it:
-file names may have been exchanged, batches moved, segments copied. Equal copies are kept once. If
-two batches claim the same offsets, one of them is set aside. So is a batch whose position in its
-file shows that its base offset is wrong (the checksum of magic 2 does not cover it).
+No undamaged batch is dropped. A batch is placed by its offsets, whichever file contains it: file
+names may have been exchanged, batches moved, segments copied. Of equal copies, one is kept. If two
+batches have the same offsets, one of them is written to a separate log of conflicting batches. So
+is a batch whose position in its file shows that its base offset is wrong (the checksum of magic 2
+does not cover it).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MAX_SEGMENT_BYTES = (1 << 31) - 1  # per segment
 
 @dataclass(frozen=True, slots=True)
 class UndamagedBatches:
-    """The undamaged batches of a log by position, one entry each."""
+    """The undamaged batches of a log, ordered by position; one array element per batch."""
 
     base_offset: int
     """The base offset in the file's name."""
@@ -37,10 +38,10 @@ class UndamagedBatches:
     leader_epoch: IntArray
     """Leader epochs, -1 if unknown."""
     is_replacement: bool = False
-    """Whether it is a completed copy, which a broker puts in the place of other segments."""
+    """Whether the log is a completed replacement, which a broker swaps in for other segments."""
 
     def select_within(self, low: int, end: int) -> UndamagedBatches:
-        """Those with offsets from `low` on, and all below `end`."""
+        """The batches with last offsets in [low, end)."""
         rows = (self.last_offset >= low) & (self.last_offset < end)
         names = ("position", "size", "first_offset", "last_offset", "crc", "leader_epoch")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
@@ -51,22 +52,22 @@ class UndamagedBatches:
         return list(zip(self.first_offset.tolist(), self.last_offset.tolist(), strict=True))
 
     def _rows_in(self, position: int, size: int) -> IntArray:
-        """The batches in a part of the log."""
+        """The rows of the batches that begin in a byte range of the log."""
         return np.flatnonzero((self.position >= position) & (self.position < position + size))
 
     def offset_intervals_in(self, position: int, size: int) -> OffsetIntervals:
-        """The offsets of the batches in a part of the log."""
+        """The offsets of the batches that begin in a byte range of the log, merged."""
         rows = self._rows_in(position, size)
         return merge_intervals(
             zip(self.first_offset[rows].tolist(), self.last_offset[rows].tolist(), strict=True)
         )
 
     def epochs_in(self, position: int, size: int) -> list[tuple[int, int]]:
-        """The leader epochs of the batches in a part of the log, each with its first offset."""
+        """The leader epochs in a byte range of the log, each with its first offset."""
         rows = self._rows_in(position, size)
-        firsts = rows[np.diff(self.leader_epoch[rows], prepend=-2) != 0]
+        starts = rows[np.diff(self.leader_epoch[rows], prepend=-2) != 0]
         return list(
-            zip(self.leader_epoch[firsts].tolist(), self.first_offset[firsts].tolist(), strict=True)
+            zip(self.leader_epoch[starts].tolist(), self.first_offset[starts].tolist(), strict=True)
         )
 
 
@@ -75,7 +76,6 @@ class BatchRun:
     """Contiguous batches in a log."""
 
     log_index: int
-    """The index of the log."""
     position: int
     size: int
     first_offset: int
@@ -85,28 +85,30 @@ class BatchRun:
 
 @dataclass(slots=True)
 class BatchArrangement:
-    """Segments by base offset, and lanes of batches set aside, each in order of offsets."""
+    """Segments by base offset, and logs of conflicting batches, each in order of offsets."""
 
     segments: list[tuple[int, list[BatchRun]]] = field(default_factory=list)
     conflicting: list[list[BatchRun]] = field(default_factory=list)
     n_copies: int = 0
-    """Equal copies, dropped."""
+    """Equal copies of placed batches, which are dropped."""
 
 
 def arrange(
     logs: Sequence[UndamagedBatches], remains: UndamagedBatches | None = None
 ) -> BatchArrangement:
-    """Place the batches of a partition's logs. remains: batches that only fill free ranges; as a
-    log, they have the index after all others."""
+    """Place the batches of a partition's logs.
+
+    remains: batches that only fill free offset ranges; their log index is `len(logs)`.
+    """
     bounds = _LogOffsetBounds(logs)
     arrangement = BatchArrangement()
     placed = _PlacedBatches()
-    # First completed replacements, then batches in the range of their file's name, then misnamed
-    # files, then batches beyond their range, then batches out of order.
+    # The order of placement: completed replacements; batches within the bounds of their file's
+    # name; misnamed files; batches beyond their file's bounds; batches out of order.
     in_chain = [_longest_chain(log, *bounds.bounds[i]) for i, log in enumerate(logs)]
     in_bounds = [_is_within(log, *bounds.bounds[i]) for i, log in enumerate(logs)]
     is_misnamed = [
-        not (chain & mine).any() for chain, mine in zip(in_chain, in_bounds, strict=True)
+        not (chain & within).any() for chain, within in zip(in_chain, in_bounds, strict=True)
     ]
     originals = [i for i, log in enumerate(logs) if not log.is_replacement]
     candidates = [(i, in_chain[i]) for i, log in enumerate(logs) if log.is_replacement]
@@ -139,9 +141,13 @@ def arrange_replicas(
     other_logs: Sequence[UndamagedBatches],
     intervals: OffsetIntervals,
 ) -> BatchArrangement:
-    """Place the batches of one replica, and in the wanted ranges of offsets those of others that
-    fit: no offset twice, and no leader epoch below that of the batch before. Segments are those of
-    the replica. The logs of the others come after its own, by index. intervals: in order."""
+    """Place the batches of one replica, and fill offset intervals from other replicas.
+
+    A batch of another replica is placed only if its offsets are free and its leader epoch is
+    between its neighbours'. Segments begin at the base offsets of the replica's own logs, and of
+    other logs outside its offsets. By index, the other replicas' logs follow its own. intervals: in
+    order.
+    """
     lows, highs = np.array([*intervals, (MAX_LOG_END, MAX_LOG_END)], np.int64).T
     bounds = _LogOffsetBounds(own_logs)
     placed = _PlacedBatches()
@@ -159,7 +165,7 @@ def arrange_replicas(
 
 
 class _LogOffsetBounds:
-    """The offset ranges from log names. bounds: each log's first offset, and the next log's."""
+    """The offset bounds given by log names. bounds: each log's base offset, and the next log's."""
 
     def __init__(self, logs: Sequence[UndamagedBatches]) -> None:
         self.base_offsets = sorted(
@@ -178,8 +184,11 @@ def _is_within(log: UndamagedBatches, first: int, end: int) -> BoolArray:
 
 
 def _longest_chain(log: UndamagedBatches, first: int, end: int) -> BoolArray:
-    """The mask of the longest chain of batches with increasing offsets; of equally long ones, the
-    chain with more batches that continue the previous one or are within the bounds."""
+    """The mask of the longest chain of batches with increasing offsets.
+
+    Of equally long chains, the one with more batches that continue the previous batch or are within
+    the bounds [first, end).
+    """
     n = len(log.first_offset)
     in_chain = np.ones(n, np.bool_)
     if n < 2 or bool((log.first_offset[1:] > log.last_offset[:-1]).all()):
@@ -187,8 +196,9 @@ def _longest_chain(log: UndamagedBatches, first: int, end: int) -> BoolArray:
     weights = np.where(_is_within(log, first, end), 4 * n + 1, 4 * n).tolist()
     base_offsets, last_offsets = log.first_offset.tolist(), log.last_offset.tolist()
     distinct_ends = sorted(set(last_offsets))
-    # The best sum up to an end offset, then that end and the last batch, both negated: of equal
-    # sums, the one with the lower end and then the earlier batch wins.
+    # A score is the best sum up to an end offset, then that offset and the index of the last batch,
+    # both negated: of equal sums, the one with the lower end wins, then the one with the earlier
+    # batch.
     fenwick_tree: list[_ChainScore] = [_NO_CHAIN] * (len(distinct_ends) + 1)
     best_by_end: dict[int, _ChainScore] = {first - 1: _NO_CHAIN}
     predecessors = [-1] * n
@@ -229,7 +239,7 @@ def _update_max(tree: list[_ChainScore], index: int, value: _ChainScore) -> None
 
 
 class _PlacedBatches:
-    """The placed batches, in order of offsets."""
+    """The placed batches, one array element each, in order of offsets."""
 
     def __init__(self) -> None:
         empty = np.empty(0, np.int64)
@@ -237,14 +247,14 @@ class _PlacedBatches:
         self.log_index, self.row, self.leader_epoch = empty, empty, empty
 
     def is_free(self, base: IntArray, last: IntArray) -> BoolArray:
-        """The mask of ranges in which no offset is taken."""
+        """The mask of offset ranges [base, last] without any placed batch."""
         positions = np.searchsorted(self.last_offset, base)
         next_offsets = np.append(self.first_offset, MAX_LOG_END)
         mask: BoolArray = next_offsets[positions] > last
         return mask
 
     def add(self, log_index: int, log: UndamagedBatches, rows: IntArray) -> list[int]:
-        """Place batches of a log; returns the rows that have no place."""
+        """Place batches of a log; returns the rows that could not be placed."""
         is_free = (log.first_offset[rows] >= 0) & self.is_free(
             log.first_offset[rows], log.last_offset[rows]
         )
@@ -268,7 +278,7 @@ class _PlacedBatches:
         """The mask of batches whose leader epoch is between those of their neighbours."""
         epoch = log.leader_epoch[rows]
         positions = np.searchsorted(self.first_offset, log.first_offset[rows])
-        # The batch before, not the greatest so far: no checksum covers the epoch.
+        # Compare with the previous batch's epoch, not the greatest so far: no checksum covers it.
         latest_known = np.maximum.accumulate(
             np.where(self.leader_epoch >= 0, np.arange(len(self.leader_epoch)), -1)
         )
@@ -282,7 +292,7 @@ class _PlacedBatches:
         return mask
 
     def has_copy(self, log: UndamagedBatches, row: int) -> bool:
-        """Whether an equal batch is placed."""
+        """Whether an equal batch was placed."""
         index = int(np.searchsorted(self.first_offset, log.first_offset[row]))
         if index == len(self.first_offset):
             return False
@@ -292,8 +302,8 @@ class _PlacedBatches:
         )
 
     def fills_gap(self, first_offset: int, last_offset: int, log_start: int) -> bool:
-        """Whether a range exactly fills the gap between two batches, or from `log_start` to all of
-        them."""
+        """Whether a range exactly fills the gap between two placed batches, or from `log_start`
+        to the first of them."""
         index = int(np.searchsorted(self.first_offset, first_offset))
         if index == len(self.first_offset) or last_offset + 1 != int(self.first_offset[index]):
             return False
@@ -321,7 +331,7 @@ def _place_beyond_bounds(
     placed: _PlacedBatches, log_index: int, log: UndamagedBatches, rows: BoolArray
 ) -> list[tuple[int, int]]:
     """Place batches that are in order but beyond their file's bounds, if they continue the previous
-    batch or are before the last placed one; returns the refused ones."""
+    batch or are before the last placed one; returns the unplaced ones by log and row."""
     unplaced: list[tuple[int, int]] = []
     for row in np.flatnonzero(rows).tolist():
         base, last = int(log.first_offset[row]), int(log.last_offset[row])
@@ -342,8 +352,11 @@ def _place_moved(
     chain: BoolArray,
     bounds: tuple[int, int],
 ) -> list[tuple[int, int]]:
-    """Place batches out of order if their offsets fill a gap elsewhere, or if there is no room
-    here: such batches were moved. Others have a wrong base offset; returns the refused ones."""
+    """Place the batches that are not in the chain; returns the unplaced ones by log and row.
+
+    A batch was moved if its offsets fill a gap elsewhere, or if the gap at its position is too
+    small for it. Other batches have a wrong base offset and are not placed.
+    """
     unplaced = []
     chain_rows = np.flatnonzero(chain)
     for row in np.flatnonzero(~chain).tolist():
@@ -364,7 +377,7 @@ def _place_moved(
 def _divide_segments(
     logs: Sequence[UndamagedBatches], placed: _PlacedBatches, base_offsets: list[int]
 ) -> list[tuple[int, list[BatchRun]]]:
-    """The placed batches, divided into segments by the names of the logs."""
+    """The placed batches, divided into segments at the base offsets of the logs."""
     segments: list[tuple[int, list[BatchRun]]] = []
     size, end, boundary = 0, -1, 0
     for run in _merge_contiguous(
@@ -392,8 +405,8 @@ def _divide_segments(
 def _conflict_logs(
     logs: Sequence[UndamagedBatches], conflicting: list[tuple[int, int]]
 ) -> list[list[BatchRun]]:
-    """The batches set aside, in lanes without overlaps."""
-    conflicting.sort(key=lambda place: int(logs[place[0]].first_offset[place[1]]))
+    """Conflicting batches, distributed to as few logs without overlaps as needed."""
+    conflicting.sort(key=lambda batch: int(logs[batch[0]].first_offset[batch[1]]))
     conflict_logs: list[list[tuple[int, int]]] = []
     ends: list[int] = []
     for log_index, row in conflicting:
@@ -404,7 +417,7 @@ def _conflict_logs(
             ends.append(last)
         conflict_logs[log_number].append((log_index, row))
         ends[log_number] = last
-    return [list(_merge_contiguous(logs, lane, [])) for lane in conflict_logs]
+    return [list(_merge_contiguous(logs, batches, [])) for batches in conflict_logs]
 
 
 def _merge_contiguous(
@@ -412,7 +425,7 @@ def _merge_contiguous(
     logs_and_rows: Iterable[tuple[int, int]],
     base_offsets: Sequence[int],
 ) -> Iterable[BatchRun]:
-    """Batches in order, contiguous ones joined; none crosses the base offset of a segment."""
+    """Join contiguous batches; no run crosses the base offset of a segment or a limit of one."""
     current: BatchRun | None = None
     segment_starts = set(base_offsets)
     for log_index, row in logs_and_rows:

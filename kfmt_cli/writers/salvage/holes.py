@@ -1,7 +1,7 @@
-"""The holes in a salvaged log, and the choice of the remains of damaged batches that fill them.
+"""Reports the holes in a salvaged log, and selects the remains of damaged batches that fill them.
 
-Remains are kept if their offsets continue the previous ones. A damaged batch may state any offset:
-if offsets do not increase, the batch that its neighbours contradict is dropped.
+Remains are kept if their offsets continue the previous ones. A damaged batch may have any offset:
+if offsets do not increase, the batch that contradicts its neighbours is dropped.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.writers.convert.reencoded_batch import ProducerIdAndEpoch, ReencodedBatch
 
-MAX_HELD_BYTES = 8 << 20  # bytes of split batches that wait for the next batches
-LOOK_AHEAD = 256  # batches examined to judge one that jumps forward
-NO_END = (1 << 63) - 1  # if no segment follows
+MAX_HELD_BYTES = 8 << 20  # bytes of remains that wait for the next batches
+LOOK_AHEAD = 256  # batches examined to decide about one that jumps forward
+NO_END = (1 << 63) - 1  # the next base offset if no segment follows
 WriteBytes = Callable[[Buffer], None]
 
 
@@ -32,15 +32,15 @@ class LogHole:
     position: int
     size: int
     batches: int
-    """Batches in it with a readable header."""
+    """Dropped batches with a readable header."""
     first_offset: int | None
     """The first missing offset; None if no offset is missing."""
     last_offset: int | None
-    """The last missing offset; None if none is missing, or if nothing follows."""
+    """The last missing offset; None if no offset is missing, or if nothing follows the hole."""
     reencoded: int
-    """Records with these offsets that were kept."""
+    """Records of damaged batches that were kept with these offsets."""
     codes: tuple[str, ...]
-    """The codes of the findings in it."""
+    """The codes of the findings in the range."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class SalvageCounts:
     """The result for one log."""
 
     last_offset: int
-    """The last offset of the batches kept, here or in earlier logs."""
+    """The last offset of the batches kept, in this log or earlier ones."""
     bytes: int = 0
     bytes_after: int = 0
     batches: int = 0
@@ -60,7 +60,7 @@ class SalvageCounts:
 
 @dataclass(slots=True)
 class HoleTracker:
-    """The bytes dropped since the last batch kept."""
+    """Tracks the bytes dropped since the last batch kept, and reports them as a hole."""
 
     result: SalvageCounts
     on_hole: Callable[[LogHole], None]
@@ -72,15 +72,15 @@ class HoleTracker:
     n_batches: int = 0
     """Dropped batches with a header."""
     n_records: int = 0
-    """Records written."""
+    """Records written from remains."""
     code_names: set[str] = field(default_factory=set)
-    """Finding codes from earlier pieces."""
+    """Finding codes from earlier runs."""
     pending_codes: deque[tuple[int, str]] = field(default_factory=deque)
-    """Position and finding code, in the last piece."""
+    """Position and finding code, in the last run."""
     remains: deque[ReencodedBatch] = field(default_factory=deque)
-    """The remains of damaged batches, written once the next batches are known."""
+    """The remains of damaged batches, which are written once the next batches are known."""
     previous_offset: int = field(init=False)
-    """The last offset before them."""
+    """The last offset before the hole."""
 
     def __post_init__(self) -> None:
         self.previous_offset = self.result.last_offset
@@ -88,12 +88,12 @@ class HoleTracker:
     def add_run(
         self, findings: list[Finding], omitted: list[tuple[int, str]], remains: list[ReencodedBatch]
     ) -> None:
-        """Note the next piece: its errors, its undamaged batches that are dropped, and remains."""
+        """Add a run of batches. omitted: position and code of the undamaged batches dropped."""
         self.code_names.update(code for _, code in self.pending_codes)
         errors = filter(is_error, findings)
         error_codes = ((error.position or 0, error.code.name) for error in errors)
         self.pending_codes = deque(sorted([*error_codes, *omitted]))
-        if sum(len(part.batch.data) for part in self.remains) > MAX_HELD_BYTES:
+        if sum(len(reencoded.batch.data) for reencoded in self.remains) > MAX_HELD_BYTES:
             newer_half = list(self.remains)[len(self.remains) // 2 :]
             self._write_remains(
                 newer_half[0].position,
@@ -103,7 +103,7 @@ class HoleTracker:
         self.remains.extend(remains)
 
     def close(self, position: int, next_offset: int | None) -> None:
-        """End the hole, at a batch that is kept or at the end of the file."""
+        """End the hole at a batch that is kept or at the end of the file, and report it."""
         while self.pending_codes and self.pending_codes[0][0] < position:
             error_position, code = self.pending_codes.popleft()
             if error_position >= self.position:
@@ -129,7 +129,7 @@ class HoleTracker:
     def _write_remains(
         self, position: int, end_offset: int, following_base_offsets: list[int]
     ) -> None:
-        """Write the remains of batches before a position, if they have a place."""
+        """Write the remains of batches before a position if their offsets are free and ordered."""
         candidates = []
         while self.remains and self.remains[0].position < position:
             batch = self.remains.popleft()
@@ -150,14 +150,14 @@ class HoleTracker:
 
 @dataclass(slots=True)
 class OffsetGaps:
-    """The offset ranges of a partition that no batch contains, both ends included."""
+    """The offset ranges of a partition that no batch contains, both ends inclusive."""
 
     last_offset: int
-    """The last offset so far; initially the one before the first."""
+    """The last offset so far; initially the offset before the first."""
     intervals: list[tuple[int, int]] = field(default_factory=list)
 
     def add_batches(self, batches: BatchTable) -> None:
-        """Process the next batches; the base offset of an older wrapper is unknown."""
+        """Add the next batches. The gap before a wrapper without a base offset is unknown."""
         base, last = batches.base_offset, batches.last_offset
         previous_offsets = np.append(np.int64(self.last_offset), last[:-1])
         has_base_offset = (batches.has_base_offset == 1) | (batches.is_v2 == 1)
@@ -169,10 +169,10 @@ class OffsetGaps:
 def sequence_mask(
     base: IntArray, last: IntArray, previous_offset: int, following_base_offsets: list[int]
 ) -> BoolArray:
-    """The mask of the batches that continue the offset before them.
+    """The mask of the batches whose offsets increase.
 
-    A batch that jumps forward is dropped if most of those after it continue the previous one.
-    following_base_offsets: base offsets that come after all of them.
+    A batch that jumps forward is dropped if most of the following batches continue the previous one
+    instead. following_base_offsets: base offsets of the batches after these.
     """
     is_kept = np.ones(len(base), np.bool_)
     if not len(base):

@@ -1,8 +1,8 @@
 """Copies the undamaged batches of a log, byte for byte, and reports the holes between them.
 
 A batch is kept if its header, its checksum and each of its records are undamaged, and if its
-offsets are below the next segment's. Logs whose undamaged batches are not in order are arranged
-instead (`arrange.py`).
+offsets are below the next segment's. Logs whose undamaged batches are not in order are rearranged
+instead (`batch_arrangement.py`).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from kfmt_cli.writers.salvage.unreadable_parts import UnreadableParts
 
 # Codes for a batch that may be undamaged, but misplaced.
 _MISPLACED_CODES = (codes.OFFSETS_BACKWARDS, codes.OFFSET_OUT_OF_SEGMENT)
-# Codes for bytes that are no whole batch; their findings have the number.
+# Codes for bytes that are not a complete batch. Their findings contain the number of bytes.
 _SIZED_CODES = (GARBAGE, BATCH_TRUNCATED)
-MAX_TRUNCATED_BATCH_BYTES = 64 << 20  # bytes of a batch that the end of the file cuts
+MAX_TRUNCATED_BATCH_BYTES = 64 << 20  # bytes of a batch that the end of the file truncates
 _HELD_COLUMNS = (
     *("position", "size", "base_offset", "last_offset", "crc"),
     "partition_leader_epoch",
@@ -56,23 +56,22 @@ class _CheckedBatchRun:
     run: Block
     range_check: LogRangeCheck
     is_undamaged: BoolArray
-    """The mask of batches that are undamaged by themselves."""
+    """The mask of undamaged batches, whatever their order."""
     remains: list[ReencodedBatch]
-    """The remains of the others."""
+    """The remains of the damaged batches."""
 
 
 @dataclass(slots=True)
 class ScannedLog:
-    """A scanned log."""
+    """The result of scanning a log."""
 
     log: InputFile
     undamaged: UndamagedBatches
-    """Its undamaged batches."""
     n_bytes: int
     header_positions: IntArray
     """The position of every batch with a header."""
     damage_codes: list[tuple[int, str]]
-    """Why other batches are damaged, by position."""
+    """Position and finding code of each error."""
     remains: list[ReencodedBatch]
     producers: set[ProducerIdAndEpoch]
     """The producers of transactions in the undamaged batches."""
@@ -80,18 +79,18 @@ class ScannedLog:
 
 @dataclass(slots=True)
 class Salvager:
-    """Processes the logs of one partition, in order."""
+    """Salvages the logs of one partition, in order."""
 
     limit: DecompressionLimit
     jobs: int
     keeps_remains: bool = False
     """Whether to keep the readable records of damaged batches."""
     unreadable: UnreadableParts = field(default_factory=UnreadableParts)
-    """The bytes that cannot be read."""
+    """The unreadable bytes of the logs."""
     last_offset: int = -1
     """The last offset of the batches kept."""
     producers: set[ProducerIdAndEpoch] = field(default_factory=set)
-    """The producers of transactions in them, by id and epoch."""
+    """The producers of transactions in the batches kept, by id and epoch."""
 
     def scan(
         self,
@@ -101,7 +100,7 @@ class Salvager:
         on_findings: Callable[[list[Finding]], None],
         advance: Callable[[int], None],
     ) -> ScannedLog:
-        """Scan a log without writing; raises InputError. base_offset: its segment's base offset."""
+        """Scan a log without writing; raises InputError. base_offset: the segment's base offset."""
         tables: list[IntArray] = []
         position_arrays: list[IntArray] = []
         damage_codes: list[tuple[int, str]] = []
@@ -177,7 +176,7 @@ class Salvager:
         """Salvage the next log, in which the offsets of undamaged batches increase; raises
         InputError.
 
-        next_base_offset: the base offset of the next segment with content, `NO_END` without one.
+        next_base_offset: the base offset of the next segment that is not empty, or `NO_END`.
         write: receives the bytes of the batches kept. on_hole: receives each hole. on_findings:
         receives the findings.
         """
@@ -203,7 +202,7 @@ class Salvager:
     def _omit_filler_findings(
         self, log: InputFile, run: Block, findings: list[Finding]
     ) -> list[Finding]:
-        """Leave out findings about filler."""
+        """Omit findings about bytes of filler."""
         unreadable = self.unreadable.ranges_of_file(log)
         if not unreadable.ranges:
             return findings
@@ -229,8 +228,11 @@ class Salvager:
         is_undamaged: BoolArray,
         findings: list[Finding],
     ) -> Iterator[ReencodedBatch | None]:
-        """What is left of the damaged batches of a run, and of one that the end of the file cuts;
-        of one with lost bytes, what is before them."""
+        """Re-encode the damaged batches of a run, and a batch that the end of the file truncates.
+
+        Of a batch with unreadable bytes, only the records before these bytes are re-encoded. Yields
+        None for a batch without readable records.
+        """
         batches, unreadable = run.batches, self.unreadable.ranges_of_file(log)
         for i in np.flatnonzero(~is_undamaged).tolist():
             position_in_log, size = int(batches.position[i]), int(batches.size[i])
@@ -252,7 +254,7 @@ class Salvager:
     def _reencode_start(
         self, opened: OpenLog, position: int, size: int, findings: list[Finding]
     ) -> ReencodedBatch | None:
-        """The records in the first bytes of a batch."""
+        """Re-encode the records in the first `size` bytes of a batch."""
         block = opened.reader.read_truncated_batch(position, min(size, MAX_TRUNCATED_BATCH_BYTES))
         return None if block is None else reencode_batch(block, 0, self.limit, findings)
 
@@ -261,24 +263,24 @@ class Salvager:
     ) -> Iterator[Block]:
         for block in blocks:
             advance(len(block.data))
-            for part in decompress_ahead(block, self.limit):
-                yield from split_runs(part)
+            for decompressed in decompress_ahead(block, self.limit):
+                yield from split_runs(decompressed)
 
     def _copy_run(
         self, checked_run: _CheckedBatchRun, holes: HoleTracker, findings: list[Finding]
     ) -> None:
-        """Copy the undamaged batches that have a place. The remains of damaged ones may have taken
-        it."""
+        """Copy the undamaged batches whose offsets are free. Remains of damaged batches, written
+        before, may already have used them."""
         batches, result = checked_run.run.batches, holes.result
         is_beyond = batches.last_offset >= holes.end_offset
         overlaps_previous = ~is_beyond & (batches.base_offset <= result.last_offset)
         omitted = [
-            (at, code.name)
+            (batch_position, code.name)
             for rows, code in (
                 (is_beyond, SEGMENTS_OVERLAP),
                 (overlaps_previous, codes.OFFSETS_BACKWARDS),
             )
-            for at in batches.position[checked_run.is_undamaged & rows].tolist()
+            for batch_position in batches.position[checked_run.is_undamaged & rows].tolist()
         ]
         holes.add_run(findings, omitted, checked_run.remains)
         rows = np.flatnonzero(checked_run.is_undamaged & ~is_beyond & ~overlaps_previous)
@@ -306,7 +308,7 @@ class Salvager:
 
 
 def _fits_in_segment(batch: ReencodedBatch, base_offset: int) -> bool:
-    """Whether offsets have a place in a segment."""
+    """Whether the index of a segment can represent a batch's offsets."""
     return batch.last_offset - base_offset <= MAX_RELATIVE_OFFSET
 
 
@@ -320,8 +322,10 @@ def _transactional_producers(batches: BatchTable, rows: IntArray) -> set[Produce
 
 
 def _undamaged_mask(run: Block, findings: list[Finding], unreadable: UnreadableRanges) -> BoolArray:
-    """The mask of batches without errors, except in their order, and without lost bytes: the
-    checksum does not cover the base offset."""
+    """The mask of batches without errors and without unreadable bytes.
+
+    Errors in the order of batches do not count: the checksum does not cover the base offset.
+    """
     batches = run.batches
     is_undamaged: BoolArray = batches.crc_valid == 1
     if not len(batches):
@@ -334,9 +338,9 @@ def _undamaged_mask(run: Block, findings: list[Finding], unreadable: UnreadableR
         if error.code not in _MISPLACED_CODES
     ]
     if error_positions:
-        at = np.array(error_positions)
-        batch_index = np.searchsorted(batches.position, at, side="right") - 1
-        in_batch = (batch_index >= 0) & (at < ends[batch_index])
+        positions = np.array(error_positions)
+        batch_index = np.searchsorted(batches.position, positions, side="right") - 1
+        in_batch = (batch_index >= 0) & (positions < ends[batch_index])
         is_undamaged[batch_index[in_batch]] = False
     for unreadable_range in unreadable.ranges_after(int(batches.position[0])):
         if unreadable_range.start >= ends[-1]:
@@ -354,7 +358,7 @@ class LogOffsetRange:
     first: int
     last: int
     is_ordered: bool
-    """Whether their offsets increase."""
+    """Whether the offsets increase from batch to batch."""
 
 
 def find_offset_range(

@@ -1,4 +1,4 @@
-"""The bytes of logs that cannot be read, for which `salvage` reads filler."""
+"""The unreadable byte ranges of logs, which `salvage` replaces with filler."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kfmt_cli.disk.kinds.kind import InputFile
 
 @dataclass(slots=True)
 class UnreadableParts:
-    """What has been found to be lost, log by log."""
+    """The unreadable byte ranges found so far, by log."""
 
     _ranges_by_path: dict[str, UnreadableRanges] = field(default_factory=dict)
 
     def ranges_of_file(self, file: InputFile) -> UnreadableRanges:
-        """The lost bytes of a log."""
+        """The unreadable ranges of a log; reading it through `fill_source` adds to them."""
         return self._ranges_by_path.setdefault(file.path, UnreadableRanges())
 
     def fill_source(self, file: InputFile, source: Source) -> Source:
-        """A log's source with filler in place of what is lost."""
+        """A log's source with filler in place of unreadable bytes."""
         return FilledSource(source, self.ranges_of_file(file))
