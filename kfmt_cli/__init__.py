@@ -9,7 +9,7 @@
 Polars and DuckDB; `check`, `stat`, `find`, `txn`, `diff`, `retention`, `compaction` and `state`
 answer as the commands do, and `salvage`, `build`, `rebuild_index` and `export` write as they do
 (docs/python.md).
-They are imported when they are first asked for.
+They are imported on first use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 __version__ = "1.0.0rc1"
-# Its functions, by the module that has them; a line here and in `__all__` adds one.
+# The public functions, by module. To add one, add its name here and to `__all__`.
 _MODULES = {
     "kfmt_cli.commands.python.read": ("read_batches", "read_file", "read_records", "verify"),
     "kfmt_cli.commands.python.lazy_tables": ("dataset", "scan"),
@@ -68,6 +68,6 @@ def __getattr__(name: str) -> object:
         if name in names:
             from importlib import import_module
 
-            found: object = getattr(import_module(module), name)
-            return found
+            function: object = getattr(import_module(module), name)
+            return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

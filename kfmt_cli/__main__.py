@@ -15,19 +15,20 @@ from kfmt_cli.errors import NO_OUTPUT_MESSAGE, ExitCode, KfmtError, OutputClosed
 def main() -> None:
     """Run the command line and leave with its exit code."""
     code = run()
-    # The interpreter would look through everything that is loaded, a tenth of a short command.
-    if "duckdb" not in sys.modules:  # it complains of what is not collected
+    # Otherwise the interpreter collects garbage among all loaded objects at exit, which takes a
+    # tenth of a short command's time.
+    if "duckdb" not in sys.modules:  # it reports objects that are not collected
         gc.freeze()
     sys.exit(code)
 
 
 def run() -> int:
-    """Run the command line; the exit code."""
-    # NumPy would start a thread for each core that it never uses here.
+    """Run the command line; returns the exit code."""
+    # NumPy would start a thread per core, none of which kfmt uses.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Few objects live long here; looking through all of them often would only cost time.
+    # Few objects live long here, so that frequent garbage collections would only cost time.
     gc.set_threshold(100_000)
-    # So that unfinished outputs are removed when the system asks to stop.
+    # Signals to stop raise SystemExit, so that unfinished outputs are removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
         signal.signal(signal.SIGHUP, lambda *_: sys.exit(128 + signal.SIGHUP))
@@ -44,26 +45,26 @@ def run() -> int:
         except click.exceptions.Abort:
             raise KeyboardInterrupt from None
         except click.ClickException as error:
-            words = io.StringIO()
-            error.show(words)
-            click.echo(redact_credentials(words.getvalue()), err=True, nl=False)
+            message = io.StringIO()
+            error.show(message)
+            click.echo(redact_credentials(message.getvalue()), err=True, nl=False)
             return error.exit_code
-        if sys.stdout is None:  # a command with rows has refused it
+        if sys.stdout is None:  # commands with rows have already failed
             raise KfmtError(NO_OUTPUT_MESSAGE)
         sys.stdout.flush()
         return int(result or 0)
     except OutputClosed as closed:
         return _leave_quietly(closed.exit_code)
     except KfmtError as error:
-        return _complain(error)
+        return _report_error(error)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would only print a traceback
         return _leave_quietly(ExitCode.INTERRUPTED)
     except OSError as error:  # click's own output on a full disk
-        return _complain(KfmtError(f"cannot write output: {error.strerror}"))
+        return _report_error(KfmtError(f"cannot write output: {error.strerror}"))
 
 
-def _complain(error: KfmtError) -> int:
+def _report_error(error: KfmtError) -> int:
     from kfmt_cli.core.credentials import redact_credentials
     from kfmt_cli.render.style import escape_terminal
 
@@ -76,7 +77,8 @@ def _complain(error: KfmtError) -> int:
 
 
 def _leave_quietly(code: int) -> int:
-    """Keep the interpreter from complaining about streams that nobody reads any more."""
+    """Flush the standard streams, and redirect those that nobody reads any more, so that the
+    interpreter reports no error at exit; returns `code`."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None:
             continue

@@ -1,15 +1,16 @@
-"""What can go wrong, and how the process says so.
+"""The errors of kfmt, and the exit codes that they lead to.
 
 KfmtError
-├── UsageError       the command was called wrongly                          exit 2
-├── InputError       an input could not be read at all                       exit 3
-│   ├── ForeignError    it was read, but is not a file of its kind              exit 3
-│   └── LostBytesError  some of its bytes cannot be read, others can            exit 3
-├── NotFoundError    a lookup found nothing                                  exit 1
-├── OutputError      an output could not be written                          exit 3
-├── KernelError      the compiled kernel is not whole                         exit 4
-├── OutputClosed     the reader closed the output                            the code so far
-└── DecodeError      bytes that are not what their Layout says (in `core/layout/location.py`)
+├── UsageError                the command was called wrongly                   exit 2
+├── InputError                an input could not be read at all                exit 3
+│   ├── WrongKindError        it was read, but is not a file of its kind       exit 3
+│   └── UnreadableBytesError  some of its bytes cannot be read, others can     exit 3
+├── NotFoundError             a lookup found nothing                           exit 1
+├── OutputError               an output could not be written                   exit 3
+├── SessionError              Spark did not start, or its workers cannot work  exit 4
+├── KernelError               the compiled kernel is incomplete                exit 4
+├── OutputClosed              the reader closed the output                     the code so far
+└── DecodeError               bytes do not match their Layout (in `core/layout/location.py`)
 
 Damage inside a readable file is none of these: it becomes findings (`findings/finding.py`).
 """
@@ -30,7 +31,7 @@ class ExitCode(enum.IntEnum):
 
 
 class KfmtError(Exception):
-    """Something that keeps kfmt from going on; its text is for people."""
+    """An error that ends what kfmt is doing; its text is for people."""
 
     exit_code = ExitCode.UNREADABLE
 
@@ -46,7 +47,7 @@ class UsageError(KfmtError):
 
 
 def unknown_name_error(kind: str, name: object, choices: Iterable[str]) -> UsageError:
-    """The error for a name that is not among those of its kind."""
+    """The error for an unknown name. kind: a noun for such names. choices: the known names."""
     return UsageError(f"no {kind} named {name!r}; choose from {', '.join(choices)}")
 
 
@@ -63,9 +64,9 @@ class KernelError(KfmtError):
 
 
 class InputError(KfmtError):
-    """An input is missing, not permitted, or not a file of Kafka's.
+    """An input is missing, not permitted, or not a Kafka file.
 
-    file: its path, where one is known. is_missing: no file with this name exists.
+    file: its path, if known. is_missing: no file with this name exists.
     """
 
     def __init__(self, message: str, *, file: str = "", is_missing: bool = False) -> None:
@@ -77,7 +78,8 @@ class InputError(KfmtError):
 class UnreadableBytesError(InputError):
     """Some bytes of an input cannot be read, while others can, as on a disk with bad sectors.
 
-    position: the first of them. reason: the reason alone; empty if the words say no place.
+    position: the first of them. reason: the message without the location; empty if `message` has
+    no location.
     """
 
     def __init__(self, message: str, position: int = 0, reason: str = "") -> None:
@@ -87,7 +89,7 @@ class UnreadableBytesError(InputError):
 
 
 class InputErrorHandler:
-    """Give the error of an input that cannot be read to a function, and go on after the block."""
+    """Context manager that passes an InputError to `on_error` and continues after the block."""
 
     def __init__(self, on_error: Callable[[InputError], None]) -> None:
         self._on_error = on_error
@@ -102,11 +104,11 @@ class InputErrorHandler:
 
 
 class WrongKindError(InputError):
-    """The contents of a file show that it is not of the kind that its name says."""
+    """A file's contents show that it is not of the kind that its name implies."""
 
 
 class NotFoundError(KfmtError):
-    """What was asked for is not in the input."""
+    """A lookup found nothing in the input."""
 
     exit_code = ExitCode.FINDINGS
 
@@ -116,9 +118,9 @@ class OutputError(KfmtError):
 
 
 class OutputClosed(KfmtError):  # noqa: N818 (not an error)
-    """The reader closed the output, as `head` does: no reason to complain.
+    """The reader closed the output, as `head` does; this is not reported.
 
-    exit_code: what the run would have ended with by then, 1 after a finding of severity error.
+    exit_code: the exit code of the run so far, such as 1 after a finding of severity error.
     """
 
     def __init__(self, exit_code: ExitCode = ExitCode.CLEAN) -> None:

@@ -1,4 +1,4 @@
-"""The command line: the group of commands, and what their options share.
+"""The command line: the group of commands, and the options that commands share.
 
 The options of a command are in its directory, `commands/*/options.py`.
 """
@@ -25,7 +25,7 @@ COMMAND_SECTIONS = {
         *("request-header", "response-header"),
     ),
 }
-# The directories of commands that are not named after them.
+# The directories of commands whose names differ from the command's.
 _DIRECTORY_BY_COMMAND = {
     "convert-v0-to-v2": "convert",
     "encode-varint": "varint",

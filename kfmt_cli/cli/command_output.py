@@ -12,10 +12,10 @@ from kfmt_cli.core.native.build_state import interpreted_modules, stale_message
 from kfmt_cli.errors import NO_OUTPUT_MESSAGE, ExitCode, OutputClosed, OutputError
 from kfmt_cli.render.style import COLOUR_THEME, NO_COLOUR, Theme
 
-PROGRESS_DELAY_SECONDS = 1.0  # seconds of work before a progress bar appears
-MIN_PROGRESS_BYTES = 256 << 20  # bytes for which a progress bar appears at once
+PROGRESS_DELAY_SECONDS = 1.0  # before a progress bar appears
+MIN_PROGRESS_BYTES = 256 << 20  # from which a progress bar appears at once
 
-# Bytes from which onward interpreted modules are noticeably slow.
+# From this size onward, interpreted modules are noticeably slow.
 SLOW_MODE_BYTES = 8 << 20
 SLOW_MODE_MESSAGE = (
     "kfmt: running in slow mode, many times slower: there was no C compiler when kfmt was "
@@ -26,8 +26,9 @@ SLOW_MODE_MESSAGE = (
 class CommandOutput:
     """The output of a command. color: auto, always or never.
 
-    goes_on: the command does more than print; drop output once standard output is closed.
-    exit_code: the command's exit code so far, also used if the output is closed.
+    ignores_closed_output: drop further output once standard output is closed, because the command
+    does more than print. The attribute `exit_code` is the command's exit code so far, also used if
+    the output is closed.
     """
 
     def __init__(self, color: str = "auto", ignores_closed_output: bool = False) -> None:
@@ -91,7 +92,7 @@ class CommandOutput:
                 sys.stderr.flush()
 
     def expect_bytes(self, n_bytes: int) -> None:
-        """Count bytes that will be read; notes slow mode once they are many."""
+        """Count bytes that will be read; reports slow mode once they exceed `SLOW_MODE_BYTES`."""
         previous = self._expected_bytes
         self._expected_bytes += n_bytes
         if previous <= SLOW_MODE_BYTES < self._expected_bytes and interpreted_modules():

@@ -1,4 +1,4 @@
-"""A command whose help lists its options in titled groups, those that few need last."""
+"""A command whose help lists its options in titled groups, rarely needed ones last."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-# The groups after a command's own options, by the names of their parameters. Those of a selection
-# are in the order of its options.
+# The groups after a command's own options, by parameter name. Those of `Selection` are in the order
+# of `_SELECTION_OPTIONS`.
 OPTION_GROUPS: dict[str, Sequence[str]] = {
     "Selection": (
         *("from_offset", "to_offset", "from_time", "to_time", "key", "value", "header"),
@@ -28,13 +28,13 @@ OPTION_GROUPS: dict[str, Sequence[str]] = {
     ),
 }
 _TITLE_BY_OPTION = {name: title for title, names in OPTION_GROUPS.items() for name in names}
-_POSITION_BY_OPTION = {name: place for place, name in enumerate(_TITLE_BY_OPTION)}
+_POSITION_BY_OPTION = {name: position for position, name in enumerate(_TITLE_BY_OPTION)}
 MAX_UNTITLED_OPTIONS = 12  # options that need no titles
 
 
 class GroupedCommand(click.Command):
-    """Its own options first, then those of the groups in their order; with titles, if it has more
-    than a few."""
+    """A command that lists its own options first, then those of the groups in their order; with
+    titles if there are more than `MAX_UNTITLED_OPTIONS`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

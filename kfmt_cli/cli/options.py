@@ -42,7 +42,7 @@ EXIT_CODES_HELP = (
 
 
 def add_options(function: CommandFunction, options: Sequence[Decorator]) -> CommandFunction:
-    """A command with more options, in this order."""
+    """The function with options added in this order."""
     for option in reversed(options):
         function = option(function)
     return function
@@ -151,10 +151,12 @@ def _validate_row_type(
     return name
 
 
-# The options whose values are in `CommonOptions`, by the names that commands give.
+# The options whose values are in `CommonOptions`, by the names that `common_options` takes.
 COMMON_OPTIONS: dict[str, Decorator] = {
     "format": _format_option(OUTPUT_FORMATS),
-    "report-format": _format_option(REPORT_FORMATS),  # with those for programs that show findings
+    "report-format": _format_option(
+        REPORT_FORMATS
+    ),  # also the formats of programs that show findings
     "color": click.option(
         "--color",
         type=click.Choice(["auto", "always", "never"]),

@@ -17,7 +17,7 @@ class PayloadFormatType(click.Choice[str]):
     case_sensitive = True
 
     def __init__(self) -> None:
-        """Leave the names to `choices`."""
+        """Do not store names; `choices` returns them."""
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -69,7 +69,8 @@ def payload_format_options(function: CommandFunction) -> CommandFunction:
 
 
 def decode_options(function: CommandFunction) -> CommandFunction:
-    """The same plus --decode, for commands that decode into columns."""
+    """Add the options of `payload_format_options` and --decode, for commands that decode into
+    columns."""
     with_formats = payload_format_options(function)
 
     @wraps(with_formats)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PATTERN_HELP = "text, ~REGEX, or a value prefixed with hex:, base64:, int:, long:, double: or uuid:"
 READ_COMMITTED = "read_committed"
 SELECTION_NAMES = OPTION_GROUPS["Selection"]
-N_BOUND_OPTIONS = 4  # those that come first
+N_BOUND_OPTIONS = 4  # the first of `_SELECTION_OPTIONS`: offsets and times
 TIME_HELP = "ISO 8601 in UTC, now-1h or milliseconds"
 
 
@@ -28,8 +28,10 @@ def add_selection_options(function: CommandFunction) -> CommandFunction:
 
     @wraps(function)
     def wrapper(**options: Any) -> Any:
-        asked = parse_selection_options({name: options.pop(name) for name in SELECTION_NAMES})
-        return function(asked=asked, **options)
+        selection_options = parse_selection_options(
+            {name: options.pop(name) for name in SELECTION_NAMES}
+        )
+        return function(asked=selection_options, **options)
 
     return add_options(wrapper, _SELECTION_OPTIONS)
 
@@ -51,7 +53,7 @@ def parse_selection_options(options: Mapping[str, Any]) -> SelectionOptions:
     for start, end, noun in ((from_offset, to_offset, "offset"), (from_time, to_time, "time")):
         if start is not None and end is not None and start > end:
             raise UsageError(f"--from-{noun} is after --to-{noun}")
-    match = parse_record_filter(
+    record_filter = parse_record_filter(
         option_values.key,
         option_values.value,
         option_values.header or (),
@@ -59,7 +61,7 @@ def parse_selection_options(options: Mapping[str, Any]) -> SelectionOptions:
     )
     is_committed = option_values.isolation == READ_COMMITTED
     return SelectionOptions(
-        Selection(from_offset, to_offset, from_time, to_time, match),
+        Selection(from_offset, to_offset, from_time, to_time, record_filter),
         option_values.last,
         is_committed,
     )
@@ -70,10 +72,10 @@ def bounds_options(function: CommandFunction) -> CommandFunction:
 
     @wraps(function)
     def wrapper(**options: Any) -> Any:
-        asked = parse_selection_options(
+        selection_options = parse_selection_options(
             {name: options.pop(name) for name in SELECTION_NAMES[:N_BOUND_OPTIONS]}
         )
-        return function(wanted=asked.selection, **options)
+        return function(wanted=selection_options.selection, **options)
 
     return add_options(wrapper, _SELECTION_OPTIONS[:N_BOUND_OPTIONS])
 

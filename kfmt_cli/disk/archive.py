@@ -1,5 +1,4 @@
-"""Archives as directories, unpacked when something in them is asked for; files keep their times,
-and holes stay holes."""
+"""Archives as directories, unpacked on first access. Files keep their times and their holes."""
 
 from __future__ import annotations
 
@@ -27,19 +26,19 @@ from kfmt_cli.disk.mounts import FileTree, ReadProblem, join_subpath, messages_b
 from kfmt_cli.errors import InputError
 
 _OPENER_BY_SUFFIX: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open}
-# Errors of a name in an archive, as of one that is also the name of a directory.
+# Errors caused by a member's name, such as a file with the name of a directory.
 _NAME_ERRNOS = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
-# The last two are what zipfile raises for some fields, such as a name that is not UTF-8.
+# zipfile raises the last two for some invalid fields, such as a name that is not UTF-8.
 _CORRUPT_ERRORS = (
     *(tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError),
     *(struct.error, ValueError),
 )
 READ_BYTES = 1 << 20
 _ZERO_CHUNK = bytes(READ_BYTES)
-_ENCRYPTED_FLAG = 1  # a bit of a file's flags
-_MAX_LINK_TARGET_BYTES = 4096  # bytes of the target of a link
-_MAX_TIME_SECONDS = 1 << 33  # seconds
-_MAX_SPARSE_BYTES = 1 << 33  # bytes of a file with holes, which take time to read
+_ENCRYPTED_FLAG = 1  # a bit of a zip member's flags
+_MAX_LINK_TARGET_BYTES = 4096
+_MAX_TIME_SECONDS = 1 << 33
+_MAX_SPARSE_BYTES = 1 << 33  # of a file with holes, which take time to read
 
 ArchiveMember = tuple[str, float, IO[bytes]]
 """The name of a file in an archive, its time in seconds, and its bytes."""
@@ -47,15 +46,15 @@ ArchiveMember = tuple[str, float, IO[bytes]]
 
 @dataclass(slots=True)
 class ArchiveTree(FileTree):
-    """The archive at a path. underlying: the tree that has it, at the path `root` in it."""
+    """The archive at a path. underlying: the tree that contains it. root: its path in that tree."""
 
     underlying: FileTree
     root: str
     _unpacked_version: tuple[int, int] | None = None
-    """The size and time of the file that was unpacked."""
+    """The size and time of the archive file when it was unpacked."""
     _scratch_directory: str = ""
     _error: InputError | None = None
-    """Why it cannot be read."""
+    """Why the archive cannot be read."""
     _problems: list[ReadProblem] = field(default_factory=list)
 
     def local_path(self, subpath: str) -> str:
@@ -96,19 +95,19 @@ def create_scratch_directory() -> str:
 
     from kfmt_cli.core.temporary_locks import lock_scratch_directory
 
-    claim = lock_scratch_directory()
+    scratch_lock = lock_scratch_directory()
 
     def remove() -> None:
-        shutil.rmtree(claim.files_directory, ignore_errors=True)
-        claim.discard()  # also of files created meanwhile
+        shutil.rmtree(scratch_lock.files_directory, ignore_errors=True)
+        scratch_lock.discard()  # also removes files created meanwhile
 
     atexit.register(remove)
-    return str(claim.files_directory)
+    return str(scratch_lock.files_directory)
 
 
 def _unpack(archive: str, open_archive: Callable[[], Source], directory: str) -> list[ReadProblem]:
-    """Unpack an archive into a directory; the members that are left out, with reasons. Raises
-    InputError."""
+    """Unpack an archive into a directory; returns the members that were skipped, with reasons.
+    Raises InputError."""
     display_path = format_display_name(archive)
     contents = _ArchiveContents()
     try:
@@ -135,31 +134,36 @@ def _unpack_error_reason(error: OSError, directory: str) -> str:
 
 
 def unpack_failure_text() -> str:
-    """Where files cannot be unpacked, and what to do."""
+    """The message for a failure to unpack: into which directory, and how to change it."""
     return f"cannot unpack into {tempfile.gettempdir()} (set TMPDIR to change it)"
 
 
 @dataclass(slots=True)
 class _ArchiveContents:
-    """What an archive has besides files."""
+    """The links in an archive, and the problems with its members."""
 
     links: dict[str, str] = field(default_factory=dict)
-    """Names and targets of links."""
+    """The target of each link, by name."""
     problems: list[ReadProblem] = field(default_factory=list)
-    """Members that are left out, with reasons."""
+    """Skipped members, with reasons."""
 
 
 def _iter_members(
     archive: str, open_archive: Callable[[], Source], contents: _ArchiveContents
 ) -> Iterator[ArchiveMember]:
-    """The files of an archive, without devices, and without those outside it, which are named."""
+    """The regular files of an archive; adds links, and members that are skipped, to `contents`."""
     with open_as_file(open_archive()) as file:
         if archive.endswith(".zip"):
             yield from _iter_zip_members(file, format_display_name(archive), contents)
             return
         suffix = ".gz" if archive.endswith(".tgz") else compressed_suffix(archive)
         opener = next(
-            (opened for end, opened in _OPENER_BY_SUFFIX.items() if archive.endswith(end)), None
+            (
+                open_file
+                for ending, open_file in _OPENER_BY_SUFFIX.items()
+                if archive.endswith(ending)
+            ),
+            None,
         )
         source: Any = file if opener is None else opener(file)
         if suffix:
@@ -213,7 +217,7 @@ def _iter_tar_members(
 
 
 def _member_path(name: str, archive: str, contents: _ArchiveContents) -> str:
-    """The path of a member inside the archive; empty for one outside, which is named."""
+    """The path of a member inside the archive; empty, with a new problem, if it points outside."""
     path = _path_in_archive(name)
     if not path and PurePosixPath(name).name:
         message = f"{archive}: {format_display_name(name)}: points outside the archive, skipped"
@@ -241,7 +245,7 @@ def _path_in_archive(name: str) -> str:
 
 
 def _link_target(name: str, link: str) -> str:
-    """The file that a symbolic link of an archive points to; empty outside the archive."""
+    """The file that a symbolic link in an archive points to; empty if it is outside the archive."""
     return _path_in_archive(os.path.normpath(f"{name.rpartition('/')[0]}/{link}"))
 
 
@@ -276,6 +280,6 @@ def write_sparse_file(path: Path, modified: float, content: IO[bytes]) -> None:
             else:
                 file.write(chunk)
         file.truncate(file.tell())
-    # Any number may be in a header.
+    # A header may contain any number.
     modified = modified if 0 <= modified < _MAX_TIME_SECONDS else 0.0
     os.utime(path, (modified, modified))

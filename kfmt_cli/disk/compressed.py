@@ -1,4 +1,4 @@
-"""Segment files that are compressed as a whole, as a broker would have them."""
+"""Segment files that are compressed as a whole, shown uncompressed, as on a broker's disk."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from kfmt_cli.errors import InputError, UnreadableBytesError
 
 @dataclass(slots=True)
 class CompressedFilesOverlay(OverlayTree):
-    """A directory some of whose segment files are compressed as a whole; they are unpacked when
-    their directory is listed. scratch_directory: where to."""
+    """A directory with segment files that are compressed as a whole. They are unpacked into
+    `scratch_directory` when their directory is listed."""
 
     scratch_directory: str
     _problems: dict[ReadProblem, None] = field(default_factory=dict)
     _error_by_path: dict[str, InputError] = field(default_factory=dict)
-    """Why the rest of a file cannot be unpacked."""
+    """Why the rest of a file cannot be unpacked, by the file's path."""
 
     def list_entries(self, subpath: str) -> DirectoryEntries:
         stored_entries = OverlayTree.list_entries(self, subpath)
@@ -89,7 +89,7 @@ class CompressedFilesOverlay(OverlayTree):
         return [*OverlayTree.read_problems(self, subpath), *messages_below(self._problems, subpath)]
 
     def _unpack(self, subpath: str, unpacked_path: Path) -> None:
-        """Unpack a file, or what can be unpacked of it."""
+        """Unpack a file, or as much of its start as possible."""
         display_path = format_display_name(join_subpath(self.mount_point, subpath))
         modified = OverlayTree.stat(self, subpath).st_mtime
         try:
@@ -101,7 +101,7 @@ class CompressedFilesOverlay(OverlayTree):
                 )
                 write_sparse_file(unpacked_path, modified, cast(IO[bytes], stream))
         except InputError as error:
-            unpacked_path.touch()  # not yet there if the file cannot be opened
+            unpacked_path.touch()  # does not exist yet if the compressed file cannot be opened
             uncompressed_path = subpath.removesuffix(compressed_suffix(subpath))
             self._error_by_path[uncompressed_path] = error
             self._problems[uncompressed_path, str(error)] = None
@@ -113,9 +113,10 @@ class CompressedFilesOverlay(OverlayTree):
 
 
 class UnreadableTailSource(Source):
-    """A file whose last byte stands for a rest that cannot be read.
+    """A file of which only the start can be decompressed.
 
-    Without it, the file would seem to end where its readable start ends.
+    Its size is one byte more than that start, so that readers report the rest as unreadable
+    instead of treating the start as the whole file.
     """
 
     def __init__(self, source: Source, error: InputError) -> None:

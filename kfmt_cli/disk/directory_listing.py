@@ -39,7 +39,7 @@ from kfmt_cli.topics import CLUSTER_METADATA
 _SEGMENT_LOG_NAME = re.compile(r"^\d{20}\.log$")
 _PARTITION_NAME = re.compile(r"^(.+)-(\d+)$")
 _LOG_LIKE_NAME = re.compile(r"\.log(?:[.~_-].*)?$")
-# Of a batch's start: its bytes up to the magic, the longest that is likely, the newest magic.
+# The bytes of a batch up to its magic, the largest likely batch, and the newest magic.
 _BATCH_START_BYTES, _MAX_BATCH_BYTES, _MAX_MAGIC = 17, 1 << 30, 2
 
 
@@ -97,7 +97,7 @@ def file_topic(file: InputFile) -> str | None:
 
 
 def format_no_log(path: str) -> str:
-    """The message for a directory without the files looked for."""
+    """The message for a directory without log segments."""
     return f"{format_display_name(path)}: no log segments in or under this directory"
 
 
@@ -115,9 +115,9 @@ class DirectoryListing:
     """A directory with the names in it."""
 
     path: str
-    """The path that opens it: as given, with the path under that."""
+    """The path that opens it: the path given by the user, with `relative_path`."""
     relative_path: str
-    """The path under the directory given."""
+    """The path under the directory where the walk began; `.` for that directory."""
     directories: tuple[str, ...]
     """The names of its subdirectories, in order."""
     files: tuple[str, ...]
@@ -127,9 +127,9 @@ class DirectoryListing:
     linked_files: frozenset[str] = frozenset()
     """The files that are symbolic links."""
     display_prefix: str | None = None
-    """The prefix of its files' names, if it is not the path."""
+    """The prefix of its files' display names, if it is not the path."""
     stored_names: Mapping[str, str] = field(default_factory=dict)
-    """The names under which files are stored that are compressed as a whole."""
+    """The stored names of files that are compressed as a whole, by uncompressed name."""
 
     @property
     def name(self) -> str:
@@ -137,7 +137,7 @@ class DirectoryListing:
         return format_display_name(self.path)
 
     def input_file(self, file: str) -> InputFile:
-        """One of its files."""
+        """The file with this name, with the kind that the name implies."""
         input_file = self._input_by_name.get(file)
         if input_file is None:
             kind, base_offset, _ = classify_name(file)
@@ -157,12 +157,12 @@ class DirectoryListing:
 
     @cached_property
     def _input_by_name(self) -> dict[str, InputFile]:
-        """Its files requested so far."""
+        """The results of `input_file` so far."""
         return {}
 
     @cached_property
     def accepts_any_log(self) -> bool:
-        """Whether logs with other names count, because no segment is next to them."""
+        """Whether logs under other names count, because no segment is next to them."""
         return not any(classify_name(file)[1] is not None for file in self.files)
 
     @cached_property
@@ -174,7 +174,7 @@ class DirectoryListing:
         )
 
     def accepts(self, file: str) -> bool:
-        """Whether one of its files counts: a broker's, or a log under another name, with its
+        """Whether a file counts: a broker file, or a log under another name or one of its
         indexes."""
         if is_broker_file_name(file):
             return True
@@ -184,7 +184,7 @@ class DirectoryListing:
 
     @property
     def has_broker_files(self) -> bool:
-        """Whether one of its files counts."""
+        """Whether any file counts, see `accepts`."""
         return any(map(self.accepts, self.files))
 
     @property
@@ -236,9 +236,10 @@ def walk_directories(
     on_error: Callable[[str], None],
     list_entries: Callable[[str], DirectoryEntries] = list_broker_entries,
 ) -> list[DirectoryListing]:
-    """A directory and those under it, topics by name and partitions by number.
+    """The directory and those under it that a broker would use, topics by name and partitions by
+    number.
 
-    on_error: receives errors about unreadable directories. list_entries: lists one, see
+    on_error: receives messages about unreadable directories. list_entries: lists a directory, see
     `iter_directories`.
     """
     prefix = os.path.join(root, "")  # noqa: PTH118 (text, as it was given)
@@ -248,16 +249,16 @@ def walk_directories(
     ):
         relative_path = path.removeprefix(prefix) if path != root else os.curdir
         listings.append((relative_path, _build_listing(path, relative_path, directory_entries)))
-    listings.sort(key=lambda found: _directory_sort_key(found[0]))
+    listings.sort(key=lambda item: _directory_sort_key(item[0]))
     log_directories = _find_log_directories(listings)
-    for relative_path, folder in listings:
+    for relative_path, listing in listings:
         if relative_path in log_directories:
-            _report_broken_links(folder, listing_error_handler(on_error))
+            _report_broken_links(listing, listing_error_handler(on_error))
     return _select_broker_directories(listings, log_directories)
 
 
 def _report_broken_links(directory: DirectoryListing, on_error: Callable[[str, str], None]) -> None:
-    """Complain about the partitions of a log directory that are links which lead nowhere."""
+    """Report the partitions of a log directory that are broken links."""
     for name in sorted(directory.linked_files):
         path = f"{directory.path}{os.sep}{name}"
         is_partition = parse_topic_partition(name)[0] is not None and not directory_mark(name)
@@ -266,43 +267,45 @@ def _report_broken_links(directory: DirectoryListing, on_error: Callable[[str, s
 
 
 def _find_log_directories(listings: list[tuple[str, DirectoryListing]]) -> set[str]:
-    """The places of log directories: those with a broker's files, or with partitions."""
+    """The relative paths of log directories: with files of that level, or with partitions."""
     log_directories = set()
-    for place, folder in listings:
-        classified = [classify_name(file) for file in folder.files]
+    for relative_path, listing in listings:
+        classified = [classify_name(file) for file in listing.files]
         known_kinds = (kind for kind, _, _ in classified if kind is not UNKNOWN_KIND)
         if any(kind.level is FileLevel.LOG_DIRECTORY for kind in known_kinds):
-            log_directories.add(place)
+            log_directories.add(relative_path)
         if any(offset is not None for _, offset, _ in classified):
-            log_directories.add(place.rpartition(os.sep)[0] or os.curdir)
+            log_directories.add(relative_path.rpartition(os.sep)[0] or os.curdir)
     return log_directories
 
 
 def _select_broker_directories(
     listings: list[tuple[str, DirectoryListing]], log_directories: set[str]
 ) -> list[DirectoryListing]:
-    """The directory given and those in a tree that a broker would use: directories with broker
-    files and their siblings, as a broker treats every directory in its log directory as a
-    partition; and those with logs under other names. Other programs also have directories named
-    like version-2, and *.log files."""
+    """The root, and the directories under it that a broker would use.
+
+    These are directories with broker files and their siblings, because a broker treats every
+    directory in its log directory as a partition; and directories with logs under other names.
+    Other programs also have directories named like version-2, and *.log files.
+    """
     return [
-        folder
-        for place, folder in listings
-        if place == os.curdir
-        or (place.rpartition(os.sep)[0] or os.curdir) in log_directories
-        or folder.has_broker_files
-        or has_stored_differently(folder.files)
+        listing
+        for relative_path, listing in listings
+        if relative_path == os.curdir
+        or (relative_path.rpartition(os.sep)[0] or os.curdir) in log_directories
+        or listing.has_broker_files
+        or has_stored_differently(listing.files)
     ]
 
 
 @lru_cache(maxsize=4096)
 def _is_named_like_log(file: str) -> bool:
-    """Whether a name that no broker gives is that of a log, a copy or a compressed one."""
+    """Whether a name that no broker uses is like a log's, such as that of a copy."""
     return _LOG_LIKE_NAME.search(file) is not None and classify_name(file)[1:] == (None, "")
 
 
 def _starts_like_batch(path: str) -> bool:
-    """Whether two of the first batch's offset, length and magic are possible."""
+    """Whether at least two of the first batch's offset, length and magic are plausible."""
     try:
         header = read_bytes_at(path, 0, _BATCH_START_BYTES)
     except InputError:  # reading it reports the error
@@ -322,8 +325,8 @@ def is_broker_file_name(name: str) -> bool:
 
 
 def list_directory(path: str, prefix: str | None = None) -> DirectoryListing:
-    """A directory without what is in its subdirectories; raises InputError. prefix: that of its
-    files' names, if it is not the path."""
+    """A directory without the contents of its subdirectories; raises InputError. prefix: the prefix
+    of its files' display names, if it is not the path."""
     try:
         return replace(
             _build_listing(path, os.curdir, list_broker_entries(path)), display_prefix=prefix
@@ -333,8 +336,7 @@ def list_directory(path: str, prefix: str | None = None) -> DirectoryListing:
 
 
 def _build_listing(path: str, relative_path: str, entries: DirectoryEntries) -> DirectoryListing:
-    """A directory with its entries."""
-    # Few.
+    # Few entries are irregular; only these are examined further.
     irregular = [entry for entry in entries.files if not entry.is_file(follow_symlinks=False)]
     return DirectoryListing(
         path,
@@ -352,8 +354,8 @@ def _build_listing(path: str, relative_path: str, entries: DirectoryEntries) -> 
 
 
 def listing_error_handler(on_error: Callable[[str], None]) -> Callable[[str, str], None]:
-    """What `iter_directories` calls to complain about a directory that cannot be listed."""
-    return lambda path, why: on_error(f"{format_display_name(path)}: {why}")
+    """The callback with which `iter_directories` reports a directory that cannot be listed."""
+    return lambda path, reason: on_error(f"{format_display_name(path)}: {reason}")
 
 
 def _is_special(entry: FileEntry) -> bool:
@@ -372,31 +374,31 @@ def find_input_files(
     kinds: frozenset[Kind],
     skipped_counts: Counter[str] | None = None,
 ) -> Iterator[InputFile]:
-    """The files of the wanted kinds, without leftover and unfinished ones.
+    """The files of some kinds, without leftover and unfinished ones.
 
     skipped_counts: counts the other files: by kind, as `other`, or by the suffix of a leftover
     file.
     """
-    for folder in directories:
-        for file in folder.files:
+    for directory in directories:
+        for file in directory.files:
             kind, _, transient = classify_name(file)
-            is_foreign = not folder.accepts(file)
+            is_foreign = not directory.accepts(file)
             if not is_foreign and not is_broker_file_name(file):
-                kind = folder.input_file(file).kind
-            if transient or kind not in kinds or file in folder.special_files or is_foreign:
+                kind = directory.input_file(file).kind
+            if transient or kind not in kinds or file in directory.special_files or is_foreign:
                 if skipped_counts is not None:
                     has_own_name = (kind.suffix or kind.holds_batches) and not is_foreign
                     skipped_counts[transient or (kind.name if has_own_name else "other")] += 1
                 continue
-            yield folder.input_file(file)
+            yield directory.input_file(file)
 
 
 def iter_all_files(directories: Iterable[DirectoryListing]) -> Iterator[InputFile]:
     """All files except pipes and the like, in display order."""
-    for folder in directories:
-        for file in in_display_order(folder.files):
-            if file not in folder.special_files:
-                yield folder.input_file(file)
+    for directory in directories:
+        for file in in_display_order(directory.files):
+            if file not in directory.special_files:
+                yield directory.input_file(file)
 
 
 def _directory_sort_key(relative_path: str) -> list[tuple[str, int]]:

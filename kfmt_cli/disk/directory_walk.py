@@ -1,4 +1,4 @@
-"""The directories below one, as a broker sees them: links to directories count as directories."""
+"""Walks directory trees as a broker sees them: links to directories count as directories."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kfmt_cli.disk.mounts import MOUNTS, DirectoryEntries, OverlayTree, join_sub
 
 
 class DirectoryWalk:
-    """A directory and those below it that `add` names, each once, whatever leads to it.
+    """A directory and the subdirectories that `add` names, each once, whatever paths lead to it.
 
-    Links come after all other directories. One to a directory that contains the link, or the
-    directory at the top, is not followed.
+    Links come after all other directories. A link to a directory that contains the link or the
+    root is not followed.
     """
 
     def __init__(self, root: str) -> None:
@@ -41,7 +41,7 @@ class DirectoryWalk:
                 yield path
 
     def add(self, directory: str, names: Iterable[str], links: Iterable[str]) -> None:
-        """Names in the directory that was yielded last: of directories, and of links to them."""
+        """Add names in the directory yielded last. links: names of links to directories."""
         prefix, real_prefix = os.path.join(directory, ""), os.path.join(self._current_real_path, "")  # noqa: PTH118 (many)
         self._pending += [(prefix + name, real_prefix + name) for name in names]
         self._pending_links += [
@@ -50,13 +50,14 @@ class DirectoryWalk:
 
 
 def _link_sort_key(name: str) -> tuple[bool, str]:
-    """Sort key: of several links to a directory, one that is named like a partition counts."""
+    """Sort key: of several links to a directory, the first counts, so those named like partitions
+    precede others."""
     _, dash, suffix = name.rpartition("-")
     return not (dash and suffix.isdigit()), name
 
 
 def broken_link_reason(path: str) -> str:
-    """Why a link cannot be followed; empty if it can, or if nothing is there."""
+    """Why a link cannot be followed; empty if it can, or if the path does not exist."""
     try:
         os.stat(path)  # noqa: PTH116 (text)
     except FileNotFoundError:
@@ -68,18 +69,19 @@ def broken_link_reason(path: str) -> str:
 
 
 def _is_at_or_below(path: str, directory: str) -> bool:
-    """Whether a path is that of a directory, or below it."""
+    """Whether a path is the directory or below it."""
     return path == directory or path.startswith(os.path.join(directory, ""))  # noqa: PTH118 (many)
 
 
 def list_broker_entries(directory: str) -> DirectoryEntries:
-    """The entries of a directory as a broker has them; raises OSError, InputError."""
+    """The entries of a directory as on a broker's disk; raises OSError, InputError."""
     tree, subpath = MOUNTS.find_or_disk(directory)
     return tree.list_entries(subpath)
 
 
 def list_stored_entries(directory: str) -> DirectoryEntries:
-    """The same as they are stored: compressed, or in chunks."""
+    """The entries of a directory as they are stored, compressed or in chunks; raises OSError,
+    InputError."""
     tree, subpath = MOUNTS.find_or_disk(directory)
     while isinstance(tree, OverlayTree) and not (subpath and tree.is_tiered(subpath)):
         subpath, tree = join_subpath(tree.underlying_path, subpath), tree.underlying
@@ -91,10 +93,10 @@ def iter_directories(
     on_error: Callable[[str, str], None],
     list_entries: Callable[[str], DirectoryEntries] = list_broker_entries,
 ) -> Iterator[tuple[str, DirectoryEntries]]:
-    """A directory and those below it, each with its entries.
+    """A directory and its subdirectories of any depth, each with its entries.
 
-    on_error: receives a directory that cannot be listed, and why. list_entries: lists one; raises
-    OSError.
+    on_error: receives a directory that cannot be listed, and the reason. list_entries: lists a
+    directory; raises OSError.
     """
     for directory in (directories := DirectoryWalk(root)):
         try:

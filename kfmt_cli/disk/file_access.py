@@ -39,14 +39,14 @@ def stat_path(path: str) -> os.stat_result:
 
 
 def _find_virtual(path: str) -> tuple[FileTree, str] | None:
-    """The tree that has a path that the disk does not have, with the path in it."""
+    """The mounted tree that contains a path missing on the disk, and the subpath in it."""
     mount = MOUNTS.find(path)
     return None if mount is None or os.path.lexists(path) else mount
 
 
 def is_directory(path: str) -> bool:
-    """Whether a path is known to be a directory, which an archive is; - is not. Raises InputError
-    for an archive that cannot be read."""
+    """Whether a path is known to be a directory or an archive; False for `-`. Raises InputError for
+    an archive that cannot be read."""
     if path == STDIN_PATH:
         return False
     try:
@@ -67,7 +67,7 @@ def is_file(path: str) -> bool:
 
 
 def find_real_path(path: str) -> str | None:
-    """The path of a file on the disk with the bytes of the one at a path; None if there is none."""
+    """The path on the disk of the file with a path's bytes; None if no such file exists."""
     if MOUNTS.overriding_opener(path) is not None:
         return None
     if (mount := MOUNTS.find(path)) is None:
@@ -77,7 +77,7 @@ def find_real_path(path: str) -> str | None:
 
 
 def path_exists(path: str) -> bool:
-    """Whether there is something at a path, be it a link that leads nowhere; raises InputError."""
+    """Whether a path exists, if only as a broken link; raises InputError."""
     if os.path.lexists(path):
         return True
     try:
@@ -88,7 +88,7 @@ def path_exists(path: str) -> bool:
 
 
 def is_plain_disk_path(path: str) -> bool:
-    """Whether a path is that of a file or directory of this machine's disk as it is stored."""
+    """Whether a path is a file or directory on this machine's disk, read as it is stored."""
     disk_path = find_real_path(path)
     return disk_path == path or (
         disk_path is not None and os.path.realpath(disk_path) == os.path.realpath(path)
@@ -101,14 +101,14 @@ def is_remote_path(path: str) -> bool:
 
 
 def open_descriptor(path: str) -> int:
-    """Open a file of this machine's disk; raises OSError, InputError."""
+    """Open a file on this machine's disk and return its descriptor; raises OSError, InputError."""
     mount = _find_virtual(path)
     disk_path = None if mount is None else mount[0].local_path(mount[1])
     return os.open(disk_path or path, READ_ONLY_FLAGS)
 
 
 def open_remote(path: str) -> Source | None:
-    """Open a file of another tree, or a URL; None for a file on the disk. Raises InputError."""
+    """Open a file in a mounted tree or at a URL; None for a file on the disk. Raises InputError."""
     try:
         if (opener := MOUNTS.overriding_opener(path)) is not None:
             return opener(path)
@@ -166,7 +166,7 @@ def open_source(path: str, display_name: str | None = None) -> Source:
 
 
 def _open_local(path: str, display_name: str) -> Source:
-    """Open a file or a named pipe of this machine's disk; raises InputError."""
+    """Open a file or a named pipe on this machine's disk; raises InputError."""
     display_path = format_display_name(path)
     try:
         fd = os.open(path, READ_ONLY_FLAGS)
@@ -191,6 +191,6 @@ def _open_local(path: str, display_name: str) -> Source:
 
 
 def read_bytes_at(path: str, position: int, size: int, display_name: str | None = None) -> bytes:
-    """Bytes of the file at a path; fewer at its end. Raises InputError."""
+    """`size` bytes of a file, from `position` onward; fewer at its end. Raises InputError."""
     with closing(open_source(path, display_name)) as source:
         return source.read_block(position, size, size)[:size]

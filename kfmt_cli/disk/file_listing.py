@@ -17,7 +17,7 @@ from kfmt_cli.errors import InputError
 def iter_files(path: str) -> Iterator[StoredFile]:
     """The files under a directory, or the file itself; raises InputError if it does not exist.
 
-    A local directory that cannot be listed completely comes as an entry with its `trouble`.
+    A local directory that cannot be listed completely yields an entry with an `error`.
     """
     if is_local(path) or MOUNTS.find(path) is not None:
         yield from _list_local_files(strip_file_scheme(path))
@@ -54,8 +54,8 @@ class LocalEntries:
 
 
 def scan_directory(directory: str) -> LocalEntries:
-    """The entries of a local directory; its `trouble` if it cannot be listed. A file that is
-    deleted meanwhile is not in it."""
+    """The entries of a local directory, or one with an `error` if it cannot be listed. Files that
+    are deleted meanwhile are skipped."""
     local_entries = LocalEntries()
     try:
         entries = list_broker_entries(directory)

@@ -1,4 +1,4 @@
-"""The meaning of the names of broker files and directories: offsets, topics, partitions, marks."""
+"""Parses the names of broker files and directories: offsets, topics, partitions, marks."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _MARK_SUFFIX = re.compile(r"\.[0-9a-f]{32}-(future|delete|stray)$")
 
 
 def directory_mark(name: str) -> str:
-    """A broker's mark on a partition's directory: future, delete or stray; else empty."""
+    """A broker's mark in a partition directory's name: future, delete or stray; else empty."""
     match = _MARK_SUFFIX.search(name)
     return match[1] if match else ""
 
 
 def format_skipped_directories(paths: Collection[str]) -> str:
     """The message for marked directories that are skipped."""
-    marks = sorted({directory_mark(folder.rpartition(os.sep)[2]) for folder in paths})
+    marks = sorted({directory_mark(path.rpartition(os.sep)[2]) for path in paths})
     count_text = "1 directory" if len(paths) == 1 else f"{len(paths)} directories"
     return f"{count_text} marked -{' or -'.join(marks)} skipped; name one as PATH to read it"
 
@@ -54,7 +54,7 @@ _COMPRESSED_SEGMENT_FILE = re.compile(
 
 
 def is_compressed_segment_name(name: str) -> bool:
-    """Whether a name is of a segment file compressed as a whole."""
+    """Whether a name is that of a segment file compressed as a whole."""
     return _COMPRESSED_SEGMENT_FILE.match(name) is not None
 
 
@@ -73,7 +73,7 @@ _OTHER_FORM_SUFFIXES = (MANIFEST_SUFFIX, ".gz", ".zst", ".lz4")
 
 
 def has_stored_differently(names: Iterable[str]) -> bool:
-    """Whether some of the names are of manifests in tiered storage, or of packed segment files."""
+    """Whether any name is that of a manifest in tiered storage or a compressed segment file."""
     return any(
         name.endswith(_OTHER_FORM_SUFFIXES)
         and (name.endswith(MANIFEST_SUFFIX) or is_compressed_segment_name(name))
@@ -82,7 +82,7 @@ def has_stored_differently(names: Iterable[str]) -> bool:
 
 
 def file_topic_partition(path: str) -> tuple[str | None, int | None]:
-    """The topic and partition in the name of a file's directory."""
+    """The topic and partition in the name of a file's directory; (None, None) if it has none."""
     directory_name = path.rpartition(os.sep)[0].rpartition(os.sep)[2]
     if directory_name in ("", os.curdir, os.pardir):
         directory_name = absolute_path(path).rpartition(os.sep)[0].rpartition(os.sep)[2]
@@ -98,12 +98,12 @@ def file_topic_partition(path: str) -> tuple[str | None, int | None]:
 
 
 def real_path(path: str, may_be_link: bool = True) -> str:
-    """The path without symbolic links. may_be_link: follow the last part, too."""
+    """The path without symbolic links. may_be_link: also follow the last component."""
     if is_url(path):
         return path
     parent, _, name = path.rpartition(os.sep)
     has_name = name not in ("", os.curdir, os.pardir)
-    if not has_name or (may_be_link and os.path.islink(path)):  # noqa: PTH114 (28,000 are free)
+    if not has_name or (may_be_link and os.path.islink(path)):  # noqa: PTH114 (many)
         return os.path.realpath(path)
     parent = parent or (os.sep if path.startswith(os.sep) else "")
     real_parent = _real_directory(parent, cwd_cache_key(parent))
@@ -111,14 +111,14 @@ def real_path(path: str, may_be_link: bool = True) -> str:
 
 
 def path_identity(path: str, may_be_link: bool = True) -> str:
-    """A path that all paths to a file or directory have in common: without symbolic links, and that
-    of its object for one that has been put together from tiered storage."""
+    """The same path for all paths to a file or directory: without symbolic links; for one assembled
+    from tiered storage, the path of its object."""
     mount = MOUNTS.find(path)
     return real_path(path if mount is None else mount[0].identity(mount[1]), may_be_link)
 
 
 def distinct_paths(paths: Iterable[str]) -> list[str]:
-    """Paths that lead to different files or directories; of those that lead to one, the first."""
+    """The paths without those that lead to the same file or directory as an earlier one."""
     path_by_identity: dict[str, str] = {}
     for path in paths:
         path_by_identity.setdefault(path_identity(strip_file_scheme(path)), path)
@@ -131,8 +131,8 @@ def _real_directory(directory: str, _: str) -> str:
 
 
 def partition_directory(path: str) -> Path:
-    """A partition's directory, absolute, as a broker names it: a link by its own name, unless only
-    what it leads to is named like a partition."""
+    """The absolute path of a partition's directory, as a broker names it: a link keeps its own
+    name, unless only its target is named like a partition."""
     link_path = Path(real_path(str(Path(path)), may_be_link=False))  # without /.
     if parse_topic_partition(link_path.name)[0] is not None:
         return link_path
@@ -140,7 +140,7 @@ def partition_directory(path: str) -> Path:
 
 
 def log_directory_path(path: str) -> Path:
-    """The same for the directory of a log."""
+    """The partition directory of a log, see `partition_directory`."""
     parent = partition_directory(os.path.dirname(path) or os.curdir)  # noqa: PTH120 (text)
     return (
         parent
@@ -156,7 +156,7 @@ def parse_remote_topic_partition(path: str) -> tuple[str | None, int | None]:
 
 
 def cwd_cache_key(path: str) -> str:
-    """The current directory if a path is relative to it: a part of a cache's key."""
+    """The part of a cache's key that a relative path needs: the current directory; else empty."""
     try:
         return "" if path.startswith(os.sep) else os.getcwd()  # noqa: PTH109 (many)
     except OSError:  # it was deleted
@@ -165,7 +165,7 @@ def cwd_cache_key(path: str) -> str:
 
 @lru_cache(maxsize=4096)
 def parse_topic_partition(name: str) -> tuple[str | None, int | None]:
-    """The topic and partition in a directory's name, as text."""
+    """The topic, as display text, and partition in a directory's name; (None, None) for others."""
     match = _PARTITION_DIRECTORY.match(name)
     return (format_display_name(match[1]), int(match[2])) if match else (None, None)
 
@@ -178,7 +178,7 @@ _MAX_PARTITION = (1 << 31) - 1
 @lru_cache(maxsize=4096)
 def parse_broker_topic_partition(name: str) -> tuple[str, int] | None:
     """The topic and partition that a broker, which checks less than `parse_topic_partition`, reads
-    from a directory's name; None if the broker does not start with it."""
+    from a directory's name; None for a name with which a broker does not start."""
     if name.endswith(("-delete", "-future", "-stray")):
         marked = _MARKED_DIRECTORY.match(name)
         if marked is None:

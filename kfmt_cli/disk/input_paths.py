@@ -46,29 +46,31 @@ class InputPath:
     """A path given by the user, with the files there."""
 
     path: str
-    """As it was given."""
+    """As given, apart from what `resolve_display_path` changes."""
     file: InputFile | None = None
     """The file; None for a directory."""
     directories: list[DirectoryListing] = field(default_factory=list)
-    """The directory and those under it that a broker would use."""
+    """The directory, and the directories under it that a broker would use."""
     listing_errors: list[str] = field(default_factory=list)
-    """Messages about what could not be listed or put together."""
+    """Messages about files and directories that could not be listed or assembled."""
 
     def exclude_marked(self, on_note: Callable[[str], None]) -> InputPath:
-        """The same without the marked directories under it: copies, or data that a broker has set
-        aside. on_note: receives a note about them."""
-        marked_directories = [folder for folder in self.directories if self._is_marked(folder)]
+        """This path without the marked directories under it, which are copies or data that a broker
+        no longer serves. on_note: receives a message about them."""
+        marked_directories = [
+            directory for directory in self.directories if self._is_marked(directory)
+        ]
         if not marked_directories:
             return self
-        message = format_skipped_directories([folder.path for folder in marked_directories])
+        message = format_skipped_directories([directory.path for directory in marked_directories])
         on_note(f"{format_display_name(self.path)}: {message}\n")
         unmarked_directories = [
-            folder for folder in self.directories if not self._is_marked(folder)
+            directory for directory in self.directories if not self._is_marked(directory)
         ]
         return replace(self, directories=unmarked_directories)
 
-    def _is_marked(self, folder: DirectoryListing) -> bool:
-        return folder.path != self.path and directory_mark(Path(folder.path).name) != ""
+    def _is_marked(self, directory: DirectoryListing) -> bool:
+        return directory.path != self.path and directory_mark(Path(directory.path).name) != ""
 
     def iter_files(self, kinds: frozenset[Kind] | None) -> Iterator[InputFile]:
         """The file, or the files of some kinds in the directory; raises InputError if there are
@@ -100,8 +102,8 @@ class InputPath:
         n_files = sum(1 for _ in find_input_files(self.directories, SEGMENT_KINDS, skipped_counts))
         if not n_files and not self.listing_errors:
             raise InputError(format_no_log(self.path))
-        for folder in self.directories:
-            yield from folder.segments_in_use
+        for directory in self.directories:
+            yield from directory.segments_in_use
 
     def _find_segment(self, file: InputFile) -> Segment:
         """The segment of a file given by the user."""
@@ -118,7 +120,7 @@ class InputPath:
             raise InputError(f"{file.name}: not a regular file")
         segment.is_explicit = True
         if file.kind is LOG_KIND:
-            segment.log = file  # with its name
+            segment.log = file  # with the display name given by the user
         else:
             segment.requested_indexes = frozenset({file.kind})
         return segment
@@ -133,8 +135,8 @@ def reject_stdin(*paths: str) -> None:
 def resolve_path(path: str, *, accepts_stdin: bool = False) -> InputPath:
     """The files at a path.
 
-    accepts_stdin: - is standard input. Raises InputError if the path does not exist or is
-    Redpanda's, UsageError for - if the command cannot read it.
+    accepts_stdin: - is standard input. Raises InputError if the path does not exist or has Redpanda
+    data, UsageError for - if the command cannot read it.
     """
     if not accepts_stdin:
         reject_stdin(path)
@@ -144,7 +146,7 @@ def resolve_path(path: str, *, accepts_stdin: bool = False) -> InputPath:
         listing_errors: list[str] = []
         directories = list_broker_directories(path, listing_errors.append)
         has_broker_files = any(
-            is_broker_file_name(file) for folder in directories for file in folder.files
+            is_broker_file_name(file) for directory in directories for file in directory.files
         )
         if not has_broker_files and is_redpanda_directory(path):
             raise InputError(f"{format_display_name(path)}: {REDPANDA_MESSAGE}")
@@ -162,7 +164,7 @@ def resolve_path(path: str, *, accepts_stdin: bool = False) -> InputPath:
 
 
 def normalize_parent(path: str) -> str:
-    """A path that does not end with .., whose parent a path does not show."""
+    """The path with an ending .. resolved, so that it shows its last name and its parent."""
     if not is_local(path):
         return path
     if path.rpartition(os.sep)[2] == os.pardir and os.path.lexists(path):
@@ -171,8 +173,8 @@ def normalize_parent(path: str) -> str:
 
 
 def resolve_all_paths(paths: Iterable[str]) -> tuple[InputPath | str, ...]:
-    """The files at each path, for several calls of `resolve_paths`; a path that cannot be listed is
-    left as it is."""
+    """The files at each path, for several calls of `resolve_paths`; a path that cannot be resolved
+    stays a string."""
     resolved_paths: list[InputPath | str] = []
     for path in map(normalize_parent, paths):
         try:
@@ -191,8 +193,8 @@ def resolve_paths(
 ) -> Iterator[InputPath]:
     """The files at each path, each directory once; raises UsageError.
 
-    on_error: receives errors about missing paths, Redpanda's data and directories that cannot be
-    listed. includes_duplicates: with the tiered segments that local directories also contain.
+    on_error: receives messages about missing paths, Redpanda data and directories that cannot be
+    listed. includes_duplicates: keep tiered segments that local directories also contain.
     """
     if not accepts_stdin:
         reject_stdin(*(path for path in paths if isinstance(path, str)))
@@ -201,52 +203,57 @@ def resolve_paths(
 
 
 def drop_duplicate_segments(input_paths: Iterable[InputPath]) -> Iterator[InputPath]:
-    """The same without the segments put together from tiered storage that local directories of
-    their partitions also contain: a tiered one waits for those at all paths."""
+    """The paths without tiered segments that local directories of their partitions also contain.
+
+    From the first tiered directory onward, all paths are read before one is yielded.
+    """
     remaining, local_directories = iter(input_paths), list[DirectoryListing]()
     for target in remaining:
-        if not any(is_tiered(folder.path) for folder in target.directories):
+        if not any(is_tiered(directory.path) for directory in target.directories):
             local_directories += target.directories
             yield target
             continue
         pending = [target, *remaining]
         local_starts = _local_start_offsets(
-            chain(local_directories, *(each.directories for each in pending))
+            chain(local_directories, *(input_path.directories for input_path in pending))
         )
-        for each in pending:
-            trimmed = (_exclude_local_files(folder, local_starts) for folder in each.directories)
-            directories = [folder for folder in trimmed if folder is not None]
-            if len(directories) == len(each.directories) or any(
-                folder.logs for folder in directories
+        for input_path in pending:
+            trimmed = (
+                _exclude_local_files(directory, local_starts)
+                for directory in input_path.directories
+            )
+            directories = [directory for directory in trimmed if directory is not None]
+            if len(directories) == len(input_path.directories) or any(
+                directory.logs for directory in directories
             ):
-                yield replace(each, directories=directories)
+                yield replace(input_path, directories=directories)
 
 
-def _local_start_offsets(folders: Iterable[DirectoryListing]) -> dict[str, int]:
-    """The first offset in the directories that are not tiered, by name."""
+def _local_start_offsets(directories: Iterable[DirectoryListing]) -> dict[str, int]:
+    """The first offset of the directories that are not tiered, by directory name."""
     start_by_name: dict[str, int] = {}
-    for folder in folders:
-        if not is_tiered(folder.path) and (logs := folder.logs):
-            name, base_offset = Path(folder.path).name, logs[0].base_or_zero
+    for directory in directories:
+        if not is_tiered(directory.path) and (logs := directory.logs):
+            name, base_offset = Path(directory.path).name, logs[0].base_or_zero
             start_by_name[name] = min(base_offset, start_by_name.get(name, base_offset))
     return start_by_name
 
 
 def _exclude_local_files(
-    folder: DirectoryListing, local_starts: Mapping[str, int]
+    directory: DirectoryListing, local_starts: Mapping[str, int]
 ) -> DirectoryListing | None:
-    """A directory without the files that a local one has; None if that has all segments.
-    local_starts: where those begin, by name."""
-    local_start = local_starts.get(Path(folder.path).name)
-    if local_start is None or not is_tiered(folder.path):
-        return folder
-    files = (file for file in folder.files if not _is_at_or_after(file, local_start))
-    trimmed = replace(folder, files=tuple(files))
+    """A tiered directory without the files that the local one also has; None if no log is left.
+    local_starts: the first offset of each local directory, by name."""
+    local_start = local_starts.get(Path(directory.path).name)
+    if local_start is None or not is_tiered(directory.path):
+        return directory
+    files = (file for file in directory.files if not _is_at_or_after(file, local_start))
+    trimmed = replace(directory, files=tuple(files))
     return trimmed if trimmed.logs else None
 
 
 def _is_at_or_after(file: str, min_offset: int) -> bool:
-    """Whether a file's name begins with an offset that is not below `min_offset`."""
+    """Whether a file's name begins with an offset of at least `min_offset`."""
     offset_text = file.partition(".")[0]
     return offset_text.isdigit() and int(offset_text) >= min_offset
 
@@ -276,19 +283,19 @@ def _iter_resolved(
         if (
             unvisited is target
             or unvisited.listing_errors
-            or any(folder.has_broker_files for folder in unvisited.directories)
+            or any(directory.has_broker_files for directory in unvisited.directories)
         ):
             yield unvisited
 
 
 def _exclude_visited(target: InputPath, visited: set[str]) -> InputPath:
-    """A path without the directories that another one leads to, which were seen."""
+    """A path without the directories that earlier paths lead to; adds the others to `visited`."""
     new_directories: list[DirectoryListing] = []
-    for folder in target.directories:
-        identity_path = path_identity(folder.path)
-        if folder.path == target.path or identity_path not in visited:
-            new_directories.append(folder)
-        if not target._is_marked(folder):  # it must be named to be read
+    for directory in target.directories:
+        identity_path = path_identity(directory.path)
+        if directory.path == target.path or identity_path not in visited:
+            new_directories.append(directory)
+        if not target._is_marked(directory):  # it must be named to be read
             visited.add(identity_path)
     return (
         target
@@ -298,7 +305,7 @@ def _exclude_visited(target: InputPath, visited: set[str]) -> InputPath:
 
 
 def list_parent_directory(path: str) -> DirectoryListing:
-    """The directory of a file, with its files named in the same way; raises InputError."""
+    """The directory of a file, with display names of the same prefix; raises InputError."""
     parent, name = os.path.split(path)
     return list_directory(parent or os.curdir, path.removesuffix(name))
 

@@ -1,9 +1,9 @@
-"""What lies at a path: the disk, an archive, a store, a bucket of tiered storage.
+"""The trees that contain the files at paths: the disk, an archive, a store, tiered storage.
 
-Everything has the path that a user gave, or one below that, wherever its bytes are: a member of an
-archive is `backup.tar.gz/orders-0/…`, an object of a store has its URL. What the disk does not have
-at a path, the tree that begins there or above has. Nothing is unpacked or listed before it is asked
-for.
+Every file has a path at or under one that the user gave, wherever its bytes are: a member of an
+archive is `backup.tar.gz/orders-0/…`, an object of a store has its URL. A path that does not exist
+on the disk belongs to the tree that is mounted there or at the nearest parent. Nothing is unpacked
+or listed before it is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kfmt_cli.errors import InputError
 SourceOpener = Callable[[str], Source]
 """Opens a path; raises InputError."""
 ReadProblem = tuple[str, str]
-"""The path in a tree of what cannot be read, and a message."""
+"""The path of an unreadable file or directory in a tree, and a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class StoredEntry:
     name: str
     status: os.stat_result
     stored_as: str = ""
-    """Its name there if it is compressed as a whole."""
+    """Its stored name if it is compressed as a whole."""
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Its size and times."""
@@ -64,11 +64,11 @@ class DirectoryEntries:
     links: list[str] = field(default_factory=list)
     """The names of links to directories."""
     files: list[FileEntry] = field(default_factory=list)
-    """All others."""
+    """All other entries."""
 
 
 def is_directory(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a directory or leads to one."""
+    """Whether an entry is a directory or a link to one."""
     try:
         return entry.is_dir()
     except OSError:  # opening it reports the error
@@ -76,7 +76,7 @@ def is_directory(entry: os.DirEntry[str]) -> bool:
 
 
 def list_disk_entries(directory: str) -> DirectoryEntries:
-    """The entries of a directory of this machine's disk; raises OSError."""
+    """The entries of a directory on this machine's disk; raises OSError."""
     directory_entries = DirectoryEntries()
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -90,7 +90,7 @@ def list_disk_entries(directory: str) -> DirectoryEntries:
 
 
 def open_disk_source(path: str, display_name: str) -> FileSource:
-    """Open a regular file of this machine's disk, as it is stored; raises InputError."""
+    """Open a regular file on this machine's disk, as it is stored; raises InputError."""
     try:
         return FileSource(os.open(path, READ_ONLY_FLAGS), display_name)
     except OSError as error:
@@ -100,7 +100,7 @@ def open_disk_source(path: str, display_name: str) -> FileSource:
 
 
 def join_subpath(directory: str, subpath: str) -> str:
-    """The path of something in a directory; its own for an empty one."""
+    """A directory's path joined with a path in it; either may be empty."""
     return (
         f"{directory.rstrip(os.sep)}{os.sep}{subpath}"
         if directory and subpath
@@ -110,20 +110,20 @@ def join_subpath(directory: str, subpath: str) -> str:
 
 @dataclass(slots=True)
 class FileTree:
-    """Directories and files below a path of the disk; other trees have them elsewhere.
+    """Directories and files under a path; in this class on the disk, in subclasses elsewhere.
 
-    Paths are relative to it, and empty for itself. `list_entries`, `stat` and `open_source` raise
-    OSError if there is nothing; all raise InputError.
+    subpath: a path relative to the mount point; empty for the mount point. `list_entries`, `stat`
+    and `open_source` raise OSError if the path does not exist; all raise InputError.
     """
 
     is_remote: ClassVar[bool] = False
     """Whether its files are not on this machine's disk."""
 
     mount_point: str
-    """Where it begins."""
+    """The path at which the tree begins."""
 
     def local_path(self, subpath: str) -> str | None:
-        """The path on the disk that has the bytes of a file; None if none has."""
+        """The path on the disk of the file with a file's bytes; None if no such file exists."""
         return join_subpath(self.mount_point, subpath)
 
     def list_entries(self, subpath: str) -> DirectoryEntries:
@@ -141,21 +141,21 @@ class FileTree:
         )
 
     def read_problems(self, subpath: str) -> list[str]:
-        """Messages about what cannot be read at a path and below it."""
+        """Messages about unreadable files and directories at or below a path."""
         del subpath
         return []
 
     def is_unchanged(self) -> bool:
-        """Whether it is known to be as it was when it was found."""
+        """Whether the tree is known not to have changed since it was read."""
         return False
 
     def is_tiered(self, subpath: str) -> bool:
-        """Whether something has been put together from tiered storage."""
+        """Whether a file or directory was assembled from tiered storage."""
         del subpath
         return False
 
     def identity(self, subpath: str) -> str:
-        """A path that no two paths of this run have in common unless they lead to one thing."""
+        """A path that is the same for two paths of this run only if they lead to the same file."""
         return join_subpath(self.mount_point, subpath)
 
     def is_stored_differently(self, subpath: str) -> bool:
@@ -165,7 +165,7 @@ class FileTree:
 
 @dataclass(slots=True)
 class OverlayTree(FileTree):
-    """Shows what another tree has at a path. underlying: that tree. underlying_path: the path in
+    """Shows another tree's contents at a path. underlying: that tree. underlying_path: the path in
     it."""
 
     underlying: FileTree
@@ -191,26 +191,26 @@ class OverlayTree(FileTree):
 
 
 class MountTable:
-    """The trees that the paths of this run lead to, by where they begin."""
+    """The trees that the paths of this run lead to, by mount point."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Forget all trees and openers."""
         self._tree_by_mount_point: dict[str, FileTree] = {}
         self._opener_by_path: dict[str, SourceOpener] = {}
         self._n_overrides: Counter[str] = Counter()
         self._overrides_lock = threading.Lock()
 
     def update_from(self, other: MountTable) -> None:
-        """Take those of another process."""
+        """Use the trees and openers of another process."""
         self._tree_by_mount_point = other._tree_by_mount_point
         self._opener_by_path = other._opener_by_path
 
     def add(self, tree: FileTree) -> None:
-        """A tree that begins at a path."""
-        # A name in it may come from the absolute path of its directory.
+        """Mount a tree."""
+        # Paths in it may be derived from its absolute or real path.
         for path in {
             tree.mount_point,
             absolute_path(tree.mount_point),
@@ -219,14 +219,14 @@ class MountTable:
             self._tree_by_mount_point[path] = tree
 
     def find_or_disk(self, path: str) -> tuple[FileTree, str]:
-        """The tree that has what is stored at a path, be it the disk, with the path in it."""
+        """The tree that contains a path, which may be the disk, and the subpath in it."""
         return self.find(path) or (FileTree(path), "")
 
     def forget(self, path: str) -> None:
         """Forget the trees above and below a path that may have changed."""
         self._tree_by_mount_point = {
-            top: tree
-            for top, tree in self._tree_by_mount_point.items()
+            mount_point: tree
+            for mount_point, tree in self._tree_by_mount_point.items()
             if tree.is_unchanged()
             or not (
                 is_at_or_below(tree.mount_point, path) or is_at_or_below(path, tree.mount_point)
@@ -234,16 +234,16 @@ class MountTable:
         }
 
     def mounted_at(self, mount_point: str) -> FileTree | None:
-        """The tree that begins at a path."""
+        """The tree mounted at exactly this path, or None."""
         return self._tree_by_mount_point.get(mount_point)
 
     def find(self, path: str) -> tuple[FileTree, str] | None:
-        """The tree that has a path, with the path in it."""
-        if not self._tree_by_mount_point:  # as for every file of a disk
+        """The mounted tree that contains a path, and the subpath in it; None for other paths."""
+        if not self._tree_by_mount_point:  # the usual case
             return None
         path = restore_url_slashes(path)
         mount_point = max(
-            filter(lambda top: is_at_or_below(path, top), self._tree_by_mount_point),
+            filter(lambda candidate: is_at_or_below(path, candidate), self._tree_by_mount_point),
             key=len,
             default=None,
         )
@@ -255,11 +255,11 @@ class MountTable:
 
     @property
     def has_remote(self) -> bool:
-        """Whether files of some of them are not on this machine's disk."""
+        """Whether any tree has files that are not on this machine's disk."""
         return any(tree.is_remote for tree in self._tree_by_mount_point.values())
 
     def overriding_opener(self, path: str) -> SourceOpener | None:
-        """What opens a path now instead of the disk."""
+        """The opener that currently replaces the usual one for a path, or None."""
         return self._opener_by_path.get(path)
 
     @contextmanager
@@ -289,12 +289,16 @@ def is_at_or_below(path: str, root: str) -> bool:
 
 
 def messages_below(problems: Iterable[ReadProblem], path: str) -> list[str]:
-    """The messages about what is at a path of a tree or below it."""
-    return [words for place, words in problems if not path or is_at_or_below(place, path)]
+    """The messages of problems at or below a path of a tree."""
+    return [
+        message
+        for problem_path, message in problems
+        if not path or is_at_or_below(problem_path, path)
+    ]
 
 
 def file_stat(size: int, modified_ns: int) -> os.stat_result:
-    """The status of a file with a size in bytes and a time in nanoseconds; it takes no blocks."""
+    """The status of a file of this size in bytes and time in nanoseconds, without disk blocks."""
     seconds = modified_ns // 1_000_000_000
     fields = (stat.S_IFREG | 0o400, 0, 0, 1, 0, 0, size, seconds, seconds, seconds)
     return os.stat_result(fields, {"st_mtime_ns": modified_ns, "st_blocks": None})
@@ -304,7 +308,7 @@ _DIRECTORY_STAT = os.stat_result((stat.S_IFDIR | 0o500, 0, 0, 2, 0, 0, 0, 0, 0, 
 
 
 def not_found_error(path: str) -> FileNotFoundError:
-    """The error for a path where there is nothing."""
+    """The error for a path that does not exist."""
     return FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
 
 
@@ -316,7 +320,7 @@ class MemoryListing:
     _stat_by_path: dict[str, os.stat_result] = field(default_factory=dict)
 
     def add_directory(self, subpath: str) -> None:
-        """A directory, with those above it."""
+        """Add a directory and its parents."""
         if subpath not in self._entries_by_directory:
             self._entries_by_directory[subpath] = DirectoryEntries()
             parent, _, name = subpath.rpartition(os.sep)
@@ -325,7 +329,7 @@ class MemoryListing:
                 self._entries_by_directory[parent].directories.append(name)
 
     def add(self, subpath: str, size: int, modified_ns: int) -> None:
-        """A file, with the directories above it, unless there is one with this name."""
+        """Add a file and its parent directories, unless a file with this path exists."""
         if subpath in self._stat_by_path:
             return
         parent, _, name = subpath.rpartition(os.sep)

@@ -24,10 +24,10 @@ from kfmt_cli.disk.mounts import (
 )
 from kfmt_cli.errors import InputError
 
-MAX_CACHED_OBJECTS = 256  # objects
-MAX_CACHED_BYTES = 64 << 10  # size limit per object
-MAX_OBJECT_BYTES = 1 << 50  # of an object; no store takes more
-CACHE_SECONDS = 10.0  # seconds that they are cached
+MAX_CACHED_OBJECTS = 256
+MAX_CACHED_BYTES = 64 << 10  # per object
+MAX_OBJECT_BYTES = 1 << 50  # no store accepts larger objects
+CACHE_SECONDS = 10.0
 
 
 @dataclass(slots=True)
@@ -35,10 +35,10 @@ class RecentObjectCache:
     """The small objects fetched a moment ago: commands read them more than once."""
 
     cached: dict[str, tuple[float, bytes]] = field(default_factory=dict)
-    """When each was fetched, and its bytes, by URL."""
+    """The time of each fetch (monotonic, in seconds) and the object's bytes, by URL."""
 
     def fetch(self, url: str, max_bytes: int) -> bytes | None:
-        """A small object's bytes, fetched now or a moment ago."""
+        """A small object's bytes, fetched now or a moment ago; None as from `fetch_object`."""
         cached = self.cached.get(url)
         if cached is not None and time.monotonic() - cached[0] < CACHE_SECONDS:
             return cached[1]
@@ -60,13 +60,13 @@ class ObjectStoreTree(FileTree):
     _listing: MemoryListing = field(default_factory=MemoryListing)
     _cache: RecentObjectCache = field(default_factory=RecentObjectCache)
     _problems_by_directory: dict[str, list[ReadProblem]] = field(default_factory=dict)
-    """Messages about the objects that have no place in a directory, by the directory listed."""
+    """Problems with objects that cannot be files in a directory, by the directory listed."""
     _fully_listed: set[str] = field(default_factory=set)
-    """The directories that were listed with all that is below them."""
+    """The directories that were listed recursively."""
 
     def discover(self, subpath: str) -> None:
-        """List what is below a path, or next to it if it is an object's; raises InputError."""
-        if any(is_at_or_below(subpath, top) for top in self._fully_listed):
+        """List the objects below a path, or next to it if it is an object; raises InputError."""
+        if any(is_at_or_below(subpath, listed) for listed in self._fully_listed):
             return
         url = self._url(subpath)
         if ".." in subpath.split("/"):
@@ -86,14 +86,14 @@ class ObjectStoreTree(FileTree):
             self._fully_listed.add(directory)
 
     def discover_object(self, subpath: str) -> None:
-        """Find the object at a path, if there is one that may be read."""
+        """Find the object at a path, if it exists and may be read."""
         if "/" in subpath:  # not a bucket
             with suppress(InputError):
                 stored_file = stat_file(self._url(subpath))
                 list(self._add_objects(iter([] if stored_file is None else [stored_file])))
 
     def _add_objects(self, objects: Iterator[StoredFile]) -> Iterator[ReadProblem]:
-        """Take the objects that can be files in a directory; yields messages about the others."""
+        """Add the objects that can be files in a directory; yields the problems with the others."""
         for file in objects:
             subpath = file.path.partition("://")[2]
             if file.error:

@@ -1,4 +1,4 @@
-"""The topic, partition and log directory of something, from the path under which it is shown."""
+"""The topic, partition and log directory of a file or directory, from its display path."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _cached_location(path: str, location_source: LocationSource, _: str) -> dict
 
 
 def with_location(row: dict[str, object], location_source: LocationSource) -> dict[str, object]:
-    """An object with `LOCATION_COLUMNS` inserted after its file, if its type has one."""
+    """A row with `LOCATION_COLUMNS` inserted after its file, if its type has a location."""
     if not location_source.has_location or not isinstance(row.get("file"), str):
         return row
     members: dict[str, object] = {}
@@ -71,7 +71,7 @@ def with_location(row: dict[str, object], location_source: LocationSource) -> di
 
 
 def _base_name(path: str) -> str:
-    """The last name of a path, even if the path ends with dots."""
+    """The last name of a path; of the absolute path if it ends with `.` or `..`."""
     name = path.rstrip(os.sep).rpartition(os.sep)[2]
     if name in ("", os.curdir, os.pardir):
         name = absolute_path(path).rpartition(os.sep)[2]

@@ -1,4 +1,4 @@
-"""The partitions under given paths, each with its logs in order."""
+"""The partitions under some paths, each with its logs in order."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ from kfmt_cli.disk.kinds.kind import InputFile
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition: its logs in base offset order, or a single log that was given."""
+    """A partition: its logs in base offset order, or the single logs that the user named."""
 
     name: str
     """Its name for display."""
     directory: Path
-    """The directory."""
     logs: list[InputFile]
     is_explicit: bool = False
-    """Whether only one of its files was named."""
+    """Whether the user named single logs instead of the directory."""
     is_tiered: bool = False
     """Whether its segments are in tiered storage, where other rules apply."""
 
@@ -52,17 +51,17 @@ def find_partitions(
 ) -> list[Partition]:
     """The partitions under the paths, each once; raises UsageError.
 
-    Logs given one by one are a partition if they are in one directory. on_error: receives errors
-    about unreadable paths. on_note: receives notes about marked directories, which are skipped
+    Logs named one by one are a partition if they are in one directory. on_error: receives messages
+    about unreadable paths. on_note: receives messages about marked directories, which are skipped
     unless named.
     """
     partition_by_path: dict[str, Partition] = {}
     explicit_logs: dict[
         str, dict[str, InputFile]
-    ] = {}  # of those given in parts, by their real paths
+    ] = {}  # of partitions whose logs were named one by one, by `path_identity`
     for target in resolve_paths(paths, on_error, accepts_stdin=accepts_stdin):
-        partitions = list(_iter_partitions(used := target.exclude_marked(on_note)))
-        if not partitions and not target.listing_errors and used is target:
+        partitions = list(_iter_partitions(unmarked := target.exclude_marked(on_note)))
+        if not partitions and not target.listing_errors and unmarked is target:
             on_error(format_no_log(target.path))
         for partition in partitions:
             identity_path = path_identity(str(partition.directory))
@@ -94,8 +93,10 @@ def _iter_partitions(target: InputPath) -> Iterator[Partition]:
     """The partitions at a path, in order."""
     if target.file is not None:
         yield Partition(target.file.name, log_directory_path(target.path), [target.file], True)
-    for folder in target.directories:
-        if logs := folder.logs:
-            yield Partition(folder.name, partition_directory(folder.path), logs)
-        elif logs := folder.remote_logs:
-            yield Partition(folder.name, partition_directory(folder.path), logs, is_tiered=True)
+    for directory in target.directories:
+        if logs := directory.logs:
+            yield Partition(directory.name, partition_directory(directory.path), logs)
+        elif logs := directory.remote_logs:
+            yield Partition(
+                directory.name, partition_directory(directory.path), logs, is_tiered=True
+            )

@@ -1,4 +1,4 @@
-"""What lies at the paths that a user gives, in the form that a broker has: see `disk/mounts.py`."""
+"""Resolves the paths of the user to files as on a broker's disk: see `disk/mounts.py`."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ ARCHIVE_SUFFIXES = (
     ".zip",
 )
 RSM_PRIVATE_KEY: ContextVar[str | None] = ContextVar("rsm_private_key", default=None)
-"""The file with the private key for encrypted segments that this run reads."""
+"""The path of the private key for encrypted segments in this run."""
 
 
 def read_private_key() -> bytes | None:
-    """The bytes of that file; raises UsageError."""
+    """The bytes of the private key file, None without one; raises UsageError."""
     from kfmt_cli.disk.tiered_keys import read_key_file
 
     path = RSM_PRIVATE_KEY.get()
@@ -53,11 +53,11 @@ def read_private_key() -> bytes | None:
 
 
 def resolve_display_path(path: str) -> str:
-    """The path in the form in which it is shown, once the tree that it leads to is known; raises
+    """Mount the trees that a path leads to; returns the path in its display form. Raises
     InputError."""
     path = normalize_path(path)
     if os.sep not in path and not path_exists(path) and _has_compressed_file(path):
-        path = f"{os.curdir}{os.sep}{path}"  # its tree begins at the directory
+        path = f"{os.curdir}{os.sep}{path}"  # its tree is mounted at the directory
     if not is_local(path):
         store, subpath = _mount_store(path)
         store.discover(subpath)
@@ -78,7 +78,7 @@ def resolve_display_path(path: str) -> str:
 
 
 def _mount_store(url: str) -> tuple[ObjectStoreTree, str]:
-    """The stores of a URL's scheme, and the path in them."""
+    """The tree of a URL's scheme, mounted if necessary, and the subpath in it."""
     from kfmt_cli.disk.object_stores import ObjectStoreTree
 
     scheme, _, subpath = url.partition("://")
@@ -90,7 +90,7 @@ def _mount_store(url: str) -> tuple[ObjectStoreTree, str]:
 
 
 def input_file_at(path: str) -> InputFile:
-    """The file at a path; raises InputError. A segment in tiered storage is its log."""
+    """The file at a path; for a segment in tiered storage, its log. Raises InputError."""
     base_path = path.removesuffix(".log")
     if not (is_remote_log_name(PurePath(path).name) and is_file(base_path + MANIFEST_SUFFIX)):
         return classify_file(path, path)
@@ -99,7 +99,7 @@ def input_file_at(path: str) -> InputFile:
 
 
 def _mount_tiered_storage(path: str) -> TieredStorageTree:
-    """The bucket at a path; raises UsageError."""
+    """The tiered storage at a path, mounted if necessary; raises UsageError."""
     from kfmt_cli.disk.tiered import TieredStorageTree
     from kfmt_cli.disk.tiered_keys import PrivateKey
 
@@ -113,11 +113,11 @@ def _mount_tiered_storage(path: str) -> TieredStorageTree:
 
 
 def list_broker_directories(path: str, on_error: Callable[[str], None]) -> list[DirectoryListing]:
-    """A directory and those under it as a broker has them: files compressed as a whole are
-    unpacked, and segments in tiered storage are put together. on_error: receives messages about
-    unreadable ones. Raises InputError, UsageError."""
+    """A directory and those under it as on a broker's disk: files compressed as a whole are
+    unpacked, and segments in tiered storage are assembled. on_error: receives messages about
+    unreadable directories. Raises InputError, UsageError."""
     directories = walk_directories(path, on_error)
-    if any(any(map(is_compressed_segment_name, folder.files)) for folder in directories):
+    if any(any(map(is_compressed_segment_name, directory.files)) for directory in directories):
         from kfmt_cli.disk.archive import create_scratch_directory
         from kfmt_cli.disk.compressed import CompressedFilesOverlay
 
@@ -126,16 +126,18 @@ def list_broker_directories(path: str, on_error: Callable[[str], None]) -> list[
         )
         directories = walk_directories(path, on_error)
     tiered_directories = [
-        of for of in directories if any(name.endswith(MANIFEST_SUFFIX) for name in of.files)
+        directory
+        for directory in directories
+        if any(name.endswith(MANIFEST_SUFFIX) for name in directory.files)
     ]
     if not tiered_directories:
         return directories
     tree = _mount_tiered_storage(path)
     if tree.is_empty:
-        for folder in tiered_directories:
-            tree.add_directory(folder)
-    remaining = [folder for folder in directories if folder not in tiered_directories]
-    tree.has_only_segments = not any(folder.has_broker_files for folder in remaining)
+        for directory in tiered_directories:
+            tree.add_directory(directory)
+    remaining = [directory for directory in directories if directory not in tiered_directories]
+    tree.has_only_segments = not any(directory.has_broker_files for directory in remaining)
     return [
         *(() if tree.has_only_segments else remaining),
         *walk_directories(path, on_error, tree.list_assembled),
@@ -143,7 +145,8 @@ def list_broker_directories(path: str, on_error: Callable[[str], None]) -> list[
 
 
 def listable_path(path: str) -> str:
-    """A path whose listing has what a broker has there; raises InputError, UsageError."""
+    """The display form of a path, prepared so that listing it shows files as on a broker's disk;
+    raises InputError, UsageError."""
     path = resolve_display_path(path)
     if is_directory(path):
         list_broker_directories(path, lambda _: None)
@@ -151,13 +154,13 @@ def listable_path(path: str) -> str:
 
 
 def read_problems(path: str) -> list[str]:
-    """Messages about what cannot be read in a directory besides those of its listing."""
+    """Messages about unreadable files at or below a path, besides those of its listing."""
     mount = MOUNTS.find(path)
     return [] if mount is None else mount[0].read_problems(mount[1])
 
 
 def is_tiered(path: str) -> bool:
-    """Whether a file or a directory has been put together from tiered storage."""
+    """Whether a file or directory was assembled from tiered storage."""
     mount = MOUNTS.find(path)
     return mount is not None and mount[0].is_tiered(mount[1])
 
@@ -169,7 +172,7 @@ def is_stored_differently(path: str) -> bool:
 
 
 def _log_directory_path(path: str) -> str:
-    """The directory above that of a partition, which a path leads to or into; else empty."""
+    """The parent of the partition directory that a path leads to or into; empty for other paths."""
     for partition in (PurePath(path), PurePath(path).parent):
         if parse_topic_partition(partition.name)[0] is not None:
             return str(partition.parent).removeprefix(os.curdir)
@@ -177,7 +180,7 @@ def _log_directory_path(path: str) -> str:
 
 
 def _nearest_directory(path: str) -> str | None:
-    """The nearest directory above a path where there is nothing; None for other paths."""
+    """The nearest existing directory above a path that does not exist; None for other paths."""
     parent = path
     while parent and not path_exists(parent):
         parent = parent.rstrip(os.sep).rpartition(os.sep)[0]
@@ -185,8 +188,8 @@ def _nearest_directory(path: str) -> str | None:
 
 
 def _may_be_stored_differently(path: str, nearest_directory: str) -> bool:
-    """Whether what a path leads to may be stored in another form: a file compressed as a whole, or
-    a partition in tiered storage. nearest_directory: the nearest directory that is there."""
+    """Whether a missing path may be stored in another form: a file compressed as a whole, or a
+    partition in tiered storage. nearest_directory: the nearest existing directory above it."""
     name, _, subpath = path[len(nearest_directory) :].strip(os.sep).partition(os.sep)
     if not subpath and _has_compressed_file(path):
         return True
@@ -194,14 +197,14 @@ def _may_be_stored_differently(path: str, nearest_directory: str) -> bool:
         return False
     files = (
         file
-        for folder in walk_directories(nearest_directory, lambda _: None)
-        for file in folder.files
+        for directory in walk_directories(nearest_directory, lambda _: None)
+        for file in directory.files
     )
     return any(file.endswith(MANIFEST_SUFFIX) for file in files)
 
 
 def _has_compressed_file(path: str) -> bool:
-    """Whether the file that a path leads to is there compressed as a whole."""
+    """Whether the file at a path exists compressed as a whole."""
     compressed_paths = (path + suffix for suffix in COMPRESSED_SUFFIXES)
     return any(
         is_compressed_segment_name(PurePath(file).name) and path_exists(file)

@@ -1,4 +1,4 @@
-"""Recognises Redpanda's data: segments of Kafka's records with other batch headers.
+"""Recognises Redpanda data: segments of Kafka records with other batch headers.
 
 Source: Redpanda's `model::record_batch_header` and `storage::segment_full_path`.
 """
@@ -28,7 +28,7 @@ def is_redpanda_log(name: str) -> bool:
 
 
 def is_redpanda_batch(start: bytes) -> bool:
-    """Whether bytes begin with a batch header of Redpanda's, whose checksum matches."""
+    """Whether bytes begin with a Redpanda batch header whose checksum matches."""
     if len(start) < _BATCH_HEADER.size:
         return False
     stored_crc, size = struct.unpack_from("<Ii", start)
@@ -40,7 +40,7 @@ def is_redpanda_batch(start: bytes) -> bool:
 
 def is_redpanda_directory(path: str) -> bool:
     """Whether a directory without broker files is a Redpanda data directory or in one."""
-    if any(is_directory(f"{path}/{own}") for own in _REDPANDA_DIRECTORIES):
+    if any(is_directory(f"{path}/{name}") for name in _REDPANDA_DIRECTORIES):
         return True
-    file_lists = (its.files for _, its in iter_directories(path, lambda _, __: None))
+    file_lists = (entries.files for _, entries in iter_directories(path, lambda _, __: None))
     return any(is_redpanda_log(entry.name) for files in file_lists for entry in files)

@@ -26,7 +26,7 @@ class Segment:
     """None if only indexes are left."""
     indexes: dict[Kind, InputFile] = field(default_factory=dict)
     requested_indexes: frozenset[Kind] = frozenset(INDEX_KINDS)
-    """The indexes requested."""
+    """The kinds of indexes to read."""
     is_last: bool = True
     """Whether no segment of the partition comes after it."""
     is_explicit: bool = False
@@ -34,7 +34,7 @@ class Segment:
 
     @property
     def required_log(self) -> InputFile:
-        """Its log, where there must be one."""
+        """The log of a segment that must have one."""
         assert self.log is not None
         return self.log
 
@@ -45,7 +45,7 @@ class Segment:
 
     @property
     def identity(self) -> str:
-        """A path that is the same for every path to the segment, and for no other segment."""
+        """The same path for every path to the segment, and for no other segment."""
         file = self.any_file
         path = path_identity(file.path, file.may_be_link)
         has_segment_name = classify_name(path.rpartition(os.sep)[2])[0] in SEGMENT_KINDS
@@ -63,7 +63,7 @@ class Segment:
 def segment_file_path(path: str, kind: Kind) -> str:
     """The path of another file of the same segment; only the last component changes.
 
-    path: the one that opens a file; that for display may have another ending.
+    path: the path that opens a file; its display name may have another suffix.
     """
     directory, name = os.path.split(path)
     own_kind, _, transient = classify_name(name)
@@ -94,7 +94,7 @@ def group_segments(files: Iterable[InputFile]) -> list[Segment]:
             )
         else:
             segment.indexes[file.kind] = file
-    for each_segment in segment_by_name.values():
-        base_offset = each_segment.any_file.base_offset
-        each_segment.is_last = base_offset is None or base_offset >= last_base_offset
+    for segment in segment_by_name.values():
+        base_offset = segment.any_file.base_offset
+        segment.is_last = base_offset is None or base_offset >= last_base_offset
     return list(segment_by_name.values())

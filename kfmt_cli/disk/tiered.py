@@ -1,7 +1,7 @@
 """Segments in tiered storage, in the form they would have on a broker's disk.
 
 Aiven's plug-in stores three objects per segment: its log in chunks, which may be compressed and
-encrypted; its concatenated indexes; a manifest with the places of all parts. Source:
+encrypted; its concatenated indexes; a manifest with the locations of all parts. Source:
 `io.aiven.kafka.tieredstorage`, its packages `manifest`, `transform` and `security`.
 """
 
@@ -69,7 +69,7 @@ class ChunkedLog:
     chunk_ends: list[int]
     """The end of each chunk, in stored bytes."""
     stored_size: int
-    """The size of the object; less than the last end if it is cut."""
+    """The size of the object; less than the last end if it is truncated."""
     decrypt: DecryptFunction | None
     open_object: NamedSourceOpener = open_source
     modified_ns: int = 0
@@ -82,18 +82,18 @@ class ChunkedLog:
 
     @property
     def size(self) -> int:
-        """The original bytes."""
+        """The original size of the log, in bytes."""
         total = self.chunking.chunk_index.original_file_size
         return min(total, len(self.chunk_ends) * self.chunk_size)
 
     @property
     def missing_bytes(self) -> int:
-        """The bytes by which the object is too short; negative if it has more than the chunks."""
+        """The bytes by which the object is too short; negative if it has bytes after the chunks."""
         return (self.chunk_ends[-1] if self.chunk_ends else 0) - self.stored_size
 
     def read_chunk(self, chunk_index: int, source: Source) -> bytes:
-        """A chunk as the broker had it; raises InputError, and LostBytesError if it is damaged.
-        source: the object."""
+        """A chunk as the broker had it; raises InputError, and UnreadableBytesError if the chunk is
+        damaged. source: the object."""
         if self.chunk_ends[chunk_index] > self.stored_size:
             raise self._chunk_error(
                 chunk_index, f"is missing: the object is {self.missing_bytes} bytes too short"
@@ -140,7 +140,7 @@ class ChunkedSource(Source):
         parts: list[bytes] = []
         while position < end:
             chunk_index, start = divmod(position, chunk_size)
-            cached = self._cached_chunk  # other threads may read, too
+            cached = self._cached_chunk  # other threads may also read
             if cached[0] != chunk_index:
                 try:
                     cached = self._cached_chunk = (
@@ -181,11 +181,11 @@ class TieredStorageTree(OverlayTree):
 
     private_key: PrivateKey | None = None
     has_only_segments: bool = False
-    """Whether nothing else is to be read there."""
+    """Whether the path has nothing but tiered segments, so that its own files are not listed."""
     _problems: list[ReadProblem] = field(default_factory=list)
-    """What is wrong with objects that are unreadable or incomplete."""
+    """The problems with unreadable or incomplete objects."""
     _unread_directories: dict[str, str] = field(default_factory=dict)
-    """The directory of the objects of a partition of which some are left out, by its name."""
+    """The object directory of each partition with skipped objects, by partition name."""
     _log_by_path: dict[str, ChunkedLog] = field(default_factory=dict)
     _file_by_path: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     """The bytes of the other files, and their times."""
@@ -194,7 +194,7 @@ class TieredStorageTree(OverlayTree):
     _listing: MemoryListing | None = None
 
     def list_assembled(self, path: str) -> DirectoryEntries:
-        """The entries of one of its directories; raises OSError."""
+        """The entries of an assembled directory; raises OSError."""
         return self._assembled_listing.entries(path[len(self.mount_point) :].strip(os.sep))
 
     @property
@@ -202,15 +202,15 @@ class TieredStorageTree(OverlayTree):
         if self._listing is None:
             self._listing = MemoryListing()
             self._listing.add_directory("")
-            for below, log in self._log_by_path.items():
-                self._listing.add(below, log.size, log.modified_ns)
-            for below, (data, modified) in self._file_by_path.items():
-                self._listing.add(below, len(data), modified)
+            for subpath, log in self._log_by_path.items():
+                self._listing.add(subpath, log.size, log.modified_ns)
+            for subpath, (data, modified) in self._file_by_path.items():
+                self._listing.add(subpath, len(data), modified)
         return self._listing
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has been taken."""
+        """Whether nothing has been added."""
         return not self._log_by_path and not self._problems
 
     def is_tiered(self, subpath: str) -> bool:
@@ -271,8 +271,8 @@ class TieredStorageTree(OverlayTree):
         return [*OverlayTree.read_problems(self, objects), *messages_below(self._problems, objects)]
 
     def _object_path(self, subpath: str) -> str:
-        """The path of the objects that a log or a partition has been put together from, or would
-        have been if they could be read."""
+        """The path of the objects that a log or a partition is assembled from, or would be if they
+        were readable."""
         if subpath in self._log_by_path or subpath in self._objects_by_directory:
             return self._subpath(self.identity(subpath).removesuffix(LOG_SUFFIX))
         return self._unread_directories.get(subpath, subpath)
@@ -282,13 +282,13 @@ class TieredStorageTree(OverlayTree):
         return path.removeprefix(self.mount_point).strip(os.sep)
 
     def add_directory(self, directory: DirectoryListing) -> None:
-        """Put together every segment in a directory, in order."""
+        """Assemble every segment in a directory, in order."""
         files = [Path(name) for name in directory.files]
         base_names = [file.stem for file in files if file.suffix == MANIFEST_SUFFIX]
-        paths = [(f"{directory.path}/{stem}", f"{directory.name}/{stem}") for stem in base_names]
+        paths = [(f"{directory.path}/{name}", f"{directory.name}/{name}") for name in base_names]
         segments = map_ordered(self._try_read_segment, paths, MAX_CONNECTIONS)
-        for (stem, _), segment in zip(paths, segments, strict=True):
-            self._add_files(stem, segment)
+        for (base_path, _), segment in zip(paths, segments, strict=True):
+            self._add_files(base_path, segment)
         for file in files:
             is_segment_object = file.suffix in (
                 LOG_SUFFIX,
@@ -299,7 +299,7 @@ class TieredStorageTree(OverlayTree):
                 self._add_problem(f"{directory.path}/{file.stem}", message)
 
     def add_segment(self, base_path: str, display_path: str) -> str:
-        """Put a segment together, and return the path of its log below this one; raises InputError.
+        """Assemble a segment, and return the path of its log in this tree; raises InputError.
 
         base_path: the path of its objects without their suffixes. display_path: the same, for
         display.
@@ -332,11 +332,11 @@ class TieredStorageTree(OverlayTree):
         if log.missing_bytes < 0:
             problems.append("its log has extra bytes after the last chunk")
         return _RemoteSegment(
-            manifest, log, display_path, indexes, [f"{display_path}: {each}" for each in problems]
+            manifest, log, display_path, indexes, [f"{display_path}: {text}" for text in problems]
         )
 
     def _add_problem(self, base_path: str, message: str) -> None:
-        """Remember what is wrong with the objects of a segment."""
+        """Add a problem with the objects of a segment."""
         self._problems.append((self._subpath(base_path), message))
         topic, partition = parse_remote_topic_partition(f"{base_path}{LOG_SUFFIX}")
         if topic is not None:
@@ -344,7 +344,7 @@ class TieredStorageTree(OverlayTree):
             self._unread_directories.setdefault(f"{topic}-{partition}", object_directory)
 
     def _add_files(self, base_path: str, segment: _RemoteSegment | str) -> str | None:
-        """Take the files of a segment; returns the path of its log. base_path: of its objects."""
+        """Add the files of a segment; returns the path of its log, None if it is skipped."""
         if isinstance(segment, str):
             self._add_problem(base_path, segment)
             return None
@@ -353,9 +353,9 @@ class TieredStorageTree(OverlayTree):
         directory = f"{topic_partition.topic}-{topic_partition.partition}"
         topic_id = segment_id.topic_id_partition.topic_id
         object_directory = segment.log.path.rpartition(os.sep)[0]
-        # Maybe of a deleted topic.
+        # A topic of the same name may have been deleted.
         known_id, _ = self._objects_by_directory.get(directory, (topic_id, object_directory))
-        # Of a broker that has newer segments.
+        # A broker's own directory may have newer segments.
         if known_id != topic_id or self._exists_underneath(directory):
             directory = join_subpath(self._subpath(object_directory), directory)
         base_offset = _base_offset(PurePath(base_path).name, segment.manifest)
@@ -370,8 +370,8 @@ class TieredStorageTree(OverlayTree):
         self._objects_by_directory.setdefault(directory, (topic_id, object_directory))
         self._log_by_path[log_path] = segment.log
         self._listing = None
-        for trouble in segment.problems:
-            self._add_problem(base_path, trouble)
+        for problem in segment.problems:
+            self._add_problem(base_path, problem)
         metadata_files = {"partition.metadata": f"version: 0\ntopic_id: {topic_id}".encode()}
         for name, data in (metadata_files | segment.indexes).items():
             path = f"{directory}/{name}"
@@ -400,8 +400,8 @@ def open_chunked_log(
 ) -> ChunkedLog:
     """A log, from its manifest; raises InputError.
 
-    base_path: the path of its objects without their suffixes. stored_size: the bytes of the object
-    with the chunks.
+    base_path: the path of its objects without their suffixes. stored_size: the size in bytes of the
+    object with the chunks. chunking: from its manifest.
     """
     decrypt = None
     if chunking.encryption is not None:
@@ -460,7 +460,7 @@ def _merge_epoch_checkpoints(left: bytes, right: bytes) -> bytes:
     for data in (left, right):
         for line in data.split(b"\n")[2:]:
             columns = line.split()
-            if len(columns) == 2 and all(word.isdigit() for word in columns):
+            if len(columns) == 2 and all(column.isdigit() for column in columns):
                 epoch, start = map(int, columns)
                 starts[epoch] = min(start, starts.get(epoch, start))
     lines = [f"{epoch} {start}" for epoch, start in sorted(starts.items())]
@@ -480,7 +480,7 @@ def _decrypt(
 
 
 def _read_index(file: IO[bytes], location: SegmentIndexLocation) -> bytes:
-    """The bytes of one index; raises InputError if there are fewer."""
+    """The bytes of one index; raises InputError if the object has fewer."""
     if location.size < 0 or not 0 <= location.position < MAX_POSITION:
         raise InputError(
             f"its manifest puts an index of {location.size} bytes at {location.position}"

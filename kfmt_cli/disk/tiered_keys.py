@@ -95,7 +95,7 @@ class PrivateKey:
 
 
 def _mgf1_mask(seed: bytes, size: int) -> bytes:
-    """The MGF1 mask."""
+    """The MGF1 mask of a seed (RFC 8017, B.2.1)."""
     rounds = range(-(-size // hashlib.new(OAEP_HASH).digest_size))
     parts = (hashlib.new(OAEP_HASH, seed + i.to_bytes(4, "big")).digest() for i in rounds)
     return b"".join(parts)[:size]

@@ -18,7 +18,7 @@ MAX_TOPIC_LENGTH = 249  # characters
 MAX_MANIFEST_BYTES = 16 << 20
 MAX_CHUNK_BYTES = 1 << 30
 MAX_CHUNKS = 1 << 20
-MAX_LOG_BYTES = (1 << 31) - 1  # Kafka keeps the size of a segment in an int
+MAX_LOG_BYTES = (1 << 31) - 1  # Kafka stores the size of a segment in an int
 
 
 class _ManifestStruct(msgspec.Struct, rename="camel"):
@@ -44,8 +44,8 @@ class VariableSizeChunkIndex(_ManifestStruct, tag="variable", tag_field="type"):
     original_chunk_size: int
     original_file_size: int
     transformed_chunks: str
-    """Their sizes, in zstd and base64: the count, the smallest size, the bytes per difference, the
-    difference of each chunk but the last, the size of the last."""
+    """Their stored sizes, in zstd and base64: the count, the smallest size, the bytes per
+    difference, the difference of each chunk but the last, the size of the last."""
 
     def stored_chunk_sizes(self, n_chunks: int) -> list[int]:
         """The stored size of each chunk in bytes; raises ValueError, struct.error or ZstdError."""
@@ -64,7 +64,10 @@ class VariableSizeChunkIndex(_ManifestStruct, tag="variable", tag_field="type"):
             for i in range(count - 1)
         )
         last_size = struct.unpack_from(">i", data, len(data) - 4)[0]
-        return [*(min_size + int.from_bytes(part, "big") for part in differences), last_size]
+        return [
+            *(min_size + int.from_bytes(difference, "big") for difference in differences),
+            last_size,
+        ]
 
 
 def decompress_zstd(data: bytes, max_bytes: int) -> bytes:
@@ -76,14 +79,14 @@ def decompress_zstd(data: bytes, max_bytes: int) -> bytes:
 
 
 class SegmentIndexLocation(_ManifestStruct):
-    """The place of an index."""
+    """The location of an index in the object of indexes."""
 
     position: int
     size: int
 
 
 class SegmentIndexLocations(_ManifestStruct):
-    """The place of each index."""
+    """The location of each index; None if the segment has no such index."""
 
     offset: SegmentIndexLocation | None = None
     timestamp: SegmentIndexLocation | None = None
@@ -136,21 +139,21 @@ class ChunkEncoding(msgspec.Struct, frozen=True):
     encryption: EncryptionMetadata | None
 
     def to_bytes(self) -> bytes:
-        """It in a few bytes, for `unpacked`."""
+        """A compact encoding for `from_bytes`."""
         encryption = self.encryption and msgspec.structs.astuple(self.encryption)
         index = msgspec.structs.astuple(self.chunk_index)
         return msgspec.msgpack.encode((index, self.compression, encryption))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ChunkEncoding:
-        """That of `packed`."""
+        """The encoding that `to_bytes` returned, decoded."""
         index, compression, encryption = msgspec.msgpack.decode(data)
-        chunks = (
+        index_class = (
             FixedSizeChunkIndex
             if len(index) == len(FixedSizeChunkIndex.__struct_fields__)
             else VariableSizeChunkIndex
         )
-        return cls(chunks(*index), compression, encryption and EncryptionMetadata(*encryption))
+        return cls(index_class(*index), compression, encryption and EncryptionMetadata(*encryption))
 
 
 class SegmentManifest(_ManifestStruct):
@@ -165,7 +168,7 @@ class SegmentManifest(_ManifestStruct):
 
     @property
     def chunking(self) -> ChunkEncoding:
-        """Its part about the log."""
+        """The members that describe the encoding of the log."""
         return ChunkEncoding(self.chunk_index, self.compression, self.encryption)
 
 

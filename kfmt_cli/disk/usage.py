@@ -63,7 +63,7 @@ class DiskUsage:
     freed_later: int | None = None
     """Bytes that time-based retention frees later."""
     freed_by: int | None = None
-    """When the last of them are deleted, in milliseconds."""
+    """When the last of these are freed, in milliseconds."""
     freed_odd: int | None = None
     """Bytes kept much longer because of timestamps in the future."""
 
@@ -71,7 +71,7 @@ class DiskUsage:
 def read_disk_usage(root: str, on_error: Callable[[str], None]) -> list[DiskUsage]:
     """The usage of every purpose found under a directory.
 
-    A file with several names counts once, and a link to a file does not. on_error: receives
+    A file with several names counts once; symbolic links to files do not count. on_error: receives
     messages about directories that cannot be listed.
     """
     name = absolute_path(root).rpartition(os.sep)[2]
@@ -95,14 +95,14 @@ def read_disk_usage(root: str, on_error: Callable[[str], None]) -> list[DiskUsag
             usage = usage_by_purpose[directory_purpose or _file_purpose(entry.name)]
             usage.files += 1
             usage.bytes += status.st_size
-            has_blocks = status.st_blocks is not None  # of a store, none are known
+            has_blocks = status.st_blocks is not None  # unknown in object stores
             usage.disk_bytes += BLOCK_BYTES * status.st_blocks if has_blocks else status.st_size
     return [usage for usage in usage_by_purpose.values() if usage.files]
 
 
 def _directory_purpose(path: str) -> str:
-    """The purpose of all files of a directory, from its path starting at the one given; empty if
-    their names decide."""
+    """The purpose of all files of a directory; empty if their names decide. path: its path, from
+    the name of the root onward."""
     parts = PurePath(path).parts
     if REMOTE_CACHE_DIRECTORY in parts:
         return "remote_index_cache"

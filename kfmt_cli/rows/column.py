@@ -1,8 +1,8 @@
-"""Row types: the columns of the output, with kind, words, unit and conditions for null.
+"""Row types: the columns of the output, with kind, description, unit and conditions for null.
 
-A row type is made from a Layout plus derived columns. JSON, CSV, tables, Arrow and Spark schemas,
-the names that `build` reads, and the docs all use it. A row is a row of a `Table`; a column of
-bytes or text has its length in the table's next column.
+A row type has the fields of a Layout and derived columns. JSON, CSV, tables, Arrow and Spark
+schemas, the names that `build` reads, and the docs all use it. The values are in a `Table`, where a
+column of bytes or text has its length in the next column.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class ColumnKind(enum.Enum):
     """The kind of a column's values.
 
     NUMBER: an integer. REAL: a number with a fraction or of any size, as text. FLAG: 0 for no, 1
-    for yes. CHOICE: the number of a word. BYTES: any bytes. TEXT: UTF-8 bytes. JSON: bytes of a
-    JSON value. HEADERS: a list of rows with two bytes fields. GROUP: columns that JSON puts into a
-    nested object.
+    for yes. CHOICE: an index of `Column.choices`. BYTES: any bytes. TEXT: UTF-8 bytes. JSON: bytes
+    of a JSON value. TEXTS: a list of texts. HEADERS: a list of rows with two bytes fields. GROUP:
+    columns that JSON puts into a nested object.
     """
 
     NUMBER = enum.auto()
@@ -61,21 +61,21 @@ class Column:
     null_value: int | None = None
     """The number that means "no value"."""
     choices: tuple[str, ...] = ()
-    """The words of a CHOICE, by number."""
+    """The values of a CHOICE, by number."""
     unit: str | None = None
     """The unit of a number."""
     n_bits: int = 64
-    """The bits that a number takes."""
+    """The size of a number in bits."""
     members: tuple[Column, ...] = ()
     """The members of a GROUP."""
     flat: str = ""
     """The name if groups are flattened."""
     is_minor: bool = False
-    """A narrow screen hides it first."""
+    """Whether a narrow screen hides it first."""
     heading: str = ""
     """Its heading in a table; by default the name."""
     is_hidden: bool = False
-    """Tables do not show it: another column shows the same in a readable form."""
+    """Whether tables omit it, because another column shows the same in a readable form."""
 
     @property
     def table_column(self) -> str:
@@ -89,10 +89,10 @@ class Column:
 
 
 class LocationSource(enum.Enum):
-    """Whether objects of a type name their topic, partition and log directory.
+    """Where the topic, partition and log directory of a type's objects come from.
 
-    NO_FILE: no, nor a file. NO_LOCATION: no. FILE: by the directory of their file. PARTITION: their
-    file may be that directory.
+    NO_FILE: nowhere; the objects have no file either. NO_LOCATION: nowhere. FILE: the directory of
+    the file. PARTITION: the file if it is a partition directory, else its directory.
     """
 
     NO_FILE = enum.auto()
@@ -106,7 +106,7 @@ class LocationSource(enum.Enum):
         return self in (LocationSource.FILE, LocationSource.PARTITION)
 
 
-# Members of such an object after `file`.
+# The members after `file` in objects with a location, and their descriptions.
 LOCATION_COLUMNS = {
     "topic": "Topic, from the directory name; null if it is not a partition directory.",
     "partition": "Partition, from the directory name.",
@@ -128,7 +128,7 @@ class RowType:
     location_source: LocationSource = LocationSource.NO_LOCATION
     """Whether its objects have `LOCATION_COLUMNS`."""
     n_key_columns: int = 0
-    """Of a topic's state: the number of leading columns that identify a row."""
+    """For a topic's state, the number of leading columns that identify a row."""
 
     @cached_property
     def leaves(self) -> tuple[Column, ...]:
@@ -153,7 +153,7 @@ class RowType:
 
     @cached_property
     def member_names(self) -> tuple[str, ...]:
-        """The members of an object that has its file among its columns."""
+        """The members of an object whose type has a column `file`, in order."""
         member_names: list[str] = []
         for column in self.columns:
             member_names += self.leading_members if column.name == "file" else (column.name,)
@@ -182,12 +182,12 @@ class RowType:
         return self.leaf_by_name[name]
 
     def members_from(self, *objects: object) -> dict[str, object]:
-        """The members of an object that things have as attributes of the same names."""
+        """The members that the objects have as attributes of the same names; later objects win."""
         return {
             column.name: value
-            for thing in objects
+            for source in objects
             for column in self.columns
-            if (value := getattr(thing, column.name, _NO_ATTRIBUTE)) is not _NO_ATTRIBUTE
+            if (value := getattr(source, column.name, _NO_ATTRIBUTE)) is not _NO_ATTRIBUTE
         }
 
 
@@ -200,7 +200,7 @@ def _flatten_columns(columns: Iterable[Column]) -> Iterator[Column]:
             present_if = column.present_if or member.present_if
             presence_column = member.presence_column
             if column.present_if and member.present_if:
-                # Of two conditions, one omits and the other makes null.
+                # The group's condition omits the member; the member's own makes it null.
                 presence_column = member.present_if[0]
             yield replace(
                 member,
@@ -249,7 +249,7 @@ json_column = partial(_column, ColumnKind.JSON)
 
 
 def field_column(field: Field, **attributes: Any) -> Column:
-    """The column of a Layout's field. attributes: attributes that the field does not define."""
+    """The column of a Layout's field. attributes: attributes to set or replace."""
     kind = ColumnKind.NUMBER
     choices: tuple[str, ...] = field.symbols or ()
     if isinstance(field.type, BytesWireType):

@@ -22,7 +22,7 @@ NO_CHILDREN: IntArray = np.zeros((4, 0), np.int64)
 NO_ENDS: IntArray = np.zeros(0, np.int64)
 HEADER_NAMES = RECORD.child_index_by_name
 JsonObject = dict[str, Any]
-ROWS_AT_ONCE = 1024  # rows
+ROWS_AT_ONCE = 1024
 _ABSENT = object()
 
 
@@ -32,7 +32,7 @@ class ColumnarRows:
 
     type: RowType
     table: Table
-    """The columns that the row type names, and others."""
+    """The table columns of the row type, and others."""
     data: bytes = b""
     """The bytes that bytes columns refer to."""
     children: IntArray = field(default_factory=lambda: NO_CHILDREN)
@@ -56,7 +56,7 @@ class NestedRows:
     outer: ColumnarRows
     inner: ColumnarRows | None = None
     inner_ends: IntArray = field(default_factory=lambda: NO_ENDS)
-    """`ends[i]` is the exclusive end of outer row i's inner rows."""
+    """`inner_ends[i]` is the exclusive end of outer row i's inner rows."""
 
     def inner_bounds(self, first: int, last: int) -> tuple[int, int]:
         """The range of inner rows of outer rows first..last-1: the first, and the exclusive end."""
@@ -98,7 +98,7 @@ def build_columnar_rows(
             table[column.table_column] = np.array([cell or 0 for cell in cells], np.int64)
             continue
         encoded_cells = [cell if isinstance(cell, bytes) else _encode_cell(cell) for cell in cells]
-        sizes = np.array([len(piece) for piece in encoded_cells], np.int64)
+        sizes = np.array([len(encoded) for encoded in encoded_cells], np.int64)
         table[column.table_column] = np.cumsum(sizes) - sizes + len(data)
         if column.kind is ColumnKind.BYTES:
             sizes[[cell is None for cell in cells]] = -1
@@ -137,7 +137,7 @@ def _iter_objects(
 def _iter_members(
     section: ColumnarRows, column: Column, bytes_mode: str
 ) -> Iterator[tuple[str, list[Any]]]:
-    """A column's values in all rows by the member's name, and the encodings of bytes."""
+    """Member names, each with its values in all rows: the column, then the encodings of bytes."""
     values = _column_values(section, column, bytes_mode)
     if column.kind is not ColumnKind.BYTES or bytes_mode == "bytes":
         yield column.name, values
@@ -156,13 +156,15 @@ def _column_values(section: ColumnarRows, column: Column, bytes_mode: str) -> li
     is_present, has_value = _presence_masks(section, column)
     if has_value.all():
         return _present_values(section, column, bytes_mode)
-    values: list[Any] = [None if is_there else _ABSENT for is_there in is_present.tolist()]
+    values: list[Any] = [
+        None if row_has_member else _ABSENT for row_has_member in is_present.tolist()
+    ]
     _fill_values(values, section, has_value, column, bytes_mode)
     return values
 
 
 def _presence_masks(section: ColumnarRows, column: Column) -> tuple[BoolArray, BoolArray]:
-    """The rows that have a column, and those of them in which it has a value."""
+    """Masks of the rows that have a column, and of the rows in which it has a value."""
     is_present = np.ones(len(section), np.bool_)
     if column.present_if:
         is_present = section.table[column.present_if[0]] == column.present_if[1]
@@ -174,7 +176,7 @@ def _presence_masks(section: ColumnarRows, column: Column) -> tuple[BoolArray, B
 def _fill_values(
     values: Any, section: ColumnarRows, has_value: BoolArray, column: Column, bytes_mode: str
 ) -> None:
-    """Put the values of a column into those rows that have one."""
+    """Store the values of a column for the rows that have one."""
     present_rows = section
     if not has_value.all():
         present_rows = ColumnarRows(
@@ -221,7 +223,8 @@ def _present_values(section: ColumnarRows, column: Column, bytes_mode: str) -> l
 def _build_headers(
     section: ColumnarRows, first_headers: list[int], counts: list[int], bytes_mode: str
 ) -> list[list[JsonObject]]:
-    """The headers of each row. firsts and counts: their columns in the section's children."""
+    """The headers of each row. first_headers, counts: the first header of each row, as a column of
+    the section's children, and the number of its headers."""
     data, header_ranges = section.data, list(zip(first_headers, counts, strict=True))
     first_used = min((first for first, n in header_ranges if n), default=0)
     end_used = max((first + n for first, n in header_ranges if n), default=0)

@@ -36,7 +36,7 @@ def build_members(type_: RowType, values: Mapping[str, object]) -> dict[str, obj
 
 
 def build_row(type_: RowType, source: object, overrides: Mapping[str, object]) -> dict[str, object]:
-    """The members of an object: those that are known, others by the attributes of the same name."""
+    """The members of an object, from `overrides` or else the source's attributes of that name."""
     names = (column.name for column in type_.columns)
     return {name: overrides[name] if name in overrides else getattr(source, name) for name in names}
 

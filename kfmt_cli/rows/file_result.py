@@ -22,7 +22,7 @@ class FileResultType:
     count_names: tuple[str, ...]
     """In the order of JSON and CSV."""
     column_widths: Mapping[str, int]
-    """The numbers that a table shows, with their column widths, the most important first."""
+    """The counts that a table shows, with their column widths, the most important first."""
     nouns: tuple[str, str] = SEGMENT_NOUNS
     """The noun for a file, singular and plural."""
     wide_option: str = "--json"
@@ -37,9 +37,9 @@ class FileResult(SeverityCounts):
     file: str
     kind: str
     given: InitVar[Mapping[str, int | None]] = MappingProxyType({})
-    """The numbers that are not 0."""
+    """The counts that are not 0, by name."""
     findings: FindingCollector = field(default_factory=FindingCollector)
-    """The kept findings, for display."""
+    """The findings to show; more may be counted."""
     counted_as: str = ""
     """The name under which the summary counts this result instead of as a file."""
     is_directory: bool = False
@@ -47,7 +47,7 @@ class FileResult(SeverityCounts):
     is_partial: bool = False
     """Whether the file could not be read to its end, so that only its findings count."""
     counts: dict[str, int | None] = field(init=False)
-    """The numbers of the type; None if the file has no such number."""
+    """The counts of the type, by name; None if the file has no such count."""
 
     def __post_init__(self, initial_counts: Mapping[str, int | None]) -> None:
         self.counts = {**dict.fromkeys(self.type.count_names, 0), **initial_counts}

@@ -1,6 +1,6 @@
-"""What is inside the JSON members of objects, and the values of members that have few.
+"""JSON Schemas for the contents of JSON members, and the values of members that have few.
 
-Keyed by the member's name, which means the same in all types. In JSON Schema.
+Keyed by member name; a name means the same in all types.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SCALAR: JsonSchema = {"type": ["string", "integer", "number", "boolean", "null"]
 
 
 def nullable_schema(schema: JsonSchema) -> JsonSchema:
-    """A schema that allows null, too."""
+    """The schema, but null is also allowed."""
     if not schema:
         return schema
     if "enum" in schema:
@@ -29,18 +29,18 @@ def nullable_schema(schema: JsonSchema) -> JsonSchema:
 
 
 def array_schema(item_schema: JsonSchema, n_items: int | None = None) -> JsonSchema:
-    """A list, of n items if given."""
+    """The schema of a list, of exactly `n_items` items if given."""
     bounds = {} if n_items is None else {"minItems": n_items, "maxItems": n_items}
     return {"type": "array", "items": item_schema, **bounds}
 
 
 def map_schema(value_schema: JsonSchema) -> JsonSchema:
-    """An object with any names."""
+    """The schema of an object with any names."""
     return {"type": "object", "additionalProperties": value_schema}
 
 
 def object_schema(**members: JsonSchema) -> JsonSchema:
-    """An object with these members, and perhaps others in later versions."""
+    """The schema of an object with these members; later versions may have others."""
     return {"type": "object", "properties": members, "required": list(members)}
 
 
@@ -155,7 +155,7 @@ SCHEMA_BY_MEMBER: dict[str, JsonSchema] = {
     "parts": array_schema({"type": ["string", "array"], "items": STRING_SCHEMA}),
     "before": map_schema(ANY_SCHEMA),
     "data": {"type": "object"},  # a KRaft control record
-    # Of any kind: a field's own, a setting's or a record's.
+    # Of any type, depending on the field, setting or record.
     **dict.fromkeys(("value", "expected", "found", "decoded_key", "decoded_value"), ANY_SCHEMA),
 }
 

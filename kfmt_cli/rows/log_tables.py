@@ -23,7 +23,7 @@ class BatchTable(Table):
     start = TableColumn()
     """First byte in the block."""
     end = TableColumn()
-    """The byte after its last in the block."""
+    """The byte after its last byte in the block."""
     number = TableColumn()
     """The number of the batch in the file."""
     file_number = TableColumn()
@@ -80,7 +80,7 @@ class BatchTable(Table):
     @property
     def first_timestamps(self) -> IntArray:
         """The timestamp of each batch's first record, from its header; in magic 1, the message's
-        own. With LogAppendTime, all records have the batch's."""
+        own. With LogAppendTime, all records have the batch's timestamp."""
         base = self.base_timestamp
         has_first_timestamp = (self.is_v2 == 1) & (base >= 0) & (self.timestamp_type != 1)
         timestamps: IntArray = np.where(has_first_timestamp, base, self.max_timestamp)
@@ -88,8 +88,8 @@ class BatchTable(Table):
 
 
 class RecordTable(Table):
-    """Records of any magic, one per row: the stored fields of magic 2, what every reader needs of
-    their batches, and, from `batch_position` on, values that only outputs need.
+    """Records of any magic, one per row: the stored fields of magic 2, the batch values that every
+    reader needs, and, from `batch_position` onward, values that only outputs need.
 
     `rows/types/record.py` describes the columns shown.
     """
@@ -151,4 +151,4 @@ BATCH_COLUMN_INDEX = {name: column for column, name in enumerate(BATCH_COLUMNS)}
 RECORD_COLUMNS = RecordTable.declared_columns
 RECORD_COLUMN_INDEX = {name: column for column, name in enumerate(RECORD_COLUMNS)}
 READ_COLUMN_INDEX = dict(islice(RECORD_COLUMN_INDEX.items(), RECORD_COLUMN_INDEX["batch_position"]))
-"""The columns that reading fills."""
+"""The columns that readers fill; only outputs need the others."""

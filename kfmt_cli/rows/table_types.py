@@ -48,15 +48,18 @@ _BATCH_COLUMN_NAMES = ("producer_id", "producer_epoch")
 def _batch_column(name: str) -> Column:
     """A column of the batch, repeated for each of its records."""
     column = BATCH_ROW[name]
-    given = f"{BATCH_PREFIX}{column.presence_column}" if column.presence_column else ""
-    bits = 64 if column.n_bits == 64 else 32
+    presence_column = f"{BATCH_PREFIX}{column.presence_column}" if column.presence_column else ""
+    n_bits = 64 if column.n_bits == 64 else 32
     return replace(
-        column, source=f"{BATCH_PREFIX}{column.table_column}", presence_column=given, n_bits=bits
+        column,
+        source=f"{BATCH_PREFIX}{column.table_column}",
+        presence_column=presence_column,
+        n_bits=n_bits,
     )
 
 
 def _decoded_column(name: str) -> Column:
-    """Text from a topic's decoder; not every record has it."""
+    """A column of text from a topic's decoder, null in records without it."""
     return replace(DECODED_RECORD_ROW[name], present_if=None, presence_column=f"has_{name}")
 
 

@@ -28,8 +28,9 @@ def write_page(
     *,
     force: bool = False,
 ) -> None:
-    """Write the page of the gathered data and, if requested, the data; the files appear only if
-    all are complete. inputs: paths to keep free of output. Raises UsageError, OutputError."""
+    """Write the page of the gathered data to `to` and, if requested, the data to `data_path`; the
+    files appear only if all are complete. inputs: paths to keep free of output. Raises UsageError,
+    OutputError."""
     outputs = [path for path in (to, data_path) if path is not None]
     if len(set(map(os.path.abspath, outputs))) < len(outputs):
         raise UsageError(f"{to}: --to and --data must be different files")
@@ -37,7 +38,7 @@ def write_page(
         require_outside_inputs(path, inputs)
         _require_replaceable(path)
     path_parts = map(os.path.split, outputs)
-    directories_and_names = [(folder or os.curdir, name) for folder, name in path_parts]
+    directories_and_names = [(directory or os.curdir, name) for directory, name in path_parts]
     with ExitStack() as stack, ThreadPoolExecutor(1) as executor:
         stagings: dict[str, Staging] = {}
         for directory, _ in directories_and_names:
@@ -45,10 +46,10 @@ def write_page(
                 stagings[directory] = stack.enter_context(stage_output(directory, force))
                 run.report_leftovers(stagings[directory].removed_leftovers)
         files = [
-            stack.enter_context(stagings[folder].create_file(name))
-            for folder, name in directories_and_names
+            stack.enter_context(stagings[directory].create_file(name))
+            for directory, name in directories_and_names
         ]
-        script = executor.submit(vega_script)  # takes a second, while files are read
+        script = executor.submit(vega_script)  # takes a second; meanwhile, files are read
         data = gather()
         run.host.raise_exit_code(data.exit_code)
         for text in data.message_lines:
@@ -68,7 +69,7 @@ def write_page(
 
 
 def _chart_script(run: CommandRun, script: Future[str]) -> str:
-    """The script that draws the charts; empty, with a note, if it cannot be made."""
+    """The script that draws the charts; empty, with a note, if it cannot be created."""
     try:
         return script.result()
     except OutputError as error:
@@ -86,6 +87,6 @@ def _require_replaceable(path: str) -> None:
         raise UsageError(f"{path}: is a directory; name a file")
     if Path(path).is_file():
         with Path(path).open("rb") as file:
-            head_bytes = file.read(len(max(_REPLACEABLE_STARTS, key=len)))
-        if not head_bytes.startswith(_REPLACEABLE_STARTS):
+            first_bytes = file.read(len(max(_REPLACEABLE_STARTS, key=len)))
+        if not first_bytes.startswith(_REPLACEABLE_STARTS):
             raise UsageError(f"{path}: exists and is not a kfmt report; choose another name")

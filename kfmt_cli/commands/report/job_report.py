@@ -27,13 +27,13 @@ from kfmt_cli.rows.documents import FINDING_ROW, STATISTICS_ROW
 from kfmt_cli.rows.types.log_shape_rows import SEGMENT_STRIP_ROW
 
 JOB_DIRECTORY = "_kfmt"
-MAX_LOG_ROWS = 5_000  # most logs with a row on the page
+MAX_LOG_ROWS = 5_000  # logs with a row on the page
 TopicAndPartition = tuple[str | None, int | None]
 
 
 @dataclass(slots=True)
 class _MetricTotals:
-    """Sums for a partition or a topic."""
+    """The totals of a partition or a topic."""
 
     file: str
     values: dict[str, Any] = field(default_factory=dict)
@@ -41,8 +41,8 @@ class _MetricTotals:
     def add(self, row: FieldDict, segments: int | None) -> None:
         """Add the numbers of a log, or of a partition with several."""
         totals = self.values
-        names = {name: dict.fromkeys(row.get(name) or ()) for name in _NAME_LIST_COLUMNS}
-        for name, value in {**row, "segments": segments, **names}.items():
+        name_lists = {name: dict.fromkeys(row.get(name) or ()) for name in _NAME_LIST_COLUMNS}
+        for name, value in {**row, "segments": segments, **name_lists}.items():
             if name in _MERGE_BY_COLUMN and value is not None:
                 totals[name] = (
                     _MERGE_BY_COLUMN[name](totals[name], value) if name in totals else value
@@ -76,7 +76,7 @@ class _JobPage:
 
     data: PageData = field(default_factory=PageData)
     partitions: dict[tuple[str, TopicAndPartition], _MetricTotals] = field(default_factory=dict)
-    """By directory and place."""
+    """By directory and topic-partition."""
     _partition_keys: set[TopicAndPartition] = field(default_factory=set)
     _files: set[str] = field(default_factory=set)
     _findings: set[tuple[str, ...]] = field(default_factory=set)
@@ -88,12 +88,12 @@ class _JobPage:
         )
 
     def add_segment(self, row: FieldDict) -> None:
-        """Take a row about a log from `verify` or `segments`."""
+        """Add a row about a log from `verify` or `segments`."""
         file = str(row.file)
         if classify_file(file, file).kind is not LOG_KIND:
             return  # metadata log snapshots are not part of a log
         if file in self._files:
-            return  # another job has read it as well
+            return  # another job has also read it
         self._files.add(file)
         self._totals_of(file.rpartition("/")[0], (row.topic, row.partition)).add(row, 1)
         if len(self.data.rows_of_type(SEGMENT_STRIP_ROW.name)) >= MAX_LOG_ROWS:
@@ -102,7 +102,7 @@ class _JobPage:
         self.data.add_row(SEGMENT_STRIP_ROW, {**values, "cells": []})
 
     def add_finding(self, row: FieldDict) -> None:
-        """Take a finding from `verify`."""
+        """Add a finding from `verify`."""
         values = {column.name: row[column.name] for column in FINDING_ROW.columns}
         identity = tuple(map(str, values.values()))
         if identity not in self._findings:
@@ -110,7 +110,7 @@ class _JobPage:
             self.data.add_row(FINDING_ROW, values)
 
     def add_partition(self, row: FieldDict) -> None:
-        """Take a row of `stats`, which does not name the partition's directory."""
+        """Add a row of `stats`, which does not name the partition's directory."""
         topic_and_partition = row.topic, row.partition
         if topic_and_partition in self._partition_keys:
             return  # a job that read its logs gave more details
@@ -151,7 +151,7 @@ def gather_jobs(directories: tuple[str, ...]) -> PageData:
     page.data.is_checked = False
     inputs: dict[str, None] = {}
     for output_directory, directory in {
-        _output_directory(folder): folder for folder in directories
+        _output_directory(directory): directory for directory in directories
     }.items():
         summary = _read_summary(output_directory)
         inputs |= dict.fromkeys(map(str, summary.inputs))
@@ -183,14 +183,14 @@ def _output_directory(directory: str) -> str:
 
 
 def _relative_path(path: str) -> str:
-    """Path of a job's output file under its directory, such as `segments/part-0.parquet`. The
+    """The path of an output file under its job's directory, such as `segments/part-0.parquet`. The
     directory may have been moved since."""
     names = PurePosixPath(path).parts
     return str(PurePosixPath(*names[-2 if names[-1].startswith("part-") else -1 :]))
 
 
 def _read_job_file(output_directory: str, name: str) -> FieldDict:
-    """A JSON file that a job keeps about itself; raises InputError."""
+    """The content of a JSON file that a job writes about itself; raises InputError."""
     path = f"{output_directory}/{JOB_DIRECTORY}/{name}"
     data = read_file_bytes(path)
     if data is None:

@@ -46,7 +46,7 @@ from kfmt_cli.rows.types.log_shape_rows import REPORT_ROW, SEGMENT_STRIP_ROW
 
 CODEC_SAMPLE_BYTES = 16 << 20  # to try other codecs on, over all partitions
 
-# Replayed rows that the page needs.
+# The types of `state` rows that the page needs.
 _STATE_TYPES = frozenset({"group", "committed_offset"})
 
 
@@ -65,8 +65,8 @@ class _PageSink(ObjectSink):
             self._data.add(row)
         return ""
 
-    def add_answer(self, words: str) -> None:
-        self._data.answers.append(words)
+    def add_answer(self, text: str) -> None:
+        self._data.answers.append(text)
 
     def add_next_steps(self, steps: Sequence[NextStep]) -> None:
         self._data.steps = steps
@@ -153,7 +153,11 @@ class PageCollector:
             if cluster.predictor is None or len(cluster.predictor.brokers) < 2:
                 return
             self.data.cluster = [*answer_lines(cluster), *cluster.evidence]
-            output_rows(run, cluster, [p for p in cluster.partitions if p.needs_decision])
+            output_rows(
+                run,
+                cluster,
+                [partition for partition in cluster.partitions if partition.needs_decision],
+            )
 
     def _stat(
         self, run: CommandRun, user_paths: Sequence[InputPath | str], log_numbers: LogNumbersCache
@@ -202,14 +206,14 @@ def _is_no_finding(row: JsonObject) -> bool:
 
 
 def _is_transaction_row(row: JsonObject) -> bool:
-    """Whether to keep a row: no findings, no summaries of partitions without transactions."""
+    """Whether a row is neither a finding nor a summary of a partition without transactions."""
     if row["type"] != "transactions":
         return _is_no_finding(row)
     return bool(row["committed"] or row["aborted"] or row["open"])
 
 
 def add_page_row(data: PageData, paths: tuple[str, ...], now: int) -> None:
-    """Add the page's own row, once all other data are there. now: in milliseconds."""
+    """Add the page's own row, after all other data. now: in milliseconds."""
     rows = data.partitions
     n_logs = sum(row.segments for row in rows)
     if n_logs > (n_strips := len(data.rows_of_type(SEGMENT_STRIP_ROW.name))):

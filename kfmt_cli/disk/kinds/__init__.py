@@ -88,7 +88,7 @@ def _display_rank(file: str) -> tuple[int, int, int, int, str]:
 
 
 def find_kind(name: str) -> Kind:
-    """The kind with a name, or `UNKNOWN_KIND`."""
+    """The kind of this name, or `UNKNOWN_KIND`."""
     return next((kind for kind in KINDS if kind.name == name), UNKNOWN_KIND)
 
 
@@ -97,5 +97,5 @@ def is_transient_file(path: str) -> bool:
     return classify_name(path.rpartition("/")[2])[2] != ""
 
 
-# A kind that is pickled becomes the other process's kind with the same name.
+# Unpickling returns the process's own kind of the same name, as kinds are compared by identity.
 copyreg.pickle(Kind, lambda kind: (find_kind, (kind.name,)))

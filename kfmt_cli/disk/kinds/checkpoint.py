@@ -1,4 +1,4 @@
-"""Broker text files, see `formats/checkpoint.py`.
+"""The checkpoint files of brokers, see `formats/checkpoint.py`.
 
 Follows `org.apache.kafka.server.common.CheckpointFile`, but continues after a malformed line.
 """
@@ -39,23 +39,25 @@ def _field_column(field: Field) -> Column:
 
 def _build_row_types() -> dict[str, RowType]:
     """The row type of each checkpoint; those with the same fields share one."""
-    docs: dict[tuple[Field, ...], list[str]] = {}
+    docs_by_fields: dict[tuple[Field, ...], list[str]] = {}
     for checkpoint in CHECKPOINTS.values():
-        docs.setdefault(checkpoint.fields, []).append(f"`{checkpoint.name}`: {checkpoint.doc}")
-    types = {
-        fields: RowType(
-            "checkpoint_entry", " ".join(each), (POSITION_COLUMN, *map(_field_column, fields))
+        docs_by_fields.setdefault(checkpoint.fields, []).append(
+            f"`{checkpoint.name}`: {checkpoint.doc}"
         )
-        for fields, each in docs.items()
+    row_type_by_fields = {
+        fields: RowType(
+            "checkpoint_entry", " ".join(entry_docs), (POSITION_COLUMN, *map(_field_column, fields))
+        )
+        for fields, entry_docs in docs_by_fields.items()
     }
-    return {name: types[checkpoint.fields] for name, checkpoint in CHECKPOINTS.items()}
+    return {name: row_type_by_fields[checkpoint.fields] for name, checkpoint in CHECKPOINTS.items()}
 
 
 ROW_TYPE_BY_NAME = _build_row_types()
 
 
 def checkpoint_name(file: str) -> str:
-    """The checkpoint that a file is, or is a copy of, by its name without its directory."""
+    """The name of the checkpoint that a file is, or is a copy of. file: its name alone."""
     base_name, _, suffix = file.rpartition(".")
     name = base_name if suffix in TRANSIENT else file
     return "leader-epoch-checkpoint" if name.endswith(REMOTE_CHECKPOINT_SUFFIX) else name
@@ -66,7 +68,7 @@ def read_checkpoint(file: InputFile) -> FileContents:
     data = read_small_file(file, MAX_CHECKPOINT_BYTES)
     raw_lines = data.splitlines(keepends=True)
     line_starts = accumulate(map(len, raw_lines), initial=0)
-    lines = [(at, line.strip()) for at, line in zip(line_starts, raw_lines, strict=False)]
+    lines = [(start, line.strip()) for start, line in zip(line_starts, raw_lines, strict=False)]
     findings: list[Finding] = []
 
     def malformed(position: int, message: str) -> None:

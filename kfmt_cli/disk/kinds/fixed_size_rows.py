@@ -100,7 +100,7 @@ class FixedReader:
 
     def end_of_rows(self, data: bytes, size: int | None = None) -> int:
         """The end of the last row that is not all zeros, if zeros may follow the rows. size: the
-        file's; its data may end before a hole."""
+        file's size, if `data` ends before a hole."""
         size = len(data) if size is None else size
         row_bytes = self.layout.dtype.itemsize
         if not self.may_be_padded or (self.allows_zero_row and size == row_bytes):

@@ -34,7 +34,11 @@ def describe_foreign_file(start: bytes) -> str | None:
     """The description of a file that begins with these bytes, None if unknown."""
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     descriptions = [
-        words for signature, words in _COMPRESSED_SIGNATURES if start.startswith(signature)
+        description
+        for signature, description in _COMPRESSED_SIGNATURES
+        if start.startswith(signature)
     ]
-    descriptions += (words for signature, words in _TEXT_SIGNATURES if text.startswith(signature))
+    descriptions += (
+        description for signature, description in _TEXT_SIGNATURES if text.startswith(signature)
+    )
     return next(iter(descriptions), None)

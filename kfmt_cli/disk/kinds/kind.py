@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # number in its name.
 TRANSIENT = ("deleted", "cleaned", "swap", "part", "tmp")
 DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX = ".deleted", ".cleaned", ".swap"
-LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX)  # leftover files
+LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX)
 
 
 class FileLevel(enum.Enum):
@@ -55,14 +55,14 @@ class Kind:
     row_types: tuple[RowType, ...] = ()
     """The types of its rows."""
     layouts: tuple[Layout, ...] = ()
-    """The structures in it."""
+    """The structures in such a file."""
     codes: tuple[FindingCode, ...] = ()
-    """The faults that its reader can find."""
+    """The findings that its reader can report."""
     read: Callable[[InputFile], FileContents] | None = None
     """Reads such a file. None for files of batches, which `log/reader.py` reads, and for files that
     are not read."""
     holds_batches: bool = False
-    """Whether it is a sequence of record batches."""
+    """Whether such a file is a sequence of record batches."""
 
     @property
     def description(self) -> str:
@@ -89,7 +89,7 @@ class Kind:
 
 
 class LazyKind(Kind):
-    """A file of names and values, which has only one name; its reader is imported on first use."""
+    """A file of names and values with a fixed name; its reader is imported on first use."""
 
     def __init__(self, name: str, level: FileLevel, file_name: str) -> None:
         vars(self).update(name=name, level=level, names=frozenset({file_name}))
@@ -109,12 +109,12 @@ class LazyKind(Kind):
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
-        """The structure in it."""
+        """The structure of such a file."""
         return (self.read.layout,)
 
     @property
     def codes(self) -> tuple[FindingCode, ...]:
-        """The faults that its reader can find."""
+        """The finding that its reader can report."""
         return (self.read.malformed_code,)
 
 
@@ -176,18 +176,18 @@ class FileContents:
 
 
 READ_BYTES = 1 << 20
-MAX_QUOTED_CHARS = 60  # characters
+MAX_QUOTED_CHARS = 60
 
 
 def quote_content(text: str) -> str:
-    """Content of a text file in a message: short, and zero bytes counted."""
+    """The content of a text file for a message: shortened, and zero bytes only counted."""
     if len(text) > 1 and not text.strip("\0"):
         return f"{len(text)} zero bytes"
     return repr(text) if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]!r}…"
 
 
 def read_small_file(file: InputFile, max_bytes: int) -> bytes:
-    """All bytes of a small file; raises InputError, ForeignError if it is not of its kind.
+    """All bytes of a small file; raises InputError, WrongKindError if it is not of its kind.
 
     max_bytes: the largest possible size of such a file.
     """

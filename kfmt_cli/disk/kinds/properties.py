@@ -70,7 +70,7 @@ class PropertiesReader:
     """Whether such a file may be empty."""
     charset: str = "utf-8"
     valid_values: Mapping[str, range] = field(default_factory=dict)
-    """The values of a field that brokers accept, if only some."""
+    """The values that brokers accept, by field; without an entry, all."""
 
     def __call__(self, file: InputFile) -> FileContents:
         """The row of a file; raises InputError."""
@@ -87,10 +87,13 @@ class PropertiesReader:
             text = data.decode(errors="replace")
         values: dict[str, str | int | None] = {}
         unknown_values: dict[str, object] = {}
-        fields = {self.to_file_spelling(its.name): its for its in self.layout.fields}
+        field_by_name = {
+            self.to_file_spelling(layout_field.name): layout_field
+            for layout_field in self.layout.fields
+        }
         if text or not self.may_be_empty:
             for position, name, value in self.parse(text, malformed):
-                layout_field = fields.get(name)
+                layout_field = field_by_name.get(name)
                 if layout_field is None:
                     unknown_values[name] = value
                     continue
@@ -109,7 +112,7 @@ class PropertiesReader:
                 if not any(values.get(name) is not None for name in names) and not findings:
                     message = " or ".join(map(self.to_file_spelling, names))
                     malformed(len(data), f"the file lacks {message}")
-        row = [values.get(its.name) for its in self.layout.fields]
+        row = [values.get(layout_field.name) for layout_field in self.layout.fields]
         row.append(json_text(unknown_values) if unknown_values else None)
         return FileContents(len(data), [build_columnar_rows(self.row_type, [row])], findings)
 
@@ -131,7 +134,7 @@ def _parse_value(field: Field, value: object) -> str | int | None:
 
 
 def _to_snake_case(value: object) -> object:
-    """The names inside a value in kfmt's spelling."""
+    """A value with the names inside it in snake case, as in the JSON contract."""
     if isinstance(value, list):
         return [_to_snake_case(element) for element in value]
     if isinstance(value, dict):

@@ -40,7 +40,7 @@ FIELD_ROW = RowType(
 
 @dataclass(frozen=True, slots=True)
 class AnatomyLine:
-    """A field, or a heading."""
+    """A line for a field, or a heading."""
 
     path: tuple[str, ...]
     """The names of the fields, outermost first."""
@@ -65,8 +65,8 @@ class AnatomyLine:
 
 
 def section_lines(node: FieldNode) -> Iterator[AnatomyLine]:
-    """A part of a file as lines. Of the outermost names, those of records, entries and messages
-    are shown."""
+    """The lines of a structure in a file. Its own name is shown only for records, entries and
+    messages."""
     is_numbered = node.name.startswith(("record ", "entry ", "message "))
     return anatomy_lines(node, is_root=node.layout is not None and not is_numbered)
 
@@ -74,7 +74,7 @@ def section_lines(node: FieldNode) -> Iterator[AnatomyLine]:
 def anatomy_lines(
     node: FieldNode, path: tuple[str, ...] = (), is_root: bool = True
 ) -> Iterator[AnatomyLine]:
-    """A structure as lines. is_root: its own name is not shown."""
+    """The lines of a structure. is_root: its own name is not shown."""
     child_path = path if is_root else (*path, node.name)
     if node.layout is not None and node.children:
         if not is_root:
@@ -141,8 +141,8 @@ def _sized_lines(path: tuple[str, ...], node: FieldNode) -> Iterator[AnatomyLine
         yield replace(line, start=content[0].start, end=content[0].end)
         return
     yield replace(_heading_line(path, node), start=content[0].start)
-    for part in content:
-        yield from anatomy_lines(part, path, part.layout is not None)
+    for child in content:
+        yield from anatomy_lines(child, path, child.layout is not None)
 
 
 def _bit_lines(path: tuple[str, ...], node: FieldNode) -> Iterator[AnatomyLine]:
@@ -201,8 +201,8 @@ def describe_value(node: FieldNode) -> str:
 def anatomy_cells(
     line: AnatomyLine, data: bytes, block_position: int, codec: str
 ) -> tuple[str | int | None, ...]:
-    """The row of `FIELD_ROW` for a line. block_position: as `Part.position`; codec: empty for bytes
-    of a file."""
+    """The row of `FIELD_ROW` for a line. block_position: as `AnatomyPart.position`; codec: empty
+    for bytes of a file."""
     return (
         codec or None,
         block_position if codec else None,

@@ -14,7 +14,7 @@ from kfmt_cli.rows.column import Column, ColumnKind, LocationSource, RowType, fi
 TIMESTAMP_TYPE_NAMES = (*TIMESTAMP_TYPES, "NoTimestampType")
 POSITION_COLUMN = Column("position", doc="Position of the batch in the file.")
 
-# The column that says whether a batch has a field; fields without an entry exist only in magic 2.
+# The column that is 1 if a batch has the field; fields without an entry exist only in magic 2.
 _PRESENCE_COLUMN_BY_FIELD = {
     "base_offset": "has_base_offset",
     "max_timestamp": "has_timestamp",

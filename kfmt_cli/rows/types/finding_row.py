@@ -9,7 +9,7 @@ _CONSEQUENCE_NAMES = ("after_crash", "after_clean_shutdown", "advice")
 
 
 def code_members(code: FindingCode) -> dict[str, object]:
-    """What a kind of finding is, by the names of the JSON contract."""
+    """The members that describe a kind of finding, by the names of the JSON contract."""
     members = {"code": code.name, "severity": code.severity.value}
     return {**members, **{name: getattr(code, name) for name in _CONSEQUENCE_NAMES}}
 

@@ -103,7 +103,7 @@ def _describe_versions(field: Field, message: Layout) -> str:
 
 
 def describe_field(field: Field) -> str:
-    """The text for a field, with the names of its numbers and its unit."""
+    """The description of a field, with the meanings of its numbers and its unit."""
     unit = f" ({field.unit})" if field.unit == MS_UNIT else ""
     symbol_texts = [f"{i} {name}" for i, name in enumerate(field.symbols or ()) if name]
     names = f" {', '.join(symbol_texts)}." if symbol_texts else ""
@@ -126,7 +126,7 @@ def describe_size(layout: Layout) -> str:
 
 
 def format_row(layout: Layout, chapter: str) -> dict[str, object]:
-    """A format as a JSON object. chapter: the one it belongs to."""
+    """A format as a JSON object. chapter: the title of its chapter."""
     overrides = {
         "chapter": chapter,
         "size": None if layout.versions is not None or layout.is_text else layout.size,

@@ -13,13 +13,13 @@ SegmentNumbers = dict[str, int | None]
 MergeFunction = Callable[[int, int], int]
 
 
-# How the numbers of two consecutive parts of a log are merged. magics, codecs: a bit for each that
-# occurs.
+# The functions that merge the numbers of two consecutive parts of a log. magics, codecs: a bit for
+# each that occurs.
 MERGE_BY_NUMBER: Mapping[str, MergeFunction] = {
     "batches": int.__add__,
     "records": int.__add__,
-    "first_offset": lambda one, _: one,
-    "last_offset": lambda _, other: other,
+    "first_offset": lambda left, _: left,
+    "last_offset": lambda _, right: right,
     "min_timestamp": min,
     "max_timestamp": max,
     "magics": int.__or__,

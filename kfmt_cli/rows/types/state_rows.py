@@ -1,6 +1,6 @@
 """The rows of the state in an internal topic, with the names of the JSON contract.
 
-Any column may be null. n_key: how many of the first columns identify a row across offsets.
+Any column may be null.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from kfmt_cli.rows.column import (
 
 StateType = RowType
 
-# Any column of the state may be null.
 _number = partial(number_column, can_be_null=True)
 _offset = partial(number_column, can_be_null=True, unit=OFFSET_UNIT)
 _time = partial(milliseconds_column, can_be_null=True)
@@ -30,6 +29,7 @@ _json = partial(json_column, can_be_null=True)
 
 
 def _state_type(name: str, doc: str, n_key: int, *columns: Column) -> StateType:
+    """n_key: the number of leading columns that identify a row across offsets."""
     return RowType(name, doc, columns, n_key_columns=n_key)
 
 

@@ -1,7 +1,7 @@
 """The charts of a page.
 
-To add one, write a file with its spec and with a function that adds its figures and their rows,
-and a line in `CHARTS`.
+To add one, write its spec (`charts.py`), a function that adds its figures and their rows
+(`figures.py`), and a line in `CHARTS`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ChartGroup:
     add: Callable[[PageFigures, PageData], None]
     """Adds the figures that have rows."""
     specs: Mapping[str, Callable[[], Any]]
-    """Makes each chart, of Altair or a spec of Vega, by the name that figures give it."""
+    """Functions that create an Altair chart or a Vega spec, by `ChartFigure.chart_name`."""
 
 
 CHARTS: list[ChartGroup] = [
@@ -60,10 +60,10 @@ CHARTS: list[ChartGroup] = [
 
 def create_figures(data: PageData) -> PageFigures:
     """All figures that have rows."""
-    figures_of_page = PageFigures()
+    page_figures = PageFigures()
     for spec_group in CHARTS:
-        spec_group.add(figures_of_page, data)
-    return figures_of_page
+        spec_group.add(page_figures, data)
+    return page_figures
 
 
 def specs() -> dict[str, charts.Spec]:

@@ -26,11 +26,11 @@ _CODEC_SCALE = alt.Scale(
 _OUTCOMES = {"committed": "#8a8f98", "aborted": "#d1495b", "open": "#e08e00"}
 _OUTCOME_SCALE = alt.Scale(domain=list(_OUTCOMES), range=list(_OUTCOMES.values()))
 _SEVERITY_SCALE = alt.Scale(domain=list(SEVERITIES), range=["#d1495b", "#e08e00", "#3d8fd1"])
-_ROW_PIXELS = 22  # pixels of a log, a producer, a bar
+_ROW_PIXELS = 22  # height of a log, a producer or a bar
 
 
 def _height_by_column(field: str) -> Spec:
-    """Properties that make a chart as high as its table's column has distinct values."""
+    """Properties of a chart with a height proportional to the distinct values of a column."""
     return {"width": _WIDTH, "usermeta": {"rows": field, "step": _ROW_PIXELS}}
 
 
@@ -317,7 +317,7 @@ def treemap_spec() -> Spec:
     }
 
 
-# Of a Python that looks for modules only where this one does.
+# Runs in a Python that searches for modules only where this one does.
 _BUNDLE_SCRIPT = """import sys
 sys.path[:] = sys.argv[1:]
 import vl_convert
@@ -329,7 +329,7 @@ def vega_script() -> str:
     """Vega, Vega-Lite and vegaEmbed as one script, which defines `window.vegaEmbed`; raises
     OutputError.
 
-    A process of its own makes it, because vl_convert's V8 kills its process if memory is limited.
+    A process of its own creates it, because vl_convert's V8 kills its process if memory is limited.
     """
     try:
         process = subprocess.run(

@@ -37,7 +37,7 @@ from kfmt_cli.render.style import escape_terminal, format_bytes, format_count, f
 
 MAX_TOPICS = 200  # with a page of their own
 MAX_ANSWER_ITEMS = 3  # items per answer
-MAX_START_ANSWER_LINES = 8  # of the output of `check`
+MAX_START_ANSWER_LINES = 8  # from the output of `check`
 MAX_CHART_TABLE_ROWS = 300  # rows in the table of a chart
 _CLOSING_TAGS = re.compile("<(/script|/style|!--)", re.IGNORECASE)
 
@@ -51,7 +51,7 @@ class PageAnswer:
     style: str
     """good, warning, error or plain."""
     lines: list[tuple[str, str]]
-    """Each a command, possibly empty, and text."""
+    """Each a command, or an empty text, and a text."""
     link: str
     """The part of the page with the details."""
 
@@ -134,7 +134,7 @@ def chart_data_table(table_name: str, rows: list[dict[str, Any]]) -> HtmlTable |
     return html_tables.create_table(caption, columns, rows, MAX_CHART_TABLE_ROWS)
 
 
-# What only places a mark in its chart.
+# Columns that only place a mark in its chart.
 _POSITION_COLUMNS = frozenset(
     {"id", "parent", "bytes_from", "bytes_to", "records_from", "records_to"}
 )
@@ -221,7 +221,7 @@ def _answers(data: PageData, groups: Sequence[FindingsOfCode]) -> Iterator[PageA
 
 
 def _loss_answer(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
-    """What the next start loses; assumes a crash if it is unknown how a broker stopped."""
+    """The answer about losses at the next start; assumes a crash if the last stop is unknown."""
     question = "What is lost?"
     rows = data.rows_of_type("broker_start")
     if not rows:
@@ -284,7 +284,7 @@ def _usual_times(data: PageData) -> list[tuple[str, str]]:
 
 
 def _location_text(rows: Iterable[PageRow]) -> str:
-    """A place in words: the partition, or the number of partitions."""
+    """The location of rows as text: the partition, or the number of partitions."""
     partitions = dict.fromkeys(map(partition_or_label, rows))
     return (
         f"in {next(iter(partitions))}"

@@ -16,7 +16,7 @@ from kfmt_cli.render.style import format_bytes, format_count, format_grouped
 Row = dict[str, Any]
 MAX_SERIES = 7  # topics with a colour of their own over time
 OTHERS = "other topics"
-MAX_INTERVALS = 150  # intervals
+MAX_INTERVALS = 150
 MAX_LAGS = 20
 MAX_TRANSACTIONS = 400  # per topic
 MAX_SEGMENT_MAPS = 120  # per topic
@@ -69,7 +69,7 @@ class PageFigures:
 
 
 def by_topic(rows: Sequence[PageRow]) -> Mapping[str, list[PageRow]]:
-    """PageRows by topic; an empty list for unknown topics."""
+    """Rows by `row_label`; an empty list for unknown labels."""
     rows_by_topic: dict[str, list[PageRow]] = defaultdict(list)
     for row in rows:
         rows_by_topic[row_label(row)].append(row)
@@ -77,7 +77,7 @@ def by_topic(rows: Sequence[PageRow]) -> Mapping[str, list[PageRow]]:
 
 
 def add_treemap(figures: PageFigures, data: PageData) -> None:
-    """What uses the space: a rectangle per partition."""
+    """Add the treemap of disk space: a rectangle per partition."""
     partitions = sorted(data.partitions, key=lambda row: -row.bytes)
     drawn = [row for row in partitions if row.bytes][:MAX_TREEMAP_TILES]
     if not drawn:
@@ -113,12 +113,14 @@ def partition_or_label(row: PageRow) -> str:
 
 
 def add_times(figures: PageFigures, data: PageData) -> None:
-    """Data written over time: to all topics, with the largest named, and to each topic."""
+    """Add the data written over time: to all topics, with the largest named, and to each topic."""
     rows = data.rows_of_type("time_bucket")
     if not rows:
         return
     rows_by_topic = by_topic(rows)
-    sizes = {name: sum(row.bytes for row in its) for name, its in rows_by_topic.items()}
+    sizes = {
+        name: sum(row.bytes for row in topic_rows) for name, topic_rows in rows_by_topic.items()
+    }
     series = sorted(sizes, key=lambda name: -sizes[name])[:MAX_SERIES]
     width, usual, outliers = split_outliers(rows)
     stack_tops: dict[int, list[int]] = defaultdict(lambda: [0, 0])
@@ -163,7 +165,7 @@ def add_times(figures: PageFigures, data: PageData) -> None:
 
 
 def _add_topic_times(figures: PageFigures, name: str, rows: list[PageRow]) -> None:
-    """Data written to a topic over time."""
+    """Add the data written to a topic over time."""
     _, usual, outliers = split_outliers(rows)
     table = [
         {"topic": name, "from": row.from_timestamp, "to": row.to_timestamp, "bytes": row.bytes}
@@ -212,7 +214,7 @@ def _length(row: PageRow) -> int:
 
 
 def add_batch_histograms(figures: PageFigures, data: PageData) -> None:
-    """Distribution of batches by records and bytes."""
+    """Add the distributions of batches by records and bytes."""
     partitions = data.partitions
     for chart, member, title, noun in (
         ("batch_records", "records_histogram", "Batches by record count", "record"),
@@ -225,24 +227,24 @@ def add_batch_histograms(figures: PageFigures, data: PageData) -> None:
         if not batches_by_bucket:
             continue
         table = [
-            {"up_to": format_grouped(most), "batches": batches_by_bucket[most]}
-            for most in sorted(batches_by_bucket)
+            {"up_to": format_grouped(bucket), "batches": batches_by_bucket[bucket]}
+            for bucket in sorted(batches_by_bucket)
         ]
         upper_bound = max(batches_by_bucket, key=lambda key: batches_by_bucket[key])
-        share = batches_by_bucket[upper_bound] / sum(batches_by_bucket.values())
-        # Of a bucket, which ends at a power of two.
+        fraction = batches_by_bucket[upper_bound] / sum(batches_by_bucket.values())
+        # A bucket ends at a power of two.
         size, lower_bound = (
             format_count(upper_bound, noun),
             upper_bound // 2 + 1,
         )
         if lower_bound < upper_bound:
             size = f"{format_grouped(lower_bound)} to {size}"
-        caption = f"{share:.0%} of the batches have {size}."
+        caption = f"{fraction:.0%} of the batches have {size}."
         figures.add("batches", ChartFigure(chart, title, caption), chart, table)
 
 
 def add_codecs(figures: PageFigures, data: PageData) -> None:
-    """Codecs in use, and the effect of others."""
+    """Add the codecs in use, and the effect of others."""
     uses = data.rows_of_type("codec_use")
     rows = [{name: use[name] for name in ("codec", "bytes", "records")} for use in uses]
     bytes_by_codec: dict[str, int] = defaultdict(int)
@@ -274,7 +276,7 @@ def add_codecs(figures: PageFigures, data: PageData) -> None:
 
 
 def add_freed_bytes(figures: PageFigures, data: PageData) -> None:
-    """Bytes freed by retention over time."""
+    """Add the bytes freed by retention over time."""
     rows = data.rows_of_type("retention")
     now = int(data.rows_of_type("report")[0].now) if data.rows_of_type("report") else 0
     bytes_by_deletion_time: dict[int, int] = defaultdict(int)
@@ -285,10 +287,10 @@ def add_freed_bytes(figures: PageFigures, data: PageData) -> None:
     if not bytes_by_deletion_time:
         return
     bytes_much_later = sum(
-        size for at, size in bytes_by_deletion_time.items() if at > now + FAR_FUTURE_MS
+        size for time_ms, size in bytes_by_deletion_time.items() if time_ms > now + FAR_FUTURE_MS
     )
-    times = sorted(at for at in bytes_by_deletion_time if at <= now + FAR_FUTURE_MS)
-    cumulative_bytes = list(accumulate(bytes_by_deletion_time[at] for at in times))
+    times = sorted(time_ms for time_ms in bytes_by_deletion_time if time_ms <= now + FAR_FUTURE_MS)
+    cumulative_bytes = list(accumulate(bytes_by_deletion_time[time_ms] for time_ms in times))
     step = -(-len(times) // 200) if times else 1
     all_points = list(zip(times, cumulative_bytes, strict=True))
     points = dict([*all_points[::step], *all_points[-1:]])  # the last one is the total
@@ -309,7 +311,7 @@ def add_freed_bytes(figures: PageFigures, data: PageData) -> None:
 
 
 def add_lag(figures: PageFigures, data: PageData) -> None:
-    """Lagging groups."""
+    """Add the lagging groups."""
     lagging_rows = sorted(lagging_commits(data), key=lambda row: -row.lag)
     table = [{"who": group_and_partition(row), "lag": row.lag} for row in lagging_rows[:MAX_LAGS]]
     if table:
@@ -324,7 +326,7 @@ def add_lag(figures: PageFigures, data: PageData) -> None:
 
 
 def latest_commits(data: PageData) -> list[PageRow]:
-    """The committed offset of each group and partition: of several replicas, the newest."""
+    """The committed offset of each group and partition; with several replicas, the newest."""
     commit_by_key: dict[tuple[object, ...], PageRow] = {}
     for row in data.rows_of_type("committed_offset"):
         key = row.group, row.topic, row.partition
@@ -349,7 +351,7 @@ def group_and_partition(row: PageRow) -> str:
 
 
 def add_segment_maps(figures: PageFigures, data: PageData) -> None:
-    """The logs of each topic, and its timestamps by offset."""
+    """Add the maps of each topic's logs, and its timestamps by offset."""
     findings_by_file: dict[str, list[PageRow]] = defaultdict(list)
     for row in data.rows_of_type("finding"):
         if row.position is not None:
@@ -366,8 +368,8 @@ def _add_segment_map(
     findings_by_file: Mapping[str, list[PageRow]],
     order_rows: list[PageRow],
 ) -> None:
-    """The logs of a topic from first to last byte, and its timestamps by offset. findings_by_file:
-    findings with a position, by file."""
+    """Add the maps of a topic's logs from first to last byte, and its timestamps by offset.
+    findings_by_file: findings with a position, by file."""
     with_cells = [row for row in rows if row.cells]
     ranked = sorted(with_cells, key=lambda row: (row.file not in findings_by_file, -row.bytes))
     drawn = sorted(
@@ -434,8 +436,8 @@ def _order_caption(rows: list[PageRow]) -> str:
 
 
 def _log_names(rows: Sequence[PageRow]) -> dict[str, str]:
-    """The name of each log within its topic, by file; replicas also have that of their log
-    directory."""
+    """The name of each log within its topic, by file. If replicas share names, the log directory
+    is added."""
     names = {row.file: _log_name(row) for row in rows}
     if len(set(names.values())) < len(names):
         names = {row.file: f"{row.log_dir or ''} {names[row.file]}".strip() for row in rows}
@@ -453,7 +455,7 @@ _OUTCOMES = ("open", "aborted", "committed")
 
 
 def add_transactions(figures: PageFigures, data: PageData) -> None:
-    """The transactions of each topic."""
+    """Add the transactions of each topic."""
     for topic, rows in by_topic(data.rows_of_type("transaction")).items():
         counts = {outcome: data.n_transactions[topic, outcome] for outcome in _OUTCOMES}
         _add_topic_transactions(figures, topic, rows, counts)
@@ -462,8 +464,8 @@ def add_transactions(figures: PageFigures, data: PageData) -> None:
 def _add_topic_transactions(
     figures: PageFigures, topic: str, rows: list[PageRow], count_by_outcome: Mapping[str, int]
 ) -> None:
-    """The transactions of a topic by offset: open and aborted ones first. count_by_outcome: of all,
-    by outcome."""
+    """Add the transactions of a topic by offset, open and aborted ones first. count_by_outcome: the
+    number of all transactions, by outcome."""
     with_offsets = [row for row in rows if row.first_offset is not None]
     with_offsets.sort(key=lambda row: (row.outcome == "committed", row.outcome != "open"))
     table = [

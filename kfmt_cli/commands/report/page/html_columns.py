@@ -91,8 +91,8 @@ _SIZES |= {"sample_bytes", "stored_bytes", "would_be_bytes"}
 
 
 def member_columns(type_: RowType, *names: str) -> Iterator[HtmlTableColumn]:
-    """Columns of members of a type, as their kinds say; after `=` is a heading other than the
-    name."""
+    """Columns for members of a type, formatted by their kinds. names: member names, or
+    `member=heading` for a heading other than the name."""
     for name in names:
         member, _, title = name.partition("=")
         column, value_of = type_[member], attrgetter(member)

@@ -49,14 +49,11 @@ class HtmlTable:
 def create_table(
     caption: str, columns: Sequence[HtmlTableColumn], rows: Sequence[Any], max_rows: int = MAX_ROWS
 ) -> HtmlTable | None:
-    """A table of rows; None if there are none. max_rows: how many it shows."""
+    """A table of rows; None if there are none. max_rows: the rest are only counted."""
     if not rows:
         return None
-    shown = [[heading.make_cell(row) for heading in columns] for row in rows[:max_rows]]
-    return HtmlTable(caption, tuple(columns), shown, max(len(rows) - max_rows, 0))
-
-
-# Columns.
+    table_rows = [[column.make_cell(row) for column in columns] for row in rows[:max_rows]]
+    return HtmlTable(caption, tuple(columns), table_rows, max(len(rows) - max_rows, 0))
 
 
 # Tables of the whole disk.
@@ -179,13 +176,13 @@ def replicas_table(data: PageData) -> HtmlTable | None:
     brokers = sorted(
         {
             broker
-            for by_partition in replica_by_partition.values()
-            for broker in by_partition
+            for replica_by_broker in replica_by_partition.values()
+            for broker in replica_by_broker
             if broker is not None
         }
     )
     orders = dict.fromkeys(
-        order for by_partition in outcomes_by_partition.values() for order in by_partition
+        order for outcome_by_order in outcomes_by_partition.values() for order in outcome_by_order
     )
 
     def replica_cell(broker: int) -> Callable[[Any], HtmlTableCell]:
@@ -224,7 +221,7 @@ def _order_text(row: PageRow) -> str:
 
 
 def _replica_cell(row: PageRow | None) -> HtmlTableCell:
-    """Where a replica ends, now and after its own start."""
+    """A replica's log end offset, now and after its own start."""
     if row is None:
         return HtmlTableCell(NO_VALUE_TEXT)
     if row.file is None:
@@ -237,7 +234,7 @@ def _replica_cell(row: PageRow | None) -> HtmlTableCell:
 
 
 def _outcome_cell(row: PageRow | None) -> HtmlTableCell:
-    """What becomes of a partition."""
+    """The outcome of a start order for a partition."""
     if row is None:
         return HtmlTableCell(NO_VALUE_TEXT)
     possible_ends = row.alternatives or [row]
@@ -338,15 +335,17 @@ def partitions_table(rows: Sequence[PageRow]) -> HtmlTable | None:
 def segments_table(
     rows: Sequence[PageRow], retention_by_file: Mapping[str, PageRow], n_logs: int
 ) -> HtmlTable | None:
-    """The logs of a topic. retention_by_file: what retention does with each, by file. n_logs: how
-    many the topic has."""
+    """The logs of a topic. retention_by_file: the `retention` rows, by file. n_logs: the number of
+    logs in the topic; omitted ones are counted."""
 
     def deletion_cell(row: PageRow) -> HtmlTableCell:
         retention = retention_by_file.get(row.file)
         if retention is None or not (retention.deletable or retention.deletable_at is not None):
             return HtmlTableCell(NO_VALUE_TEXT)
-        at = retention.deletable_at
-        return HtmlTableCell("now" if retention.deletable else format_interval_end(at), at)
+        deletable_at = retention.deletable_at
+        return HtmlTableCell(
+            "now" if retention.deletable else format_interval_end(deletable_at), deletable_at
+        )
 
     headings = (
         file_column(rows, "log"),
@@ -397,7 +396,7 @@ def finding_groups(data: PageData) -> Iterator[FindingsOfCode]:
     counts: Counter[tuple[str, str]] = Counter()
     for (_, code, severity), n in data.n_findings.items():
         counts[code, severity] += n
-    # Findings at a place in a file come before findings about missing files.
+    # Findings with a position in a file come before findings about missing files.
     ranked = sorted(
         groups.items(),
         key=lambda item: (

@@ -32,9 +32,9 @@ MAX_BY_TYPE: Mapping[str, int] = {
     "committed_offset": 10_000,
     "group": 5_000,
 }
-MAX_COMMITTED_TRANSACTIONS = 1_000  # committed transactions
-COMMITTED_RANK = 4  # how much these matter: less than anything else
-FIRST_OF_KIND = 40  # findings that are as good as the worst
+MAX_COMMITTED_TRANSACTIONS = 1_000
+COMMITTED_RANK = 4  # of committed transactions, which matter least
+FIRST_OF_KIND = 40  # findings of a kind that rank with the worst
 
 
 @dataclass(slots=True)
@@ -43,21 +43,21 @@ class PageData:
 
     rows: dict[str, list[PageRow]] = field(default_factory=dict)
     n_findings: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Number of findings, by label, code and severity; also of those that are not kept."""
+    """Number of findings, kept or not, by label, code and severity."""
     n_transactions: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """The same for transactions, by label and outcome."""
+    """Number of transactions, kept or not, by label and outcome."""
     omits_harm: bool = False
-    """Whether a start that harms was dropped."""
+    """Whether a harmful start was dropped."""
     is_checked: bool = True
     """Whether the logs were checked."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Number of objects dropped, by type."""
     answers: list[str] = field(default_factory=list)
-    """The lines of `check` that say whether a broker starts, and what is lost."""
+    """The answer of `check`: whether a broker starts, and what is lost."""
     cluster: Sequence[str] = ()
     """The answer of `replicas`, if there are several nodes."""
     steps: Sequence[NextStep] = ()
-    """Its next steps."""
+    """The next steps of `check`."""
     message_lines: dict[str, None] = field(default_factory=dict)
     """The lines written to standard error."""
     exit_code: ExitCode = ExitCode.CLEAN
@@ -72,7 +72,7 @@ class PageData:
 
     @property
     def partitions(self) -> list[PageRow]:
-        """The statistics of each partition; for files elsewhere, of their directory."""
+        """The statistics of each partition, and of each other directory with logs."""
         return [row for row in self.rows_of_type("stat") if not _is_topic_row(row)]
 
     @property
@@ -96,8 +96,8 @@ class PageData:
             self._omit(page_row)
             return
         if len(same_type) >= max_rows:
-            candidates = (ranks.rfind(other) for other in range(COMMITTED_RANK, rank, -1))
-            index = next((at for at in candidates if at >= 0), None)
+            candidates = (ranks.rfind(worse_rank) for worse_rank in range(COMMITTED_RANK, rank, -1))
+            index = next((candidate for candidate in candidates if candidate >= 0), None)
             if index is None:
                 self._omit(page_row)
                 return
@@ -107,7 +107,7 @@ class PageData:
         ranks.append(rank)
 
     def _count_and_rank(self, row: PageRow) -> int:
-        """Count an object, and say how much it matters, 0 most."""
+        """Count an object, and return its rank: how much it matters, 0 most."""
         if row.type == "finding":
             code, severity = row.code, row.severity
             self.n_findings[row_label(row), code, severity] += 1
