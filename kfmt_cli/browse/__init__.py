@@ -1,6 +1,6 @@
 """browse: a disk in a terminal.
 
-Modules that do not depend on a screen compute what it shows: where the batches of a log are
-(`batch_positions.py`), the content of a batch (`batch_content.py`), a search (`log_search.py`), the
+Modules that do not depend on a screen compute its content: the index of a log's batches
+(`block_index.py`), the content of a batch (`selected_batch.py`), a search (`log_search.py`), the
 equivalent command line (`command_line.py`). The widgets are in `screen/`; only they import Textual.
 """

@@ -1,4 +1,5 @@
-"""Which batches of a log are listed: by codec, producer, transaction, control."""
+"""The filter that selects the batches of a log to list: by codec, producer, transaction, control,
+damage."""
 
 from __future__ import annotations
 

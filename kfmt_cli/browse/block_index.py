@@ -1,7 +1,7 @@
-"""Where the batches of a log are, without storing them: an anchor for each block read.
+"""The index of a log's batches: the position and reader state of each block, without its batches.
 
-A log of 1 GiB has some 500 anchors. From an anchor the reader reads the same block again, so rows
-are read only when they are shown. A thread builds the outline while its rows are already shown, and
+A log of 1 GiB has some 500 indexed blocks. The reader can read an indexed block again, so rows are
+read only when they are shown. A thread builds the index while its rows are already shown, and
 extends it when the file grows.
 """
 
@@ -34,9 +34,9 @@ class IndexedBlock:
 
     state: ReaderState
     end_position: int
-    """The position of the first byte after it."""
+    """The position of the first byte after the block."""
     first_row: int
-    """The index of its first row."""
+    """The index of the block's first row."""
     n_rows: int
     last_offset: int
     """The greatest last offset of its batches; -1 without batches."""
@@ -49,7 +49,7 @@ class IndexedBlock:
 
 
 class BlockIndex:
-    """The anchors of a log. One thread extends it, any thread may read it."""
+    """The indexed blocks of a log. One thread extends the index, any thread may read it."""
 
     def __init__(self, file: InputFile, batch_filter: BatchFilter | None = None) -> None:
         """Read the beginning of a log; raises InputError if the file is not a log."""
@@ -61,7 +61,7 @@ class BlockIndex:
         self.read_error = ""
         """Why reading ended early."""
         self.target_bytes: int | None = None
-        """The number of bytes to outline; None for the whole file."""
+        """The number of bytes to index; None for the whole file."""
         self._lock = threading.Lock()
         with open_log(file, read_ahead=False) as log:
             if log.size is None:
@@ -81,18 +81,18 @@ class BlockIndex:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows known."""
+        """The number of rows indexed so far."""
         blocks = self.blocks
         return blocks[-1].first_row + blocks[-1].n_rows if blocks else 0
 
     @property
     def n_batches(self) -> int:
-        """The number of batches known, listed or not."""
+        """The number of batches indexed so far, listed or not."""
         return self._reading_state.n_batches
 
     @property
     def end_position(self) -> int:
-        """The byte at which the outline ends."""
+        """The byte at which the index ends."""
         return self._reading_state.position
 
     def extend(
@@ -100,7 +100,7 @@ class BlockIndex:
         to_byte: int | None = None,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Extend the outline to the end of the file or to a byte. is_cancelled: returns True to
+        """Extend the index to the end of the file or to a byte. is_cancelled: returns True to
         cancel."""
         with self._lock:
             try:
@@ -128,7 +128,7 @@ class BlockIndex:
         return ""
 
     def tail(self) -> bool:
-        """Outline what was appended to the file; returns whether the outline has changed."""
+        """Index what was appended to the file; returns whether the index has changed."""
         previous = self.n_rows, self.end_position
         with self._lock:
             blocks = list(self.blocks)
@@ -140,7 +140,7 @@ class BlockIndex:
         return (self.n_rows, self.end_position) != previous
 
     def _may_be_completed(self, indexed: IndexedBlock) -> bool:
-        """Whether a damaged block reaches the end of the outline and may be completed later."""
+        """Whether a damaged block reaches the end of the index and may be completed later."""
         return not indexed.is_undamaged and indexed.end_position >= self.end_position
 
     def _index_block(self, block: Block, next_state: ReaderState) -> IndexedBlock:
@@ -164,7 +164,7 @@ class BlockIndex:
     def find_by_row(self, row: int) -> IndexedBlock | None:
         """The block that contains a row."""
         blocks = self.blocks
-        i = bisect_right(blocks, row, key=lambda anchor: anchor.first_row) - 1
+        i = bisect_right(blocks, row, key=lambda block: block.first_row) - 1
         while i >= 0 and not blocks[i].n_rows:
             i -= 1
         indexed = blocks[i] if i >= 0 else None
@@ -173,7 +173,7 @@ class BlockIndex:
     def find_by_byte(self, position: int) -> IndexedBlock | None:
         """The block that contains a byte of the file."""
         blocks = self.blocks
-        i = bisect_right(blocks, position, key=lambda anchor: anchor.state.position) - 1
+        i = bisect_right(blocks, position, key=lambda block: block.state.position) - 1
         return blocks[i] if i >= 0 and position < blocks[i].end_position else None
 
     def read_block(self, indexed: IndexedBlock) -> Block:

@@ -27,7 +27,7 @@ class ViewState:
 
     kind: ViewKind
     path: str = ""
-    """The file, as commands take it."""
+    """The path of the file, as commands accept it."""
     first_offset: int | None = None
     """The first offset of the batches or records shown; None if offsets cannot express them."""
     last_offset: int | None = None
@@ -44,7 +44,8 @@ class ViewState:
 
 
 def command_arguments(state: ViewState) -> list[str]:
-    """The arguments of the equivalent kfmt command, or of its first part; raises UsageError."""
+    """The arguments of the equivalent kfmt command, or of the first if there are several; raises
+    UsageError."""
     kind = state.kind
     if kind is ViewKind.VIEW:
         return list(state.command)
@@ -75,7 +76,7 @@ def format_command(state: ViewState) -> str:
         commands = (
             ["kfmt", "find", state.path, *option] for option in state.search_term.find_options
         )
-        return "; ".join(" ".join(map(shell_quote, call)) for call in commands)
+        return "; ".join(" ".join(map(shell_quote, command)) for command in commands)
     command = " ".join(["kfmt", *map(shell_quote, command_arguments(state))])
     condition = _jq_condition(state.batch_filter) if state.kind is ViewKind.BATCHES else ""
     return f"{command} | jq -c {shell_quote(f'select({condition})')}" if condition else command

@@ -16,7 +16,7 @@ from kfmt_cli.disk.input_paths import InputPath, resolve_paths
 from kfmt_cli.disk.kinds import UNKNOWN_KIND, in_display_order
 from kfmt_cli.disk.kinds.kind import InputFile
 
-MIN_NAME_DIGITS = 6  # least digits shown of a segment name
+MIN_NAME_DIGITS = 6  # minimum number of digits shown of a segment name
 
 
 class NodeKind(enum.Enum):
@@ -36,22 +36,22 @@ class DiskNode:
     kind: NodeKind
     label: str
     path: str
-    """The path to open it by; for a topic, the directory of its partitions."""
+    """The path to open; for a topic, the directory that contains its partitions."""
     display_path: str
-    """The path as shown, and as commands take it."""
+    """The path as shown, and as commands accept it."""
     children: list[DiskNode] = field(default_factory=list)
     file: InputFile | None = None
 
     @cached_property
     def size(self) -> int:
-        """Bytes of all files."""
+        """The size of all files under the node in bytes."""
         if self.file is not None:
             return file_size(self.file)
         return sum(child.size for child in self.children)
 
     @property
     def has_files(self) -> bool:
-        """Whether there is something to check."""
+        """Whether the node is a file or has children, and so has something to check."""
         return self.file is not None or bool(self.children)
 
     @property
@@ -61,7 +61,7 @@ class DiskNode:
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """The paths to call commands with."""
+        """The paths to pass to commands."""
         if self.kind in (NodeKind.ROOT, NodeKind.TOPIC):
             return tuple(path for child in self.children for path in child.paths)
         return (self.path,)
@@ -82,7 +82,7 @@ class DiskNode:
 
     def iter_checkable(self) -> Iterable[DiskNode]:
         """The partitions at and under this node, and the files outside any partition that `check`
-        of the directory reads."""
+        reads for a log directory."""
         if self.kind is NodeKind.PARTITION or self.file is not None:
             yield self
             return
@@ -96,8 +96,8 @@ class DiskNode:
 
 
 def build_disk_tree(paths: tuple[str, ...], report_error: Callable[[str], None]) -> DiskNode:
-    """The tree of the files at some paths; raises UsageError. report_error: receives unreadable
-    paths."""
+    """The tree of the files under some paths; raises UsageError. report_error: called with a
+    message for each unreadable path."""
     roots = [_root_node(target) for target in resolve_paths(paths, report_error)]
     if len(roots) == 1:
         return roots[0]
@@ -105,7 +105,7 @@ def build_disk_tree(paths: tuple[str, ...], report_error: Callable[[str], None])
 
 
 def _root_node(target: InputPath) -> DiskNode:
-    """The tree of one given path."""
+    """The tree of one of the user's paths."""
     display_path = format_display_name(target.path)
     if target.file is not None:
         return file_node(target.file, full_name=True)
@@ -120,7 +120,7 @@ def _root_node(target: InputPath) -> DiskNode:
         or (root_directory.accepts_any_log and root_directory.renamed_logs)
     ):
         return _partition_node(root_directory, display_path)
-    directory_by_path = {str(Path(folder.path)): folder for folder in target.directories}
+    directory_by_path = {str(Path(directory.path)): directory for directory in target.directories}
     root_path = str(Path(target.path))
     if set(partitions_by_parent) <= {root_path}:
         return _directory_node(
@@ -132,8 +132,8 @@ def _root_node(target: InputPath) -> DiskNode:
         )
     other_paths = (
         path
-        for path, folder in directory_by_path.items()
-        if folder.files and not _is_partition(folder)
+        for path, directory in directory_by_path.items()
+        if directory.files and not _is_partition(directory)
     )
     directories = [
         _directory_node(

@@ -28,24 +28,25 @@ def help_lines(width: int) -> list[Text]:
         first, *continuation = (
             [line] if line.cell_len <= width else _wrap_line(line, width, remaining_width)
         )
-        wrapped += [first, *(Text(" " * margin).append_text(part) for part in continuation)]
+        wrapped += [first, *(Text(" " * margin).append_text(chunk) for chunk in continuation)]
     return wrapped
 
 
 def _wrap_line(line: Text, width: int, remaining_width: int) -> list[Text]:
-    """The pieces of a line: the first as wide as the screen, the others with room for a margin."""
+    """The chunks of a wrapped line: the first at most `width` columns wide, the others at most
+    `remaining_width`."""
     break_index = line.plain.rfind(" ", 0, width + 1)
     if break_index <= DESCRIPTION_INDENT:
         return [line]
     first, remaining = line.divide([break_index + 1])
-    parts = [first]
+    chunks = [first]
     while (
         remaining.cell_len > remaining_width
         and (break_index := remaining.plain.rfind(" ", 0, remaining_width + 1)) > 0
     ):
-        part, remaining = remaining.divide([break_index + 1])
-        parts.append(part)
-    return [*parts, remaining]
+        chunk, remaining = remaining.divide([break_index + 1])
+        chunks.append(chunk)
+    return [*chunks, remaining]
 
 
 def _entry_line(name: str, doc: str, width: int) -> Text:

@@ -9,7 +9,7 @@ from kfmt_cli.browse.views import VIEWS
 
 @dataclass(frozen=True, slots=True)
 class KeyBinding:
-    """A key."""
+    """A key and its action."""
 
     key: str
     """Textual's name for the key."""

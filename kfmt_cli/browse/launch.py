@@ -83,8 +83,10 @@ async def wait_until_settled(app: BrowserApp, pilot: Any) -> None:
 
 
 def is_fully_drawn(app: BrowserApp) -> bool:
-    """Whether the screen has drawn all changes, and done what waited for that; what is to wait for
-    it begins as a message to a widget."""
+    """Whether the screen has drawn all changes and called the callbacks that waited for that.
+
+    A callback first waits as a message in a widget's queue, so the queues must be empty too.
+    """
     screen = app.screen
     if any(pump.message_queue_size for pump in (app, screen, *screen.walk_children())):
         return False

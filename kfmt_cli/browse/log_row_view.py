@@ -1,4 +1,4 @@
-"""A log as shown: rows by number, read from the file when they become visible."""
+"""A log as displayed: rows by index, read from the file when they become visible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kfmt_cli.log.derived_columns import batch_rows
 from kfmt_cli.render.sinks.sink import DisplayOptions, FileHeading
 from kfmt_cli.render.sinks.table_rows import BatchRowWriter
 
-MAX_CACHED_BLOCKS = 6  # kept in memory
+MAX_CACHED_BLOCKS = 6
 MAX_HEADING_BATCHES = 1 << 20
 
 
@@ -65,7 +65,8 @@ class LogRowView:
         return block
 
     def find_batch(self, row: int) -> tuple[Block, int]:
-        """The block that contains a row, and its batch's index in the block; raises InputError."""
+        """The block that contains a row, and the index of the row's batch in it; raises
+        InputError."""
         indexed = self.index.find_by_row(row)
         block = None if indexed is None else self.cached_block(indexed)
         if indexed is None or block is None or row - indexed.first_row >= len(block.batches):
@@ -95,11 +96,11 @@ class LogRowView:
         return "".join(bytes(chunk).decode("utf-8", "replace") for chunk in chunks)
 
     def batch_fields(self, row: int) -> FieldDict:
-        """The numbers of a row's batch; raises InputError."""
+        """The fields of a row's batch; raises InputError."""
         block, i = self.find_batch(row)
         return block.batches.row(i)
 
-    # Finding rows; None if the outline does not reach the place yet.
+    # Finding rows; None if the index does not reach the target yet.
 
     def find_row_by_byte(self, position: int) -> int | None:
         """The row of the batch that contains a byte, or of the next one."""

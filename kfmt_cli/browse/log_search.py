@@ -102,12 +102,12 @@ class SearchHit:
 @dataclass(slots=True)
 class PartitionSearch:
     """A search of all logs of a partition: from a batch of the open log onward, through the later
-    logs, then from the first log to the starting point. It runs on its own thread."""
+    logs, then from the first log to the start of the search. It runs on its own thread."""
 
     logs: Sequence[InputFile]
-    """In the order of their base offsets."""
+    """The logs of the partition, in the order of their base offsets."""
     open_log_index: BlockIndex
-    """The outline of the open log, which is one of `logs`."""
+    """The index of the open log, which is one of `logs`."""
     term: SearchTerm
     start_position: int = 0
     """The byte of the open log at which the search starts."""
@@ -116,7 +116,7 @@ class PartitionSearch:
     log_index: int = 0
     """The index of the log being searched."""
     searched_bytes: int = 0
-    """Bytes searched."""
+    """Bytes searched so far."""
     total_bytes: int = 0
     """The size of all logs in bytes."""
     read_errors: list[str] = field(default_factory=list)
@@ -127,36 +127,36 @@ class PartitionSearch:
 
     def iter_hits(self) -> Iterator[SearchHit]:
         """The matching records; raises UsageError."""
-        open_log_number = next(
+        start_index = next(
             (i for i, log in enumerate(self.logs) if log.path == self.open_log_index.file.path), 0
         )
-        yield from self._search_log(open_log_number, self.start_position, NO_END_POSITION)
-        for index in (*range(open_log_number + 1, len(self.logs)), *range(open_log_number)):
+        yield from self._search_log(start_index, self.start_position, NO_END_POSITION)
+        for index in (*range(start_index + 1, len(self.logs)), *range(start_index)):
             yield from self._search_log(index, 0, NO_END_POSITION)
         if self.start_position:
-            yield from self._search_log(open_log_number, 0, self.start_position)
+            yield from self._search_log(start_index, 0, self.start_position)
 
     def _search_log(self, index: int, start: int, end: int) -> Iterator[SearchHit]:
-        """The hits in one log, from one byte up to another."""
+        """The hits in one log, in the batches with positions in [start, end)."""
         if self.is_cancelled():
             return
         self.log_index = index
         file = self.logs[index]
         try:
             is_open = file.path == self.open_log_index.file.path
-            log_index_entries = (
+            block_index = (
                 self.open_log_index
                 if is_open
                 else BlockIndex(file, self.open_log_index.batch_filter)
             )
-            yield from self._search_index(log_index_entries, start, end)
+            yield from self._search_index(block_index, start, end)
         except InputError as error:
             self.read_errors.append(str(error))
 
     def _search_index(self, index: BlockIndex, start: int, end: int) -> Iterator[SearchHit]:
         pattern, literal = self.term.pattern, self.term.literal
-        matches = {KEY_ONLY: RecordFilter(key=pattern), VALUE_ONLY: RecordFilter(value=pattern)}
-        selections = [Selection(record_filter=matches[name]) for name in self.term.fields]
+        filters = {KEY_ONLY: RecordFilter(key=pattern), VALUE_ONLY: RecordFilter(value=pattern)}
+        selections = [Selection(record_filter=filters[name]) for name in self.term.fields]
         with closing(index.open_file()) as source:
             for indexed in self._iter_blocks(index, start, end):
                 if self.is_cancelled():
@@ -178,7 +178,7 @@ class PartitionSearch:
                 self.searched_bytes += indexed.end_position - max(indexed.state.position, start)
 
     def _iter_blocks(self, index: BlockIndex, start: int, end: int) -> Iterator[IndexedBlock]:
-        """The blocks between two bytes; outlines the log further as needed."""
+        """The blocks with bytes in [start, end); extends the index as needed. Raises InputError."""
         i = 0
         while not self.is_cancelled():
             if i < len(index.blocks):
@@ -218,14 +218,15 @@ def _contains_literal(source: Source, indexed: IndexedBlock, literal: bytes) -> 
 
 
 def _batches_with_literal(block: Block, literal: bytes) -> Block:
-    """The block with only the batches that contain the literal."""
+    """The block with only the batches that contain the literal; the block itself if the literal
+    occurs too often to filter."""
     positions: list[int] = []
     position = block.data.find(literal)
     while position >= 0 and len(positions) < 2 * len(block.batches):
         positions.append(position)
         position = block.data.find(literal, position + 1)
     if position >= 0:
-        return block  # nearly everywhere
+        return block  # the literal is in nearly every batch
     batches = block.batches
     batch_indexes = np.searchsorted(batches.start, np.array(positions, np.int64), side="right") - 1
     matching = np.unique(batch_indexes[(batch_indexes >= 0)])

@@ -21,8 +21,8 @@ from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCode, Severi
 from kfmt_cli.render.sinks.sink import OutputStreams, Sink
 from kfmt_cli.render.style import NO_COLOUR, escape_terminal
 
-MAX_GROUP_PARTITIONS = 250  # partitions checked in one run,
-MAX_GROUP_BYTES = 256 << 20  # and their bytes
+MAX_GROUP_PARTITIONS = 250  # partitions checked in one run
+MAX_GROUP_BYTES = 256 << 20  # bytes of the partitions checked in one run
 _SEVERITY_ORDER = list(Severity)  # the most severe first
 
 
@@ -31,11 +31,11 @@ class NodeCheckResult:
     """The result of checking a partition."""
 
     findings: tuple[Finding, ...] = ()
-    """The most severe first, then in the order of files and bytes."""
+    """The findings, the most severe first, then in the order of files and bytes."""
     check_error: str = ""
-    """Why it could not be checked."""
+    """Why the partition could not be checked; empty if it was checked."""
     suppressed: Counter[Severity] = field(default_factory=Counter)
-    """How many more findings it has, by severity."""
+    """The number of suppressed findings, by severity."""
 
     @property
     def mark(self) -> tuple[str, str]:
@@ -52,7 +52,7 @@ def findings_mark(
     findings: Collection[Finding], suppressed: Mapping[Severity, int] = MappingProxyType({})
 ) -> tuple[str, str] | None:
     """The mark for some findings, and its style; None if none of them is an error or a warning.
-    suppressed: how many more there are."""
+    suppressed: the number of further findings, by severity."""
     for severity, symbol, style in _MARKS_BY_SEVERITY:
         n_findings = sum(finding.code.severity is severity for finding in findings)
         if n_findings := n_findings + suppressed.get(severity, 0):
@@ -61,19 +61,19 @@ def findings_mark(
 
 
 class _FindingSink(Sink):
-    """Keeps the findings."""
+    """Collects the findings."""
 
     def __init__(self, out: OutputStreams) -> None:
         super().__init__(out)
         self.findings: list[Finding] = []
         self.suppressed: list[tuple[str, Severity, int]] = []
-        """File, severity and number of findings left out."""
+        """File, severity and number of suppressed findings."""
 
     def write_finding(self, finding: Finding) -> None:
         self.findings.append(finding)
 
-    def write_suppressed(self, file: str, code: FindingCode, number: int) -> None:
-        self.suppressed.append((file, code.severity, number))
+    def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
+        self.suppressed.append((file, code.severity, n_suppressed))
 
 
 def check_paths(paths: tuple[str, ...], is_cancelled: Callable[[], bool]) -> NodeCheckResult | None:
@@ -107,7 +107,7 @@ def check_partitions(
         return None
     except KfmtError:
         return _check_separately(nodes, is_cancelled)
-    # As check has them.
+    # The names of the partitions as `check` reports them.
     names = [format_display_name(normalize_parent(node.path)) for node in nodes]
     findings_by_name: dict[str, list[Finding]] = {name: [] for name in names}
     suppressed_by_name: dict[str, Counter[Severity]] = {name: Counter() for name in names}
@@ -130,7 +130,8 @@ def check_partitions(
 def _check_separately(
     nodes: Sequence[DiskNode], is_cancelled: Callable[[], bool]
 ) -> list[NodeCheckResult] | None:
-    """Check each partition by itself, to see which of them failed."""
+    """Check each partition separately, to find which of them fail; None once `is_cancelled`
+    returns True."""
     results = []
     for node in nodes:
         result = check_paths(node.paths, is_cancelled) if node.has_files else NodeCheckResult()
@@ -141,7 +142,7 @@ def _check_separately(
 
 
 def _find_owner(file: str, names: Collection[str]) -> str:
-    """The name that a file has or is below; empty if there is none."""
+    """The name of the file itself or of a directory that contains it; empty if no name matches."""
     while file and file not in names:
         file = file.rpartition("/")[0]
     return file
@@ -150,7 +151,8 @@ def _find_owner(file: str, names: Collection[str]) -> str:
 def _run_check(
     paths: tuple[str, ...], is_cancelled: Callable[[], bool]
 ) -> tuple[_FindingSink, CommandRun]:
-    """Run `check`; raises OutputClosed once `is_cancelled` returns True, and UsageError."""
+    """Run `check`; raises OutputClosed once `is_cancelled` returns True, UsageError for invalid
+    paths."""
     host = CapturingHost(theme=NO_COLOUR, err_theme=NO_COLOUR, is_cancelled=is_cancelled)
     sink = _FindingSink(host)
     run = CommandRun(host, sink, CHECK_RESULT)

@@ -1,5 +1,5 @@
-"""The content of one batch: its records as lines, the fields of one with their bytes, the decoded
-record, and the record as JSON."""
+"""The content of one batch: its records as lines, a record's fields with their bytes, its decoded
+content, and the record as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.rows.types.anatomy import AnatomyLine, section_lines
 from kfmt_cli.topics.decoder import Decoder
 
-MAX_NODES = 400  # per selection, whose fields are listed
+MAX_NODES = 400  # nodes of an anatomy part whose fields are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class DisplayedPart:
     base_position: int
     """The position of the first byte in the file, or 0 if the bytes were decompressed."""
     codec: str
-    """The codec they were compressed with, empty for bytes of the file."""
+    """The codec that the bytes were compressed with; empty for bytes of the file."""
     lines: tuple[AnatomyLine, ...]
 
 
@@ -119,14 +119,15 @@ class SelectedBatch:
     # Fields and bytes.
 
     def anatomy(self, record_index: int | None) -> list[DisplayedPart]:
-        """The batch header with its bytes, or one record with the bytes of all records."""
+        """The batch header with its bytes if `record_index` is None; otherwise the fields of that
+        record, with the bytes of all records."""
         parts = list(self._iter_parts(record_index))
         if record_index is None:
             return parts[:1]
-        has_inner_part = len(parts) > 1
-        record_parts = parts[1:] if has_inner_part else parts
+        has_decompressed_part = len(parts) > 1
+        record_parts = parts[1:] if has_decompressed_part else parts
         return [
-            replace(part, lines=_without_batch_header(part.lines)) for part in record_parts
+            replace(part, lines=_lines_after_header(part.lines)) for part in record_parts
         ] or parts
 
     def _iter_parts(self, record_index: int | None) -> Iterator[DisplayedPart]:
@@ -157,8 +158,8 @@ class SelectedBatch:
         return records, next(iter_objects(row))
 
     def record_content(self, record_index: int) -> list[tuple[str, str]]:
-        """A record's content as pairs of name and text, which may have several lines; decoded if
-        possible, otherwise as stored."""
+        """A record's content as pairs of name and text; decoded if possible, otherwise as stored.
+        A text may have several lines."""
         _, row = self._raw_record(record_index)
         pairs = [("offset", str(row["offset"]))]
         timestamp = row.get("timestamp")
@@ -184,7 +185,7 @@ def _listed_lines(part: AnatomyPart, *, is_header: bool) -> Iterator[AnatomyLine
         yield from section_lines(node)
 
 
-def _without_batch_header(lines: tuple[AnatomyLine, ...]) -> tuple[AnatomyLine, ...]:
+def _lines_after_header(lines: tuple[AnatomyLine, ...]) -> tuple[AnatomyLine, ...]:
     """The fields of the record, without the fields of the batch header."""
     for i, line in enumerate(lines):
         if line.path[0].startswith("record "):

@@ -30,17 +30,17 @@ GO_TO_OFFSET, GO_TO_TIME, GO_TO_BYTE = "offset", "time", "byte"
 
 @dataclass(frozen=True, slots=True)
 class GoToTarget:
-    """A place in a log to go to."""
+    """The offset, time or byte of a log to go to."""
 
     kind: str
     """`GO_TO_OFFSET`, `GO_TO_TIME` or `GO_TO_BYTE`."""
     value: int
     record_offset: int | None = None
-    """The offset of the record to select there."""
+    """The offset of the record to select in the batch."""
 
 
 def parse_go_to_target(words: str) -> GoToTarget:
-    """A place as typed: 700, b7702, 0x1e16, 2023-11-14T22:20, now-1h; raises UsageError."""
+    """Parse a target as typed: 700, b7702, 0x1e16, 2023-11-14T22:20, now-1h; raises UsageError."""
     compact = words.strip().lower().replace(" ", "")
     digits = compact.removeprefix("byte").removeprefix("b")
     try:
@@ -63,9 +63,9 @@ class BrowserSession:
 
     root: DiskNode
     decoder: Decoder | None = None
-    """Decodes keys and values, if requested."""
+    """The decoder of keys and values, if the options request one."""
     decoding_options: tuple[str, ...] = ()
-    """The options that requested it."""
+    """The options that request the decoder."""
     topic: str | None = None
     decompression_limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     opened_node: DiskNode | None = None
@@ -80,14 +80,14 @@ class BrowserSession:
     check_results: dict[str, NodeCheckResult] = field(default_factory=dict)
     """The results of checks, by the path of the partition or log."""
     current_finding: Finding | None = None
-    """The finding last visited."""
+    """The finding visited last."""
     search_term: SearchTerm | None = None
     search_scope: DiskNode | None = None
     """The partition, or the log outside any partition, that was searched."""
     hits: list[SearchHit] = field(default_factory=list)
     hit_index: int = -1
     read_errors: list[str] = field(default_factory=list)
-    """Errors from reading the given paths."""
+    """Errors from reading the user's paths."""
 
     def __post_init__(self) -> None:
         self._parents: dict[int, DiskNode] = {}
@@ -109,11 +109,11 @@ class BrowserSession:
         )
 
     def parent(self, node: DiskNode) -> DiskNode | None:
-        """A node's parent."""
+        """The parent of a node; None for the root."""
         return self._parents.get(id(node))
 
     def ancestors(self, node: DiskNode) -> list[DiskNode]:
-        """A node's ancestors, from the top."""
+        """The ancestors of a node, the root first."""
         ancestors: list[DiskNode] = []
         parent = self.parent(node)
         while parent is not None:
@@ -129,27 +129,27 @@ class BrowserSession:
 
     @property
     def required_log_view(self) -> LogRowView:
-        """The open log, where there must be one."""
+        """The open log; asserts that there is one."""
         assert self.log_view is not None
         return self.log_view
 
     @property
     def opened_file(self) -> InputFile:
-        """The file of the log."""
+        """The file of the open log; asserts that there is one."""
         assert self.opened_node is not None
         assert self.opened_node.file is not None
         return self.opened_node.file
 
     def open(self, node: DiskNode, width: int) -> None:
-        """Open a log; if it cannot be read, `trouble` says why."""
+        """Open a log; if it cannot be read, sets `open_error` to the reason."""
         self.opened_node = node
         self.selected_batch = self.batch_fields = self.record_index = self.log_view = None
         self.open_error = ""
         if self.enclosing_partition(node) is not self.search_scope:
             self.clear_search()
         try:
-            outline = BlockIndex(self.opened_file, self.batch_filter)
-            self.log_view = LogRowView(outline, width)
+            block_index = BlockIndex(self.opened_file, self.batch_filter)
+            self.log_view = LogRowView(block_index, width)
         except KfmtError as error:
             self.open_error = escape_terminal(str(error))
 
@@ -158,7 +158,8 @@ class BrowserSession:
         self.hits, self.hit_index, self.search_term, self.search_scope = [], -1, None, None
 
     def add_rolled_log(self) -> DiskNode | None:
-        """The log after the open one, if the broker has rolled since; adds it to the tree."""
+        """The log after the open one, if the broker has rolled since, otherwise None; adds a new
+        log to the tree."""
         node = self.opened_node
         if node is None or node.file is None or node.file.base_offset is None:
             return None
@@ -178,7 +179,7 @@ class BrowserSession:
         return new_node
 
     def select_batch(self, row: int) -> None:
-        """Select the batch of a row."""
+        """Select the batch of a row; if it cannot be read, sets `open_error` to the reason."""
         log, file = self.required_log_view, self.opened_file
         self.record_index, self.open_error = None, ""
         try:
@@ -193,7 +194,7 @@ class BrowserSession:
             self.open_error = escape_terminal(str(error))
 
     def find_row(self, target: GoToTarget) -> int | None:
-        """The row of a place; None if the outline does not reach it yet."""
+        """The row of a target; None if the index does not reach it yet. Raises InputError."""
         log = self.required_log_view
         finders = {
             GO_TO_BYTE: log.find_row_by_byte,
@@ -216,7 +217,7 @@ class BrowserSession:
 
     @property
     def n_suppressed(self) -> int:
-        """How many findings were counted only."""
+        """The number of suppressed findings, which were only counted."""
         return sum(result.suppressed.total() for result in self.check_results.values())
 
     @property
@@ -270,7 +271,8 @@ class BrowserSession:
         )
 
     def _offset_bounds(self, first: int, last: int) -> tuple[int | None, int | None]:
-        """The offsets of some rows of batches; None if they do not increase."""
+        """The first and last offset of rows first..last-1; None if they do not increase or cannot
+        be read."""
         log = self.required_log_view
         try:
             first_batch, last_batch = log.batch_fields(first), log.batch_fields(last - 1)

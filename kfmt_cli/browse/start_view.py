@@ -29,14 +29,14 @@ StartByShutdown = dict[str, PredictedStart]
 
 
 class _CheckAnswerSink(Sink):
-    """Keeps the answers of check."""
+    """Collects the lines of the answer of `check`."""
 
     def __init__(self, run: CommandRun) -> None:
         super().__init__(run.sink.out)
         self.answers: list[str] = []
 
-    def add_answer(self, words: str) -> None:
-        self.answers.append(words)
+    def add_answer(self, text: str) -> None:
+        self.answers.append(text)
 
     def add_next_steps(self, steps: Sequence[NextStep]) -> None:
         self.answers += step_lines(steps, NO_COLOUR)
@@ -61,7 +61,8 @@ def _start_column(shutdown_kind: str) -> LineColumn[StartByShutdown]:
 
 
 def show_start(run: CommandRun, paths: tuple[str, ...], partition_names: Sequence[str]) -> None:
-    """Show the effect of a start. partition_names: the partitions, as a user types them."""
+    """Show the effect of a start. partition_names: the paths of the partitions as a user types
+    them."""
     theme, width = run.sink.out.theme, run.sink.out.width
     answer_sink = _CheckAnswerSink(run)
     check_run = CommandRun(run.host, answer_sink, CHECK_RESULT)
@@ -69,7 +70,7 @@ def show_start(run: CommandRun, paths: tuple[str, ...], partition_names: Sequenc
     show_check_results(check_run, check_result)
     run.sink.write_line("".join(f"{line}\n" for line in answer_sink.answers))
     reports = sorted(check_result.result_by_name.values(), key=attrgetter("rank"))
-    # Of equal starts, in order.
+    # Directories with equal starts stay in the order of their rank, as sorting is stable.
     starts_by_directory: dict[str, StartByShutdown] = {
         report.display_path: {} for report in reports
     }
@@ -77,7 +78,7 @@ def show_start(run: CommandRun, paths: tuple[str, ...], partition_names: Sequenc
         starts_by_directory.setdefault(start.file, {})[start.after] = start
     ranked_directories = sorted(
         filter(itemgetter(1), starts_by_directory.items()),
-        key=lambda pair: _worst_first_key(pair[1]),
+        key=lambda entry: _worst_first_key(entry[1]),
     )
     table = LineTable(
         "directory",
@@ -89,7 +90,9 @@ def show_start(run: CommandRun, paths: tuple[str, ...], partition_names: Sequenc
     if ranked_directories:
         run.sink.write_line("\n" + table.format_heading())
         run.sink.write_line(
-            "".join(table.format_line(name, row) for name, row in ranked_directories[:MAX_ROWS])
+            "".join(
+                table.format_line(name, starts) for name, starts in ranked_directories[:MAX_ROWS]
+            )
         )
     if len(ranked_directories) > MAX_ROWS:
         run.sink.write_line(f"… and {len(ranked_directories) - MAX_ROWS} more\n")

@@ -1,4 +1,4 @@
-"""Commands whose output is kept as text, as they show it on a terminal."""
+"""Run commands and capture their output as text, as on a terminal."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from kfmt_cli.render.sinks.table import TableSink
 from kfmt_cli.render.style import COLOUR_THEME, Theme, escape_terminal
 
 _WRAPPING_CONSOLE = Console(width=80, file=StringIO())
-MAX_OUTPUT_BYTES = 4 << 20  # bytes of output to keep
+MAX_OUTPUT_BYTES = 4 << 20  # bytes of output to capture
 
 
 @dataclass
 class CapturingHost(NullHost):
-    """A host whose two streams form one text."""
+    """A host that captures both output streams in one text."""
 
     theme: Theme = COLOUR_THEME
     err_theme: Theme = COLOUR_THEME
     is_cancelled: Callable[[], bool] = lambda: False
-    """Returns True once the output is no longer wanted."""
+    """Returns True once the output is no longer needed."""
     chunks: list[bytes] = field(default_factory=list)
     n_bytes: int = 0
 
@@ -35,28 +35,29 @@ class CapturingHost(NullHost):
         self.err_width = self.width  # notes go into the same text
 
     def write(self, data: bytes | memoryview) -> None:
-        """Keep some output; raises OutputClosed once there is too much or `stop` returns True."""
+        """Capture output; raises OutputClosed once there is too much or `is_cancelled` returns
+        True."""
         self.chunks.append(bytes(data))
         self.n_bytes += len(data)
         if self.is_cancelled() or self.n_bytes > MAX_OUTPUT_BYTES:
             raise OutputClosed(self.exit_code)
 
     def write_text(self, text: str) -> None:
-        """Keep some text."""
+        """Capture text."""
         if text:
             self.write(text.encode("utf-8", "backslashreplace"))
 
     write_error = write_text
 
     def on_progress(self, n_bytes: int) -> None:
-        """Ignore bytes that were read; raises OutputClosed once `stop` returns True."""
+        """Ignore progress; raises OutputClosed once `is_cancelled` returns True."""
         del n_bytes
         if self.is_cancelled():
             raise OutputClosed(self.exit_code)
 
     @property
     def output(self) -> str:
-        """The whole output."""
+        """The captured output as text."""
         return b"".join(self.chunks).decode("utf-8", "replace")
 
 
@@ -70,7 +71,7 @@ def wrap_lines(text: str, width: int) -> list[Text | str]:
         margin = min(len(line.plain) - len(line.plain.lstrip()), width // 2)
         wrapped = line.wrap(_WRAPPING_CONSOLE, width - margin, overflow="fold")
         lines += [
-            Text(" " * margin if n else "").append_text(part) for n, part in enumerate(wrapped)
+            Text(" " * margin if i else "").append_text(chunk) for i, chunk in enumerate(wrapped)
         ]
     return lines
 
@@ -83,7 +84,8 @@ def capture_output(
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> str:
     """The output of a command on a screen of this width, coloured with escape sequences.
-    shows_findings: whether findings are its main output. is_cancelled: returns True to cancel."""
+    shows_findings: whether findings are the command's main output. is_cancelled: returns True to
+    cancel."""
     host = CapturingHost(width=width, is_cancelled=is_cancelled)
     run = CommandRun(host, TableSink(host, DisplayOptions(shows_findings=shows_findings)))
     try:

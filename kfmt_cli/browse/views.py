@@ -1,6 +1,6 @@
 """More views of a directory or a partition: each shows the output of a command.
 
-To add one, write a function that calls the command's task, and add a line to `VIEWS`.
+To add one, write a function that runs the command, and add a line to `VIEWS`.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class ViewSubject:
 
 @dataclass(frozen=True, slots=True)
 class ViewSpec:
-    """A view."""
+    """A view: its key, its label, and the command whose output it shows."""
 
     key: str
     label: str
-    """Its label in the bar, one word."""
+    """The label in the bar, one word."""
     question: str
-    """The question it answers."""
+    """The question that the view answers."""
     show: Callable[[CommandRun, ViewSubject], object]
     command: Callable[[ViewSubject], list[str]]
     """The equivalent command, after `kfmt`; raises InputError if there is nothing to show."""
     shows_findings: bool = False
-    """Whether findings are its main output."""
+    """Whether findings are the command's main output."""
 
 
 def _stat(run: CommandRun, subject: ViewSubject) -> None:
@@ -74,8 +74,8 @@ def _lag(run: CommandRun, subject: ViewSubject) -> None:
 
 
 def _group_partitions(node: DiskNode) -> list[DiskNode]:
-    """The partitions whose state is shown: the one given if it belongs to an internal topic,
-    otherwise those with the groups' offsets; raises InputError if there are none."""
+    """The partitions whose state is shown: the selected one if it belongs to an internal topic,
+    otherwise the partitions with the groups' offsets; raises InputError if there are none."""
     from kfmt_cli.disk.file_names import parse_topic_partition
     from kfmt_cli.topics import find_known_topic
 
@@ -111,7 +111,7 @@ def _producers(run: CommandRun, subject: ViewSubject) -> None:
 
 
 def _newest_snapshots(subject: ViewSubject) -> list[DiskNode]:
-    """The newest producer snapshot of each partition; raises InputError without any, and for more
+    """The newest producer snapshot of each partition; raises InputError if there are none, or more
     than `MAX_SNAPSHOTS`."""
     newest = []
     for node in subject.node.iter_partitions():
@@ -165,7 +165,7 @@ def _retention(run: CommandRun, subject: ViewSubject) -> None:
 
 
 def _path_command(*arguments: str) -> Callable[[ViewSubject], list[str]]:
-    return lambda place: [arguments[0], *place.node.display_paths, *arguments[1:]]
+    return lambda subject: [arguments[0], *subject.node.display_paths, *arguments[1:]]
 
 
 VIEWS: tuple[ViewSpec, ...] = (
@@ -174,10 +174,10 @@ VIEWS: tuple[ViewSpec, ...] = (
         "Sizes",
         "What is on this disk?",
         _stat,
-        lambda place: [
+        lambda subject: [
             "stat",
-            *place.node.display_paths,
-            *(["--by", "segment"] if _stat_grouping(place) != "partition" else []),
+            *subject.node.display_paths,
+            *(["--by", "segment"] if _stat_grouping(subject) != "partition" else []),
         ],
     ),
     ViewSpec(
@@ -193,7 +193,10 @@ VIEWS: tuple[ViewSpec, ...] = (
         "Lag",
         "Which groups are lagging?",
         _lag,
-        lambda place: ["state", *(of.display_path for of in _group_partitions(place.node))],
+        lambda subject: [
+            "state",
+            *(partition.display_path for partition in _group_partitions(subject.node)),
+        ],
     ),
     ViewSpec("4", "Txn", "Which transactions are open?", _txn, _path_command("txn")),
     ViewSpec(
@@ -201,18 +204,18 @@ VIEWS: tuple[ViewSpec, ...] = (
         "Producers",
         "Who wrote, and up to which sequence?",
         _producers,
-        lambda place: ["dump", *(node.display_path for node in _newest_snapshots(place))],
+        lambda subject: ["dump", *(node.display_path for node in _newest_snapshots(subject))],
     ),
     ViewSpec(
         "6",
         "Lookup",
         "How does a broker find this offset?",
         _look_up,
-        lambda place: [
+        lambda subject: [
             "index-check",
-            *place.node.display_paths,
+            *subject.node.display_paths,
             "--lookup-offset",
-            str(place.offset),
+            str(subject.offset),
         ],
     ),
     ViewSpec(
@@ -240,7 +243,7 @@ VIEWS: tuple[ViewSpec, ...] = (
 
 
 def view_for_key(key: str) -> ViewSpec:
-    """The view of a key."""
+    """The view that a key shows."""
     return next(view for view in VIEWS if view.key == key)
 
 

@@ -1,4 +1,4 @@
-"""Single lines of CSV; `render/row_templates.py` writes whole tables.
+"""Single lines of CSV; `render/row_templates.py` has the templates for the rows of tables.
 
 Characters in names that could disturb a terminal are escaped, as in tables.
 """
@@ -22,7 +22,7 @@ def format_csv_line(values: Iterable[object]) -> str:
 
 def _csv_value(value: object) -> object:
     if isinstance(value, bool):
-        return "true" if value else "false"  # as in whole tables
+        return "true" if value else "false"  # as the templates write it
     if value is None or isinstance(value, int | float):
         return value
     return escape_terminal(value if isinstance(value, str) else json_text(value))

@@ -12,7 +12,8 @@ STYLE_BY_SEVERITY = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.N
 
 
 def format_finding(finding: Finding, theme: Theme, width: int | None = None) -> str:
-    """A finding for people: what, where, why, what a broker does about it, and what to do."""
+    """A finding as text for people: code, location, message, what a broker does about it, and what
+    to do."""
     severity = finding.code.severity
     heading = theme.paint(STYLE_BY_SEVERITY[severity], f"{severity.value:<7}  {finding.code.name}")
     lines = [f"{heading}   {format_location(finding)}"]
@@ -23,15 +24,15 @@ def format_finding(finding: Finding, theme: Theme, width: int | None = None) -> 
 
 
 def format_location(finding: Finding) -> str:
-    """The file, and the byte if known."""
+    """The file of a finding, and the byte if known."""
     position_text = "" if finding.position is None else f" byte {format_grouped(finding.position)}"
     return f"{escape_terminal(finding.file)}{position_text}"
 
 
 def finding_consequences(code: FindingCode) -> Iterator[tuple[str, str]]:
-    """What a broker does about a finding, and what to do, each with its label.
+    """Pairs of label and text: what a broker does about a finding, then what to do.
 
-    A next start that does the same after a crash and a clean shutdown is shown once.
+    If the next start does the same after a crash and a clean shutdown, it is described once.
     """
     is_same = code.after_crash == code.after_clean_shutdown
     if code.after_crash is not None:
@@ -45,10 +46,10 @@ def finding_consequences(code: FindingCode) -> Iterator[tuple[str, str]]:
 def wrap_labelled(
     text: str, width: int | None, label: str = "", margin: int = 9, hanging: int | None = None
 ) -> list[str]:
-    """Wrap words after a margin and a label; later lines are indented past the label. Words are
+    """Wrap text after a margin and a label; later lines are indented past the label. Words are
     never broken, as one may be a path, nor are numbers.
 
-    hanging: margin of later lines, if different.
+    hanging: indent of later lines in columns; None to indent them past the label.
     """
     indent = " " * margin
     first_prefix = f"{indent}{label:<{LABEL_WIDTH}}" if label else indent
@@ -59,7 +60,7 @@ def wrap_labelled(
 
 
 def format_suppressed(code: FindingCode, n_suppressed: int) -> str:
-    """Message for people: how many findings of a kind are not shown."""
+    """The line that reports how many findings of a kind are not shown."""
     return (
         f"         … and {format_grouped(n_suppressed)} more {code.name}; raise "
         "--max-findings to see them\n"

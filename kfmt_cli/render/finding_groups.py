@@ -1,4 +1,4 @@
-"""Findings for people, grouped by kind: meaning, places, consequences, what to do."""
+"""Findings for people, grouped by kind: meaning, locations, consequences, what to do."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from kfmt_cli.render.finding import (
 )
 from kfmt_cli.render.style import Theme, escape_terminal, format_count, format_grouped
 
-MAX_EXPLAINED_KINDS = (
-    3  # kinds; if there are more, refer to `kfmt explain` for the effect on a broker
-)
+# With more kinds of findings, a line refers to `kfmt explain` for the effect on a broker.
+MAX_EXPLAINED_KINDS = 3
 _SEVERITY_ORDER = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
 MARGIN = 2
 
@@ -27,12 +26,11 @@ class _FindingGroup:
 
     code: FindingCode
     shown_findings: list[Finding] = field(default_factory=list)
-    """The findings to show."""
     n_findings: int = 0
-    """The number of all findings."""
+    """The number of all findings of the kind, shown or not."""
     consequences: list[tuple[str, str]] = field(default_factory=list)
-    """Consequences shared by all of them: what a broker does, and what to do, each with its
-    label."""
+    """The consequences shared by all of them, as pairs of label and text: what a broker does, and
+    what to do."""
 
 
 @dataclass(slots=True)
@@ -40,13 +38,13 @@ class FindingGroups:
     """Findings grouped by kind as they arrive. Memory is bounded by the number of kinds."""
 
     max_locations: int = MAX_LOCATIONS
-    """Number of places shown per kind."""
+    """Number of locations shown per kind."""
     shows_notes: bool = False
     """Show notes like other findings instead of only counting them."""
     _groups: dict[str, _FindingGroup] = field(default_factory=dict)
 
     def add(self, finding: Finding) -> None:
-        """Add a finding."""
+        """Add a finding to the group of its kind."""
         group = self._group(finding.code)
         if len(group.shown_findings) < self.max_locations:
             group.shown_findings.append(finding)
@@ -67,17 +65,19 @@ class FindingGroups:
         return group
 
     def drain_lines(self, theme: Theme, width: int | None) -> Iterator[str]:
-        """All of them, the worst kinds first; then clears the groups."""
+        """The lines of all groups, the most severe first; clears the groups."""
         groups = sorted(
             self._groups.values(), key=lambda group: _SEVERITY_ORDER.index(group.code.severity)
         )
         self._groups = {}
         notes = [group for group in groups if group.code.severity is Severity.NOTE]
-        shown = groups if self.shows_notes else groups[: len(groups) - len(notes)]
-        for group in shown:
-            yield from _group_lines(group, theme, width, explains=len(shown) <= MAX_EXPLAINED_KINDS)
-        if len(shown) > MAX_EXPLAINED_KINDS:
-            first_code = shown[0].code.name
+        listed = groups if self.shows_notes else groups[: len(groups) - len(notes)]
+        for group in listed:
+            yield from _group_lines(
+                group, theme, width, explains=len(listed) <= MAX_EXPLAINED_KINDS
+            )
+        if len(listed) > MAX_EXPLAINED_KINDS:
+            first_code = listed[0].code.name
             text = f"run kfmt explain {first_code} for the effect on a broker and what to do"
             yield theme.paint("dim", text) + "\n"
         if notes and not self.shows_notes:
@@ -87,7 +87,7 @@ class FindingGroups:
 def _group_lines(
     group: _FindingGroup, theme: Theme, width: int | None, *, explains: bool
 ) -> Iterator[str]:
-    """The meaning of a kind of finding, and its places."""
+    """The meaning of a kind of finding, its locations and, if `explains`, its consequences."""
     code = group.code
     heading = f"{code.severity.value:<7}  {code.name}{_format_times(group)}"
     first, *continuation = wrap_labelled(f"{heading}   {code.meaning}", width, margin=0, hanging=9)
@@ -112,7 +112,7 @@ def _format_times(group: _FindingGroup) -> str:
 
 
 def _note_count_lines(notes: list[_FindingGroup], theme: Theme, width: int | None) -> Iterator[str]:
-    """Notes counted on one line."""
+    """The number of notes of each kind, on one line unless it is wrapped."""
     n_notes = sum(group.n_findings for group in notes)
     kinds = ", ".join(f"{group.code.name}{_format_times(group)}" for group in notes)
     text = f"{format_count(n_notes, 'note')}, no action needed ({kinds}); list them with --notes"

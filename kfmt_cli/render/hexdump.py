@@ -8,17 +8,18 @@ from collections.abc import Iterator
 from kfmt_cli.render.style import Theme, escape_terminal, format_grouped
 from kfmt_cli.rows.types.anatomy import AnatomyLine
 
-PART_STYLES = ("offset", "flag", "good", "warn")  # used in turn
+PART_STYLES = ("offset", "flag", "good", "warn")  # of fields, in turn
 NARROW_BYTES, WIDE_BYTES = 8, 16  # bytes per line
 MIN_WIDE_COLUMNS = 130
 NAME_WIDTH, VALUE_WIDTH = 26, 14
-MAX_FIELD_LINES = 4  # per field
+MAX_FIELD_LINES = 4  # lines of bytes per field
 
 
 class HexDumper:
     """Writes lines of text for the fields of structures.
 
-    screen: columns of the terminal, None if unlimited. whole: show all bytes of long fields.
+    width: columns of the terminal, None if unlimited. shows_all_bytes: show all bytes of long
+    fields.
     """
 
     def __init__(self, theme: Theme, width: int | None, shows_all_bytes: bool) -> None:
@@ -35,7 +36,8 @@ class HexDumper:
         return self._theme.paint("bold", _truncate(f" {escape_terminal(text)}", self._width)) + "\n"
 
     def field_lines(self, line: AnatomyLine, data: bytes, base: int) -> Iterator[str]:
-        """The lines of a field. base: number of the buffer's first byte."""
+        """The lines of a field. data: the buffer that contains the field. base: the position shown
+        for the buffer's first byte."""
         style = "bad" if line.is_bad else "bold" if not line.has_bytes else ""
         if line.is_bit:
             style = "dim"
@@ -62,7 +64,8 @@ class HexDumper:
             )
 
     def _describe_field(self, line: AnatomyLine) -> list[str]:
-        """Name, value and meaning; on a narrow screen, the meaning continues on lines below."""
+        """Lines with name, value and meaning; on a narrow screen, the meaning is on a line of its
+        own."""
         name = f"{line.path[-2]} {line.name}" if line.name.isdigit() else line.name
         depth = len(line.path) - 1
         prefix = f"{'  ' * depth + escape_terminal(name):<{NAME_WIDTH}}"
@@ -80,7 +83,7 @@ class HexDumper:
 
     @property
     def _prefix_width(self) -> int:
-        """Columns taken by place and bytes."""
+        """Columns before the description: position and bytes."""
         return 1 + 8 + 2 + 3 * self._bytes_per_line + 1
 
     def _split_bytes(self, line: AnatomyLine, data: bytes) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Small terminal plots drawn with rich's bars: bytes freed over time, and the shapes of logs."""
+"""Small terminal plots drawn with Rich's bars: bytes freed over time, and the shapes of logs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ MAX_TIME_ROWS = 24  # rows of a plot over time
 
 
 def retention_plot(freed: list[tuple[int, int]], width: int | None) -> Iterator[str]:
-    """Bars of the bytes deleted by some of the times at which bytes are, the last included.
-    freed: (time, bytes), in any order."""
+    """Bars of the total bytes deleted by up to `MAX_STEPS` times, the last time included.
+
+    freed: pairs of time in milliseconds and bytes freed then, in any order.
+    """
     sizes: Counter[int] = Counter()
     for time_ms, size in freed:
         if time_ms < YEAR_10000_MS:
             sizes[time_ms] += size
-    times = sorted(at for at in sizes if sizes[at])
-    totals = list(accumulate(sizes[at] for at in times))
+    times = sorted(time_ms for time_ms in sizes if sizes[time_ms])
+    totals = list(accumulate(sizes[time_ms] for time_ms in times))
     draw_bar = _bar_drawer(max((width or 80) - 50, 10))
     for row in range(1, min(MAX_STEPS, len(times)) + 1):
         i = len(times) * row // min(MAX_STEPS, len(times)) - 1
@@ -54,9 +56,9 @@ def plot_lines(
         return
     yield f"{title}\n"
     label_width = max(len(label) for label, _, _ in rows)
-    text_width = max(len(said) for _, _, said in rows)
+    text_width = max(len(text) for _, _, text in rows)
     draw_bar = _bar_drawer(max((width or 100) - label_width - text_width - 8, 10))
-    maximum = max(1, *(number for _, number, _ in rows))
+    maximum = max(1, *(value for _, value, _ in rows))
     for label, value, text in rows:
         yield f"   {label:>{label_width}}  {draw_bar(value, maximum)}  {text:>{text_width}}\n"
 
@@ -86,7 +88,7 @@ def shape_lines(shape: LogShape, total: LogStatistics, width: int | None) -> Ite
 
 
 def _time_lines(buckets: TimeBuckets, width: int | None) -> Iterator[str]:
-    """Records over time; times without records have no row."""
+    """The plot of records over time; intervals without records have no row."""
     coarse_buckets = buckets.resampled(MAX_TIME_ROWS)
     rows = list(coarse_buckets.iter_intervals())
     if not rows:

@@ -1,4 +1,4 @@
-"""Templates applied to tables, with reused buffers."""
+"""Apply templates to rows of tables, with reused buffers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _free_buffers: deque[bytearray] = deque()
 
 
 def recycle_buffer(chunk: memoryview) -> None:
-    """Return a written piece's buffer for reuse."""
+    """Return the buffer of a written chunk for reuse."""
     buffer = chunk.obj
     chunk.release()
     if (
@@ -80,7 +80,7 @@ def recycle_buffer(chunk: memoryview) -> None:
 
 
 def _create_writer(template: Template, min_bytes: int = 0) -> tuple[text.Writer, bytearray]:
-    """Create a writer at the start of a buffer."""
+    """Create a writer at the start of a buffer of at least `min_bytes`."""
     try:
         buffer = _free_buffers.popleft() if min_bytes <= BUFFER_BYTES else bytearray(min_bytes)
     except IndexError:
@@ -90,7 +90,8 @@ def _create_writer(template: Template, min_bytes: int = 0) -> tuple[text.Writer,
 
 
 def _buffer_start(buffer: bytearray, length: int) -> memoryview:
-    """The front of a buffer; a copy if it is mostly empty, as pieces may have to wait."""
+    """The first `length` bytes of a buffer; a copy if the buffer is mostly empty, as chunks may
+    have to wait."""
     with memoryview(buffer) as view:
         if length > len(buffer) // 4:
             return memoryview(buffer)[:length]
@@ -103,7 +104,7 @@ def _buffer_start(buffer: bytearray, length: int) -> memoryview:
 def render_rows(
     template: Template, section: ColumnarRows, first: int, last: int
 ) -> Iterator[memoryview]:
-    """The text of rows first..last-1, in pieces to pass to `recycle_buffer`."""
+    """The text of rows first..last-1, in chunks to pass to `recycle_buffer`."""
     data, rows, children = section.data, section.table.data, section.children
     min_bytes = 0
     while first < last:
@@ -125,7 +126,7 @@ def render_nested_rows(
     first: int,
     last: int,
 ) -> Iterator[memoryview]:
-    """The text of outer rows first..last-1, each with its inner rows below it, in pieces.
+    """The text of outer rows first..last-1, each with its inner rows below it, in chunks.
 
     ends: `ends[i]` is the exclusive end of the inner rows of outer row i.
     """

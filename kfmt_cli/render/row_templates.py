@@ -23,7 +23,7 @@ def json_template(
 ) -> Template:
     """One object per line: type, file, then the columns of the row type.
 
-    files: one for all rows, or several that the column `file_number` chooses from.
+    files: one file for all rows, or several from which the column `file_number` selects.
     """
     builder = TemplateBuilder(column_indexes, HEADER_NAMES, literals, constants)
     builder.literal(f'{{"type":{json_text(row_type.name)}')
@@ -37,12 +37,12 @@ def json_template(
 
 
 def _leading_members(file: str, row_type: RowType) -> dict[str, object]:
-    """The file and place of a row."""
+    """The file of a row, and its topic and partition."""
     return with_location({"file": file}, row_type.location_source)
 
 
 def _write_row_start(builder: TemplateBuilder, row_starts: list[str]) -> None:
-    """Write the beginning of each row: the constant one, or the one chosen by file number."""
+    """Write the beginning of each row: the only one, or the one with the row's file number."""
     if len(row_starts) == 1:
         builder.literal(row_starts[0])
     else:
@@ -71,7 +71,7 @@ def _json_value(builder: TemplateBuilder, column: Column, bytes_mode: str) -> No
         builder.choice(column.table_column, ["false", "true"], ("", ""))
     elif column.kind is ColumnKind.CHOICE:
         builder.choice(
-            column.table_column, [f'"{word}"' for word in column.choices], ('"UNKNOWN-', '"')
+            column.table_column, [f'"{choice}"' for choice in column.choices], ('"UNKNOWN-', '"')
         )
     elif column.kind is ColumnKind.BYTES:
         builder.json_bytes(column.table_column, bytes_mode)

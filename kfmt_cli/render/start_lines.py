@@ -1,4 +1,4 @@
-"""The effect of a broker start on files, in words."""
+"""The effect of a broker start on files, as text for people."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ INTACT_TEXT = "intact"  # a start that loses nothing
 
 
 def format_start(start: PredictedStart, already_lost: OffsetIntervals) -> str:
-    """A start in a few words, for a table. already_lost: offsets already lost."""
+    """A short description of a start, for a table. already_lost: offsets lost before the start."""
     if start.becomes is not None:
         return {STRAY: "renamed -stray"}.get(start.becomes, start.becomes)
     if not start.starts:
@@ -59,7 +59,7 @@ def format_start(start: PredictedStart, already_lost: OffsetIntervals) -> str:
 
 
 def _describe_refusal(start: PredictedStart) -> str | None:
-    """The effect of a start that does not serve the partition; None for others."""
+    """The effect of a start that does not serve the partition; None for other starts."""
     if start.becomes is not None:
         return _TEXT_BY_NEW_STATE[start.becomes]
     return None if start.starts else "the broker does not start"
@@ -82,7 +82,8 @@ def _format_start_line(start: PredictedStart, label: str, theme: Theme) -> str:
 
 
 def _start_lines(starts: Sequence[PredictedStart], theme: Theme) -> Iterator[str]:
-    """The effects of starts, a line each; one line if both kinds have the same effect."""
+    """The effects of starts, one line per start; one line for two successive starts on the same
+    partition that have the same effect."""
     for i, start in enumerate(starts):
         if i and _has_same_effect(starts[i - 1], start):
             continue
@@ -104,7 +105,8 @@ def next_start_lines(
     theme: Theme,
     n_unread: int = 0,
 ) -> Iterator[str]:
-    """Whether the broker starts, and what prevents it. n_unread: inputs that could not be read."""
+    """Whether the broker starts, and what prevents it. n_unread: number of inputs that could not
+    be read."""
     failing = [start for start in starts if start.fails and not start.is_consequence]
     yield from _start_lines(failing[:MAX_START_LINES], theme)
     if len(failing) > MAX_START_LINES:
@@ -129,7 +131,7 @@ def next_start_lines(
 
 
 def lost_lines(starts: Sequence[PredictedStart], theme: Theme) -> Iterator[str]:
-    """Offsets lost by a start: for each partition, or the total if there are more than a few."""
+    """Offsets lost by a start: per partition, or the total for more than `MAX_LOST_PARTITIONS`."""
     losing_starts = [start for start in starts if start.loses_data and not start.fails]
     if len({start.file for start in losing_starts}) <= MAX_LOST_PARTITIONS:
         yield from _start_lines(losing_starts, theme)
@@ -159,11 +161,11 @@ class NextStep:
     joint_command: str = ""
     """The command for all partitions of the log directory at once."""
     joint_price: str = ""
-    """The cost of that command, of all partitions that have it."""
+    """The total cost of the joint command."""
 
 
 def step_commands(steps: Sequence[NextStep]) -> dict[str, str]:
-    """The commands of steps, with their cost. Commands that share one for all partitions are
+    """The cost by command, in the order of the steps. Commands with the same joint command are
     replaced by it."""
     n_by_joint_command = Counter(step.joint_command for step in steps if step.joint_command)
     price_by_command: dict[str, str] = {}
@@ -193,7 +195,7 @@ def step_lines(steps: Sequence[NextStep], theme: Theme, width: int | None = None
 
 
 def _describe_changes(start: PredictedStart) -> list[str]:
-    """The state in which a start leaves a partition, in words."""
+    """Descriptions of the state in which a start leaves a partition."""
     changes = [f"log end offset {start.log_end_offset}"]
     changes += [
         f"{escape_terminal(_file_name(file))} is truncated to {format_grouped(size)} bytes"
@@ -227,7 +229,7 @@ def _format_ranges(ranges: list[tuple[int, int]]) -> str:
 
 
 def _unpredicted_text(n_unread: int) -> str:
-    """The words for a start that unread inputs may prevent."""
+    """The text for a start that unread inputs may prevent."""
     return f"{format_count(n_unread, 'input')} not read: no broker start predicted"
 
 

@@ -28,7 +28,7 @@ class Theme:
         return getattr(self, style) if style else ""
 
     def paint(self, style: str, text: str) -> str:
-        """The words in one of the styles, or in none."""
+        """Text in a style; unchanged if the style is empty."""
         sequence = self.escape_sequence(style)
         return f"{sequence}{text}{self.reset}" if sequence else text
 
@@ -46,11 +46,11 @@ COLOUR_THEME = Theme(
 )
 
 
-COLUMN_GAP = 2  # columns between two of a table
+COLUMN_GAP = 2  # spaces between two columns of a table
 
 
 def format_grouped(value: int) -> str:
-    """A number with its thousands separated."""
+    """A number with spaces between its thousands: 12 345."""
     return f"{value:,}".replace(",", " ")
 
 
@@ -73,7 +73,7 @@ def format_count(n: int, noun: str, plural: str = "") -> str:
 
 
 def format_range(first: int, last: int) -> str:
-    """A range of whole numbers, such as offsets: 3–7, or 3 alone."""
+    """An inclusive range of integers, such as offsets: 3–7, or 3 if both are equal."""
     return str(first) if first == last else f"{first}–{last}"
 
 
@@ -82,17 +82,17 @@ def format_hidden_columns(n_hidden: int, option: str = "--wide") -> str:
     return f"{format_count(n_hidden, 'column')} hidden; use {option} to see all"
 
 
-# A word with the spaces before it; a number's groups of digits are one word.
 THOUSANDS_SPACE = r"(?<=\d) (?=\d{3}(?!\d))"  # the space between thousands
+# A word with the spaces before it; the groups of digits of one number are one word.
 _WORD = re.compile(rf"( *)((?:[^ ]|{THOUSANDS_SPACE})+)")
 _DRAWING = re.compile(r"[\u2500-\u25ff]")
 _ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 
 
 def fit_lines(text: str, width: int | None, hanging: int | None = None) -> str:
-    """Text whose longer lines are broken between words; later parts are indented, to `hanging` if
-    given. A word that is longer, as a path may be, stays whole; so do lines of a drawing, unless
-    `hanging` says that they are words."""
+    """Break lines longer than `width` between words and indent their continuations, by `hanging`
+    columns if that is not None. A longer word, such as a path, is never broken. Lines of a drawing
+    are not broken either, unless `hanging` is set."""
     return "".join(_fit_line(line, width, hanging) for line in text.splitlines(keepends=True))
 
 
@@ -116,13 +116,13 @@ def _fit_line(line: str, width: int | None, hanging: int | None) -> str:
 
 
 def append_details(name: str, details: str, width: int | None) -> str:
-    """Details after a name: on the same line, or on the next if they do not fit."""
+    """The details to append to a name: on the same line, or on the next if they do not fit."""
     fits = width is None or not details or len(name) + len(details) <= width
     return details if fits else f"\n{details}"
 
 
 def shell_quote(word: str) -> str:
-    """A word quoted for a shell. Characters that could disturb a terminal are escaped in $'…', as
+    """A word, quoted for a shell. Characters that could disturb a terminal are escaped in $'…', as
     in bash, zsh and POSIX 2024."""
     if word.isprintable():
         return shlex.quote(word)
@@ -134,12 +134,13 @@ def shell_quote(word: str) -> str:
 
 
 def shell_quote_path(path: str) -> str:
-    """A path quoted for a shell, which no command takes for an option."""
+    """A path quoted for a shell, with ./ before a leading dash so that it is not read as an
+    option."""
     return shell_quote(f"./{path}" if path.startswith("-") and path != "-" else path)
 
 
 def escape_terminal(text: str) -> str:
-    """Words from outside, with characters that could disturb a terminal escaped."""
+    """Untrusted text with the characters escaped that could disturb a terminal."""
     if text.isprintable():
         return text
     return "".join(

@@ -16,21 +16,21 @@ from kfmt_cli.render.style import NO_COLOUR, Theme
 
 NO_PADDING = 2
 UNQUOTED_FLAG = 8  # added to the mode of a preview without quotes, see `core/native/cell.py`
-MAX_NUMBER_BYTES = 32  # the longest number, time or hex word that one instruction writes
+MAX_NUMBER_BYTES = 32  # of the longest number, time or hex value that one instruction writes
 
 
 class TemplateLiterals:
-    """The fixed words shared by templates that are written together."""
+    """The literals shared by templates that are written together."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[bytes, int]] = []
         self._index_by_entry: dict[tuple[bytes, int], int] = {}
-        for word in text.FIXED_LITERALS:
-            self.add(word.decode())
+        for literal in text.FIXED_LITERALS:
+            self.add(literal.decode())
 
     def add(self, content: str, width: int | None = None) -> int:
-        """The number of the words; equal words share one. width: columns, if not one per
-        character."""
+        """Add a literal; returns its index, which equal literals share. width: columns, if not one
+        per character."""
         key = content.encode(), len(content) if width is None else width
         if key not in self._index_by_entry:
             self._index_by_entry[key] = self.add_all([content])
@@ -38,9 +38,9 @@ class TemplateLiterals:
         return self._index_by_entry[key]
 
     def add_all(self, texts: list[str]) -> int:
-        """The number of the first of several words, numbered consecutively."""
+        """Add literals with consecutive indexes; returns the first index."""
         first = len(self._entries)
-        self._entries += [(word.encode(), len(word)) for word in texts]
+        self._entries += [(content.encode(), len(content)) for content in texts]
         return first
 
     def __getitem__(self, index: int) -> bytes:
@@ -48,13 +48,13 @@ class TemplateLiterals:
 
     @cached_property
     def data(self) -> bytes:
-        """All words, concatenated."""
-        return b"".join(word for word, _ in self._entries) + bytes(text.LITERAL_PADDING)
+        """All literals, concatenated."""
+        return b"".join(content for content, _ in self._entries) + bytes(text.LITERAL_PADDING)
 
     @cached_property
     def spans(self) -> IntArray:
-        """(3, words): start of a word in `data`, its bytes, its columns."""
-        lengths = [len(word) for word, _ in self._entries]
+        """Array (3, literals): start of each literal in `data`, its bytes, its columns."""
+        lengths = [len(content) for content, _ in self._entries]
         spans = np.zeros((3, len(lengths)), np.int64)
         spans[0] = np.cumsum([0, *lengths[:-1]])
         spans[1] = lengths
@@ -64,7 +64,7 @@ class TemplateLiterals:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A program of `native/emit.py`; made by `TemplateBuilder`."""
+    """A program of `native/emit.py`, built by `TemplateBuilder`."""
 
     program: IntArray
     sizing: IntArray
@@ -74,9 +74,10 @@ class Template:
 class TemplateBuilder:
     """Collects instructions; methods are named after the text they write.
 
-    columns: names of the rows' columns; children: names of the columns of their array. Templates
-    that are written together share their literals. constants: columns with one value in all rows to
-    be written; instructions that depend on them are resolved here, once.
+    columns: indexes of the rows' columns by name. children: the same for the rows of their array.
+    literals: shared by templates that are written together. constants: values of columns with one
+    value in all rows to be written; instructions that depend on them are resolved when the template
+    is built.
     """
 
     def __init__(
@@ -90,12 +91,12 @@ class TemplateBuilder:
         self.theme = theme
         self._columns = columns
         self._constants = constants or {}
-        self._pending: tuple[str, int] = ("", 0)  # a literal that may still grow
+        self._pending: tuple[str, int] = ("", 0)  # a literal that may still grow, and its columns
         self._children = children or {}
         self._program: list[list[int]] = []
         self._literals = literals or TemplateLiterals()
         self._in_child = False
-        self._row_bytes = [64, 64]  # per row, per row of its array
+        self._row_bytes = [64, 64]  # maximum size of a row, and of a row of its array
         self._bytes_columns: tuple[list[int], list[int]] = ([], [])
         self._array_column = -1
 
@@ -112,12 +113,12 @@ class TemplateBuilder:
         return (self._children if self._in_child else self._columns)[name]
 
     def literal(self, content: str, width: int | None = None) -> None:
-        """Fixed words; `width` columns if not one per character."""
+        """Fixed text; `width` columns if not one per character."""
         pending_text, columns = self._pending
         self._pending = pending_text + content, columns + (len(content) if width is None else width)
 
     def styled_literal(self, style: str, content: str) -> None:
-        """Fixed words in a style."""
+        """Fixed text in a style."""
         self.literal(self.theme.paint(style, content), len(content))
 
     def _flush(self) -> None:
@@ -130,7 +131,7 @@ class TemplateBuilder:
             self._row_bytes[self._in_child] += len(content.encode())
 
     def _constant(self, name: str) -> int | None:
-        """The value of a constant column, None for others."""
+        """The value of a constant column; None for other columns."""
         return None if self._in_child else self._constants.get(name)
 
     def number(self, name: str) -> None:
@@ -154,14 +155,14 @@ class TemplateBuilder:
         self._add_instruction("TIME", self._column_index(name), max_bytes=MAX_NUMBER_BYTES)
 
     def choice(self, name: str, texts: list[str], other: tuple[str, str]) -> None:
-        """The word at a column's number; any other number is written between the words of
-        `other`."""
+        """The text with the index that a column contains; any other number is written between the
+        two texts of `other`."""
         constant = self._constant(name)
         if constant is not None and 0 <= constant < len(texts):
             self.literal(texts[constant])
             return
         first = self._literals.add_all([*texts, *other])
-        longest = max(len(word.encode()) for word in (*texts, *other))
+        longest = max(len(content.encode()) for content in (*texts, *other))
         self._add_instruction(
             "CHOICE",
             self._column_index(name),
@@ -216,7 +217,8 @@ class TemplateBuilder:
         )
 
     def cell_text(self, name: str, mode: str, limit: int) -> None:
-        """The same, quoted only if it would otherwise look like a null."""
+        """A preview of bytes as by `cell_bytes`, quoted only if it would otherwise look like a
+        null."""
         self._add_bytes_column(name)
         self._add_instruction(
             "CELL_BYTES",
@@ -254,7 +256,7 @@ class TemplateBuilder:
     def unless_none(
         self, name: str, null_value: int, content: str = "–", style: str = ""
     ) -> Iterator[None]:
-        """Write the block, or words in rows where a column is `null_value`."""
+        """Write the block, or `content` in rows where a column is `null_value`."""
         with self.when(name, null_value):
             self.styled_literal(style, content)
         with self.unless(name, null_value):
@@ -262,7 +264,7 @@ class TemplateBuilder:
 
     @contextmanager
     def _discard_block(self) -> Iterator[None]:
-        """Forget the block, which no row needs."""
+        """Discard the block, which no row needs."""
         saved = (
             self._program,
             self._pending,
@@ -278,7 +280,8 @@ class TemplateBuilder:
 
     @contextmanager
     def for_each(self, name: str, separator: str) -> Iterator[None]:
-        """Write the block for each row of an array; names in it refer to that row's columns."""
+        """Write the block for each row of an array; in the block, names refer to the columns of
+        the array's rows."""
         with self._discard_block() if self._constant(name) == 0 else nullcontext():
             self._array_column = self._column_index(name)
             entry = self._literals.add(separator)
@@ -295,7 +298,7 @@ class TemplateBuilder:
     def cell(
         self, width: int, *, align_right: bool = False, may_truncate: bool = False, pad: bool = True
     ) -> Iterator[None]:
-        """Pad the block to `width` columns, or shorten it to that, or both."""
+        """Pad the block to `width` columns if `pad`; shorten it to `width` if `may_truncate`."""
         self._add_instruction("CELL")
         yield
         self._add_instruction(
@@ -313,7 +316,7 @@ class TemplateBuilder:
         block_start = len(self._program)
         yield
         self._add_instruction("END_QUOTE", max_bytes=2)
-        # Quotes are doubled: numbers have none, literals and JSON strings at most their own length.
+        # Quotes are doubled: numbers have none, literals and JSON strings at most one per byte.
         for op, a, _, _ in self._program[block_start:]:
             if op == OPS["LITERAL"]:
                 self._row_bytes[0] += len(self._literals[a])

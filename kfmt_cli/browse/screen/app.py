@@ -35,7 +35,7 @@ class BrowserApp(SearchBrowser):
         self.show_page("Help", list(help_lines(min(int(self.size.width * 0.96), 100) - 4)))
 
     def action_out(self) -> None:
-        """Go back one step: cancel a running task, leave a view, or a pane."""
+        """Go back one step: cancel a search or a pending target, or leave a view or a pane."""
         if self.running_search is not None:
             self.workers.cancel_group(self, "search")
             self._search_finished("search cancelled")
@@ -72,8 +72,8 @@ class BrowserApp(SearchBrowser):
     def action_dark(self) -> None:
         """Toggle dark and light."""
         self.theme = "textual-light" if self.theme == "textual-dark" else "textual-dark"
-        for lines in self.query("LineList"):
-            lines.refresh()
+        for line_list in self.query("LineList"):
+            line_list.refresh()
 
     def action_copy(self) -> None:
         """Copy the record as JSON, or the command line."""
@@ -131,7 +131,7 @@ class BrowserApp(SearchBrowser):
     def _show_current_finding(self) -> None:
         finding, findings = self.session.current_finding, self.session.navigable_findings
         if finding is not None:
-            index = next((i for i, other in enumerate(findings) if other is finding), 0)
+            index = next((i for i, listed in enumerate(findings) if listed is finding), 0)
             self.show_finding(finding, index, len(findings), self.session.n_suppressed)
 
     def action_explain(self) -> None:

@@ -39,20 +39,20 @@ Answer = TypeVar("Answer")
 
 
 class _InputDialog(ModalScreen[Answer | None]):
-    """Asks for something that is typed."""
+    """A dialog with a text input."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close", show=False)
     ]
 
     def parse_input(self, text: str) -> Answer | None:
-        """What the line says; raises KfmtError."""
+        """Parse the input; raises KfmtError."""
         raise NotImplementedError
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Accept the input, or show why it is invalid."""
         event.stop()
-        if not self.is_current:  # a second Enter, before the first has closed it
+        if not self.is_current:  # a second Enter, before the first has closed the dialog
             return
         try:
             self.dismiss(self.parse_input(event.value))
@@ -61,7 +61,7 @@ class _InputDialog(ModalScreen[Answer | None]):
 
 
 class LineDialog(_InputDialog[Answer]):
-    """Asks for a line of text."""
+    """A dialog that asks for a line of text."""
 
     def parse_input(self, text: str) -> Answer:
         return self._parse(text)
@@ -69,7 +69,7 @@ class LineDialog(_InputDialog[Answer]):
     def __init__(
         self, title: str, hints: Sequence[str], initial_text: str, parse: Callable[[str], Answer]
     ) -> None:
-        """read: returns what a line says; raises KfmtError."""
+        """parse: parses the input; raises KfmtError."""
         super().__init__()
         self._title = title
         self._hints = hints
@@ -128,7 +128,7 @@ class ChoiceLine(Static):
 
 
 class SearchDialog(_InputDialog[SearchTerm]):
-    """Asks for a search term."""
+    """A dialog that asks for a search term."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+t", "turn('kind')", show=False),
@@ -146,7 +146,7 @@ class SearchDialog(_InputDialog[SearchTerm]):
     }
 
     def __init__(self, previous_term: SearchTerm | None, search_error: str = "") -> None:
-        """trouble: why a search is impossible."""
+        """search_error: why a search is impossible; empty if it is possible."""
         super().__init__()
         self._previous_term = previous_term or SearchTerm("")
         self._search_error = search_error
@@ -168,7 +168,7 @@ class SearchDialog(_InputDialog[SearchTerm]):
         self.query_one(f"#{name}", ChoiceLine).select_next_choice()
 
     def parse_input(self, text: str) -> SearchTerm | None:
-        """What to search; raises UsageError."""
+        """The search term, None for an empty input; raises UsageError."""
         kind, field = (
             self.query_one(f"#{name}", ChoiceLine).selected_choice for name in ("kind", "field")
         )

@@ -32,7 +32,7 @@ class DiskTree(Tree[DiskNode]):
     def __init__(
         self, root_node: DiskNode, find_mark: Callable[[DiskNode], tuple[str, str]]
     ) -> None:
-        """mark: returns the mark of a node and its style."""
+        """find_mark: returns the mark of a node and its style."""
         super().__init__("", root_node, id="tree")
         self.guide_depth = 2
         self.auto_expand = False
@@ -77,7 +77,7 @@ class DiskTree(Tree[DiskNode]):
         return text
 
     def show_node(self, target: DiskNode, ancestors: list[DiskNode]) -> None:
-        """Put the cursor on a node. ancestors: the nodes above it, from the top."""
+        """Put the cursor on a node. ancestors: the ancestors of the node, the root first."""
         current = self.root
         for disk_node in [*ancestors[1:], target] if ancestors else []:
             self._create_children(current)

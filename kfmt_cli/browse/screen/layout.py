@@ -26,8 +26,8 @@ from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import Finding, Severity
 from kfmt_cli.render.style import escape_terminal, format_grouped
 
-AUTO_CHECK_BYTES = 256 << 20  # bytes to check without being asked,
-AUTO_CHECK_REMOTE_BYTES = 16 << 20  # and bytes of files at a URL
+AUTO_CHECK_BYTES = 256 << 20  # inputs with at most this many bytes are checked on start
+AUTO_CHECK_REMOTE_BYTES = 16 << 20  # the same for files at a URL
 POLL_SECONDS = 0.25  # seconds between polls of the threads
 TAIL_POLL_SECONDS = 0.5  # seconds between polls of a growing file
 SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
@@ -56,7 +56,7 @@ class BrowserLayout(App[None]):
     def __init__(
         self, session: BrowserSession, *, theme: str = "dark", checks_on_start: bool = True
     ) -> None:
-        """checks: check small inputs without being asked."""
+        """checks_on_start: check small inputs without waiting for the key."""
         super().__init__()
         self.session = session
         self.theme = f"textual-{theme}"
@@ -81,7 +81,7 @@ class BrowserLayout(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Show the given paths."""
+        """Show the file or the directory of the session, and check small inputs."""
         self.panes.display = False
         self.set_interval(POLL_SECONDS, self._poll_threads)
         self.set_interval(TAIL_POLL_SECONDS, self._poll_tailed_file)
@@ -121,9 +121,9 @@ class BrowserLayout(App[None]):
         if any(partition.path in self._checking_paths for partition in checkable):
             return "…", "dim"
         results = [
-            self.session.check_results[result.path]
-            for result in checkable
-            if result.path in self.session.check_results
+            self.session.check_results[checked_node.path]
+            for checked_node in checkable
+            if checked_node.path in self.session.check_results
         ]
         for symbol, style in (("✗", "bad"), ("!", "warn")):
             marks = [result.mark for result in results if result.mark[1] == style]
@@ -133,7 +133,7 @@ class BrowserLayout(App[None]):
         return ("✓", "good") if all_checked else ("", "dim")
 
     def _file_mark(self, node: DiskNode) -> tuple[str, str]:
-        """The mark of a file: its findings, without those of the files next to it."""
+        """The mark of a file: only its own findings, without the rest of the partition's."""
         result = self.session.check_results.get(self.session.enclosing_partition(node).path)
         findings = (
             [finding for finding in result.findings if finding.file == node.display_path]
@@ -144,7 +144,7 @@ class BrowserLayout(App[None]):
 
     @on(Tree.NodeHighlighted)
     def node_highlighted(self, event: Tree.NodeHighlighted[DiskNode]) -> None:
-        """Show the home page of the highlighted node."""
+        """Show the page or the view of the highlighted node."""
         node = event.node.data
         if node is None or node is self._highlighted_node:
             return
@@ -158,7 +158,7 @@ class BrowserLayout(App[None]):
 
     @on(Tree.NodeSelected)
     def node_selected(self, event: Tree.NodeSelected[DiskNode]) -> None:
-        """Open the selected node."""
+        """Open a selected file; expand or collapse a directory, and open a partition's only log."""
         node = event.node.data
         if node is None:
             return
@@ -234,7 +234,8 @@ class BrowserLayout(App[None]):
         return False
 
     def try_arrive(self) -> bool:
-        """Go to the pending place if the outline reaches it; returns whether none is pending."""
+        """Go to the pending target if the index reaches it; returns whether no target is pending
+        any more."""
         return True
 
     def progress_text(self) -> str:
@@ -242,14 +243,14 @@ class BrowserLayout(App[None]):
         return ""
 
     def extend_index_if_needed(self) -> None:
-        """Extend the outline if the view needs it."""
+        """Extend the index if the view needs more rows."""
 
     def _poll_tailed_file(self) -> None:
-        """Check whether a followed file has grown."""
+        """Check whether a tailed file has grown."""
 
     @work(thread=True, exclusive=True, group="scan")
     def index_log(self) -> None:
-        """Outline the open log, on a thread."""
+        """Index the open log, on a thread."""
         log, worker = self.session.log_view, get_current_worker()
         if log is None:
             return
@@ -268,7 +269,7 @@ class BrowserLayout(App[None]):
     def _poll_threads(self) -> None:
         """Show the progress of threads."""
         log = self.session.log_view
-        # The last tick may come when the panes are gone.
+        # The last poll may come after the panes have been removed.
         if log is not None and self.query(LogPanes) and self.panes.display:
             if self.panes.batches.n_rows != log.index.n_rows:
                 self.panes.show_new_batches()
@@ -348,7 +349,7 @@ class BrowserLayout(App[None]):
         return ViewSubject(node)
 
     def show_view(self, view: ViewSpec) -> None:
-        """Show a view; a thread makes its text."""
+        """Show a view, whose text a thread renders."""
         self.active_view = view
         self.panes.display, self.text_pane.display = False, True
         if self.screen.has_class("-narrow"):
@@ -359,7 +360,8 @@ class BrowserLayout(App[None]):
         self.update_bars()
 
     def _view_title(self, view: ViewSpec) -> str:
-        """The question of a view, after what it is asked of; the command line has the path."""
+        """The name of the view's subject and the view's question; the command line has the full
+        path."""
         label = self.view_subject.node.label
         return f"{escape_terminal(label.rpartition('/')[2] or label)}: {view.question}"
 
@@ -376,7 +378,7 @@ class BrowserLayout(App[None]):
         tree_has_focus = self.disk_tree.has_focus
         self._show_text(output, self._view_title(view))
         if view.shows_findings and len(output.splitlines()) >= self.text_pane.size.height:
-            # As on a terminal, the losses and the remedies come last.
+            # As on a terminal, lost offsets and next steps come last.
             self.text_pane.heading = f" {self._view_title(view)}   Home: all findings"
             self.text_pane.scroll_end(animate=False, force=True)
         if tree_has_focus:
@@ -403,7 +405,7 @@ class BrowserLayout(App[None]):
 
     @property
     def _selection_key(self) -> object:
-        """The selection; a response is shown until it changes."""
+        """A key of the selection; a message is shown until the selection changes."""
         batch_fields = self.session.batch_fields
         location = (
             None if batch_fields is None else (batch_fields.position, self.session.record_index)
@@ -429,13 +431,13 @@ class BrowserLayout(App[None]):
         self._update_bar("status", status.append(message, style=style))
 
     def _log_status(self) -> str:
-        """The selected batch, and the mark of the log unless it grows since it was checked."""
+        """The selected batch, and the mark of the log unless the log is being tailed."""
         node, status = self.session.opened_node, self.panes.status_text()
         mark = "" if node is None or self.is_tailing else self._file_mark(node)[0]
         return f"{status}   {mark}: n goes to it" if mark else status
 
     def _update_bar(self, name: str, text: Text, *, layout: bool = False) -> None:
-        """Update one of the lines, if its text has changed."""
+        """Update one of the bars, if its text has changed."""
         previous = self._bar_texts.get(name)
         if previous is None or previous.markup != text.markup:
             self._bar_texts[name] = text
@@ -478,7 +480,7 @@ class BrowserLayout(App[None]):
     def show_finding(
         self, finding: Finding, index: int, n_findings: int, n_suppressed: int
     ) -> None:
-        """Show a finding in the status line. n_suppressed: how many others are counted only."""
+        """Show a finding in the status line. n_suppressed: the number of suppressed findings."""
         location = "" if finding.position is None else f" byte {format_grouped(finding.position)}"
         description = f"{finding.code.name}{location}: {escape_terminal(finding.message)}"
         suppressed_note = f", {format_grouped(n_suppressed)} more not shown" if n_suppressed else ""

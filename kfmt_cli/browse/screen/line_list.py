@@ -34,7 +34,7 @@ class _LineEvent(Message):
 
 
 class LineList(ScrollView, can_focus=True):
-    """Lines by number, fetched when they become visible; escape sequences keep their colours."""
+    """Lines by index, fetched when they become visible; escape sequences keep their colours."""
 
     DEFAULT_CSS = """
     LineList { height: 1fr; background: $background; scrollbar-size-horizontal: 0;
@@ -58,13 +58,13 @@ class LineList(ScrollView, can_focus=True):
     ]
 
     class Resized(_LineEvent):
-        """The list has room for other lines."""
+        """The size of the list has changed."""
 
     class Highlighted(_LineEvent):
         """The cursor has moved to another line."""
 
     class Selected(_LineEvent):
-        """A line was chosen."""
+        """A line was selected with Enter or a double click."""
 
     def __init__(self, *, id: str, has_cursor: bool = True) -> None:  # noqa: A002 (Textual's)
         super().__init__(id=id)
@@ -80,7 +80,7 @@ class LineList(ScrollView, can_focus=True):
     # Content.
 
     def show(self, n_rows: int, fetch: FetchLines, heading: str = "", cursor: int = 0) -> None:
-        """Show other lines, fetched when they become visible."""
+        """Replace the lines; `fetch` returns them when they become visible."""
         self._fetch, self.heading = fetch, heading
         self.cursor = min(cursor, max(n_rows - 1, 0))
         self._max_line_width = 0
@@ -101,7 +101,7 @@ class LineList(ScrollView, can_focus=True):
         self.show_lines(())
 
     def set_n_rows(self, n_rows: int) -> None:
-        """Change the number of lines; the visible ones stay."""
+        """Change the number of lines without fetching the visible ones again."""
         if n_rows != self.n_rows:
             self._strips.pop(self.n_rows, None)
         self.n_rows = n_rows
@@ -114,14 +114,14 @@ class LineList(ScrollView, can_focus=True):
 
     @property
     def visible_rows(self) -> tuple[int, int]:
-        """The range of visible lines: the first, and the one after the last."""
+        """The visible lines as [first, end)."""
         first = int(self.scroll_offset.y)
         return first, min(first + max(self.size.height - 1, 0), self.n_rows)
 
     # Drawing.
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        self._style = self.rich_style  # expensive per line
+        self._style = self.rich_style  # too expensive to compute for each line
         self._cursor_style = self._style + self.get_component_rich_style(
             "line-list--cursor", partial=True
         )
@@ -144,7 +144,7 @@ class LineList(ScrollView, can_focus=True):
         return strip.crop_extend(x, x + width, Style()).apply_style(style)
 
     def _fetch_strip(self, row: int) -> Strip:
-        """A line, made together with the other visible lines."""
+        """The strip of a line; fetches all visible lines with it."""
         first, last = self.visible_rows
         first, last = (first, last) if first <= row < last else (row, row + 1)
         if len(self._strips) > MAX_CACHED_STRIPS:
@@ -173,12 +173,12 @@ class LineList(ScrollView, can_focus=True):
     # Moving.
 
     def move_cursor(self, row: int) -> None:
-        """Move the cursor to a line, and post `Moved`."""
+        """Move the cursor to a line, and post `Highlighted`."""
         self.set_cursor(row)
         self.post_message(self.Highlighted(self, self.cursor))
 
     def set_cursor(self, row: int) -> None:
-        """Move the cursor to a line."""
+        """Move the cursor to a line without posting a message."""
         row = max(min(row, self.n_rows - 1), 0)
         if row != self.cursor:
             previous, self.cursor = self.cursor, row

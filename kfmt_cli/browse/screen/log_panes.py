@@ -19,12 +19,13 @@ from kfmt_cli.errors import KfmtError
 from kfmt_cli.findings.finding import is_error
 from kfmt_cli.render.style import escape_terminal, format_count, format_grouped
 
-MIN_WIDE_COLUMNS = 110  # columns; on a narrower screen, bytes are under the lists
+MIN_WIDE_COLUMNS = 110  # columns; on a narrower screen, bytes are below the lists
 MIN_TALL_LINES = 34  # lines; on a shorter screen, records and fields alternate
 
 
 class LogPanes(Container):
-    """Batches above records above fields, and bytes next to them or below."""
+    """The panes of batches, records and fields, one above the other, and the pane of bytes next to
+    or below them."""
 
     DEFAULT_CSS = """
     LogPanes { layout: horizontal; width: 1fr; height: 1fr; }
@@ -66,7 +67,8 @@ class LogPanes(Container):
         return self.app.size.width < MIN_WIDE_COLUMNS
 
     def update_layout(self, focused: LineList | None = None) -> None:
-        """Show the panes that fit on the screen."""
+        """Show the panes that fit on the screen. focused: the pane to keep visible, by default the
+        focused one."""
         focused = focused or self._focused_pane
         self.set_class(self.is_narrow, "-slim")
         is_short = self.app.size.height < MIN_TALL_LINES
@@ -112,7 +114,7 @@ class LogPanes(Container):
         outer_panes[self.fields] = self.records if has_records else self.batches
         if focused in outer_panes:
             self.focus_on(outer_panes[focused])
-            if outer_panes[focused] is self.batches:  # its header is selected
+            if outer_panes[focused] is self.batches:  # selects the batch header
                 self.session.record_index = None
                 self._show_fields()
         return True
@@ -154,7 +156,7 @@ class LogPanes(Container):
             return [f" {escape_terminal(str(error))}"] * (last - first)
 
     def show_new_batches(self) -> None:
-        """Show newly added batches."""
+        """Show the batches indexed since the last update."""
         log = self.session.log_view
         if log is None or not log.index.n_rows:
             return
@@ -163,7 +165,7 @@ class LogPanes(Container):
             self.show_log()
 
     def select_row(self, row: int, offset: int | None = None) -> None:
-        """Select a row's batch, and in it the record with an offset."""
+        """Select a row's batch, and the batch's record with an offset."""
         self.batches.set_cursor(row)
         self._show_batch(offset)
 
@@ -171,7 +173,7 @@ class LogPanes(Container):
     def batch_moved(self, event: LineList.Highlighted) -> None:
         """Show the batch."""
         event.stop()
-        if event.row == self.batches.cursor:  # still the current row
+        if event.row == self.batches.cursor:  # the cursor has not moved on
             self._show_batch()
 
     def _show_batch(self, offset: int | None = None) -> None:
@@ -197,9 +199,9 @@ class LogPanes(Container):
         errors = [escape_terminal(finding.message) for finding in findings] or [
             self.session.open_error
         ]
-        words = [Text(f" {error}", style="bold red") for error in errors if error]
-        words = words or [Text(" no readable records", style="dim")]
-        return len(words), lambda first, last: words[first:last], ""
+        lines = [Text(f" {error}", style="bold red") for error in errors if error]
+        lines = lines or [Text(" no readable records", style="dim")]
+        return len(lines), lambda first, last: lines[first:last], ""
 
     @on(LineList.Highlighted, "#records")
     def record_moved(self, event: LineList.Highlighted) -> None:
@@ -272,16 +274,16 @@ class LogPanes(Container):
 
     @property
     def _bytes_width(self) -> int:
-        # A pane not shown yet gets the rest of the screen's width; `Resized` follows.
+        # A pane without a size yet: assume the width it will have; `Resized` corrects it.
         width = self.bytes.size.width if self.bytes.display else 0
-        return (width or (self.app.size.width if self.is_narrow else 45)) - 1  # its scrollbar
+        return (width or (self.app.size.width if self.is_narrow else 45)) - 1  # for the scrollbar
 
     @on(LineList.Resized, "#bytes")
     def bytes_resized(self, event: LineList.Resized) -> None:
         """Fit the number of bytes per line to the new width."""
         event.stop()
         per_line = bytes_per_line(self._bytes_width)
-        if any(shown.per_line != per_line for shown in self._byte_lines):
+        if any(byte_lines.per_line != per_line for byte_lines in self._byte_lines):
             for byte_lines in self._byte_lines:
                 byte_lines.per_line = per_line
             self._show_bytes(is_field=self._focused_pane is self.fields)
@@ -352,8 +354,8 @@ class LogPanes(Container):
         if focused is self.records:
             return ViewKind.RECORDS
         if focused is self.fields or focused is self.bytes:
-            is_said = self.shows_payload and self.session.record_index is not None
-            return ViewKind.PAYLOAD if is_said and focused is self.fields else ViewKind.FIELDS
+            has_payload = self.shows_payload and self.session.record_index is not None
+            return ViewKind.PAYLOAD if has_payload and focused is self.fields else ViewKind.FIELDS
         return ViewKind.BATCHES
 
     def view_state(self) -> ViewState:

@@ -1,4 +1,4 @@
-"""The browser goes to an offset, a time or a byte, in whichever segment of the partition has it."""
+"""Go to an offset, a time or a byte, in any segment of the partition."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ NO_LOG_SELECTED = "select a partition or segment on the left first"
 
 
 class NavigatingBrowser(BrowserLayout):
-    """A browser that can go to a place."""
+    """A browser that can go to an offset, a time or a byte."""
 
     pending_target: GoToTarget | None = None
-    """The place to go to once the outline reaches it."""
+    """The target to go to once the index reaches it."""
 
     def ensure_log_open(self) -> bool:
-        """Whether a log is open; opens one of the selected partition if needed."""
+        """Open a log of the selected partition if none is open; returns whether one is open."""
         logs = self.selected_logs()
         if not logs:
             self.show_message(NO_LOG_SELECTED)
@@ -50,7 +50,7 @@ class NavigatingBrowser(BrowserLayout):
     # Dialogs.
 
     def action_go_to(self) -> None:
-        """Ask for the place to go to."""
+        """Ask for the target to go to."""
         hints = (
             "700                an offset",
             "2023-11-14T22:20   a time in UTC; now-1h",
@@ -60,7 +60,8 @@ class NavigatingBrowser(BrowserLayout):
         self.push_screen(dialog, self._target_entered)
 
     def _parse_target(self, text: str) -> GoToTarget:
-        """A place as typed; raises UsageError, also without a log to go to."""
+        """Parse a target as typed; raises UsageError for invalid text, and if no log is
+        selected."""
         target = parse_go_to_target(text)
         if not self.selected_logs():
             raise UsageError(NO_LOG_SELECTED)
@@ -80,7 +81,7 @@ class NavigatingBrowser(BrowserLayout):
         self.call_after_refresh(self.go_to, target)
 
     def _find_start_log(self, target: GoToTarget, logs: list[DiskNode]) -> DiskNode:
-        """The log that contains a place, or the first one that may contain it."""
+        """The log that contains a target, or the first log that may contain it."""
         open_log = self.session.opened_node if self.session.opened_node in logs else None
         if target.kind == GO_TO_OFFSET:
             candidates = [node for node in logs if _base_offset(node) <= target.value]
@@ -97,17 +98,18 @@ class NavigatingBrowser(BrowserLayout):
         except KfmtError:
             return False
 
-    # Going there.
+    # Going to a target.
 
     def go_to(self, target: GoToTarget) -> None:
-        """Go to a place in the log, at once or when the outline reaches it."""
+        """Go to a target in the log, at once or when the index reaches it."""
         self.pending_target = target
         if not self.try_arrive():
             self.show_message(f"going to {target.kind} {target.value}; Esc cancels")
             self._extend_index()
 
     def try_arrive(self) -> bool:
-        """Go to the pending place if the outline reaches it; returns whether none is pending."""
+        """Go to the pending target if the index reaches it; returns whether no target is pending
+        any more."""
         target, log = self.pending_target, self.session.log_view
         if target is None or log is None:
             self.pending_target = None
@@ -136,7 +138,8 @@ class NavigatingBrowser(BrowserLayout):
         return True
 
     def _find_next_log(self, target: GoToTarget) -> DiskNode | None:
-        """The log after the open one, if a time is later than the whole open log."""
+        """The log after the open one, if the target is a time later than all batches of the open
+        log; otherwise None."""
         log, node = self.session.log_view, self.session.opened_node
         logs = self.selected_logs()
         if target.kind != GO_TO_TIME or log is None or node not in logs:
@@ -146,10 +149,10 @@ class NavigatingBrowser(BrowserLayout):
         return next(iter(logs[logs.index(node) + 1 :]), None)
 
     def report_arrival(self, target: GoToTarget) -> None:
-        """Describe the place, if more is known about it."""
+        """Show a message about the target after arriving there; overridden by subclasses."""
 
     def _report_missing_target(self, target: GoToTarget) -> None:
-        """Say so if the place does not exist."""
+        """Show a message if the target does not exist in the log."""
         log, batch_fields = self.session.log_view, self.session.batch_fields
         blocks = log.index.blocks if log is not None else []
         if not blocks or target.kind == GO_TO_BYTE:
@@ -173,7 +176,7 @@ class NavigatingBrowser(BrowserLayout):
             self.show_message(f"{subject} is not in {scope}; showing the next batch", "yellow")
 
     def _extend_index(self) -> None:
-        """Extend the outline of a file at a URL."""
+        """Extend the index of a file at a URL by `INDEX_AHEAD_BYTES`."""
         log = self.session.log_view
         if log is not None and not log.index.is_complete and log.index.target_bytes is not None:
             log.index.target_bytes = log.index.end_position + INDEX_AHEAD_BYTES

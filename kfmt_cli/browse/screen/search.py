@@ -1,4 +1,4 @@
-"""The browser searches the selected partition."""
+"""Search the selected partition."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from kfmt_cli.render.style import escape_terminal, format_count, format_grouped
 
 
 class SearchBrowser(NavigatingBrowser):
-    """A browser that searches."""
+    """A browser that can search a partition."""
 
     running_search: PartitionSearch | None = None
-    """The running search."""
+    """The search in progress; None if there is none."""
     _search_started = 0.0
 
     @property
@@ -106,7 +106,7 @@ class SearchBrowser(NavigatingBrowser):
 
     @property
     def _find_command(self) -> str:
-        """The equivalent commands."""
+        """The equivalent `kfmt find` commands."""
         node, term = self.session.search_scope, self.session.search_term
         name = "" if node is None else node.display_path
         return format_command(ViewState(ViewKind.HITS, name, search_term=term))

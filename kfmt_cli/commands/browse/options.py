@@ -67,7 +67,7 @@ def browse(
 
 
 def _decoding_options() -> tuple[str, ...]:
-    """The options for decoding keys and values, as given."""
+    """The options for decoding keys and values, as the user gave them."""
     context = click.get_current_context()
     names = ("key_format", "key_schema", "value_format", "value_schema", "schemas")
     option_values = ((f"--{name.replace('_', '-')}", context.params.get(name)) for name in names)

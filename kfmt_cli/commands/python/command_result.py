@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from kfmt_cli.rows.file_result import FileResultType
 
-# Types of rows that are there without any input.
+# Types of rows that a command writes even if it could read no input.
 ALWAYS_PRESENT_TYPES = {
     "summary",
     "file",
     "freed",
 }
-MAX_NOTEBOOK_ROWS = 20  # rows of a type in a notebook
+MAX_NOTEBOOK_ROWS = 20  # rows shown per type in a notebook
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +71,7 @@ class CommandResult:
         return Counter(str(row["type"]) for row in self.rows)
 
     def objects(self) -> Iterator[JsonObject]:
-        """All objects, like `LogRows.objects` for logs."""
+        """All objects, like `LogRowReader.objects` for logs."""
         return iter(self.rows)
 
     def of(self, type_: str) -> list[JsonObject]:
@@ -124,7 +124,8 @@ class CommandResult:
 
 
 def _fitting_columns(name: str, rows: list[JsonObject]) -> list[Column]:
-    """The columns of some rows, as their type defines them, others as JSON; raises UsageError."""
+    """The columns for the members of some rows, as the best matching type of this name defines
+    them, other members as JSON; raises UsageError for an unknown type."""
     types = _require_types(name)
     members = dict.fromkeys(member for row in rows for member in row if member != "type")
     best_type = max(
@@ -138,7 +139,7 @@ def _fitting_columns(name: str, rows: list[JsonObject]) -> list[Column]:
 
 
 def _require_types(name: str) -> tuple[RowType, ...]:
-    """The types with a name; raises UsageError if there is none."""
+    """The row types with a name; raises UsageError for an unknown name."""
     from kfmt_cli.commands.contract import shapes_by_name
 
     types_by_name = shapes_by_name()
@@ -154,14 +155,14 @@ def _require_types(name: str) -> tuple[RowType, ...]:
 
 
 def _html_table(name: str, rows: list[JsonObject]) -> str:
-    """The first rows of a type, for notebooks."""
+    """The first rows of a type as an HTML table, for notebooks."""
     members = dict.fromkeys(member for row in rows for member in row if member != "type")
     header_cells = "".join(f"<th>{escape(member)}</th>" for member in members)
-    lines = (
+    table_rows = (
         "".join(f"<td>{escape(_cell_text(row.get(member)))}</td>" for member in members)
         for row in rows[:MAX_NOTEBOOK_ROWS]
     )
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    body = "".join(f"<tr>{table_row}</tr>" for table_row in table_rows)
     truncation_note = (
         f" ({MAX_NOTEBOOK_ROWS} of {len(rows)})" if len(rows) > MAX_NOTEBOOK_ROWS else ""
     )
@@ -193,7 +194,7 @@ class CollectingSink(ObjectSink):
 
 @dataclass
 class NullHost:
-    """A host without streams."""
+    """A host without output streams, which collects the lines for standard error."""
 
     theme: Theme = NO_COLOUR
     err_theme: Theme = NO_COLOUR

@@ -1,7 +1,7 @@
 """Logs as lazy tables for query engines: Polars and DuckDB.
 
-Part of kfmt_cli's Python API (docs/python.md). The engine says which columns it needs, and only
-these are built.
+Part of kfmt_cli's Python API (docs/python.md). The engine requests the columns that it needs, and
+only these are built.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TABLES = ("records", "batches")
 
 @dataclass(frozen=True, slots=True)
 class TableScanSource:
-    """A table of some logs, each time with the columns that are needed."""
+    """A table of some logs, scanned with the columns that each query needs."""
 
     path: Path | Sequence[Path]
     table: str
@@ -38,7 +38,7 @@ class TableScanSource:
     ignore_unreadable: bool
 
     def __post_init__(self) -> None:
-        """Shown without credentials; raises UsageError."""
+        """Remove credentials from the paths; raises UsageError for an unknown table."""
         if self.table not in TABLES:
             raise unknown_name_error("table", self.table, TABLES)
         paths_without_credentials = [
@@ -53,8 +53,8 @@ class TableScanSource:
     def iter_arrow_batches(
         self, columns: Sequence[str] | None = None, row_filter: RowFilter | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Arrow batches with the rows that can pass a filter, and others; raises InputError for
-        an input that cannot be read, unless ignored."""
+        """Arrow batches with all rows that can pass the filter, and possibly others; raises
+        InputError for an input that cannot be read, unless `ignore_unreadable`."""
         rows = self.log_rows_with_columns(columns)
         if row_filter is not None and self.table == "records":
             rows = rows.within(row_filter.selection(self.table))
@@ -136,7 +136,7 @@ def dataset(
 
 
 def _require(name: str, package: str) -> None:
-    """Raise UsageError without a library."""
+    """Raise UsageError if a library is not installed. package: what to install."""
     try:
         import_module(name)
     except ImportError:

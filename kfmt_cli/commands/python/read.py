@@ -59,28 +59,26 @@ Columns = dict[str, np.ndarray[Any, Any]]
 
 
 def resolve_paths(path: Path | Sequence[Path]) -> tuple[str, ...]:
-    """One path or several, as text; what is there may have changed since the last call. Raises
-    InputError, also for a path where there is nothing."""
-    names = [
-        normalize_path(strip_credentials(os.fsdecode(one_path))) for one_path in as_sequence(path)
-    ]
+    """One or several paths as normalized text, without credentials. Discards cached mounts, as the
+    files may have changed since the last call. Raises InputError, also for a missing path."""
+    names = [normalize_path(strip_credentials(os.fsdecode(path_))) for path_ in as_sequence(path)]
     for name in names:
         MOUNTS.forget(name)
     return tuple(require_path(resolve_display_path(name)) for name in names)
 
 
 def as_sequence(path: Path | Sequence[Path]) -> Sequence[Path]:
-    """One path or several, as several."""
+    """One or several paths, as a sequence."""
     return [path] if isinstance(path, str | bytes | os.PathLike) else path
 
 
 def as_tuple(text_or_texts: str | Iterable[str]) -> tuple[str, ...]:
-    """One text or several, as several."""
+    """One or several strings, as a tuple."""
     return (text_or_texts,) if isinstance(text_or_texts, str) else tuple(text_or_texts)
 
 
 def require_path(name: str) -> str:
-    """A path, if there is something; raises InputError."""
+    """The path itself; raises InputError if it is local and does not exist."""
     if is_local(name) and not path_exists(strip_file_scheme(name)):
         message = f"{format_display_name(name)}: No such file or directory"
         raise InputError(message, file=format_display_name(name), is_missing=True)
@@ -116,7 +114,7 @@ class LogRowReader:
         return self.arrow()
 
     def within(self, bounds: Selection) -> LogRowReader:
-        """The same rows, but only those within other bounds, too."""
+        """The same rows, restricted to further bounds."""
         reading = replace(self._reading, selection=self._reading.selection.intersect(bounds))
         return LogRowReader(
             self._paths, reading, self._columns, self._topic, self._jobs, self._payloads
@@ -200,7 +198,7 @@ class LogRowReader:
         return InputErrorHandler(lambda error: self._add_unread(str(error)))
 
     def _add_unread(self, message: str) -> None:
-        """Add a message, once."""
+        """Add a message unless it was added before."""
         if message not in self.unread:
             self.unread.append(message)
 
@@ -228,8 +226,9 @@ def _innermost_rows(rows: NestedRows) -> ColumnarRows:
 
 
 def _iter_logs(paths: tuple[str, ...], on_unlisted: Callable[[str], None]) -> Iterator[InputFile]:
-    """The distinct logs under some paths; KRaft snapshots only if their own path is given. Raises
-    InputError for an unusable path. on_unlisted: receives messages about what cannot be listed."""
+    """The distinct logs under some paths; a KRaft snapshot only if it is one of the paths. Raises
+    InputError for an unusable path. on_unlisted: called with the message for each directory that
+    cannot be listed."""
     visited: set[str] = set()
     for target in drop_duplicate_segments(map(_resolve_target, paths)):
         for message in target.listing_errors:
@@ -257,7 +256,7 @@ def log_rows(
     load_payloads: Callable[[tuple[str, ...]], PayloadDeclarations] = lambda _: NO_DECLARATIONS,
 ) -> LogRowReader:
     """The rows of logs; raises UsageError for an unknown column, InputError for a missing path.
-    load_payloads: the formats of keys and values for some paths."""
+    load_payloads: returns the formats of keys and values for some paths."""
     table = RECORDS_TABLE if reads_records else BATCHES_TABLE
     names = as_tuple(columns or ())
     for name in names:
@@ -277,7 +276,8 @@ def parse_bounds(
     first_time: int | datetime | None,
     last_time: int | datetime | None,
 ) -> Selection:
-    """The bounds of rows; raises UsageError for those that are no numbers."""
+    """The selection of rows within inclusive bounds; raises UsageError for a bound that is not an
+    integer or a datetime."""
     return Selection(
         parse_integer("first_offset", first_offset),
         parse_integer("last_offset", last_offset),
@@ -287,7 +287,8 @@ def parse_bounds(
 
 
 def parse_integer(name: str, value: object) -> int | None:
-    """An argument as an int, such as of NumPy's types; raises UsageError for other values."""
+    """An integer of any type, such as NumPy's, as an int; None stays None. Raises UsageError for
+    other values. name: the argument's name, for the message."""
     if value is None:
         return None
     if not isinstance(value, Integral):
@@ -296,8 +297,8 @@ def parse_integer(name: str, value: object) -> int | None:
 
 
 def datetime_to_ms(time: int | datetime | None, *, rounds_up: bool = False) -> int | None:
-    """A time as Kafka stores it; a datetime without a zone is in UTC. rounds_up: round up, not
-    down."""
+    """A time in milliseconds since the epoch, as Kafka stores it; a datetime without a time zone is
+    in UTC. rounds_up: round up, not down."""
     if not isinstance(time, datetime):
         return time
     aware = time if time.tzinfo else time.replace(tzinfo=timezone.utc)

@@ -1,6 +1,6 @@
-"""The commands for programs: each returns its rows, as objects or as Arrow.
+"""The commands that read, for programs: each returns its rows, as objects or as Arrow.
 
-Everything `kfmt_cli` offers to Python except reading (docs/python.md).
+Part of kfmt_cli's Python API (docs/python.md); `writing_commands.py` has the commands that write.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The commands that write, for programs: each returns the results that it prints.
+"""The commands that write, for programs: each returns the results that the command prints.
 
-Inputs are never changed, and an output appears whole or not at all, as on the command line.
+As on the command line, inputs are never changed, and an output is complete or does not appear.
 """
 
 from __future__ import annotations
@@ -138,12 +138,12 @@ def export(
 
     table_names = as_tuple(tables)
     known_names: Iterable[str]
-    for kind, names_given, known_names in (
+    for kind, used_names, known_names in (
         ("table", table_names, LAKE_TABLES),
         ("file format", (file_format,), FILE_FORMATS),
         ("option", options, sorted(DEFAULT_LAKE_OPTIONS.keys() - {"tables", "columns"})),
     ):
-        for name in names_given:
+        for name in used_names:
             if name not in known_names:
                 raise unknown_name_error(kind, name, known_names)
     names = {"tables": ",".join(table_names), "columns": ",".join(as_tuple(columns))}
@@ -165,7 +165,7 @@ def export(
 
 
 def _output_location(output_path: Path) -> str:
-    """Where to write: a path, or the URL of a store; raises UsageError."""
+    """The path, or the URL of an object store, to write to; raises UsageError for an empty path."""
     if not (location := strip_file_scheme(os.fsdecode(output_path))):
         raise UsageError("a path cannot be empty")
     return location

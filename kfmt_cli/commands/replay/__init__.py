@@ -1,1 +1,1 @@
-"""replay: the records of logs into a live cluster."""
+"""replay: sends the records of logs to a live cluster."""

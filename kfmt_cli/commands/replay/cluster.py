@@ -1,4 +1,5 @@
-"""The live cluster, through confluent-kafka: topics, offsets, records that have arrived, groups."""
+"""A client of the live cluster, with confluent-kafka: topics, offsets, records that have arrived,
+groups."""
 
 from __future__ import annotations
 
@@ -33,13 +34,12 @@ from kfmt_cli.commands.replay.topic_plans import TIMESTAMP_TYPE, TopicPlan
 from kfmt_cli.commands.settings_resolver import read_properties
 from kfmt_cli.errors import OutputError, UsageError
 
-REQUEST_TIMEOUT_SECONDS = 10.0  # seconds for an answer of the cluster
-MAX_CONNECT_TRIES = 4  # to connect, in that time
-SETTLE_SECONDS = 0.5  # seconds in which the end of a partition must stay the same
-SINGLE_RECORD_BATCH_OVERHEAD = (
-    97  # bytes of a batch with one record, besides key, value and headers
-)
-MAX_TAIL_RECORDS = 2_000_000  # records
+REQUEST_TIMEOUT_SECONDS = 10.0  # until the cluster has answered a request
+MAX_CONNECT_TRIES = 4  # attempts to connect within the request timeout
+SETTLE_SECONDS = 0.5  # during which log end offsets must stay unchanged
+# Bytes of a batch with one record, without key, value and headers.
+SINGLE_RECORD_BATCH_OVERHEAD = 97
+MAX_TAIL_RECORDS = 2_000_000  # records of a partition to read back after an earlier run
 RESERVED_SETTINGS = {
     *("bootstrap.servers", "enable.idempotence", "acks", "request.required.acks"),
     *("transactional.id", "message.max.bytes"),
@@ -48,7 +48,7 @@ _SECRET = re.compile(r"password|secret|jaas|\.key|\.pem|token|credential", re.IG
 _LOG = logging.getLogger("kfmt.replay")
 _LOG.addHandler(logging.NullHandler())
 _LOG.propagate = False
-# Errors while a new partition, also of the groups' topic, has no leader yet.
+# Errors that occur while a new partition, such as one of __consumer_offsets, has no leader yet.
 RETRIABLE_ERRORS = {
     *(KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE),
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -57,20 +57,21 @@ RETRIABLE_ERRORS = {
 }
 ResultT = TypeVar("ResultT")
 Digest = tuple[int, bytes]
-"""The partition of a record and a hash of all that it consists of."""
+"""The partition of a record, and a hash of its timestamp, key, value and headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetTopicLimits:
-    """Settings of a topic in the cluster that a replay depends on."""
+    """The settings of a topic in the cluster that a replay depends on."""
 
     max_batch_bytes: int | None = None
-    """The largest batch that it takes; None if unknown."""
+    """The size of the largest batch that the topic accepts; None if unknown."""
     keeps_timestamps: bool = True
 
 
 def producer_settings(path: Path | None) -> dict[str, str]:
-    """The client settings in a Java properties file; raises UsageError without their values."""
+    """The client settings in a Java properties file; raises UsageError, whose message never
+    contains a value."""
     settings = {} if path is None else read_properties(path, has_secrets=True)
     for name in sorted(RESERVED_SETTINGS & set(settings)):
         raise UsageError(f"{path}: {name} is set by kfmt replay; remove it")
@@ -79,7 +80,8 @@ def producer_settings(path: Path | None) -> dict[str, str]:
 
 @dataclass(slots=True)
 class ClusterClient:
-    """A cluster that answers. address: as given. settings: of all clients."""
+    """A client of a live cluster. address: the bootstrap servers as the user gave them. settings:
+    librdkafka settings of all clients."""
 
     address: str
     settings: Mapping[str, str]
@@ -91,7 +93,8 @@ class ClusterClient:
     _last_error: str = ""
 
     def connect(self) -> None:
-        """Ask for its topics; raises OutputError, UsageError for a setting that it rejects."""
+        """Fetch the cluster's metadata; raises OutputError if it does not answer, UsageError for a
+        setting that librdkafka rejects."""
         self._admin = self._client(AdminClient, {})
         with self.raise_output_errors():
             metadata = self._fetch_metadata()
@@ -103,13 +106,13 @@ class ClusterClient:
         }
 
     def _fetch_metadata(self) -> Any:
-        """The cluster's metadata, once it answers; raises KafkaException if it does not, at once
-        if nobody listens."""
+        """The cluster's metadata. Retries until the timeout, or until a connection error is known;
+        then raises KafkaException."""
         for attempt in range(MAX_CONNECT_TRIES):
             try:
                 return self._admin.list_topics(timeout=REQUEST_TIMEOUT_SECONDS / MAX_CONNECT_TRIES)
             except KafkaException:
-                self._admin.poll(0)  # for the reason
+                self._admin.poll(0)  # calls `_on_error` with the reason
                 if attempt == MAX_CONNECT_TRIES - 1 or (attempt and self._last_error):
                     raise
         raise AssertionError
@@ -126,8 +129,8 @@ class ClusterClient:
         self._last_error = error.str()
 
     def format_error(self, error: BaseException) -> str:
-        """Why something failed, on one line, without secrets."""
-        if error.__cause__ is not None:  # of a callback, which hides it
+        """The message of an error on one line, without secrets."""
+        if error.__cause__ is not None:  # confluent-kafka hides errors of callbacks there
             error = error.__cause__
         content = error.args[0] if error.args else error
         text = content.str() if isinstance(content, KafkaError) else str(content)
@@ -144,7 +147,8 @@ class ClusterClient:
 
     @contextmanager
     def raise_output_errors(self, subject: str = "") -> Iterator[None]:
-        """Raise OutputError if the cluster does not do what it is asked to."""
+        """Raise OutputError if a request in the block fails. subject: what the request was for, for
+        the message."""
         try:
             yield
         except (KafkaException, SystemError) as error:
@@ -190,7 +194,7 @@ class ClusterClient:
         raise OutputError(f"{self.address}: {plan.name}: was created, but has no leaders yet")
 
     def topic_limits(self, topic: str) -> TargetTopicLimits:
-        """Settings of a topic; the defaults if they may not be read."""
+        """The limits of a topic; the defaults if the user is not allowed to read its settings."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         try:
             futures_by_resource = self._admin.describe_configs(
@@ -230,7 +234,8 @@ class ClusterClient:
     def settled_log_end_offsets(
         self, topic_partitions: list[tuple[str, int]]
     ) -> dict[tuple[str, int], int]:
-        """The same, once they stay the same: a killed run may have left a request on its way."""
+        """The log end offsets once they stay unchanged for `SETTLE_SECONDS`: requests of a killed
+        run may still be on their way. Raises OutputError."""
         previous = self.log_end_offsets(topic_partitions)
         while True:
             time.sleep(SETTLE_SECONDS)
@@ -267,14 +272,12 @@ class ClusterClient:
     def iter_digests(
         self, topic: str, partition: int, offset_bounds: tuple[int, int], *, has_timestamps: bool
     ) -> Iterator[tuple[Digest, int]]:
-        """What the records of a partition between two offsets consist of, each with its offset.
-        has_timestamps: including their timestamps. Raises OutputError."""
+        """The digests of the records of a partition with offsets in [begin, end), each with its
+        offset. has_timestamps: include timestamps in the digests. Raises OutputError."""
         begin, end = offset_bounds
         if end - begin > MAX_TAIL_RECORDS:
-            message_text = f"{end - begin} records were written since the last acknowledged one"
-            raise OutputError(
-                f"{self.address}: {topic}-{partition}: {message_text}, by another producer"
-            )
+            reason = f"{end - begin} records were written since the last acknowledged one"
+            raise OutputError(f"{self.address}: {topic}-{partition}: {reason}, by another producer")
         for message in self._read(topic, partition, begin, end) if end > begin else ():
             timestamp = message.timestamp()[1] if has_timestamps else 0
             content = message.key(), message.value(), message.headers()
@@ -318,7 +321,7 @@ class ClusterClient:
     # Groups.
 
     def active_groups(self, groups: Iterable[str]) -> dict[str, str]:
-        """The groups with members, each with its state; raises OutputError."""
+        """The state of each group that is neither empty nor dead; raises OutputError."""
         state_by_group = {}
         for name in sorted(groups):
             with self.raise_output_errors(f"group {name}"):
@@ -328,7 +331,7 @@ class ClusterClient:
         return state_by_group
 
     def _group_state(self, group: str) -> ConsumerGroupState:
-        """The state of a group; raises KafkaException."""
+        """The state of a group, DEAD for an unknown one; raises KafkaException."""
         answers = self._admin.describe_consumer_groups(
             [group], request_timeout=REQUEST_TIMEOUT_SECONDS
         )
@@ -343,7 +346,8 @@ class ClusterClient:
     def commit_offsets(
         self, group: str, offsets: Iterable[tuple[str, int, int, str | None]]
     ) -> None:
-        """Commit offsets of a group: topic, partition, offset, metadata. Raises OutputError."""
+        """Commit the offsets of a group, as tuples of topic, partition, offset and metadata. Raises
+        OutputError."""
         topic_partitions = [
             TopicPartition(topic, partition, offset, metadata or "")
             for topic, partition, offset, metadata in offsets
@@ -364,8 +368,8 @@ class ClusterClient:
 
 
 def _retry(send_request: Callable[[], ResultT]) -> ResultT:
-    """Ask again while the cluster is not ready, as when it has just made a topic; raises
-    KafkaException."""
+    """Send a request, and retry while the cluster is not ready, such as after creating a topic;
+    raises KafkaException."""
     deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
     while True:
         try:
@@ -383,7 +387,7 @@ def record_digest(
     value: bytes | None,
     headers: list[Header] | None,
 ) -> Digest:
-    """What identifies a record in a partition, whatever its offset."""
+    """The digest that identifies a record in a partition, independent of its offset."""
     hasher = hashlib.blake2b(digest_size=16)
     field_values: list[bytes | None] = [b"%d" % timestamp, key, value]
     for name, content in headers or ():

@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from kfmt_cli.commands.replay.cluster import ClusterClient
     from kfmt_cli.commands.replay.sender import GroupOffsetPoints, ReplaySender
 
-# Seconds and records after which all is acknowledged and the state file written.
+# After this time or this many records, wait for acknowledgements and write the state file.
 SAVE_INTERVAL_SECONDS, MAX_PENDING_RECORDS = 2.0, 100_000
-MAX_CHUNK_RECORDS = 20_000  # records between two looks at these
+MAX_CHUNK_RECORDS = 20_000  # records between two checks of these limits
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What to replay, where and how."""
+    """The options of `replay`."""
 
     bootstrap_server: str
-    """Empty with dry_run."""
+    """The brokers, comma-separated; empty with dry_run."""
     topics: tuple[str, ...] = ()
     as_topic: str | None = None
     by_key: bool = False
@@ -58,12 +58,13 @@ class ReplayOptions:
     def __post_init__(self) -> None:
         """Raise UsageError for options that exclude each other."""
         if self.groups and self.by_key:
-            words = "--by-key spreads a partition's records, so its offsets have no counterpart"
-            raise UsageError(f"--groups cannot be combined with --by-key: {words}")
+            reason = "--by-key spreads a partition's records, so its offsets have no counterpart"
+            raise UsageError(f"--groups cannot be combined with --by-key: {reason}")
 
     @property
     def resume_options(self) -> dict[str, Any]:
-        """Those that must be the same when a replay is resumed."""
+        """The options that must be the same when a replay is resumed, by their names in the state
+        file."""
         bounds = {
             name.replace("first", "from").replace("last", "to"): getattr(self.wanted, name)
             for name in ("first_offset", "last_offset", "first_time", "last_time")
@@ -73,13 +74,13 @@ class ReplayOptions:
 
 @dataclass(slots=True)
 class _PartitionProgress:
-    """What has happened to the records of a partition in this run."""
+    """The progress of this run with one partition."""
 
     reader: ReplaySourceReader
     state: ReplaySourceState
-    """How far it has been acknowledged."""
+    """The acknowledged progress of the partition over all runs."""
     resumed_at: int
-    """Where this run began."""
+    """The offset at which this run began."""
     findings: FindingCollector
     records: int = 0
     bytes: int = 0
@@ -88,7 +89,7 @@ class _PartitionProgress:
     last_offset: int | None = None
 
     def add_chunk(self, chunk: RecordChunk, n_arrived: int) -> None:
-        """Count the records of a chunk."""
+        """Count the records of a chunk. n_arrived: records of it that had arrived before."""
         self.records += len(chunk) - n_arrived
         self.already_there += n_arrived
         self.bytes += chunk.n_bytes
@@ -99,7 +100,7 @@ class _PartitionProgress:
 
 @dataclass(slots=True)
 class ReplayCommand:
-    """One call of `replay`."""
+    """One run of `kfmt replay`."""
 
     run: CommandRun
     options: ReplayOptions
@@ -109,9 +110,9 @@ class ReplayCommand:
     _start_notes: LogStartNotes = field(init=False)
     _sources: list[ReplaySource] = field(default_factory=list)
     _target_topics: dict[str, str] = field(default_factory=dict)
-    """The topic in the cluster of each of these, by its name."""
+    """The topic in the cluster, by the name of the source."""
     _group_commits: list[FieldDict] = field(default_factory=list)
-    """Of groups, in the same partitions."""
+    """Offsets that groups had committed in the partitions to replay."""
     _state: ReplayState = field(init=False)
     _cluster: ClusterClient = field(init=False)
 
@@ -166,7 +167,7 @@ class ReplayCommand:
         for offset in self._group_commits:
             self._report_group(offset, None, None)
 
-    # With one.
+    # With a cluster.
 
     def _replay(self, plans: dict[str, TopicPlan]) -> None:
         from kfmt_cli.commands.replay.cluster import ClusterClient, producer_settings
@@ -195,8 +196,8 @@ class ReplayCommand:
         self._commit_groups()
 
     def _ensure_topic(self, plan: TopicPlan) -> None:
-        """Create a topic that the cluster lacks; raises OutputError if it cannot take all
-        partitions."""
+        """Create a topic that is missing from the cluster; raises OutputError if an existing topic
+        has too few partitions."""
         cluster = self._cluster
         n_existing = cluster.n_partitions_by_topic.get(plan.name)
         if n_existing is None:
@@ -235,8 +236,8 @@ class ReplayCommand:
     def _send_topic(
         self, sender: ReplaySender, sources: list[ReplaySource], ends: Mapping[tuple[str, int], int]
     ) -> None:
-        """Send the records of a topic; complains about partitions that cannot be read. ends: where
-        the partitions end that an earlier run has sent to."""
+        """Send the records of a topic, and report partitions that cannot be read. ends: log end
+        offsets of the partitions to which an earlier run has sent records."""
         self._read_topic_ends(sender, sources, ends)
         for source in sources:
             self._start_notes.note_partition(source.partition)
@@ -250,8 +251,8 @@ class ReplayCommand:
     def _read_topic_ends(
         self, sender: ReplaySender, sources: list[ReplaySource], ends: Mapping[tuple[str, int], int]
     ) -> None:
-        """Keep where the topic ends before anything is sent; after an earlier run, read what has
-        arrived without being acknowledged."""
+        """Write the topic's log end offsets to the state file before anything is sent; after an
+        earlier run, read back the records that have arrived without being acknowledged."""
         topic, cluster, state = sender.topic, self._cluster, self._state
         partitions = {source.partition_index for source in sources}
         if self.options.by_key:
@@ -272,17 +273,18 @@ class ReplayCommand:
                 message += "; was the topic recreated?"
                 raise OutputError(f"{cluster.address}: {topic}-{partition}: {message}")
             sender.read_arrived(partition, begin, end, 2 * MAX_PENDING_RECORDS)
-        new_partitions = [(topic, number) for number in sorted(partitions - set(known_ends))]
+        new_partitions = [(topic, partition) for partition in sorted(partitions - set(known_ends))]
         known_ends |= {
-            number: end for (_, number), end in cluster.log_end_offsets(new_partitions).items()
+            partition: end
+            for (_, partition), end in cluster.log_end_offsets(new_partitions).items()
         }
         state.write_file()
 
     def _send_source(
         self, source: ReplaySource, sender: ReplaySender, group_offsets: list[int]
     ) -> None:
-        """Send the records of a partition from where an earlier run got; raises InputError after
-        those before it are acknowledged, OutputError."""
+        """Send the records of a partition, continuing after an earlier run. Raises InputError once
+        the records before the unreadable ones are acknowledged, OutputError."""
         from kfmt_cli.commands.replay.sender import GroupOffsetPoints
 
         source_state = self._state.sources.setdefault(source.name, ReplaySourceState())
@@ -337,7 +339,7 @@ class ReplayCommand:
         self._save_acknowledged(progress, sender)
 
     def _save_acknowledged(self, progress: _PartitionProgress, sender: ReplaySender) -> None:
-        """Wait until all records are acknowledged, and keep that."""
+        """Wait until all records are acknowledged, and write the state file."""
         last_offsets = sender.await_acknowledgements()
         if progress.last_offset is None:
             return
@@ -359,7 +361,8 @@ class ReplayCommand:
     def _start_progress(
         self, source: ReplaySource, source_state: ReplaySourceState, n_partitions: int
     ) -> _PartitionProgress:
-        """A partition of which nothing is sent yet. n_partitions: of its topic in the cluster."""
+        """The progress of a partition from which this run has sent nothing yet. n_partitions:
+        number of partitions of the topic in the cluster."""
         findings = FindingCollector(self.run.max_findings)
         n_key_partitions = n_partitions if self.options.by_key else None
         reader = ReplaySourceReader(
@@ -374,7 +377,7 @@ class ReplayCommand:
     # Output.
 
     def _report_partition(self, progress: _PartitionProgress) -> None:
-        """Show what has been sent of a partition."""
+        """Report what has been sent from a partition."""
         reader, source_state = progress.reader, progress.state
         source, options = reader.source, self.options
         self._n_records += progress.records
@@ -397,7 +400,8 @@ class ReplayCommand:
         )
 
     def _commit_groups(self) -> None:
-        """Commit the offsets of groups, translated; complains about groups that are active."""
+        """Commit the translated offsets of groups, and report active groups, whose offsets are not
+        committed."""
         active = self._cluster.active_groups({offset.group for offset in self._group_commits})
         for group, commits in groupby(self._group_commits, key=lambda offset: offset.group):
             commits_and_targets = [(offset, self._target_offset(offset)) for offset in commits]
@@ -429,7 +433,7 @@ class ReplayCommand:
                 self._report_group(commit, target, reason)
 
     def _target_offset(self, commit: FieldDict) -> int | None:
-        """Where a group continues in the cluster; None if that is unknown."""
+        """The offset at which a group continues in the cluster; None if that is unknown."""
         if commit.place not in self._completed_sources:
             return None
         source_state = self._state.sources[commit.place]

@@ -1,4 +1,5 @@
-"""The offsets that groups had committed on the disks, for the same records in a cluster."""
+"""The offsets that groups had committed on the disks, to commit them for the same records in a
+cluster."""
 
 from __future__ import annotations
 
@@ -18,8 +19,11 @@ from kfmt_cli.rows.types.state_rows import COMMITTED_OFFSET_ROW
 def committed_offsets(
     run: CommandRun, partitions: Iterable[Partition], limit: DecompressionLimit
 ) -> list[FieldDict]:
-    """The rows of the offsets in the partitions of __consumer_offsets, each of the latest commit,
-    with the `place` of its partition in the state file; complains about unreadable ones."""
+    """The committed offsets in the partitions of __consumer_offsets, the latest commit of each.
+
+    Each has the columns of `COMMITTED_OFFSET_ROW`, and in `place` the name of its partition in the
+    state file. Reports partitions that cannot be read.
+    """
     row_by_key: dict[tuple[str, str, int], FieldDict] = {}
     for partition in partitions:
         if partition.topic_partition[0] != GROUPS_TOPIC:

@@ -7,7 +7,8 @@ from kfmt_cli.render.style import Theme, escape_terminal, format_bytes, format_c
 
 
 def format_partition_line(name: str, row: FieldDict, theme: Theme) -> str:
-    """A partition that was sent. name: the partition on the disks. row: its document."""
+    """The line for a partition. name: topic and partition on the disks. row: the members of its
+    `REPLAYED_ROW`."""
     target = row.target_topic
     if row.target_partition is not None:
         target = f"{target}-{row.target_partition}"
@@ -35,7 +36,7 @@ def format_partition_line(name: str, row: FieldDict, theme: Theme) -> str:
 
 
 def format_group_line(row: FieldDict, theme: Theme) -> str:
-    """An offset of a group."""
+    """The line for an offset of a group. row: the members of its `REPLAYED_GROUP_ROW`."""
     source_text = f"{row.topic}-{row.partition}: offset {row.offset}"
     target = "unknown" if row.target_offset is None else str(row.target_offset)
     text = escape_terminal(f"{source_text} → {target}")

@@ -1,4 +1,4 @@
-"""Sends the records of one topic, and knows what has been acknowledged."""
+"""Send the records of one topic, and track which of them have been acknowledged."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from kfmt_cli.commands.replay.sources import RecordChunk
 from kfmt_cli.errors import OutputError
 from kfmt_cli.render.style import format_grouped
 
-RECORDS_PER_POLL = 2000  # records between two looks at what has been acknowledged
-POLL_SECONDS = 0.05  # seconds to wait for room in the producer's queue
+RECORDS_PER_POLL = 2000  # records between two polls for acknowledgements
+POLL_SECONDS = 0.05  # seconds to wait for space in the producer's queue
 Acknowledged = dict[Any, Any]
-"""The last acknowledged message of a partition under None, and failed ones under their errors: its
-own `__setitem__` is the delivery callback, as calls of Python functions would cost a third of the
-rate."""
+"""The delivery results of a partition: the last acknowledged message under None, failed messages
+under their errors. Its `__setitem__(error, message)` is the delivery callback, because calls of a
+Python function would cost a third of the rate."""
 
 
 @dataclass(slots=True)
 class GroupOffsetPoints:
-    """The offsets of a partition at which groups stand, and the records there in the cluster."""
+    """The offsets of a partition that groups have committed, and the offsets of the same records in
+    the cluster."""
 
     pending_offsets: list[int]
-    """In order; those still to come."""
+    """The offsets whose records are not sent yet, in ascending order."""
     target_offsets: dict[int, int]
     """For each offset, the target offset of the first record at or after it."""
 
     def take_rows(self, chunk: RecordChunk) -> dict[int, list[int]]:
-        """The offsets whose first record is in a chunk, by its row; they are then no longer
-        wanted."""
+        """Remove the pending offsets for which a chunk has the first record at or after them, and
+        return them by the row of that record."""
         rows: dict[int, list[int]] = {}
         while self.pending_offsets and self.pending_offsets[0] <= chunk.offsets[-1]:
             offset = self.pending_offsets.pop(0)
@@ -43,13 +44,13 @@ class GroupOffsetPoints:
         return rows
 
     def resolve(self, offsets: Sequence[int], target_offset: int) -> None:
-        """Keep the target offset of some."""
+        """Set the target offset of some offsets."""
         self.target_offsets.update(dict.fromkeys(offsets, target_offset))
 
 
 @dataclass(slots=True)
 class ReplaySender:
-    """Sends to one topic. rate: records per second, None for no limit."""
+    """Sends records to one topic. rate: maximum records per second, None for no limit."""
 
     cluster: ClusterClient
     topic: str
@@ -65,8 +66,9 @@ class ReplaySender:
     _rate_start: float = 0.0
 
     def read_arrived(self, partition: int, begin: int, end: int, max_records: int) -> None:
-        """Do not send what a partition has between two offsets already. max_records: how many of
-        the next records can be there. Raises OutputError."""
+        """Read the records of a partition with offsets in [begin, end), so that they are not sent
+        again. max_records: how many of the next records to send may be among them. Raises
+        OutputError."""
         has_timestamps, cluster = self.limits.keeps_timestamps, self.cluster
         for record_hash, offset in cluster.iter_digests(
             self.topic, partition, (begin, end), has_timestamps=has_timestamps
@@ -75,8 +77,8 @@ class ReplaySender:
         self._n_possibly_arrived[partition] = max_records
 
     def send_chunk(self, chunk: RecordChunk, points: GroupOffsetPoints) -> int:
-        """Send records in order; returns how many had arrived before and are not sent again.
-        Raises OutputError."""
+        """Send records in order; returns the number of records that had arrived before and are not
+        sent again. Raises OutputError."""
         offsets_by_row = points.take_rows(chunk)
         n_arrived = 0
         n_by_partition = Counter(chunk.partitions)
@@ -101,21 +103,22 @@ class ReplaySender:
             else max(min(RECORDS_PER_POLL, self.rate // 10), 1)
         )
         for first in range(0, len(chunk), step):
-            chunk_part = chunk.select_range(first, first + step)
-            part_offsets = {
+            subchunk = chunk.select_range(first, first + step)
+            subchunk_offsets = {
                 row - first: offsets_by_row[row]
                 for row in offsets_by_row
                 if first <= row < first + step
             }
-            self._produce(chunk_part, self._create_callbacks(chunk_part, part_offsets, points))
+            self._produce(subchunk, self._create_callbacks(subchunk, subchunk_offsets, points))
             self._poll(0)
-            self._keep_rate(len(chunk_part))
+            self._keep_rate(len(subchunk))
         return n_arrived
 
     def _rows_not_arrived(
         self, chunk: RecordChunk, offsets_by_row: dict[int, list[int]], points: GroupOffsetPoints
     ) -> list[int]:
-        """The rows of a chunk that are not in the cluster."""
+        """The rows of a chunk whose records are not in the cluster; resolves the offsets of the
+        others."""
         rows_to_send = []
         for row, (partition, timestamp, key, value, headers) in enumerate(
             zip(
@@ -142,14 +145,14 @@ class ReplaySender:
     def _create_callbacks(
         self, chunk: RecordChunk, offsets_by_row: dict[int, list[int]], points: GroupOffsetPoints
     ) -> list[Callable[[Any, Any], None]]:
-        """What is called with the outcome of each record."""
+        """The delivery callback of each record."""
         callback_by_partition = {}
         for partition in set(chunk.partitions):
             callback_by_partition[partition] = self._acknowledged.setdefault(
                 partition, {None: None}
             ).__setitem__
         callbacks: list[Callable[[Any, Any], None]] = [
-            callback_by_partition[number] for number in chunk.partitions
+            callback_by_partition[partition] for partition in chunk.partitions
         ]
         for row, offsets in offsets_by_row.items():
             store_outcome = callbacks[row]
@@ -180,7 +183,7 @@ class ReplaySender:
                         self._poll(POLL_SECONDS)
         except KafkaException as error:
             location = f"{topic}-{chunk.partitions[row]}: source offset {chunk.offsets[row]}"
-            size = sum(len(part) for part in (chunk.keys[row], chunk.values[row]) if part)
+            size = sum(len(data) for data in (chunk.keys[row], chunk.values[row]) if data)
             error_text = (
                 f"a record of {format_grouped(size)} bytes: {self.cluster.format_error(error)}"
             )
@@ -192,24 +195,24 @@ class ReplaySender:
         self._rate_start = self._rate_start or time.monotonic()
         self._n_sent += n_records
         while (ahead := self._rate_start + self._n_sent / self.rate - time.monotonic()) > 0:
-            self._poll(ahead)  # until something is acknowledged
+            self._poll(ahead)  # returns early if a record is acknowledged
 
     def _poll(self, seconds: float) -> None:
-        """Wait for acknowledgements; raises OutputError for a record that was refused."""
+        """Wait for acknowledgements; raises OutputError for a record that was not accepted."""
         with self.cluster.raise_output_errors(self.topic):
             self.producer.poll(seconds)
         for partition, outcomes in self._acknowledged.items():
             if len(outcomes) > 1:
                 error, message = next(item for item in outcomes.items() if item[0] is not None)
-                size = sum(len(part) for part in (message.key(), message.value()) if part)
+                size = sum(len(data) for data in (message.key(), message.value()) if data)
                 error_text = f"a record of {format_grouped(size)} bytes was not accepted"
                 reason = self.cluster.format_error(KafkaException(error))
                 location = f"{self.cluster.address}: {self.topic}-{partition}"
                 raise OutputError(f"{location}: {error_text}: {reason}")
 
     def await_acknowledgements(self) -> dict[int, int]:
-        """Wait until all is acknowledged; returns the last target offset in each partition so
-        far. Raises OutputError."""
+        """Wait until all records are acknowledged; returns the last offset so far of each partition
+        in the cluster. Raises OutputError."""
         while len(self.producer):
             with self.cluster.raise_output_errors(self.topic):
                 self.producer.flush(POLL_SECONDS)
@@ -222,6 +225,6 @@ class ReplaySender:
         return self._last_offsets
 
     def discard_unsent(self) -> None:
-        """Forget what has not been sent."""
+        """Discard the records that have not been sent."""
         self.producer.purge()
         self.producer.poll(0)

@@ -21,7 +21,7 @@ from kfmt_cli.log.block import NO_TIMESTAMP, Block
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.log.selection.selection import Selection
 
-# Topics whose records mean something only to the cluster that wrote them.
+# Topics whose records are meaningful only to the cluster that wrote them.
 INTERNAL_TOPICS = {
     *("__cluster_metadata", "__consumer_offsets", "__transaction_state"),
     *("__share_group_state", "__remote_log_metadata"),
@@ -41,18 +41,19 @@ class ReplaySource:
 
     @property
     def name(self) -> str:
-        """Topic and partition, as in the state file."""
+        """The topic and the partition, as in the state file."""
         return f"{self.topic}-{self.partition_index}"
 
 
 def find_sources(
     partitions: Sequence[Partition], topics: Sequence[str], as_topic: str | None
 ) -> list[ReplaySource]:
-    """The partitions to replay, by topic and number, each once.
+    """The partitions to replay, sorted by topic and partition.
 
-    topics: only these; empty for all but those of the cluster itself. as_topic: the name in the
-    cluster. Raises UsageError for a partition that is there twice or has no name, NotFoundError
-    if there are none.
+    topics: only these topics; empty for all except internal topics. as_topic: the topic in the
+    cluster, by default the same. Raises UsageError for two copies of a partition, for a partition
+    of unknown topic without `as_topic`, and for several topics with it; NotFoundError if there are
+    no partitions.
     """
     source_by_key: dict[tuple[str, int], ReplaySource] = {}
     for partition in partitions:
@@ -64,9 +65,9 @@ def find_sources(
         if topic in INTERNAL_TOPICS or (topics and topic not in topics):
             continue
         source = ReplaySource(partition, topic, partition_index, as_topic or topic)
-        other = source_by_key.setdefault((topic, partition_index), source)
-        if other is not source:
-            names = f"{other.partition.name} and {partition.name}"
+        existing = source_by_key.setdefault((topic, partition_index), source)
+        if existing is not source:
+            names = f"{existing.partition.name} and {partition.name}"
             raise UsageError(f"{names} are copies of {source.name}; give only one of them")
     topic_names = sorted({topic for topic, _ in source_by_key})
     if missing := [topic for topic in topics if topic not in topic_names]:
@@ -81,7 +82,7 @@ def find_sources(
 
 @dataclass(slots=True)
 class RecordChunk:
-    """Some records of a partition in order, column by column."""
+    """Some records of a partition in order, as columns."""
 
     offsets: IntArray
     timestamps: list[int]
@@ -89,20 +90,20 @@ class RecordChunk:
     values: list[bytes | None]
     headers: list[list[Header] | None]
     partitions: list[int]
-    """The partition that each goes to."""
+    """The partition in the cluster to send each record to."""
     sizes: IntArray
-    """Bytes of key and value."""
+    """Bytes of each record's key and value."""
 
     def __len__(self) -> int:
         return len(self.keys)
 
     @property
     def n_bytes(self) -> int:
-        """The bytes of keys and values."""
+        """The total size of keys and values in bytes."""
         return int(self.sizes.sum())
 
     def select(self, rows: Sequence[int]) -> RecordChunk:
-        """Some of the records."""
+        """The records of some rows."""
         return RecordChunk(
             self.offsets[list(rows)],
             [self.timestamps[row] for row in rows],
@@ -114,7 +115,7 @@ class RecordChunk:
         )
 
     def select_range(self, first: int, end: int) -> RecordChunk:
-        """The records of some rows that follow each other."""
+        """The records of rows first..end-1."""
         rows = slice(first, end)
         return RecordChunk(
             self.offsets[rows],
@@ -131,8 +132,8 @@ class RecordChunk:
 class ReplaySourceReader:
     """Reads the records of one partition that are to be sent.
 
-    not_committed, timestamps_changed: counts of records, see the rows. n_key_partitions: the number
-    of partitions among which keys decide, None to keep the partition.
+    n_key_partitions: the number of partitions from which keys select; None to keep the partition.
+    not_committed, timestamps_changed: numbers of records, as in `REPLAYED_ROW`.
     """
 
     source: ReplaySource
@@ -144,7 +145,7 @@ class ReplaySourceReader:
     timestamps_changed: int = 0
 
     def iter_chunks(self, next_offset: int) -> Iterator[RecordChunk]:
-        """The committed records from an offset on; raises InputError."""
+        """The committed records, starting at an offset; raises InputError."""
         partition = self.source.partition
         committed = find_committed(
             (block for _, block in read_log_blocks(partition.logs)), abort_open=True
@@ -186,7 +187,7 @@ class ReplaySourceReader:
         timestamps = np.where(
             rows.has_timestamp[selected_rows] == 1, rows.timestamp[selected_rows], NO_TIMESTAMP
         )
-        # librdkafka takes 0 for "now".
+        # librdkafka sends a timestamp of 0 as the current time.
         self.timestamps_changed += int((timestamps == 0).sum())
         timestamps = np.where(timestamps == 0, 1, timestamps)
         offsets = rows.offset[selected_rows]
@@ -204,7 +205,8 @@ class ReplaySourceReader:
     def _target_partitions(
         self, data: bytes, key_starts: IntArray, key_sizes: IntArray
     ) -> list[int]:
-        """Where records go: a record without a key keeps its partition if the target has it."""
+        """The partition of each record in the cluster. If keys select it, a record without a key
+        keeps its own, modulo the number of partitions."""
         n_partitions, own_partition = self.n_key_partitions, self.source.partition_index
         if n_partitions is None:
             return [own_partition] * len(key_starts)
@@ -246,7 +248,7 @@ class ReplaySourceReader:
 
 
 def _decode_header_name(name: bytes) -> str | None:
-    """The name of a header as librdkafka takes it; None if it cannot."""
+    """The name of a header as librdkafka accepts it; None if it cannot send it."""
     try:
         text = name.decode()
     except UnicodeDecodeError:

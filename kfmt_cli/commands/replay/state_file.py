@@ -1,9 +1,10 @@
-"""The state file of a replay: what the cluster has acknowledged, so that another run continues.
+"""The state file of a replay: the acknowledged progress, so that another run can continue.
 
-A JSON object: the cluster, the options that choose the records, for each partition on the disks
-the next offset and the target offset of the last record before it, for each partition in the
-cluster the offset after the last acknowledged record, and the target offsets of the records at
-which groups stand. It is written after all records sent so far were acknowledged.
+It contains a JSON object with the cluster and the options that select the records; for each
+partition on the disks, the next offset, the target offset of the last record before it, and the
+target offsets of the records at which groups continue; for each partition in the cluster, the
+offset after the last acknowledged record. It is written once all records sent so far are
+acknowledged.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ VERSION = 1
 
 @dataclass(slots=True)
 class ReplaySourceState:
-    """How far a partition on the disks has been acknowledged."""
+    """The acknowledged progress of a partition on the disks."""
 
     next_offset: int = 0
     target_offset: int | None = None
-    """Of the last acknowledged record; None before the first, and with --by-key."""
+    """The offset of the last acknowledged record in the cluster; None before the first one, and
+    with --by-key."""
     points: dict[int, int] = field(default_factory=dict)
     """For each offset, the target offset of the first record at or after it."""
 
@@ -37,9 +39,9 @@ class ReplayState:
     """The content of a state file."""
 
     path: Path | None
-    """None to keep it in memory only."""
+    """The path of the file; None to keep the state in memory only."""
     cluster_id: str
-    """Empty if the cluster is not asked."""
+    """The id of the cluster; empty with --dry-run, which does not connect."""
     options: dict[str, Any]
     """The options that must be the same in every run."""
     sources: dict[str, ReplaySourceState] = field(default_factory=dict)
@@ -56,8 +58,8 @@ class ReplayState:
 
 
 def load_state(path: Path | None, cluster_id: str, options: dict[str, Any]) -> ReplayState:
-    """The state in a file, a new one if there is none; raises InputError for a malformed file,
-    UsageError for one of another replay."""
+    """The state in a file, a new state if the file does not exist; raises InputError for an
+    unreadable or malformed file, UsageError for the file of another replay."""
     state = ReplayState(path, cluster_id, options)
     if path is None:
         return state

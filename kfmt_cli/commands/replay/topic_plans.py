@@ -1,4 +1,4 @@
-"""The topics to create in a cluster: as the metadata log on the disks describes them."""
+"""The topics to create in a cluster, as the metadata log on the disks describes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kfmt_cli.topics import CLUSTER_METADATA
 
 DEFAULT_REPLICATION_FACTOR = -1
 TIMESTAMP_TYPE = "message.timestamp.type"
-# Lists of the old cluster's brokers.
+# Settings that list brokers of the old cluster.
 _BROKER_LIST_SETTINGS = {
     "leader.replication.throttled.replicas",
     "follower.replication.throttled.replicas",
@@ -26,7 +26,7 @@ _BROKER_LIST_SETTINGS = {
 
 @dataclass(slots=True)
 class TopicPlan:
-    """A topic as it is to be created, and why not exactly as it was."""
+    """A topic to create, and descriptions of its differences from the original topic."""
 
     name: str
     n_partitions: int = 0
@@ -35,7 +35,8 @@ class TopicPlan:
     changes: list[str] = field(default_factory=list)
 
     def adapt_to_brokers(self, n_brokers: int) -> None:
-        """Adapt it to a cluster with this number of brokers."""
+        """Limit the replication factor to the number of brokers, and min.insync.replicas to the
+        replication factor."""
         if self.replication_factor > n_brokers:
             message = f"replication factor {n_brokers} instead of {self.replication_factor}"
             self.changes.append(f"{message}: the cluster has too few brokers")
@@ -51,11 +52,11 @@ def create_plans(
     partitions: Iterable[Partition],
     report_error: Callable[[str], None],
 ) -> dict[str, TopicPlan]:
-    """The topics of some partitions, by their names in the cluster.
+    """The topics of the sources, by their names in the cluster.
 
-    partitions: all that were found, in whose log directories a metadata log may be. Without one:
-    as many partitions as are on the disks. report_error: receives errors about unreadable metadata
-    logs.
+    partitions: all partitions found, whose log directories may contain a metadata log; without one,
+    a topic has as many partitions as are on the disks. report_error: called with errors about
+    unreadable metadata logs.
     """
     plans: dict[str, TopicPlan] = {}
     target_by_topic: dict[str, str] = {}
@@ -65,7 +66,7 @@ def create_plans(
         target_by_topic[source.topic] = source.target_topic
     read_errors: list[InputError] = []
     metadata_log = _find_newest_metadata(
-        sorted({str(each.log_directory) for each in partitions}), read_errors
+        sorted({str(partition.log_directory) for partition in partitions}), read_errors
     )
     if metadata_log is None:
         return plans
@@ -99,7 +100,8 @@ def _apply_setting(plan: TopicPlan, name: str, value: str) -> None:
 def _find_newest_metadata(
     directories: Iterable[str], read_errors: list[InputError]
 ) -> DirectoryListing | None:
-    """The newest metadata log in some log directories: of the latest epoch, the longest."""
+    """The metadata log with the latest epoch, and of these the one with the highest end offset;
+    None if no log directory has one."""
     candidates: list[tuple[int, int, DirectoryListing]] = []
     for directory in directories:
         path = f"{directory}/{CLUSTER_METADATA}-0"
@@ -108,4 +110,4 @@ def _find_newest_metadata(
                 directory_listing = list_directory(path)
                 end, epoch = read_metadata_end(directory_listing, read_errors)
                 candidates.append((epoch, end, directory_listing))
-    return max(candidates, key=lambda each: each[:2], default=(0, 0, None))[2]
+    return max(candidates, key=lambda candidate: candidate[:2], default=(0, 0, None))[2]

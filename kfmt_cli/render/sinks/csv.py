@@ -28,9 +28,9 @@ RESULT_TABLE = "file"  # the type of a file's result
 
 
 class CsvSink(Sink):
-    """CSV on standard output, findings on standard error unless they are the table.
+    """CSV on standard output, with findings on standard error unless they are the table.
 
-    The table is the one named by --table, or the type of the first row.
+    The table contains rows of the type named by --table, or of the first row's type.
     """
 
     writes_small_logs = True

@@ -14,9 +14,10 @@ from kfmt_cli.rows.columnar_rows import NestedRows
 
 
 class CsvRowWriter(RowWriter):
-    """The rows of one or more files; inner rows only, if there are any.
+    """Writes the rows of one or more files: only the inner rows, or the outer rows if there are no
+    inner ones.
 
-    only_outer: the outer rows instead.
+    only_outer: write the outer rows even if there are inner ones.
     """
 
     def __init__(self, files: Sequence[str], bytes_mode: str, *, only_outer: bool = False) -> None:

@@ -1,4 +1,5 @@
-"""GitHub workflow annotations: a line per finding, which the run's log shows as a note."""
+"""GitHub workflow annotations: a line per finding, which the workflow run shows as an
+annotation."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class GitHubSink(Sink):
 
 
 def _escape_data(text: str) -> str:
-    lines = (escape_terminal(part).replace("%", "%25") for part in text.split("\n"))
+    lines = (escape_terminal(line).replace("%", "%25") for line in text.split("\n"))
     return "%0A".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""JSON Lines, by the contract: one object per line, `type` first."""
+"""JSON Lines as documented in docs/json.md: one object per line, `type` first."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ ConstantColumns = tuple[tuple[str, int], ...]
 
 
 class JsonRowWriter(RowWriter):
-    """The rows of one file, or of several that the rows refer to by number."""
+    """Writes the rows of one file, or of several files that the rows refer to by `file_number`."""
 
     def __init__(self, files: Sequence[str], bytes_mode: str, inner: RowType | None) -> None:
         self._files = files
@@ -68,10 +68,8 @@ class JsonRowWriter(RowWriter):
 
 
 def often_constant_columns(rows: RowType) -> tuple[str, ...]:
-    """Columns whose value is usually constant within a block.
-
-    A template is then built for that value.
-    """
+    """Columns whose value is usually constant within a block, so that a template is built for that
+    value."""
     column_names: dict[str, None] = {}
     for leaf in rows.leaves:
         if leaf.presence_column:
@@ -84,9 +82,9 @@ def often_constant_columns(rows: RowType) -> tuple[str, ...]:
 
 
 def find_constant_columns(table: Table, names: tuple[str, ...]) -> ConstantColumns:
-    """Those of the given columns that contain a single value, each with that value.
+    """The columns among `names` that contain a single value, each with that value.
 
-    Only -1 to 2 count: templates for other values would be needed for each block.
+    Only values from -1 to 2 count: with others, almost every block would need its own templates.
     """
     if not len(table):
         return ()

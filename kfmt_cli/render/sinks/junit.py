@@ -12,7 +12,7 @@ from kfmt_cli.rows.file_result import FileResult, RunSummary
 
 
 class JUnitSink(Sink):
-    """Suites in order; warnings and notes become the output of passed cases."""
+    """Suites in the order of the results; warnings and notes become the output of passed cases."""
 
     only_findings = True
 
@@ -29,12 +29,12 @@ class JUnitSink(Sink):
 
     def write_finding(self, finding: Finding) -> None:
         code = finding.code
-        parts = [
+        lines = [
             finding.message,
             *(f"{label}: {text}" for label, text in finding_consequences(code)),
         ]
         location = "" if finding.position is None else f" byte {finding.position}"
-        text = _xml_text(f"{finding.file}{location}\n" + "\n".join(parts))
+        text = _xml_text(f"{finding.file}{location}\n" + "\n".join(lines))
         name = _xml_attribute(f"{code.name} {finding.file}{location}")
         case = self._open_case(name, finding.file)
         if code.severity is Severity.ERROR:
@@ -56,7 +56,7 @@ class JUnitSink(Sink):
         self._cases.append(case + "    </testcase>\n")
 
     def _open_case(self, name: str, file: str) -> str:
-        """The opening tag of a case. name: quoted as an attribute."""
+        """The opening tag of a case. name: the name, already quoted as an attribute."""
         path, _ = path_in_repository(file)
         attributes = f"classname={_xml_attribute(self._suite_name)} file={_xml_attribute(path)}"
         return f'    <testcase name={name} {attributes} time="0">\n'
@@ -92,9 +92,9 @@ class JUnitSink(Sink):
 
 
 def _escape_control(text: str) -> str:
-    """Words with characters that XML does not allow escaped."""
+    """Text with the characters escaped that XML does not allow."""
     return "".join(
-        word if word in "\n\t" or word.isprintable() else f"\\x{ord(word):02x}" for word in text
+        char if char in "\n\t" or char.isprintable() else f"\\x{ord(char):02x}" for char in text
     )
 
 

@@ -1,7 +1,7 @@
 """The base of formats that write a sequence of plain objects.
 
-Such a format only defines how an object becomes text; rows of every type, findings, results and the
-summary reach it as objects of the JSON contract.
+Such a format only defines how an object becomes text; it receives rows of every type, findings,
+results and the summary as the objects documented in docs/json.md.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class ObjectSink(Sink, ABC):
-    """A format of plain objects, including findings."""
+    """A format that writes plain objects, including findings."""
 
     @abstractmethod
     def format_line(self, row: JsonObject) -> str:
-        """An object, whose first member is `type`, as text with its line end."""
+        """An object, whose first member is `type`, as text with a line end."""
 
     def begin_rows(
         self, file_heading: FileHeading, outer: RowType, inner: RowType | None = None
@@ -63,7 +63,7 @@ def _build_object(type_: RowType, member_values: JsonObject) -> JsonObject:
 
 
 class ObjectRowWriter(RowWriter):
-    """The rows of one file."""
+    """Writes the rows of one file."""
 
     def __init__(self, sink: ObjectSink, file: str) -> None:
         self._sink = sink

@@ -11,9 +11,10 @@ from kfmt_cli.core.urls import absolute_path, is_url
 
 @cache
 def repository_root() -> Path:
-    """The nearest directory above with a `.git`, or the current directory."""
+    """The current directory or its nearest parent with a `.git`; the current directory if none has
+    one."""
     cwd = Path.cwd()
-    return next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), cwd)
+    return next((parent for parent in (cwd, *cwd.parents) if (parent / ".git").exists()), cwd)
 
 
 def path_in_repository(file: str) -> tuple[str, bool]:
@@ -27,7 +28,7 @@ def path_in_repository(file: str) -> tuple[str, bool]:
     path = Path(absolute_path(file))
     if not path.exists():
         log = path.with_suffix(".log")
-        parents = (folder for folder in path.parents if folder.exists())
+        parents = (parent for parent in path.parents if parent.exists())
         path = log if log.exists() else next(parents, path)
     if path.is_relative_to(repository_root()):
         return path.relative_to(repository_root()).as_posix(), True
@@ -35,5 +36,5 @@ def path_in_repository(file: str) -> tuple[str, bool]:
 
 
 def locate_message(path: str, file: str, message: str) -> str:
-    """A message for a path; names the file if it is a different one."""
+    """The message for a finding shown at `path`, prefixed with `file` if its name differs."""
     return message if path.endswith(os.path.basename(file)) else f"{file}: {message}"  # noqa: PTH119

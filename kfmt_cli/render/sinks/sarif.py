@@ -71,7 +71,7 @@ class SarifSink(Sink):
         driver = {
             "name": "kfmt",
             "version": __version__,
-            "rules": [_rule(rule) for rule in self._code_by_name.values()],
+            "rules": [_rule(code) for code in self._code_by_name.values()],
         }
         bases = {ROOT_BASE_ID: {"uri": f"{repository_root().as_uri()}/"}}
         self.write_line(f'\n],"originalUriBaseIds":{json_text(bases)},')

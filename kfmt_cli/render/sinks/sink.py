@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from kfmt_cli.rows.column import RowType
     from kfmt_cli.rows.columnar_rows import NestedRows
 
-MAX_FLUSH_DELAY_SECONDS = 0.05  # seconds that lines may wait to be written together
+MAX_FLUSH_DELAY_SECONDS = 0.05  # for lines that wait to be written together
 
 
 class OutputStreams(Protocol):
-    """The streams of a process, as a sink needs them. width: None if unlimited.
+    """The streams of a process, as a sink needs them.
 
-    exit_code: the exit code the command would end with now.
+    width, err_width: columns of standard output and standard error, None if unlimited. exit_code:
+    the exit code of the command so far.
     """
 
     theme: Theme
@@ -43,7 +44,7 @@ class OutputStreams(Protocol):
     def err_width(self) -> int | None: ...
 
     def write(self, data: bytes | memoryview) -> None:
-        """Write bytes to standard output at once; raises OutputClosed, OutputError."""
+        """Write bytes to standard output without delay; raises OutputClosed, OutputError."""
 
     def write_text(self, text: str) -> None:
         """Write text to standard output."""
@@ -70,13 +71,13 @@ class DisplayOptions:
     table: str = ""
     """The row type to write, for formats that write a single table; empty for the first."""
     shows_findings: bool = False
-    """Findings are the command's result: people read them on standard output."""
+    """Show people findings on standard output, because they are the command's result."""
     lists_all: bool = False
     """Also show people a line for each healthy file."""
     shows_notes: bool = False
     """Show people notes like other findings."""
     max_locations: int = MAX_LOCATIONS
-    """Number of places shown to people per kind of finding, if findings are grouped."""
+    """Number of locations shown to people per kind of finding, if findings are grouped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,28 +88,29 @@ class FileHeading:
     size: int | None = None
     """The size in bytes, None for a stream."""
     base_offset: int | None = None
-    """The offset in its name."""
+    """The offset in the file's name."""
     notes: tuple[str, ...] = ()
-    """Other details from its name."""
+    """Other details from the file's name."""
     row_nouns: tuple[str, str] = ("entry", "entries")
-    """Singular and plural of a row."""
+    """Singular and plural of the noun for a row."""
     title: tuple[str, ...] = ()
     """Lines shown to people in place of the file's name."""
     files: tuple[str, ...] = ()
-    """For formats that write packs: several files, which the rows name by `file_number`."""
+    """For formats that write small logs together: the files, to which the rows refer by
+    `file_number`."""
 
 
 class RowWriter(ABC):
     """Writes the rows of one file.
 
-    stateless: several threads may request parts at once.
+    stateless: several threads may render rows at the same time.
     """
 
     stateless: ClassVar[bool] = True
 
     @abstractmethod
     def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
-        """Outer rows first..last-1, with their inner rows, in pieces."""
+        """The text of outer rows first..last-1, with their inner rows, in chunks."""
 
     def closing_text(self) -> str:
         """The text below the rows."""
@@ -124,11 +126,11 @@ class NullRowWriter(RowWriter):
 
 
 class Sink:
-    """One output format, for one run of a command; leaves out what it has no method for.
+    """One output format, for one run of a command; omits everything that it has no method for.
 
-    for_people: omits details and describes the rest in words. writes_small_logs: can write the rows
-    of many small files in one go. mixes_types: rows of different types may alternate.
-    only_findings: contains only findings, for machines that show them.
+    for_people: omits details and writes text for people. writes_small_logs: can write the rows of
+    many small files together. mixes_types: rows of different types may alternate. only_findings:
+    contains only findings, for programs that show them.
     """
 
     for_people: ClassVar[bool] = False
@@ -165,7 +167,7 @@ class Sink:
             self.out.write_error(text)
 
     def write_hint(self, text: str, style: str = "dim") -> None:
-        """Show a line to people only."""
+        """Write a line that only people need."""
 
     def add_answer(self, text: str) -> None:
         """Add a line to the answer of `check`, which people read below everything else."""
@@ -178,7 +180,8 @@ class Sink:
     def begin_rows(
         self, file_heading: FileHeading, outer: RowType, inner: RowType | None = None
     ) -> RowWriter:
-        """Begin the rows of a file, of these types; writes the text above them."""
+        """Begin the rows of a file, of these types: write the text above them and return their
+        writer."""
         del file_heading, outer, inner
         return NullRowWriter()
 
@@ -199,18 +202,19 @@ class Sink:
         self.note(format_suppressed(code, n_suppressed))
 
     def begin_results(self, type_: FileResultType) -> None:
-        """Announce results of this type, and findings, which people read in groups."""
+        """Announce results of this type; from here on, findings for people are grouped."""
 
     def end_findings(self) -> None:
-        """Show people the findings: all have arrived."""
+        """Show people the grouped findings, after the last finding."""
 
     def write_result(self, result: FileResult) -> None:
         """Report the result for a file, without its findings."""
 
     def write_summary(self, summary: RunSummary) -> None:
-        """Report the result of the run."""
+        """Report the summary of the run."""
 
     def write_document(
         self, type_: RowType, row: Mapping[str, object], lines: Iterable[str]
     ) -> None:
-        """Write a standalone object with the members of its type. lines: the same for people."""
+        """Write a standalone object with the members of its type. lines: the same content as text
+        for people."""

@@ -1,4 +1,4 @@
-"""Tables for people: aligned columns that fit the screen, with findings in words."""
+"""Tables for people: aligned columns that fit the screen, and findings as text."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 
 class TableSink(Sink):
-    """Rows on standard output. Findings are grouped there too if the command was asked for them;
-    otherwise they go to standard error as they arrive."""
+    """Rows on standard output.
+
+    Findings are grouped if the command reports results, and are shown on standard output if they
+    are its result. Otherwise they go to standard error as they arrive.
+    """
 
     for_people = True
     _result_table: ResultTable | None = None

@@ -21,7 +21,7 @@ from kfmt_cli.rows.types.batch import BATCH_ROW
 
 
 class TableRowWriter(RowWriter):
-    """A table of rows of any type; its columns are as wide as the first rows need."""
+    """Writes rows of any type as a table, whose columns are as wide as the first rows need."""
 
     stateless = False
 
@@ -54,8 +54,8 @@ class TableRowWriter(RowWriter):
     def choose_columns(
         self, columns: list[StreamedColumn], table: Columns, max_width: int | None
     ) -> None:
-        """Choose the columns that fit, as wide as these rows need and at least as wide as
-        before."""
+        """Choose the columns that fit `max_width`, as wide as these rows need and at least as wide
+        as before."""
         previous_widths = {column.name: width for column, width in self.columns}
         widths = [
             max(len(column.heading), column.width(table), previous_widths.get(column.name, 0))
@@ -71,14 +71,15 @@ class TableRowWriter(RowWriter):
         return self.format_footer([text])
 
     def format_footer(self, lines: list[str]) -> str:
-        """Dim lines below the table."""
+        """The dim lines below the table, with a note on hidden columns."""
         if self.n_hidden:
             lines.insert(0, format_hidden_columns(self.n_hidden))
         return "".join(self.theme.paint("dim", line) + "\n" for line in lines)
 
 
 class BatchRowWriter(TableRowWriter):
-    """The table of batches, or of records with a dim line above those of each batch."""
+    """Writes the table of batches, or the table of records with a line for each batch above its
+    records."""
 
     _has_flags = False
 
@@ -119,8 +120,8 @@ class BatchRowWriter(TableRowWriter):
         columns: list[StreamedColumn] = [*batch_table.DEFAULT_COLUMNS]
         if self.display_options.columns:
             column_by_name = {
-                shown_column.name: shown_column
-                for shown_column in (*batch_table.DEFAULT_COLUMNS, *batch_table.EXTRA_COLUMNS)
+                column.name: column
+                for column in (*batch_table.DEFAULT_COLUMNS, *batch_table.EXTRA_COLUMNS)
             }
             columns = [column_by_name[name] for name in self.display_options.columns]
         elif self.display_options.wide:
@@ -137,7 +138,7 @@ class BatchRowWriter(TableRowWriter):
         return columns
 
     def _with_last_row(self, batches: DisplayedBatches) -> DisplayedBatches:
-        """The rows plus an estimate of the file's last row, so that columns stay aligned."""
+        """The batches plus an estimate of the file's last batch, so that columns stay aligned."""
         last_row = DisplayedBatches(batches.index_by_name, batches.data[:, -1:].copy())
         position = int(last_row.position[0])
         if self.file_heading.size is not None and position > 0:

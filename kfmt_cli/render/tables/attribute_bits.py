@@ -1,4 +1,4 @@
-"""The attribute bits of a batch, drawn: every bit, its name, its value."""
+"""A drawing of the attribute bits of a batch: every bit with its name and its value."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from kfmt_cli.formats.legacy import ATTRIBUTES_V0, ATTRIBUTES_V1
 from kfmt_cli.render.style import Theme
 from kfmt_cli.rows.log_tables import BatchTable
 
-BIT_WIDTH = 3  # columns per bit
+BIT_WIDTH = 3  # screen columns per bit
 
 
 ATTRIBUTES_BY_MAGIC = ((ATTRIBUTES_V0, 8), (ATTRIBUTES_V1, 8), (ATTRIBUTES, 16))
 
 
 def batch_bits(batches: BatchTable, i: int, theme: Theme) -> str:
-    """The attribute bits of batch i, under a line that identifies it."""
+    """The drawing of the attribute bits of batch i, under a line that identifies the batch."""
     magic, attributes = int(batches.magic[i]), int(batches.attributes[i])
     flags, width = ATTRIBUTES_BY_MAGIC[magic]
     base, last = batches.base_offset[i], batches.last_offset[i]
@@ -49,7 +49,7 @@ def draw_bits(flags: tuple[BitField, ...], attributes: int, width: int, theme: T
     if used_width < width:
         groups.append(BitField("unused", used_width, width - used_width))
     for i, bits in enumerate(groups):
-        rails = "".join(_rail(other, width) for other in reversed(groups[i + 1 :]))
+        rails = "".join(_rail(later_group, width) for later_group in reversed(groups[i + 1 :]))
         rails = rails.ljust(_bit_column(bits.shift + bits.width - 1, width))
         lines.append(
             "  " + rails + _leader(bits, width) + " " + _describe_group(bits, attributes, theme)
@@ -63,12 +63,12 @@ def _format_bit(value: int, theme: Theme) -> str:
 
 
 def _bit_column(bit: int, width: int) -> int:
-    """Column of a bit's digit."""
+    """The screen column of a bit's digit."""
     return (width - 1 - bit) * BIT_WIDTH + BIT_WIDTH - 1
 
 
 def _rail(bits: BitField, width: int) -> str:
-    """The part of a line that continues down from a later group."""
+    """The part of a text line that a later group's vertical line crosses."""
     first = _bit_column(bits.shift + bits.width - 1, width)
     gap_start = (
         0 if bits.shift + bits.width == width else _bit_column(bits.shift + bits.width, width) + 1

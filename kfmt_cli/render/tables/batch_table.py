@@ -56,7 +56,8 @@ def prepare_batches(table: Table) -> DisplayedBatches:
 
 
 def _offsets_width(batches: DisplayedBatches) -> int:
-    """Width of the first and last offset with a dash between them."""
+    """Width of the first and last offset with a dash between them, or of the offset alone if each
+    batch has one."""
     last = number_width(batches.last_offset)
     return last if (batches.single == 1).all() else number_width(batches.base_offset) + 1 + last
 
@@ -139,15 +140,15 @@ def _write_crc(builder: TemplateBuilder) -> None:
 
 def _write_crc_and_marker(builder: TemplateBuilder) -> None:
     _write_crc(builder)
-    for number, name in enumerate(CONTROL_TYPES):
-        with builder.when("control_type", number):
+    for control_type, name in enumerate(CONTROL_TYPES):
+        with builder.when("control_type", control_type):
             builder.literal("  ")
             builder.styled_literal("flag", name)
 
 
 def _crc_and_marker_width(batches: DisplayedBatches) -> int:
     types = set(batches.control_type.tolist())
-    widths = (2 + len(name) for number, name in enumerate(CONTROL_TYPES) if number in types)
+    widths = (2 + len(name) for type_, name in enumerate(CONTROL_TYPES) if type_ in types)
     return CRC_WIDTH + max(widths, default=0)
 
 
@@ -205,7 +206,7 @@ DEFAULT_COLUMNS = (
     StreamedColumn(
         "records",
         "records",
-        lambda b: number_width(b.records_count, True),
+        lambda batches: number_width(batches.records_count, True),
         _write_count,
         3,
         align_right=True,
@@ -235,11 +236,11 @@ DEFAULT_COLUMNS = (
     ),
     StreamedColumn("crc", "crc", lambda _: CRC_WIDTH, _write_crc, 2),
 )
-# The same followed by the content of control batches, if there are any.
+# The column `crc`, followed by the type of the marker in control batches.
 CRC_AND_MARKER_COLUMN = StreamedColumn(
     "crc", "crc", _crc_and_marker_width, _write_crc_and_marker, 2
 )
-# Columns that --wide adds and --columns may name.
+# Columns that --wide adds and that --columns may select.
 EXTRA_COLUMNS = (
     _number_column("magic", "magic", 11),
     _grouped_column("batch_length"),

@@ -1,4 +1,4 @@
-"""Columns of a streamed table: their widths, contents, and which of them fit the screen."""
+"""Columns of a streamed table: widths, contents, and the choice of columns that fit the screen."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class StreamedColumn:
     name: str
     heading: str
     width: Callable[[Any], int]
-    """Width in columns that the rows of its kind of Table need."""
+    """The width that the column needs for some rows. Called with the rows' Table."""
     write_cell: Callable[[TemplateBuilder], None]
-    """Puts one row's cell into a template."""
+    """Adds the cell of a row to a template."""
     hide_rank: int
-    """Columns with lower numbers survive longer on a narrow screen."""
+    """Columns with higher ranks are hidden first on a narrow screen."""
     align_right: bool = False
     style: str = ""
     """The style of heading and cell."""
     may_truncate: bool = False
-    """A cell may be shortened to its width (not if it changes colour inside)."""
+    """A cell may be shortened to the width of the column; False if its colour changes inside."""
     hide_if_zero: str = ""
-    """A column of the rows; if it is 0, nothing is written, not even space."""
+    """The name of a column of the rows; where it is 0, nothing is written, not even spaces."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def write_or_dash(builder: TemplateBuilder, name: str, value: int = 1) -> Iterat
 
 
 def number_width(values: IntArray, is_grouped: bool = False) -> int:
-    """Columns that the widest of these numbers takes."""
+    """Width of the widest of these numbers. is_grouped: with separated thousands."""
     if not len(values):
         return 1
     widest = max(len(str(int(value))) for value in (values.max(), values.min()))
@@ -55,7 +55,8 @@ def number_width(values: IntArray, is_grouped: bool = False) -> int:
 def fit_columns(
     columns: Sequence[StreamedColumn], widths: Sequence[int], max_width: int | None
 ) -> list[tuple[StreamedColumn, int]]:
-    """The columns that fit the screen; the least important are dropped first."""
+    """The columns that fit the screen, with their widths; those with the highest hide rank are
+    dropped first."""
     fitting = list(zip(columns, widths, strict=True))
     if max_width is None:
         return fitting
@@ -65,7 +66,7 @@ def fit_columns(
 
 
 def total_width(columns: Sequence[tuple[StreamedColumn, int]]) -> int:
-    """Columns of a complete line."""
+    """The width of a complete line."""
     return 1 + sum(width for _, width in columns) + COLUMN_GAP * (len(columns) - 1)
 
 

@@ -1,4 +1,4 @@
-"""The table of row types without one of their own: one column for each of theirs."""
+"""The table for row types that have no table of their own: one column per leaf of the type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ MAX_TEXT_WIDTH = 60
 
 
 def generic_columns(row_type: RowType, table: Table) -> list[StreamedColumn]:
-    """The columns to show; offsets relative to the base are shown as absolute offsets.
+    """The columns to show: not the hidden ones, whose content another column shows in a readable
+    form, such as absolute instead of relative offsets.
 
     Columns that only some rows have are omitted if no row has them.
     """
@@ -35,8 +36,8 @@ def generic_columns(row_type: RowType, table: Table) -> list[StreamedColumn]:
         and (leaf.present_if is None or (table[leaf.present_if[0]] == leaf.present_if[1]).any())
     ]
     return [
-        _streamed_column(column, keep + column.is_minor * len(visible))
-        for keep, column in enumerate(visible)
+        _streamed_column(column, i + column.is_minor * len(visible))
+        for i, column in enumerate(visible)
     ]
 
 
@@ -85,7 +86,7 @@ def _write_value(builder: TemplateBuilder, column: Column) -> None:
 
 
 def _cell_width(column: Column, table: Table) -> int:
-    """Columns that a cell takes in these rows."""
+    """The width that the column needs for these rows."""
     if column.unit == MS_UNIT:
         magnitudes: IntArray = np.abs(table[column.table_column])
         return LONG_TIME_WIDTH if (magnitudes >= YEAR_10000_MS).any() else TIME_WIDTH

@@ -1,4 +1,4 @@
-"""A table whose rows are all known before the first is shown: a name, and a cell per column."""
+"""A table whose rows are all known before the first is shown: a name and some cells per row."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class LineColumn(Generic[RowT]):
 class LineTable(Generic[RowT]):
     """Aligned lines with as many columns as fit the screen.
 
-    noun: describes a row. room: the screen's columns, None if unlimited. least_name: columns kept
-    for the name before others are hidden; without it, all that the name needs.
+    noun: heading of the names. max_width: columns of the screen, None if unlimited.
+    min_name_width: width reserved for the name before columns are hidden; None for the full width
+    of the longest name.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class LineTable(Generic[RowT]):
         self._name_width = min(full_name_width, max(remaining_width, min_name_width or 8))
 
     def _cells_width(self) -> int:
-        """Width of a line without the name."""
+        """The width of a line without the name."""
         return 1 + sum(width + COLUMN_GAP for _, width in self._columns)
 
     def format_heading(self) -> str:
@@ -84,8 +85,8 @@ class LineTable(Generic[RowT]):
         return self._join_cells(escape_terminal(name), cells) + "\n"
 
     def _join_cells(self, name: str, cells: list[str]) -> str:
-        """A line, or two if the name is too long; it then gets its own, so that it can be
-        pasted."""
+        """The name and the cells on one line; a name that is too long is on a line of its own, so
+        that users can copy it."""
         width = self._name_width
         name_line = f" {name}\n" if len(name) > width else ""
         return (

@@ -1,4 +1,4 @@
-"""The table of records, one line per record, under a dim line for their batch."""
+"""The table of records: one line per record, below a dim line for each batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUOTES_WIDTH = 2
 NULL_VALUE = "null (tombstone)"
 MIN_TEXT_WIDTH = 8
 MAX_DECODED_KEY_WIDTH = 60
-CONTROL_WIDTH = 40  # for a marker and its epoch
+CONTROL_WIDTH = 40  # columns that a transaction marker and its coordinator epoch need
 
 
 def batch_line_template(
@@ -40,7 +40,7 @@ def batch_line_template(
 
 
 def _write_batch_description(builder: TemplateBuilder) -> None:
-    """A batch's main properties, in words."""
+    """Write the main properties of a batch as text."""
     builder.literal(" batch ")
     builder.number("number")
     builder.literal(" at ")
@@ -72,7 +72,8 @@ def _write_batch_description(builder: TemplateBuilder) -> None:
 def record_columns(
     rows_: ColumnarRows, bytes_mode: str, max_width: int | None
 ) -> list[tuple[StreamedColumn, int]]:
-    """The columns for these rows and all later ones: text columns share the remaining width."""
+    """The columns for these rows and all later ones, with their widths; key, value and headers
+    share the width that offset and timestamp leave."""
     rows, headers = rows_.table.as_type(RecordTable), rows_.children
     offset_width = max(number_width(rows.offset), len("offset"))
     with_time = max_width is None or max_width >= 60
@@ -156,7 +157,7 @@ _TIME_COLUMN = StreamedColumn(
 def _unless_decoded(
     builder: TemplateBuilder, name: str, limit: int, has_decoded: bool
 ) -> Iterator[None]:
-    """Write the decoded text, or the block's own content if the decoder returned nothing."""
+    """Write the decoded text, or the block in rows for which the decoder returned nothing."""
     if not has_decoded:
         yield
         return

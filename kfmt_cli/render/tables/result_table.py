@@ -1,4 +1,4 @@
-"""Results of files for people: a line for each that needs attention, and an answer."""
+"""Results of files for people: a line for each file that needs attention, and an answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MIN_NAME_WIDTH = 16
 
 @dataclass(slots=True)
 class ResultTable:
-    """Results of one type. Healthy ones are only counted, unless all are requested or there is just
+    """Results of one type. Healthy files are only counted, unless `lists_all` or there is just
     one."""
 
     type: FileResultType
@@ -34,7 +34,7 @@ class ResultTable:
     _n_healthy: int = 0
 
     def add(self, result: FileResult) -> None:
-        """Add a result."""
+        """Add the result of a file."""
         if result.errors or result.warnings:
             self._unhealthy.append(result)
             return
@@ -43,17 +43,17 @@ class ResultTable:
             self._healthy.append(result)
 
     def lines(self, summary: RunSummary, theme: Theme, max_width: int | None) -> Iterator[str]:
-        """The table, the worst at its end; a note on omitted rows; the line that answers the
-        question. max_width: the screen's columns."""
+        """The lines of the table, with unhealthy files at the end; notes on omitted rows; the
+        answer. max_width: columns of the screen, None if unlimited."""
         is_single = self._n_healthy == 1 and not self._unhealthy
-        shown = [*(self._healthy if self.lists_all or is_single else ()), *self._unhealthy]
+        listed = [*(self._healthy if self.lists_all or is_single else ()), *self._unhealthy]
         columns = [
             LineColumn(name.replace("_", " "), partial(_format_cell, name), hide_rank=i)
             for i, name in enumerate(self.type.column_widths, 1)
         ]
         columns.append(LineColumn("result", verdict_label, align_right=False, style=verdict_style))
-        if shown:
-            rows = [(result.file, result) for result in shown]
+        if listed:
+            rows = [(result.file, result) for result in listed]
             table = LineTable(self.type.nouns[0], rows, columns, theme, max_width, MIN_NAME_WIDTH)
             yield table.format_heading()
             yield from (table.format_line(name, result) for name, result in rows)
@@ -72,7 +72,7 @@ class ResultTable:
                 _format_kind_count(*item) for item in sorted(summary.skipped_counts.items())
             )
             yield fit_lines(theme.paint("dim", f"not checked: {kinds}") + "\n", max_width)
-        if summary.n_files or shown:
+        if summary.n_files or listed:
             yield fit_lines(self._format_answer(summary, theme), max_width)
 
     def _format_answer(self, summary: RunSummary, theme: Theme) -> str:
@@ -104,7 +104,7 @@ def _format_cell(name: str, result: FileResult) -> str:
 
 
 def verdict_label(tally: SeverityCounts) -> str:
-    """A short label for findings."""
+    """A short label for the numbers of findings by severity."""
     if tally.errors:
         return format_count(tally.errors, "error")
     if tally.warnings:
@@ -113,12 +113,12 @@ def verdict_label(tally: SeverityCounts) -> str:
 
 
 def verdict_style(tally: SeverityCounts) -> str:
-    """The style of their label."""
+    """The style of `verdict_label`."""
     return "bad" if tally.errors else "warn" if tally.warnings else "good"
 
 
 def _verdict_parts(summary: RunSummary) -> Iterator[str]:
-    """How many files are damaged, and how many were not read."""
+    """The parts of the answer that count damaged and unread files, and damaged directories."""
     other_counts = [format_total(n, name) for name, n in summary.other_counts.items() if n]
     if summary.n_unread:
         yield f"{format_grouped(summary.n_damaged)} of these damaged"
