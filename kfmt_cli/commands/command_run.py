@@ -31,7 +31,7 @@ class Progress(Protocol):
     """Shows the progress of the work."""
 
     def on_progress(self, n_bytes: int) -> None:
-        """Report that `n_bytes` more are done."""
+        """Report that `n_bytes` more bytes are done."""
 
 
 class RunHost(OutputStreams, Protocol):
@@ -46,7 +46,7 @@ class RunHost(OutputStreams, Protocol):
         """
 
     def expect_bytes(self, n_bytes: int) -> None:
-        """Count bytes that will be read; notes once if they are many."""
+        """Count bytes that will be read; adds a note once if they are many."""
 
 
 class FileTask(Protocol):
@@ -103,7 +103,7 @@ class CommandRun:
         return self.finish()
 
     def handle_all(self, events: Iterable[RunEvent]) -> None:
-        """Take every event."""
+        """Count and show every event."""
         for event in events:
             self.handle_event(event)
 
@@ -134,7 +134,7 @@ class CommandRun:
             self.sink.write_result(result)
 
     def report_findings(self, found: Iterable[Finding], collector: FindingCollector) -> None:
-        """Count findings and show them, except those of which too many of their kind were shown."""
+        """Count findings, and show as many of each kind as the collector admits."""
         for finding in found:
             self.count_finding(finding)
             if collector.count_and_admit(finding):
@@ -149,7 +149,7 @@ class CommandRun:
         *,
         title: tuple[str, ...] = (),
     ) -> int:
-        """Show rows about a file or directory, piece by piece; returns their number.
+        """Show rows about a file or directory, chunk by chunk; returns their number.
 
         row_nouns: noun for a row, singular and plural. title: lines shown to people instead of
         the name.
@@ -167,7 +167,7 @@ class CommandRun:
         return n_rows
 
     def report_suppressed(self, file: str, collector: FindingCollector) -> None:
-        """Show how many findings of each kind were omitted."""
+        """Show how many findings of each kind were suppressed."""
         for code, n_suppressed in collector.iter_suppressed():
             self.sink.write_suppressed(file, code, n_suppressed)
 
@@ -181,7 +181,7 @@ class CommandRun:
         self.sink.note(f"kfmt: {escape_terminal(message)}\n")
 
     def catch_unreadable(self) -> InputErrorHandler:
-        """Report an input that cannot be read, and go on after the block."""
+        """Report an input that cannot be read, and continue after the block."""
         return InputErrorHandler(lambda error: self.report_unreadable(str(error)))
 
     def report_leftovers(self, paths: Iterable[Path]) -> None:

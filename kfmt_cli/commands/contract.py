@@ -69,10 +69,10 @@ def contract_sections() -> Iterator[ContractSection]:
     yield ContractSection("Log shapes, and the report page", SHAPE_ROWS)
     for topic in REPLAYS:
         yield ContractSection(f"The state of {topic}", create_replay(topic).row_types)
-    kinds = dict.fromkeys(chain.from_iterable(kind.row_types for kind in KINDS))
+    row_types = dict.fromkeys(chain.from_iterable(kind.row_types for kind in KINDS))
     yield ContractSection(
         "Entries of files",
-        (*(kind for kind in kinds if kind not in (BATCH_ROW, RECORD_ROW)), NOTES_ROWS),
+        (*(type_ for type_ in row_types if type_ not in (BATCH_ROW, RECORD_ROW)), NOTES_ROWS),
     )
 
 
@@ -82,7 +82,7 @@ def _row_types_in(module: ModuleType) -> Iterator[RowType]:
 
 
 def shapes_by_name() -> dict[str, tuple[RowType, ...]]:
-    """The shapes of each type. Where it has several, `distinguishing_member` tells them apart."""
+    """The shapes of each type. If it has several, `distinguishing_member` tells them apart."""
     shapes: dict[str, tuple[RowType, ...]] = {}
     for section in contract_sections():
         for type_ in section.types:
@@ -116,10 +116,11 @@ def result_rows_by_command() -> dict[str, RowType]:
 
 
 def _result_row(command: str, result_type: FileResultType) -> RowType:
-    """An export counts the rows of the tables that it writes, which may be some."""
+    """The row type of a command's results. An export counts only the rows of tables it writes."""
     tables = TABLES if command == "export" else ()
     count_columns = (
-        _count_column(number, is_optional=number in tables) for number in result_type.count_names
+        _count_column(count_name, is_optional=count_name in tables)
+        for count_name in result_type.count_names
     )
     return RowType(
         "file", "", (*_FILE_COLUMNS, *count_columns, *SEVERITY_COUNT_COLUMNS), LocationSource.FILE
@@ -127,17 +128,17 @@ def _result_row(command: str, result_type: FileResultType) -> RowType:
 
 
 def _common_result_row() -> RowType:
-    """The results of all commands as one type; what only some count may be absent."""
+    """The results of all commands as one type; counts of only some commands may be absent."""
     commands_by_count: dict[str, list[str]] = {}
     for command, type_ in _RESULT_TYPE_BY_COMMAND.items():
         for count_name in type_.count_names:
             commands_by_count.setdefault(count_name, []).append(command)
     count_columns = (
         replace(
-            _count_column(number, is_optional=len(commands) < len(_RESULT_TYPE_BY_COMMAND)),
-            doc=f"{_DOC_BY_COUNT[number]} Of {', '.join(f'`{command}`' for command in commands)}.",
+            _count_column(count_name, is_optional=len(commands) < len(_RESULT_TYPE_BY_COMMAND)),
+            doc=f"{_DOC_BY_COUNT[count_name]} Of {', '.join(f'`{name}`' for name in commands)}.",
         )
-        for number, commands in commands_by_count.items()
+        for count_name, commands in commands_by_count.items()
     )
     doc = "Result for one file of a command that checks or writes."
     return RowType(

@@ -55,9 +55,8 @@ class LogStartNotes:
             )
 
     def _note_unreadable(self, partition_label: str, directory: Path, first_offset: int) -> None:
-        """Note the offsets from `first_offset` up to the log start offset of a partition's
-        directory; complain if that cannot be read. partition_label: the partition's, for
-        display."""
+        """Note the offsets from `first_offset` up to the log start offset of the partition in a
+        directory; reports a checkpoint that cannot be read. partition_label: name for display."""
         topic, partition = parse_topic_partition(directory.name)
         if topic is None:
             return
@@ -93,11 +92,11 @@ def for_each_partition(
     shows_progress: bool = False,
     single_partition_option: str = "",
 ) -> None:
-    """Call `process_partition` on each partition under the paths; complains about unreadable ones
-    and continues. Raises UsageError.
+    """Call `process_partition` on each partition under the paths; reports unreadable ones and
+    continues. Raises UsageError.
 
     shows_progress: the logs are read completely, so that progress can be shown.
-    single_partition_option: what takes a single partition, such as an option; empty if there may be
+    single_partition_option: the option that needs a single partition; empty if there may be
     several.
     """
     partitions = find_partitions(

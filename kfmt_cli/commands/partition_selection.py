@@ -23,6 +23,6 @@ def resolve_selection(
         if Path(log.path).is_fifo():
             raise InputError(f"{log.name}: a pipe can be read only once")
     return selection_options.for_partition(
-        lambda last, wanted: find_tail_offset(logs, last, wanted, limit),
+        lambda n_records, selection: find_tail_offset(logs, n_records, selection, limit),
         lambda: find_committed(block for _, block in read_log_blocks(logs)),
     )

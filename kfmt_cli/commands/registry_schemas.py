@@ -51,8 +51,8 @@ def read_registry(path: str) -> SchemaRegistry | None:
         return None
     logs = [
         log
-        for each in find_internal_partitions((path,), SCHEMAS_TOPIC, lambda _: None)
-        for log in each.logs
+        for partition in find_internal_partitions((path,), SCHEMAS_TOPIC, lambda _: None)
+        for log in partition.logs
     ]
     return _replay_registry(
         tuple(logs), tuple((file_size(log), file_modified_ms(log)) for log in logs)
@@ -61,7 +61,7 @@ def read_registry(path: str) -> SchemaRegistry | None:
 
 @lru_cache(maxsize=8)
 def _replay_registry(logs: tuple[InputFile, ...], _: tuple[tuple[int, int], ...]) -> SchemaRegistry:
-    """The registry in some logs, which are read again once they have another size or time."""
+    """The registry in some logs; the second argument, their sizes and times, is for the cache."""
     replay = SchemaRegistryReplay()
     for log in logs:
         for _finding in iter_replay_findings(replay, log):

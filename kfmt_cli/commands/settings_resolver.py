@@ -63,8 +63,8 @@ class TopicSettingsResolver:
     def from_options(
         cls, config_path: Path | None, options: Mapping[str, object]
     ) -> TopicSettingsResolver:
-        """With settings from options, named as the fields are; None for those that were not given.
-        The policy is a list of names with commas. Raises UsageError."""
+        """A resolver with settings from options, by field name; None for options not used. The
+        cleanup policy is a comma-separated list of names. Raises UsageError."""
         overrides = {name: value for name, value in options.items() if value is not None}
         if "cleanup_policy" in overrides:
             overrides["cleanup_policy"] = policies = parse_cleanup_policy(
@@ -77,7 +77,7 @@ class TopicSettingsResolver:
     def resolve_partition(
         self, partition: Partition, on_error: Callable[[str], None]
     ) -> tuple[LogDirectory, tuple[str, int], TopicSettings]:
-        """A partition's log directory, topic with number, and settings; raises UsageError.
+        """A partition's log directory, its topic and number, and its settings; raises UsageError.
 
         on_error: receives errors about unreadable files of the log directory.
         """
@@ -93,7 +93,7 @@ class TopicSettingsResolver:
         return directory, (topic or "", partition_index or 0), settings
 
     def setting_sources(self, partition: Partition) -> dict[str, str]:
-        """Source of each setting of a partition's topic that is not a default; call `of` first."""
+        """Source of each non-default setting of a partition; call `resolve_partition` first."""
         properties_by_topic = _load_metadata_configs(partition.log_directory).properties_by_topic
         sources = dict.fromkeys(overridden_fields(self._config_properties), FROM_FILE)
         for properties in (
@@ -179,11 +179,11 @@ class _MetadataConfigs:
     """The settings in a metadata log."""
 
     properties_by_topic: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Those of each topic; cluster-wide broker defaults under an empty name."""
+    """Settings by topic; cluster-wide broker defaults under an empty name."""
     read_errors: list[InputError] = field(default_factory=list)
-    """The errors of its files that could not be read."""
+    """Errors about files of the log that could not be read."""
     damage_errors: list[InputError] = field(default_factory=list)
-    """Errors about damage in them: settings may be missing or old."""
+    """Errors about damage in the log: settings may be missing or outdated."""
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,4 @@
-"""build: segments from lines of JSON or from exported tables, all or nothing."""
+"""build: writes segments from JSON Lines or from exported tables, all or nothing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class BuildCommand:
     options: BuildOptions
     roll_settings: RollSettings
     topic: str | None = None
-    """The topic to which all records are to belong; None for that of their lines."""
+    """The topic for all records; None for the topics in their lines."""
 
     def build(self, source: str, destination: str, force: bool) -> None:
         """Build DST from the lines or tables; raises InputError, UsageError, OutputError."""
@@ -94,12 +94,12 @@ class BuildCommand:
         if builder.n_ignored_lines:
             singular = "line that is a finding or result"
             plural = "lines that are findings or results"
-            changed = format_count(builder.n_ignored_lines, singular, plural)
-            run.sink.note(f"skipped {changed}, not log contents\n")
+            ignored_text = format_count(builder.n_ignored_lines, singular, plural)
+            run.sink.note(f"skipped {ignored_text}, not log contents\n")
         if builder.assembler.n_count_mismatches:
-            changed = format_count(builder.assembler.n_count_mismatches, "batch", "batches")
+            changed_text = format_count(builder.assembler.n_count_mismatches, "batch", "batches")
             reason = "to match the records that follow"
-            run.sink.note(f"changed records_count in {changed} {reason}\n")
+            run.sink.note(f"changed records_count in {changed_text} {reason}\n")
         run.finish()
         run.sink.write_hint(format_count(builder.assembler.n_records, "record"), "")
 
@@ -119,7 +119,7 @@ class BuildCommand:
         partitions = group_by_partition(
             (file, *read_row_ranges(file.path)) for file in table_splits
         )
-        if self.topic is not None and len({each.topic for each in partitions}) > 1:
+        if self.topic is not None and len({partition.topic for partition in partitions}) > 1:
             raise UsageError("--topic: the tables have records of several topics")
         clear_row_cache()
         logs: dict[str, list[SegmentWriter]] = {}
@@ -130,7 +130,7 @@ class BuildCommand:
                 if self.topic is None:
                     partition.check_name()
                     directory_name = partition.name
-                else:  # also of a directory that was no partition
+                else:  # also for a directory that is not named after a partition
                     directory_name = f"{self.topic}-{partition.partition or 0}"
                 restored_partition = restore_segments(
                     partition, staging, directory_name, self.roll_settings, options.codec
@@ -166,7 +166,7 @@ class BuildCommand:
                 result = FileResult(BUILD_RESULT_TYPE, display_name, LOG_KIND.name, counts)
                 result.add_findings(rebuilt.findings)
                 self.run.handle_all(iter_result_events(result))
-        for snapshot in (snapshot for of_folder in snapshots.values() for snapshot in of_folder):
+        for snapshot in (snapshot for written in snapshots.values() for snapshot in written):
             display_name = PurePath(snapshot.name).name if is_flat else snapshot.name
             counts = {"bytes": snapshot.file.size, "batches": sum(snapshot.batch_counts)}
             self.run.handle_event(
@@ -177,7 +177,7 @@ class BuildCommand:
 
 
 def _find_table_files(source: str) -> list[FileSplit] | None:
-    """The files of exported tables at a path, None if it has lines; raises InputError,
+    """The files of exported tables at a path; None for a file of lines. Raises InputError,
     UsageError."""
     if source == STDIN_PATH or not (source.endswith(".parquet") or Path(source).is_dir()):
         return None

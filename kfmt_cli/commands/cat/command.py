@@ -26,8 +26,8 @@ from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 from kfmt_cli.render.style import escape_terminal
 from kfmt_cli.topics.payloads import PayloadReader, format_value
 
-MAX_DECODE_NOTES = 10  # of payloads that do not decode
-POLL_SECONDS = 0.2  # seconds
+MAX_DECODE_NOTES = 10  # notes about payloads that cannot be decoded
+POLL_SECONDS = 0.2
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class CatCommand:
     limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     sleep: Callable[[float], None] = time.sleep
     _latest_keys: LatestKeys | None = None
-    """The latest records of the partition's keys, if only these are wanted."""
+    """The latest records of the partition's keys, if only these are selected."""
     _n_notes: int = 0
 
     def write_paths(self, paths: tuple[str, ...]) -> None:
@@ -98,7 +98,7 @@ class CatCommand:
     def _write_block(
         self, file: InputFile, block: Block, selection: Selection, findings: FindingCollector
     ) -> None:
-        """Write the wanted records of a block."""
+        """Write the selected records of a block."""
         topic, partition = file_topic_partition(file.path)
         topic_partition = topic or "", -1 if partition is None else partition
         for batch_run, records in selection.iter_candidate_runs(

@@ -27,7 +27,7 @@ class CatClickCommand(GroupedCommand):
 
         super().format_epilog(ctx, formatter)
         with formatter.section("Format"):
-            formatter.write_dl([(f"%{name}", words) for name, (words, _) in FORMAT_TOKENS.items()])
+            formatter.write_dl([(f"%{name}", text) for name, (text, _) in FORMAT_TOKENS.items()])
             formatter.write_text("Escapes: \\n, \\r, \\t, \\0, \\\\ and \\xHH.")
 
 

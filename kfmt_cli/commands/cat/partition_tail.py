@@ -1,4 +1,4 @@
-"""Follows a partition that a broker is still writing."""
+"""Tails a partition that a broker is still writing."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from kfmt_cli.log.block import Block
 def tail_partition(
     partition: Partition, start_position: tuple[InputFile, int], on_idle: Callable[[], None]
 ) -> Iterator[tuple[InputFile, Block]]:
-    """The blocks of a log of a partition from a byte on, and of later logs; never ends.
+    """The blocks of a partition from a byte of a log onward; never ends. Raises InputError.
 
-    on_idle: called when there is nothing new. A batch is returned once it is complete. Raises
-    InputError.
+    A batch is yielded once it is complete. start_position: the log, and the byte in it. on_idle:
+    called if there is nothing new.
     """
     file, position = start_position
     while True:

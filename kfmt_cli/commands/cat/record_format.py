@@ -61,19 +61,19 @@ def _format_headers(record: OutputRecord, null: bytes) -> bytes:
     return b",".join(pairs)
 
 
-# What each token stands for, in words and as bytes.
+# The description of each token, and its bytes for a record.
 FORMAT_TOKENS: dict[str, tuple[str, Callable[[OutputRecord, bytes], bytes]]] = {
-    "s": ("the value", lambda shown, null: null if shown.value is None else shown.value),
-    "S": ("value size in bytes, -1 for null", lambda shown, _: b"%d" % shown.value_size),
-    "R": ("value size as a big-endian int32", lambda shown, _: pack(">i", shown.value_size)),
-    "k": ("the key", lambda shown, null: null if shown.key is None else shown.key),
-    "K": ("key size in bytes, -1 for null", lambda shown, _: b"%d" % shown.key_size),
-    "T": ("timestamp in milliseconds, -1 if none", lambda shown, _: b"%d" % shown.timestamp),
+    "s": ("the value", lambda record, null: null if record.value is None else record.value),
+    "S": ("value size in bytes, -1 for null", lambda record, _: b"%d" % record.value_size),
+    "R": ("value size as a big-endian int32", lambda record, _: pack(">i", record.value_size)),
+    "k": ("the key", lambda record, null: null if record.key is None else record.key),
+    "K": ("key size in bytes, -1 for null", lambda record, _: b"%d" % record.key_size),
+    "T": ("timestamp in milliseconds, -1 if none", lambda record, _: b"%d" % record.timestamp),
     "h": ("headers as NAME=VALUE, separated by commas", _format_headers),
-    "t": ("the topic", lambda shown, _: shown.topic.encode()),
-    "p": ("the partition", lambda shown, _: b"%d" % shown.partition),
-    "o": ("the offset", lambda shown, _: b"%d" % shown.offset),
-    "%": ("a percent sign", lambda _shown, _null: b"%"),
+    "t": ("the topic", lambda record, _: record.topic.encode()),
+    "p": ("the partition", lambda record, _: b"%d" % record.partition),
+    "o": ("the offset", lambda record, _: b"%d" % record.offset),
+    "%": ("a percent sign", lambda _record, _null: b"%"),
 }
 _BYTES_BY_ESCAPE = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\", "0": b"\0"}
 _FORMAT_PART = re.compile(
@@ -82,8 +82,8 @@ _FORMAT_PART = re.compile(
 
 
 def compile_format(format_string: str, null: bytes) -> RecordFormatter:
-    """Compile a format into a function that writes a record; raises UsageError. null: written for
-    null."""
+    """Compile a format string into a function that formats a record; raises UsageError. null: the
+    bytes to write for null."""
     formatters: list[Callable[[OutputRecord, bytes], bytes] | bytes] = []
     for match in _FORMAT_PART.finditer(format_string):
         kind = match.lastgroup or ""
@@ -121,7 +121,7 @@ def format_kcat_json(record: OutputRecord) -> bytes:
         "broker": -1,
     }
     if record.headers:
-        encoded_headers = [_payload_text(part) for header in record.headers for part in header]
+        encoded_headers = [_payload_text(data) for header in record.headers for data in header]
         row["headers"] = [text for text, _ in encoded_headers]
         if any(encoding is not None for _, encoding in encoded_headers):
             row["headers_encoding"] = [encoding for _, encoding in encoded_headers]

@@ -58,19 +58,16 @@ _MISSING_END_CODES = frozenset({ZERO_TAIL, BATCH_TRUNCATED})
 
 @dataclass(slots=True)
 class CheckResults:
-    """The directories that were checked, with their reports and the predicted starts."""
+    """The directories that were checked, with their results and the predicted starts."""
 
     result_by_name: dict[str, DirectoryCheckResult]
-    """By name."""
     on_finding: Callable[[Finding], None]
-    """Reports a finding."""
     find_result: Callable[[str], DirectoryCheckResult]
-    """Returns the report that a file belongs to."""
+    """Returns the result for the directory of a file."""
     on_unreadable: Callable[[InputError], None]
-    """Reports an input that could not be read."""
     index_interval_bytes: int
     log_directory_by_path: dict[str, LogDirectory]
-    """The log directories among them, by path."""
+    """The log directories that were checked, by path."""
     explicit_version: PredictedVersion | None
     """The version that the user named."""
     starts: list[PredictedStart] = field(default_factory=list)
@@ -133,8 +130,8 @@ class CheckResults:
             broker.predict_version(self.explicit_version)
             for directory in broker.directories:
                 directory.replicas = [
-                    self._predict_replica(folder, directory, broker.predicted_version)
-                    for folder in partitions_by_parent.get(directory.path, [])
+                    self._predict_replica(partition_listing, directory, broker.predicted_version)
+                    for partition_listing in partitions_by_parent.get(directory.path, [])
                 ]
             self.brokers.append(broker)
             self._set_metadata_state(broker)
@@ -173,9 +170,9 @@ class CheckResults:
                 AFTER_CRASH if directory.clean_shutdown_path is None else AFTER_CLEAN_SHUTDOWN
             )
             reasons += (
-                trouble.reason
-                for trouble in broker_failures
-                if trouble.after == expected_kind and trouble.reason
+                failure.reason
+                for failure in broker_failures
+                if failure.after == expected_kind and failure.reason
             )
             for replica in directory.replicas:
                 for start in replica.start_by_kind.values():
@@ -201,7 +198,7 @@ class CheckResults:
         )
 
     def _parent_log_directory(self, listing: DirectoryListing) -> LogDirectory:
-        """The log directory of a partition, even if only the partition was given."""
+        """The log directory of a partition, even if the user named only the partition."""
         parent = self._parent_by_partition.get(listing.path)
         if parent is None:
             parent = self._parent_by_partition[listing.path] = self._find_parent_log_directory(
@@ -210,7 +207,7 @@ class CheckResults:
         return parent
 
     def _find_parent_log_directory(self, listing: DirectoryListing) -> LogDirectory:
-        # The parent of . is not the one the path names.
+        # Path(".").parent is ".", not the real parent of the directory.
         named_parent = Path(listing.path).parent
         real_parent = partition_directory(listing.path).parent
         path = str(
@@ -278,21 +275,22 @@ class CheckResults:
             log_directory = self.log_directory_by_path.get(str(Path(listing.path)))
             if log_directory is not None:
                 partition_listings = [
-                    inner
-                    for inner in listings
-                    if Path(inner.path).parent == Path(listing.path)
-                    and _can_be_in_checkpoints(inner)
+                    partition_listing
+                    for partition_listing in listings
+                    if Path(partition_listing.path).parent == Path(listing.path)
+                    and _can_be_in_checkpoints(partition_listing)
                 ]
                 offset_intervals = {
-                    parse_topic_partition(folder.path.rpartition("/")[2]): self.result_by_name[
-                        folder.name
-                    ].offset_intervals
-                    for folder in partition_listings
+                    parse_topic_partition(
+                        partition_listing.path.rpartition("/")[2]
+                    ): self.result_by_name[partition_listing.name].offset_intervals
+                    for partition_listing in partition_listings
                 }
                 reported_ends = {
-                    parse_topic_partition(folder.path.rpartition("/")[2]): lost[-1][1] + 1
-                    for folder in partition_listings
-                    if (lost := self.result_by_name[folder.name].lost_offsets)
+                    parse_topic_partition(partition_listing.path.rpartition("/")[2]): lost[-1][1]
+                    + 1
+                    for partition_listing in partition_listings
+                    if (lost := self.result_by_name[partition_listing.name].lost_offsets)
                 }
                 for check in check_classes(Scope.CHECKPOINTS):
                     self._report_all(
@@ -313,8 +311,8 @@ class CheckResults:
                 self.on_unreadable(error)
 
     def _set_metadata_state(self, broker: BrokerDirectories) -> None:
-        """Set whether the metadata log loads, and its ends if no other controller can restore
-        lost offsets."""
+        """Record whether the broker can load its metadata log, and the log end offsets if the
+        broker is the only voter: no other controller can restore lost offsets."""
         for replica in broker.directories[0].replicas:
             if replica.name != METADATA_LOG_NAME:
                 continue
@@ -334,7 +332,7 @@ class CheckResults:
         return False
 
     def _read_epochs(self, listing: DirectoryListing) -> list[tuple[int, int]] | None:
-        """The leader epochs of a partition; None if there are none, or no broker can read them."""
+        """The leader epochs of a partition; None if the checkpoint is missing or unreadable."""
         if LEADER_EPOCH_CHECKPOINT in listing.regular_files:
             with InputErrorHandler(self.on_unreadable), suppress(CheckpointError, NumberError):
                 return read_epoch_entries(listing.input_file(LEADER_EPOCH_CHECKPOINT))
@@ -346,8 +344,8 @@ class CheckResults:
 
 
 def _can_be_in_checkpoints(listing: DirectoryListing) -> bool:
-    """Whether checkpoints can name a partition's directory: one that is marked as deleted or stray
-    is in none, and another may have its name."""
+    """Whether checkpoints can name a partition's directory. None names a directory that is marked
+    as deleted or stray, and an active partition may have the same name."""
     return directory_mark(listing.path.rstrip("/")) not in ("delete", "stray")
 
 

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 # A file of unknown type is read as a log; reading fails if it is not one.
 _LOG_KINDS = LOG_KINDS | {UNKNOWN_KIND}
-# What a running broker leaves briefly at the end of a log that it is writing.
+# Findings that a running broker causes briefly at the end of a log it is writing.
 _ACTIVE_TAIL_CODES = frozenset({BATCH_TRUNCATED, ZERO_TAIL, GARBAGE})
 
 
@@ -78,9 +78,9 @@ class CheckCommand:
     is_shown_code: Callable[[str], bool] = lambda _: True
     """Whether findings with this code count."""
     with_fingerprints: bool = False
-    """Whether replicas are compared after it: takes the prints of logs."""
+    """Whether to compute fingerprints of the logs, to compare replicas afterwards."""
     log_counts: LogNumbersCache | None = None
-    """Receives the numbers of healthy logs, for `stat`."""
+    """Receives the statistics of healthy logs, for `stat`."""
     _result_by_name: dict[str, DirectoryCheckResult] = field(default_factory=dict)
     _size_by_name: dict[str, int] = field(default_factory=dict)
     _listed_directories: set[str] = field(default_factory=set)
@@ -99,7 +99,7 @@ class CheckCommand:
         self, paths: Sequence[InputPath | str], *, is_one_broker: bool = True
     ) -> CheckResults:
         """Check everything under some paths; raises UsageError. is_one_broker: whether directories
-        with the same id are of one broker, not copies."""
+        with the same id belong to one broker and are not copies."""
         # A directory's name and its neighbours matter.
         normalized_paths = [
             normalize_parent(path) if isinstance(path, str) else path for path in paths
@@ -163,7 +163,7 @@ class CheckCommand:
         )
 
     def _distinct_listings(self, input_paths: list[InputPath]) -> list[DirectoryListing]:
-        """The distinct directories, by real path; creates a report for each."""
+        """The distinct directories, by real path; creates a result for each."""
         listing_by_path: dict[str, DirectoryListing] = {}
         for target in input_paths:
             for listing in target.directories:
@@ -176,13 +176,13 @@ class CheckCommand:
     def _report_missing_logs(
         self, input_paths: list[InputPath], listings: list[DirectoryListing]
     ) -> None:
-        """Complain about given directories without Kafka files."""
-        is_broker = any(is_log_directory(folder) for folder in listings)
+        """Report directories that the user named and that contain no Kafka files."""
+        is_broker = any(is_log_directory(listing) for listing in listings)
         for target in input_paths:
-            has_files = any(folder.has_broker_files for folder in target.directories)
+            has_files = any(listing.has_broker_files for listing in target.directories)
             if target.file or target.listing_errors or has_files:
                 continue
-            # An empty directory given with a log directory may be a new log directory.
+            # An empty directory named together with a log directory may be a new log directory.
             if not (is_broker and _are_empty(target.directories)):
                 self.run.report_unreadable(format_no_log(target.path))
 
@@ -203,20 +203,20 @@ class CheckCommand:
                 elif segment is not None:
                     groups.append(SegmentGroup(None, [segment]))
             groups += (
-                SegmentGroup(folder, segments_in(folder))
-                for folder in target.directories
-                if id(folder) in selected_ids
+                SegmentGroup(listing, segments_in(listing))
+                for listing in target.directories
+                if id(listing) in selected_ids
             )
         visited: set[str] = set()
         for group in sorted(groups, key=lambda group: group.listing is None):
             group.segments = list(_iter_unseen(group.segments, visited))
-        # The log of an index that was given is not checked.
+        # If the user named an index, its log is not checked.
         for segment in _iter_unseen(index_segments, visited):
             self._index_findings += self._check_indexes(segment)
         return groups
 
     def _find_segment(self, target: InputPath, file: InputFile) -> Segment | None:
-        """The segment of a file that was given; None if the file belongs to no log."""
+        """The segment of a file that the user named; None if the file belongs to no log."""
         if file.kind in SEGMENT_KINDS:
             with InputErrorHandler(self._report_unread):
                 return next(target.iter_segments())
@@ -278,7 +278,7 @@ class CheckCommand:
             self._report_unread(result)
             if isinstance(result, UnreadableBytesError):
                 self._result_of_file(log.name).n_partly_read += 1
-            with InputErrorHandler(self._report_unread):  # its indexes may be unreadable, too
+            with InputErrorHandler(self._report_unread):  # its indexes may also be unreadable
                 self._segment_checker.index_checker.read_indexes(segment)
             return None
         if self.log_counts is not None and result.numbers is not None:
@@ -300,7 +300,7 @@ class CheckCommand:
     def _get_result(
         self, name: str, path: str, listing: DirectoryListing | None = None
     ) -> DirectoryCheckResult:
-        """The report on a directory, created if missing."""
+        """The result for a directory, created if missing."""
         if name not in self._result_by_name:
             collector = FindingCollector(self.max_findings)
             self._result_by_name[name] = DirectoryCheckResult(
@@ -309,14 +309,14 @@ class CheckCommand:
         return self._result_by_name[name]
 
     def _result_of_file(self, file: str) -> DirectoryCheckResult:
-        """The report that a file belongs to."""
+        """The result for the directory of a file."""
         if file in self._result_by_name:
             return self._result_by_name[file]
         directory = file.rpartition("/")[0] or "."
         return self._get_result(directory, directory)
 
     def _report_unread(self, error: InputError) -> None:
-        """Complain about an unreadable input, unless it was deleted meanwhile."""
+        """Report an unreadable input, unless it was deleted meanwhile."""
         # A file that was listed in a directory existed a moment ago.
         if error.is_missing and str(Path(error.file).parent) in self._listed_directories:
             self.run.sink.write_hint(
@@ -326,13 +326,13 @@ class CheckCommand:
         self.run.report_unreadable(str(error))
 
     def _add_findings(self, findings: Iterable[Finding]) -> None:
-        """Report findings; of each file and kind, what is predicted looks at the first ones."""
+        """Report findings; predictions use only the first ones of each file and kind."""
         collector_by_file: defaultdict[str, FindingCollector] = defaultdict(FindingCollector)
         for finding in findings:
             self._add_finding(finding, collector_by_file[finding.file].count_and_admit(finding))
 
     def _add_suppressed(self, collector: FindingCollector) -> None:
-        """Count the findings about an index that were not kept."""
+        """Count the findings about an index that its collector suppressed."""
         for code, n_suppressed in collector.iter_suppressed():
             result = self._result_of_file(collector.shown[0].file)
             if self.is_shown_code(code.name):
@@ -366,7 +366,7 @@ class CheckCommand:
         result = self._result_of_file(file.name)
         self._size_by_name[file.name] = log_result.bytes
         result.bytes += log_result.bytes
-        # What a snapshot sums up is in the log, or was.
+        # The log contains the state in a snapshot, or did.
         result.records += log_result.records if file.kind is not KRAFT_SNAPSHOT_KIND else 0
         if is_segment_log(file):
             base_offset = file.base_or_zero
@@ -405,8 +405,8 @@ def _iter_unseen(segments: Iterable[Segment], visited: set[str]) -> Iterator[Seg
 def _read_log_directories(
     listings: list[DirectoryListing], explicit_paths: frozenset[str]
 ) -> dict[str, LogDirectory]:
-    """The log directories among some directories, by path; an empty one counts if it is given
-    together with others."""
+    """The log directories among some directories, by path; an empty one counts if the user named
+    several directories."""
     log_directory_by_path = {}
     for listing in listings:
         path = str(Path(listing.path))
@@ -420,7 +420,7 @@ def _read_log_directories(
 
 def _are_empty(listings: list[DirectoryListing]) -> bool:
     """Whether directories have no files and no subdirectories."""
-    return not any(folder.files or folder.directories for folder in listings)
+    return not any(listing.files or listing.directories for listing in listings)
 
 
 def code_filter(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], bool]:

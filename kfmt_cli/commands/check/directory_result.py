@@ -33,18 +33,17 @@ class DirectoryCheckResult(SeverityCounts):
     bytes: int = 0
     findings: FindingCollector = field(default_factory=FindingCollector)
     all_findings: list[Finding] = field(default_factory=list)
-    """Its findings, including those that --only or --ignore hide; of each file and kind, the first
-    ones."""
+    """The first findings of each file and kind, including those hidden by --only or --ignore."""
     n_hidden: int = 0
-    """The number of those that --only or --ignore hide."""
+    """Number of findings hidden by --only or --ignore."""
     offset_intervals: dict[int, tuple[int, int]] = field(default_factory=dict)
     """First offset and end offset of each log, by base offset."""
     has_transactions: bool = False
     fingerprints: list[LogFingerprint] = field(default_factory=list)
-    """The prints of the readable logs, in order."""
+    """Fingerprints of the readable logs, in order."""
     lost_offsets: list[tuple[int, int]] = field(default_factory=list)
     n_partly_read: int = 0
-    """The number of logs with bytes that the disk cannot give."""
+    """Number of logs with bytes that the disk cannot read."""
     starts: list[PredictedStart] = field(default_factory=list)
     clean_shutdown_path: str | None = None
     """Path of `.kafka_cleanshutdown` in its log directory; None if missing."""
@@ -52,8 +51,8 @@ class DirectoryCheckResult(SeverityCounts):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to report about it."""
-        seen = self.segments, self.records, self.n_partly_read, self.starts, self.all_findings
-        return not any(seen)
+        reportable = self.segments, self.records, self.n_partly_read, self.starts, self.all_findings
+        return not any(reportable)
 
     @property
     def needs_attention(self) -> bool:
@@ -75,11 +74,11 @@ class DirectoryCheckResult(SeverityCounts):
     def log_errors(self) -> list[Finding]:
         """The findings of severity error in its logs."""
         return [
-            each
-            for each in self.all_findings
-            if is_error(each) and each.file.endswith(LOG_KIND.suffix)
+            finding
+            for finding in self.all_findings
+            if is_error(finding) and finding.file.endswith(LOG_KIND.suffix)
         ]
 
     def find_start(self, kind: str) -> PredictedStart | None:
-        """The predicted start of this kind, CRASH or CLEAN; None if not predicted."""
+        """The predicted start, AFTER_CRASH or AFTER_CLEAN_SHUTDOWN; None if not predicted."""
         return next((start for start in self.starts if start.after == kind), None)

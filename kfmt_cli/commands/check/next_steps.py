@@ -1,6 +1,6 @@
 """check: the next steps for the findings, and their cost.
 
-No step loses, hides or sets aside what the next start would serve without it.
+No step loses, hides or sets aside records that the next start would serve without the step.
 """
 
 from __future__ import annotations
@@ -50,13 +50,17 @@ def next_steps(
     missing_meta_properties: Iterable[tuple[str, list[str]]],
     on_error: Callable[[str], None],
 ) -> Iterator[NextStep]:
-    """All next steps: what a broker would delete, what lets it start, what rescues and repairs
-    partitions, and last what is paid for with other partitions' offsets. missing_meta_properties:
-    as for `_meta_properties_step`. on_error: receives errors about unreadable logs."""
+    """All next steps: first those that rescue data a broker would delete, then those that let it
+    start, then those that salvage and repair partitions, and last those that cost other partitions
+    their offsets.
+
+    missing_meta_properties: arguments of `_meta_properties_step`. on_error: receives errors about
+    unreadable logs.
+    """
     blocking_paths = {start.file for start in starts if not start.starts}
     yield from add_private_key(_undelete_steps(results, on_error))
     yield from (_meta_properties_step(path, lines) for path, lines in missing_meta_properties)
-    moves = [step for report in results for step in _move_aside_steps(report, blocking_paths)]
+    moves = [step for result in results for step in _move_aside_steps(result, blocking_paths)]
     yield from moves
     yield from add_private_key(_salvage_steps(results, {step.file for step in moves}))
     yield from _rebuild_steps(results)
@@ -64,12 +68,12 @@ def next_steps(
 
 
 def add_private_key(steps: Iterable[NextStep]) -> Iterator[NextStep]:
-    """The steps, with the key for encrypted segments that this run reads."""
+    """The steps, with the option for the private key if this run reads encrypted segments."""
     key = RSM_PRIVATE_KEY.get()
     option = "" if key is None else f" --rsm-private-key {shell_quote_path(key)}"
     for step in steps:
-        joint = f"{step.joint_command}{option}" if step.joint_command else ""
-        yield replace(step, command=f"{step.command}{option}", joint_command=joint)
+        joint_command = f"{step.joint_command}{option}" if step.joint_command else ""
+        yield replace(step, command=f"{step.command}{option}", joint_command=joint_command)
 
 
 def _steps_per_partition(
@@ -77,20 +81,20 @@ def _steps_per_partition(
     format_command: Callable[[str], str],
     format_price: Callable[[int], str],
 ) -> Iterator[NextStep]:
-    """A step for each partition, and what it is for all partitions of the log directory.
+    """A step for each partition, with the command for all partitions of the log directory.
 
-    amounts: what the step costs or brings for each partition; the joint cost is their sum.
+    amounts: cost or gain of the step for each partition; that of the joint command is their sum.
     """
     steps = []
     amount_by_command: Counter[str] = Counter()
     n_partitions_by_command: Counter[str] = Counter()
-    for report, amount in amounts:
+    for result, amount in amounts:
         command_text, joint_command = (
-            format_command(shell_quote_path(of))
-            for of in (report.path, str(Path(report.path).parent))
+            format_command(shell_quote_path(path))
+            for path in (result.path, str(Path(result.path).parent))
         )
         steps.append(
-            NextStep(report.display_path, command_text, format_price(amount), joint_command)
+            NextStep(result.display_path, command_text, format_price(amount), joint_command)
         )
         amount_by_command[joint_command] += amount
         n_partitions_by_command[joint_command] += 1
@@ -105,7 +109,7 @@ def _steps_per_partition(
 def _undelete_steps(
     results: Sequence[DirectoryCheckResult], on_error: Callable[[str], None]
 ) -> Iterator[NextStep]:
-    """Copy deleted records before a broker removes them."""
+    """Steps that copy deleted records before a broker removes them."""
     yield from _steps_per_partition(
         _count_deleted(results, on_error),
         lambda path: f"{SALVAGE_DELETED_COMMAND} {path} DST",
@@ -118,17 +122,17 @@ def _undelete_steps(
 def _count_deleted(
     results: Sequence[DirectoryCheckResult], on_error: Callable[[str], None]
 ) -> Iterator[tuple[DirectoryCheckResult, int]]:
-    """The number of records that are still in directories marked -delete and in logs marked
-    .deleted, of each partition that has some. on_error: receives errors about unreadable logs."""
-    for report in results:
-        if report.listing is None:
+    """The partitions with records in directories marked -delete or logs marked .deleted, and the
+    number of these records. on_error: receives errors about unreadable logs."""
+    for result in results:
+        if result.listing is None:
             continue
-        is_deleted_partition = directory_mark(report.listing.path.rstrip("/")) == "delete"
-        n_records = _count_deleted_records(report.listing, on_error) + (
-            report.records if is_deleted_partition else 0
+        is_deleted_partition = directory_mark(result.listing.path.rstrip("/")) == "delete"
+        n_records = _count_deleted_records(result.listing, on_error) + (
+            result.records if is_deleted_partition else 0
         )
         if n_records:
-            yield report, n_records
+            yield result, n_records
 
 
 def _count_deleted_records(listing: DirectoryListing, on_error: Callable[[str], None]) -> int:
@@ -155,40 +159,40 @@ def _count_deleted_records(listing: DirectoryListing, on_error: Callable[[str], 
 def _count_records(blocks: Iterable[Block]) -> int:
     """The number of records in the batches that are not known to be damaged."""
     record_counts = (block.batches.records_count[block.batches.crc_valid != 0] for block in blocks)
-    return sum(int(its.sum()) for its in record_counts)
+    return sum(int(counts.sum()) for counts in record_counts)
 
 
 def _salvage_steps(
     results: Sequence[DirectoryCheckResult], handled_paths: set[str]
 ) -> Iterator[NextStep]:
-    """Copy the undamaged batches that a start would lose or hide, or that keep a broker down, or
-    that lie around bytes that cannot be read.
+    """Steps that copy undamaged batches: those that a start would lose or hide, those of partitions
+    that prevent the start, and those of logs with unreadable bytes.
 
     handled_paths: directories with a step after which the broker starts.
     """
     batch_amounts: list[tuple[DirectoryCheckResult, int]] = []
     record_amounts: list[tuple[DirectoryCheckResult, int]] = []
-    partly_read = [(report, report.n_partly_read) for report in results if report.n_partly_read]
-    for report in results:
-        starts = (report.find_start(AFTER_CRASH), report.find_start(AFTER_CLEAN_SHUTDOWN))
+    partly_read = [(result, result.n_partly_read) for result in results if result.n_partly_read]
+    for result in results:
+        starts = (result.find_start(AFTER_CRASH), result.find_start(AFTER_CLEAN_SHUTDOWN))
         active_starts = [start for start in starts if start is not None and start.becomes is None]
         at_risk = merge_intervals(range_ for start in active_starts for range_ in start.salvageable)
         if (
             active_starts
-            and report.display_path not in handled_paths
-            and all(_prevents_start(report, start) for start in active_starts)
+            and result.display_path not in handled_paths
+            and all(_prevents_start(result, start) for start in active_starts)
         ):
             at_risk = merge_intervals(
-                (first, end - 1) for first, end in report.offset_intervals.values()
+                (first, end - 1) for first, end in result.offset_intervals.values()
             )
-        if at_risk and not report.n_partly_read:
-            # Consumers receive the records before the fault in a batch.
+        if at_risk and not result.n_partly_read:
+            # Consumers receive the records before the damage in a batch.
             amounts = (
                 record_amounts
                 if any(start.received_damaged for start in active_starts)
                 else batch_amounts
             )
-            amounts.append((report, count_offsets(at_risk)))
+            amounts.append((result, count_offsets(at_risk)))
     yield from _steps_per_partition(
         partly_read, "kfmt salvage {} DST".format, _price_of_partly_read
     )
@@ -206,9 +210,9 @@ def _price_of_partly_read(n: int) -> str:
     return f"copies every undamaged batch to DST; {format_count(n, 'log')} can be read in part only"
 
 
-def _prevents_start(report: DirectoryCheckResult, start: PredictedStart) -> bool:
+def _prevents_start(result: DirectoryCheckResult, start: PredictedStart) -> bool:
     """Whether a partition's own logs keep a broker from starting."""
-    return not start.starts and not start.is_duplicate and start.file == report.display_path
+    return not start.starts and not start.is_duplicate and start.file == result.display_path
 
 
 def _salvage_price(content_name: str, n: int) -> str:
@@ -216,26 +220,26 @@ def _salvage_price(content_name: str, n: int) -> str:
 
 
 def _rebuild_steps(results: Sequence[DirectoryCheckResult]) -> Iterator[NextStep]:
-    """Rebuild indexes of undamaged logs."""
-    needed_rebuilds = [(report, _needed_rebuild(report)) for report in results]
+    """Steps that rebuild indexes of undamaged logs."""
+    needed_rebuilds = [(result, _needed_rebuild(result)) for result in results]
     for has_aborts, command in ((True, f"{REBUILD_COMMAND} --all-files"), (False, REBUILD_COMMAND)):
         yield from _steps_per_partition(
-            ((report, report.bytes) for report, wants in needed_rebuilds if wants is has_aborts),
+            ((result, result.bytes) for result, needed in needed_rebuilds if needed is has_aborts),
             f"{command} {{}}".format,
             lambda n: f"reads {format_grouped(n)} bytes; stop the broker first",
         )
 
 
-def _needed_rebuild(report: DirectoryCheckResult) -> bool | None:
-    """Whether indexes are to be rebuilt, and transaction indexes too; None if not."""
-    if not is_plain_disk_path(report.path):
+def _needed_rebuild(result: DirectoryCheckResult) -> bool | None:
+    """Whether the needed rebuild includes transaction indexes; None if none is needed."""
+    if not is_plain_disk_path(result.path):
         return None  # nothing is changed in an archive
-    advice = [finding.code.advice for finding in report.findings if finding.code.advice]
-    needs_abort_indexes = any(REBUILD_ABORTS in words for words in advice)
+    advice = [finding.code.advice for finding in result.findings if finding.code.advice]
+    needs_abort_indexes = any(REBUILD_ABORTS in text for text in advice)
     needs_rebuild = needs_abort_indexes or any(
-        index in words for words in advice for index in REBUILD_ADVICE
+        rebuild_text in text for text in advice for rebuild_text in REBUILD_ADVICE
     )
-    if not needs_rebuild or report.log_errors:
+    if not needs_rebuild or result.log_errors:
         return None
     return needs_abort_indexes
 
@@ -243,17 +247,17 @@ def _needed_rebuild(report: DirectoryCheckResult) -> bool | None:
 def _force_recovery_steps(
     results: Sequence[DirectoryCheckResult], starts: Sequence[PredictedStart]
 ) -> Iterator[NextStep]:
-    """Delete `.kafka_cleanshutdown` where the log directory as a whole gains by log recovery.
+    """Steps that delete `.kafka_cleanshutdown` if log recovery improves the whole log directory.
 
-    While the broker starts with the file, no partition may pay for it with offsets of its own; if
-    it does not start, its failed start deletes the file anyway.
+    If the broker starts with the file, no partition may lose offsets by the step. If the broker
+    does not start with it, the failed start deletes the file anyway.
     """
     results_by_marker: defaultdict[str, list[DirectoryCheckResult]] = defaultdict(list)
-    for report in results:
-        if report.clean_shutdown_path is not None and is_plain_disk_path(
-            report.clean_shutdown_path
+    for result in results:
+        if result.clean_shutdown_path is not None and is_plain_disk_path(
+            result.clean_shutdown_path
         ):
-            results_by_marker[report.clean_shutdown_path].append(report)
+            results_by_marker[result.clean_shutdown_path].append(result)
     for marker, marked_results in results_by_marker.items():
         directory = marker.rpartition("/")[0]
         failing_kinds = {
@@ -263,13 +267,13 @@ def _force_recovery_steps(
             and (start.file == directory or start.file.startswith(f"{directory}/"))
         }
         failing_kinds |= {
-            start.after for report in marked_results for start in report.starts if not start.starts
+            start.after for result in marked_results for start in result.starts if not start.starts
         }
         if AFTER_CRASH in failing_kinds or (
             AFTER_CLEAN_SHUTDOWN not in failing_kinds and not _gains_by_recovery(marked_results)
         ):
             continue
-        crash_starts = [report.find_start(AFTER_CRASH) for report in marked_results]
+        crash_starts = [result.find_start(AFTER_CRASH) for result in marked_results]
         n_lost = sum(count_offsets(start.lost) for start in crash_starts if start is not None)
         price = "no offsets are lost"
         if n_lost:
@@ -284,23 +288,23 @@ def _force_recovery_steps(
         yield NextStep(directory or marker, f"rm {shell_quote_path(marker)}", price_text)
 
 
-def _count_served_offsets(report: DirectoryCheckResult, kind: str) -> int:
+def _count_served_offsets(result: DirectoryCheckResult, kind: str) -> int:
     """The number of offsets that consumers receive after a start."""
-    start = report.find_start(kind)
+    start = result.find_start(kind)
     if start is None or start.fails:
         return 0
-    contained = [(first, end - 1) for first, end in report.offset_intervals.values()]
+    contained = [(first, end - 1) for first, end in result.offset_intervals.values()]
     return count_offsets(subtract_intervals(contained, [*start.lost, *start.unreachable]))
 
 
 def _gains_by_recovery(results: Sequence[DirectoryCheckResult]) -> bool:
-    """Whether log recovery brings some partition offsets that a clean start does not give, and
-    takes none from any that it does."""
+    """Whether log recovery makes a partition serve more offsets than a start after a clean
+    shutdown, and none of the others loses offsets that such a start serves."""
     is_gain = False
-    for report in results:
-        crash, clean = report.find_start(AFTER_CRASH), report.find_start(AFTER_CLEAN_SHUTDOWN)
-        n_gained_offsets = _count_served_offsets(report, AFTER_CRASH) - _count_served_offsets(
-            report, AFTER_CLEAN_SHUTDOWN
+    for result in results:
+        crash, clean = result.find_start(AFTER_CRASH), result.find_start(AFTER_CLEAN_SHUTDOWN)
+        n_gained_offsets = _count_served_offsets(result, AFTER_CRASH) - _count_served_offsets(
+            result, AFTER_CLEAN_SHUTDOWN
         )
         is_gain |= n_gained_offsets > 0
         if crash is None or clean is None or clean.fails:
@@ -317,22 +321,22 @@ def _meta_properties_step(path: str, lines: list[str]) -> NextStep:
     return NextStep(path, f"{command} > {file}", "the broker does not start without this file")
 
 
-def _move_aside_steps(report: DirectoryCheckResult, blocking_paths: set[str]) -> Iterator[NextStep]:
+def _move_aside_steps(result: DirectoryCheckResult, blocking_paths: set[str]) -> Iterator[NextStep]:
     """Steps that move away files the broker fails on and does not need.
 
     blocking_paths: the files and directories that prevent it from starting.
     """
-    if report.listing is None or not is_plain_disk_path(report.path):
+    if result.listing is None or not is_plain_disk_path(result.path):
         return  # nothing is changed in an archive
     moved_paths = set()
-    for finding in report.all_findings:
+    for finding in result.all_findings:
         if finding.code not in _BLOCKING_CODES:
             continue
-        # A directory has a report of its own, unless it is a link to one that has.
-        is_directory = finding.file == report.display_path
-        directory = Path(report.path)
+        # A directory has its own result, unless it is a link to a directory that has one.
+        is_directory = finding.file == result.display_path
+        directory = Path(result.path)
         file = directory if is_directory else directory / Path(finding.file).name
-        if file in moved_paths or blocking_paths.isdisjoint((finding.file, report.display_path)):
+        if file in moved_paths or blocking_paths.isdisjoint((finding.file, result.display_path)):
             continue
         moved_paths.add(file)
         new_path = file.with_name(f"{file.name}.aside")
@@ -340,7 +344,7 @@ def _move_aside_steps(report: DirectoryCheckResult, blocking_paths: set[str]) ->
             new_path = Path(real_path(str(file), may_be_link=False)).parent.parent / new_path.name
         price = "the broker does not start with this file and does not need it"
         yield NextStep(
-            report.display_path,
+            result.display_path,
             f"mv {shell_quote_path(str(file))} {shell_quote_path(str(new_path))}",
             price,
         )

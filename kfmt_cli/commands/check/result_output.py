@@ -50,16 +50,16 @@ def _format_start(result: DirectoryCheckResult, kind: str) -> str:
 
 
 _COLUMNS: tuple[LineColumn[DirectoryCheckResult], ...] = (
-    LineColumn("segments", lambda report: format_grouped(report.segments), hide_rank=3),
-    LineColumn("records", lambda report: format_grouped(report.records), hide_rank=4),
-    LineColumn("bytes", lambda report: format_grouped(report.bytes), hide_rank=2),
+    LineColumn("segments", lambda result: format_grouped(result.segments), hide_rank=3),
+    LineColumn("records", lambda result: format_grouped(result.records), hide_rank=4),
+    LineColumn("bytes", lambda result: format_grouped(result.bytes), hide_rank=2),
     LineColumn("findings", verdict_label, hide_rank=1, align_right=False, style=verdict_style),
     LineColumn(
-        "after a crash", lambda report: _format_start(report, AFTER_CRASH), align_right=False
+        "after a crash", lambda result: _format_start(result, AFTER_CRASH), align_right=False
     ),
     LineColumn(
         "clean shutdown",
-        lambda report: _format_start(report, AFTER_CLEAN_SHUTDOWN),
+        lambda result: _format_start(result, AFTER_CLEAN_SHUTDOWN),
         align_right=False,
     ),
 )
@@ -68,7 +68,7 @@ _COLUMNS: tuple[LineColumn[DirectoryCheckResult], ...] = (
 def show_check_results(run: CommandRun, check_results: CheckResults) -> ExitCode:
     """Show all findings and predictions; returns the exit code."""
     nonempty_results = (
-        report for report in check_results.result_by_name.values() if not report.is_empty
+        result for result in check_results.result_by_name.values() if not result.is_empty
     )
     results = sorted(nonempty_results, key=attrgetter("rank"))
     sink = run.sink
@@ -124,26 +124,26 @@ def _show_to_people(
     sink, theme = run.sink, run.sink.out.theme
     _write_findings(run, results)
     sink.end_findings()
-    attention_results = [report for report in results if report.needs_attention]
-    healthy_results = [report for report in results if not report.needs_attention]
+    attention_results = [result for result in results if result.needs_attention]
+    healthy_results = [result for result in results if not result.needs_attention]
     width = None if sink.display_options.wide else sink.out.width
     shown_results = [
         *(healthy_results if sink.display_options.lists_all else ()),
         *reversed(attention_results),
     ]
     if shown_results:
-        result_by_path = [(report.display_path, report) for report in shown_results]
+        result_by_path = [(result.display_path, result) for result in shown_results]
         table = LineTable("directory", result_by_path, _COLUMNS, theme, width)
         sink.write_line(
             table.format_heading()
-            + "".join(table.format_line(name, report) for name, report in result_by_path)
+            + "".join(table.format_line(name, result) for name, result in result_by_path)
         )
     if attention_results and len(shown_results) < len(results):
         message = format_count(len(healthy_results), "healthy directory", "healthy directories")
         sink.write_hint(f"{message} not shown; use --all to list them")
     if not (results or run.summary.n_unread):
         sink.write_hint("no damage in the files given; no start is predicted without a log", "good")
-    if n_hidden := sum(report.n_hidden for report in results):
+    if n_hidden := sum(result.n_hidden for result in results):
         message = f"{format_count(n_hidden, 'finding')} hidden by --only or --ignore"
         sink.write_hint(f"{message}, but included in the start prediction")
     answers = _answer_lines(check_results, steps, theme, run.summary.n_unread)
@@ -151,7 +151,7 @@ def _show_to_people(
     if len(answers) == 1 and not attention_results:
         run.summary.answer = answers.pop()
     exit_code = run.finish()
-    for line in answers:  # a command stays whole
+    for line in answers:  # a command is not wrapped
         sink.write_line(f"{line if line.startswith(' ') else fit_lines(line, width)}\n")
     sink.flush()
     return exit_code
@@ -167,7 +167,7 @@ def _answer_lines(
 
 
 def _deleted_lines(steps: list[NextStep]) -> list[str]:
-    """What can still be brought back, which a start would remove."""
+    """A line about deleted records that a start would remove and salvage can bring back, if any."""
     directories = [step.file for step in steps if step.command.startswith(SALVAGE_DELETED_COMMAND)]
     if not directories:
         return []
@@ -211,7 +211,7 @@ def _file_result(directory_result: DirectoryCheckResult) -> FileResult:
 def _with_outcome(finding: Finding, result: DirectoryCheckResult, is_log_damaged: bool) -> Finding:
     """A finding with the predicted effect of a start on this partition.
 
-    What an index does to lookups is no effect on the partition: an index's own words stay.
+    An index's effect on lookups is not an effect on the partition: its findings keep their texts.
     """
     crash, clean = result.find_start(AFTER_CRASH), result.find_start(AFTER_CLEAN_SHUTDOWN)
     code = finding.code

@@ -17,7 +17,7 @@ from kfmt_cli.log.small_logs import can_read_grouped
 
 @dataclass(slots=True)
 class SegmentGroup:
-    """Segments that belong together."""
+    """The segments of a directory, or the segment of a single file."""
 
     listing: DirectoryListing | None
     """Their directory; None for a single file."""
@@ -39,9 +39,9 @@ def _file_name(segment: Segment) -> str:
 
 
 def segment_sizes(groups: list[SegmentGroup]) -> list[tuple[Segment, int]]:
-    """Each segment, in order, with the size of its log."""
+    """Each segment, in order, with the size of its log in bytes."""
     segments = (segment for group in groups for segment in group.segments)
-    return [(each, 0 if each.log is None else file_size(each.log)) for each in segments]
+    return [(segment, 0 if segment.log is None else file_size(segment.log)) for segment in segments]
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ def predict_starts(
     index_interval_bytes: int,
     predicted_version: PredictedVersion,
 ) -> Iterator[PredictedStart]:
-    """The predicted starts of a partition whose logs are checked, after a crash and clean; raises
-    InputError."""
+    """The predicted starts of a partition whose logs were checked, after a crash and after a clean
+    shutdown; raises InputError."""
     name = listing.path.rstrip("/").rpartition("/")[2]
     topic, partition = parse_topic_partition(name)
     topic_partition = (topic or "", partition or 0)
@@ -80,8 +80,8 @@ def predict_starts(
             recovery_point=0 if is_metadata_log else recovery_point,
             log_start=log_start_offset,
             unchanged_logs={
-                base: its
-                for base, its in result.offset_intervals.items()
+                base: interval
+                for base, interval in result.offset_intervals.items()
                 if base in undamaged_bases
             },
             bases_with_valid_index=trusted_bases,
@@ -124,7 +124,7 @@ def _finding_positions(
             positions_by_base.setdefault(base_offset_by_name[finding.file], set()).add(
                 finding.position
             )
-    return {base: frozenset(its) for base, its in positions_by_base.items()}
+    return {base: frozenset(positions) for base, positions in positions_by_base.items()}
 
 
 def start_row(start: PredictedStart) -> dict[str, object]:

@@ -21,7 +21,7 @@ from kfmt_cli.errors import ExitCode, UsageError
 from kfmt_cli.render.style import escape_terminal
 from kfmt_cli.rows.documents import DIFF_ROW
 
-# The words for replicas that do not contradict each other.
+# Verdicts on replicas that do not contradict each other.
 TEXT_BY_AGREEMENT = {
     ReplicaAgreement.IDENTICAL: "identical",
     ReplicaAgreement.CONSISTENT: "no divergence",
@@ -89,7 +89,6 @@ class DiffCommand:
             self._show_verdict(comparison)
 
     def _show_verdict(self, comparison: ReplicaComparison) -> None:
-        """Show the verdict."""
         a = comparison.a
         b = comparison.b
         divergence = comparison.divergence
@@ -122,7 +121,7 @@ class DiffCommand:
 def _describe_divergence(
     comparison: ReplicaComparison, diverged_at: int
 ) -> tuple[dict[str, object], list[str]]:
-    """The members of the verdict on replicas that diverge at an offset, and its lines."""
+    """The members of the row of replicas that diverge at an offset, and its lines."""
     a, b = comparison.a, comparison.b
     epoch_a, epoch_b = a.leader_epochs.latest_epoch, b.leader_epochs.latest_epoch
     newer_replica = None if epoch_a == epoch_b else "A" if epoch_a > epoch_b else "B"
@@ -131,8 +130,8 @@ def _describe_divergence(
     if mismatch := _format_mismatch(a.partition, b.partition):
         return row, [f"{mismatch}: their records differ from offset {diverged_at} onward\n"]
     unshared_texts = [
-        _format_unshared(comparison.ranges, diverged_at, only)
-        for only in (ReplicaRelation.ONLY_A, ReplicaRelation.ONLY_B)
+        _format_unshared(comparison.ranges, diverged_at, relation)
+        for relation in (ReplicaRelation.ONLY_A, ReplicaRelation.ONLY_B)
     ]
     lines = [
         f"diverged at offset {diverged_at}: latest leader epoch A {epoch_a}, B {epoch_b}\n",
@@ -150,8 +149,8 @@ def _describe_divergence(
 
 
 def _format_mismatch(left: Partition, right: Partition) -> str | None:
-    """The words for two that are no replicas of one partition, by their directories' names; None
-    if they may be."""
+    """The message for two partitions that are not replicas of each other, by the names of their
+    directories; None if they may be."""
     if (
         None in (*left.topic_partition, *right.topic_partition)
         or left.topic_partition == right.topic_partition
@@ -159,8 +158,8 @@ def _format_mismatch(left: Partition, right: Partition) -> str | None:
         return None
     kind = "partitions" if left.topic_partition[0] == right.topic_partition[0] else "topics"
     a, b = (
-        f"{escape_terminal(str(topic))}-{number}"
-        for topic, number in (left.topic_partition, right.topic_partition)
+        f"{escape_terminal(str(topic))}-{partition_index}"
+        for topic, partition_index in (left.topic_partition, right.topic_partition)
     )
     return f"{a} and {b} are two {kind}, not replicas"
 
@@ -201,7 +200,7 @@ def _format_unshared(
     ranges: list[ReplicaRange], from_offset: int, unshared_relation: ReplicaRelation
 ) -> str:
     """Text of the offset ranges only in one replica, starting at the divergence."""
-    intervals: list[list[int]] = []  # in log order, as damaged batches may go back
+    intervals: list[list[int]] = []  # in log order: offsets may decrease at damaged batches
     for range_ in ranges:
         if range_.first_offset < from_offset or range_.relation not in (
             ReplicaRelation.DIVERGED,

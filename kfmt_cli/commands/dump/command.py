@@ -60,11 +60,11 @@ class DumpCommand:
     shows_empty_files: bool = False
     """Also show empty files of directories."""
     topic: str | None = None
-    """The files' topic, if their directory names do not tell it."""
+    """The topic of the files, if their directory is not named after it."""
     directory_kinds: frozenset[Kind] | None = LOG_KINDS
     """Kinds of file to read in directories; None for all."""
     forced_kind: Kind | None = None
-    """Kind of the given files, regardless of their names."""
+    """Kind of all files, regardless of their names."""
     decoder: Decoder | None = None
     _fallback_decoder: Decoder | None = None
     selection_options: SelectionOptions = field(default_factory=SelectionOptions)
@@ -89,7 +89,7 @@ class DumpCommand:
                 files = self._iter_shown_files(
                     distinct_files(target.iter_files(self.directory_kinds), visited), target.path
                 )
-                # Logs that were given individually may share a partition, or a heading.
+                # Logs that the user named individually may share a partition, or a heading.
                 if self.selection_options or has_one_heading:
                     all_inputs += files
                 else:
@@ -135,7 +135,7 @@ class DumpCommand:
                 self._n_empty += 1
 
     def _dump_files(self, files: Iterator[InputFile]) -> None:
-        """Dump files in order, many small ones together if the format allows."""
+        """Dump files in order, small ones in groups if the format allows it."""
         groups_small_logs = self.run.sink.writes_small_logs and self.directory_kinds is not None
         if not groups_small_logs or self.n_remaining_rows is not None:
             self._dump_separately(files)
@@ -146,7 +146,7 @@ class DumpCommand:
             return
         from kfmt_cli.checks.log.small_logs import group_small_logs
 
-        # The others are listed while these are read.
+        # The other files are listed while the first ones are read.
         log_groups = group_small_logs(chain(first_files, files))
         rendered_groups = map_ordered(
             self._render_small_logs, log_groups, self.jobs, lambda files: len(files) == 1
@@ -164,21 +164,21 @@ class DumpCommand:
     def _render_small_logs(
         self, files: list[InputFile]
     ) -> tuple[list[InputFile | memoryview], int]:
-        """The text of a pack, and how many files that is of; the files themselves that must be read
-        individually."""
+        """The text of a group of files, and the number of files in it. A file that must be read
+        individually replaces its text."""
         if len(files) == 1:
             return [*files], 0
         from kfmt_cli.commands.dump.dump_small_logs import render_small_logs
 
         chunks = render_small_logs(self.run.sink, self.rows_reader, self._find_decoder, files)
-        return chunks, len(files) - sum(isinstance(piece, InputFile) for piece in chunks)
+        return chunks, len(files) - sum(isinstance(chunk, InputFile) for chunk in chunks)
 
     def _find_decoder(self, file: InputFile) -> Decoder | None:
         decoder = self.decoder or find_decoder(self.topic or file_topic(file))
         return decoder or self._fallback_decoder
 
     def _dump_file(self, file: InputFile) -> None:
-        """Dump one file, or say why it cannot be read."""
+        """Dump one file, or report why it cannot be read."""
         try:
             if file.kind.read is not None:
                 self._dump_contents(file)
@@ -254,7 +254,7 @@ class DumpCommand:
         )
 
     def _select_rows(self, nested_rows: NestedRows) -> NestedRows:
-        """The selected rows, up to the number still wanted."""
+        """The selected rows, up to the number that remains to be written."""
         columnar_rows, selection = nested_rows.outer, self.rows_reader.selection
         if "offset" in columnar_rows.table.index_by_name and selection:
             columnar_rows.table = columnar_rows.table.select_rows(
@@ -287,7 +287,7 @@ class DumpCommand:
             run.report_suppressed(file.name, collector)
 
     def _reader_for(self, file: InputFile) -> LogRowsReader:
-        """How to read a log, with the decoder of its topic."""
+        """The rows reader for a log, with the decoder of its topic."""
         decoder = self._find_decoder(file) if self.rows_reader.with_records else None
         return replace(self.rows_reader, decoder=decoder, as_text=self.run.sink.for_people)
 
@@ -312,9 +312,9 @@ class DumpCommand:
 
         def render_block(block: Block) -> Iterable[OutputChunk]:
             chunks = (
-                arranged
-                for part in rows_reader.iter_rows(block)
-                for arranged in interleave_findings(writer, part)
+                chunk
+                for rows_part in rows_reader.iter_rows(block)
+                for chunk in interleave_findings(writer, rows_part)
             )
             return chunks if must_decode_separately(block) else list(chunks)
 
@@ -324,11 +324,11 @@ class DumpCommand:
     def _iter_first_rows(
         self, rows_reader: LogRowsReader, blocks: Iterator[Block]
     ) -> Iterator[RowsAndFindings]:
-        """The first rows only, up to the number still wanted."""
+        """The first rows, up to the number that remains to be written."""
         for block in blocks:
-            for part in rows_reader.iter_rows(block):
+            for rows_part in rows_reader.iter_rows(block):
                 assert self.n_remaining_rows is not None
-                first_rows = part.first(self.n_remaining_rows)
+                first_rows = rows_part.first(self.n_remaining_rows)
                 self.n_remaining_rows -= len(first_rows.rows)
                 yield first_rows
                 if self.n_remaining_rows == 0:
@@ -354,11 +354,11 @@ def file_notes(file: InputFile) -> tuple[str, ...]:
         f"a copy marked .{name_marks[0]}" if name_marks[0] else "",
         f"in a directory marked -{name_marks[1]}" if name_marks[1] else "",
     )
-    return tuple(word for word in notes if word)
+    return tuple(note for note in notes if note)
 
 
 def interleave_findings(writer: RowWriter, rows_part: RowsAndFindings) -> Iterator[OutputChunk]:
-    """The part's rows as text, each finding after the outer row that contains it."""
+    """The rows as text, each finding after the outer row that contains it."""
     findings = sort_findings(rows_part.findings)
     positions = rows_part.rows.outer.table.as_type(BatchTable).position
     n_rendered = 0

@@ -20,7 +20,7 @@ from kfmt_cli.rows.types.batch import BATCH_ROW
 from kfmt_cli.rows.types.record import RECORD_ROW
 from kfmt_cli.topics.decoder import Decoder
 
-MAX_BLOCKS = 2  # a pack that decompresses to more is read file by file
+MAX_BLOCKS = 2  # a group of logs that decompresses to more is read file by file
 
 RenderedOrInput = InputFile | memoryview
 
@@ -31,7 +31,7 @@ def render_small_logs(
     find_decoder: Callable[[InputFile], Decoder | None],
     files: list[InputFile],
 ) -> list[RenderedOrInput]:
-    """The text of the files in order; a file that must be read individually is returned itself."""
+    """The text of files, in order; one that must be read individually replaces its text."""
     small_logs = read_checked_logs(files)
     for i, file in enumerate(files):
         if rows_reader.with_records and find_decoder(file) is not None:
@@ -61,7 +61,7 @@ def render_small_logs(
 
 
 def _iter_rows(small_logs: SmallLogs, rows_reader: LogRowsReader) -> Iterator[NestedRows]:
-    """The rows of the good files; marks files with findings as no longer good."""
+    """The rows of the valid files; marks files with findings as invalid."""
     block = small_logs.valid_batches()
     if not rows_reader.with_records:
         yield NestedRows(ColumnarRows(BATCH_ROW, block.batches))

@@ -126,7 +126,7 @@ def dump(
 
 
 def _reads_only_logs(sink: Sink, selects_rows_of_logs: bool) -> bool:
-    """Whether other files are not read; raises UsageError if the table wanted is one of theirs."""
+    """Whether only logs are read; raises UsageError if the requested table is of other files."""
     from kfmt_cli.rows.documents import FINDING_ROW
     from kfmt_cli.rows.types.batch import BATCH_ROW
     from kfmt_cli.rows.types.record import DECODED_RECORD_ROW, RECORD_ROW

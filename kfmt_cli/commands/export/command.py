@@ -55,7 +55,7 @@ class ExportCommand:
 
     request: ReadRequest
     output_directory: str
-    """A directory."""
+    """A local path or a URL."""
     lake_options: LakeOptions = field(default_factory=LakeOptions)
     jobs: int = 1
     force: bool = False
@@ -86,10 +86,10 @@ class ExportCommand:
         for split in file_splits:
             if split.read_error:
                 yield InputError(f"{self._display_path(split.path)}: {split.read_error}")
-        self._splits = file_splits.select_where(lambda piece: not piece.read_error)
+        self._splits = file_splits.select_where(lambda split: not split.read_error)
         if not self._splits:
             raise InputError("no log segments in the given paths")
-        n_snapshots = sum(piece.kind is KRAFT_SNAPSHOT_KIND for piece in self._splits)
+        n_snapshots = sum(split.kind is KRAFT_SNAPSHOT_KIND for split in self._splits)
         if n_snapshots:
             snapshots_text = format_count(n_snapshots, "KRaft snapshot")
             self.on_note(f"{snapshots_text}: records in the table {SNAPSHOT_RECORDS_TABLE.name}\n")
@@ -127,13 +127,13 @@ class ExportCommand:
     def _resolve_selections(self) -> Iterator[InputError]:
         """Determine the selection for each directory; skips those with unreadable logs."""
         request, selection_by_directory = self.request, dict[str, Selection]()
-        sorted_splits = sorted(self._splits, key=lambda piece: piece.directory)  # copies alternate
+        sorted_splits = sorted(self._splits, key=lambda split: split.directory)  # copies alternate
         for directory, directory_splits in groupby(
-            sorted_splits, key=lambda piece: piece.directory
+            sorted_splits, key=lambda split: split.directory
         ):
             splits = list(directory_splits)
-            # The records of a snapshot are none of a log's last ones.
-            logs = [input_file(piece) for piece in splits if piece.kind is not KRAFT_SNAPSHOT_KIND]
+            # The records of a snapshot are not among the last ones of the log.
+            logs = [input_file(split) for split in splits if split.kind is not KRAFT_SNAPSHOT_KIND]
             try:
                 with mount_split_files(request, splits):
                     selection_by_directory[directory] = resolve_selection(
@@ -142,7 +142,7 @@ class ExportCommand:
             except InputError as error:
                 yield error
         self._splits = self._splits.select_where(
-            lambda piece: piece.directory in selection_by_directory
+            lambda split: split.directory in selection_by_directory
         )
         self.request = replace(request, selection_by_directory=selection_by_directory)
 
@@ -152,8 +152,8 @@ class ExportCommand:
         return self._splits.n_bytes
 
     def _display_path(self, path: str) -> str:
-        """A file's path relative to the given paths; pieces have absolute paths, valid in every
-        process."""
+        """A file's path, relative if the user's path is. Splits have absolute paths, which are
+        valid in every process."""
         for user_path in self._user_paths:
             root = str(Path(user_path).absolute())
             if path == root:
@@ -163,8 +163,8 @@ class ExportCommand:
         return path
 
     def process(self, on_progress: Callable[[int], None]) -> Iterator[RunEvent]:
-        """Export everything; yields findings and a result per file. An export killed in a new
-        directory leaves a mark there, so that the next one starts over."""
+        """Export everything; yields findings and a result per file. An export that is killed in a
+        new directory leaves UNFINISHED_MARKER there, so that the next one starts over."""
         if self.is_dry_run:
             for line in dry_run_lines(self._splits, self._file_groups(), self.output_directory):
                 self.on_note(f"{line}\n")
@@ -178,7 +178,7 @@ class ExportCommand:
             yield from self._export_file_groups(on_progress)
             self._manifest.write(self.output_directory)
         obsolete_files = self._manifest.exclude_own(previous_outputs)
-        for name in obsolete_files:  # its rows must not be there twice
+        for name in obsolete_files:  # the new files contain their rows
             remove_file(f"{self.output_directory}/{name}")
         if obsolete_files:
             self.on_note(
@@ -198,17 +198,19 @@ class ExportCommand:
         group_exports = zip(
             file_groups, map_groups(export_group, file_groups, self.jobs), strict=True
         )
-        for path, grouped_exports in groupby(group_exports, lambda read: _split_file_path(read[0])):
+        for path, grouped_exports in groupby(group_exports, lambda item: _split_file_path(item[0])):
             if path:
                 file_exports = list(grouped_exports)
                 if needs_whole_read(
-                    piece.boundary for _, done in file_exports for piece in done.split_exports()
+                    split_export.boundary
+                    for _, group_export in file_exports
+                    for split_export in group_export.split_exports()
                 ):
                     file_exports = self._export_whole_file(file_exports)
                 results = [
-                    pair
-                    for part in file_exports
-                    for pair in self._record_results(*part, on_progress)
+                    result
+                    for file_export in file_exports
+                    for result in self._record_results(*file_export, on_progress)
                 ]
                 yield from self._iter_file_events(path, results)
                 continue
@@ -227,7 +229,7 @@ class ExportCommand:
         group_export: FileGroupExport,
         on_progress: Callable[[int], None],
     ) -> Iterator[tuple[FileSplit, SplitExport]]:
-        """The result of each piece, which is added to the manifest."""
+        """Add the splits of a file group to the manifest; yields each with its result."""
         output_names = [output.name for output in group_export.files]
         self._manifest.add_outputs(group_export.files)
         for split, split_export in zip(file_group, group_export.split_exports(), strict=True):
@@ -241,7 +243,7 @@ class ExportCommand:
     def _export_whole_file(
         self, file_exports: list[tuple[FileSplits, FileGroupExport]]
     ) -> list[tuple[FileSplits, FileGroupExport]]:
-        """Export the whole file again in one piece, because damage extends across parts."""
+        """Export a whole file again as one split, because damage extends across its splits."""
         for _, group_export in file_exports:
             for output in group_export.files:
                 remove_file(f"{self.output_directory}/{output.name}")
@@ -323,5 +325,5 @@ def remove_unfinished_export(directory: Path) -> None:
 
 
 def _split_file_path(file_group: FileSplits) -> str:
-    """The file that a bundle has parts of; empty for whole files."""
+    """The file that a file group has splits of; empty for a group of whole files."""
     return "" if file_group[0].is_whole else file_group[0].path

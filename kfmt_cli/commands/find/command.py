@@ -41,7 +41,7 @@ MAX_LATER_BATCHES = 256  # stop after this many batches that begin later; damage
 
 @dataclass(slots=True)
 class FindCommand:
-    """One call of `find`; exactly one of offset, timestamp and asked is set."""
+    """One call of `find`; exactly one of offset, timestamp and selection_options is set."""
 
     run: CommandRun
     offset: int | None = None
@@ -54,7 +54,7 @@ class FindCommand:
     _n_found: int = 0
     _n_files: int = 0
     _collector: FindingCollector = field(init=False)
-    """Of the segment that is searched."""
+    """Findings of the segment that is searched."""
 
     def search_paths(self, paths: tuple[str, ...]) -> None:
         """Search every partition under some paths."""
@@ -89,7 +89,9 @@ class FindCommand:
 
     def _search_partition(self, segments: list[Segment]) -> None:
         if self.offset is not None:
-            candidates = [log for log in segments if log.any_file.base_or_zero <= self.offset]
+            candidates = [
+                segment for segment in segments if segment.any_file.base_or_zero <= self.offset
+            ]
             for segment in candidates[-1:]:
                 self._search_segment(segment, partial(self._find_offset, self.offset))
         elif self.timestamp is not None:
@@ -201,8 +203,8 @@ class FindCommand:
         return read_position
 
     def _iter_blocks_from(self, segment: Segment, read_position: ReadPosition) -> Iterator[Block]:
-        """The blocks of a log from a position on; after one from an index, only findings about
-        batches that are decoded are reported."""
+        """The blocks of a log from a position onward. If the position is from an index, only
+        findings about batches that are decoded are reported."""
         if read_position.position:
             for block in read_blocks_from(segment.required_log, read_position.position):
                 yield replace(block, findings=[])
@@ -216,7 +218,7 @@ class FindCommand:
         record_mask: Callable[[RecordColumns], BoolArray],
         via: str,
     ) -> Iterator[RowCells]:
-        """The wanted records of batch i."""
+        """The records of a batch that match; reports the findings about it."""
         for batch_run in split_runs(slice_block(block, batch_index, batch_index + 1)):
             records = read_complete_records(batch_run, self.limit)
             self.run.report_findings([*batch_run.findings, *records.findings], self._collector)
@@ -267,7 +269,7 @@ def _match_cells(
 
 
 def _format_missing_log(input_path: InputPath) -> str:
-    """The message for a path with indexes alone."""
+    """The message for a path with indexes but without a log."""
     if input_path.file is None:
         return format_no_log(input_path.path)
     return f"{input_path.file.name}: the log of this index is missing"

@@ -106,8 +106,10 @@ class HexCommand:
                     data = read_bytes_at(file.path, batch.position, batch.size, file.name)
                     parts = BatchAnatomy(block, i, data, decoder, self.limit).iter_parts()
                     self._write_parts(file, map(self._select_record, parts))
-                    # Those in its records are shown already.
-                    self.run.handle_all(of for of in block.findings if of.batch == batch.number)
+                    # Findings about its records are already shown.
+                    self.run.handle_all(
+                        finding for finding in block.findings if finding.batch == batch.number
+                    )
                     return
                 damage_findings += filter(is_error, block.findings)
                 del damage_findings[MAX_DAMAGE_FINDINGS:]
@@ -141,7 +143,7 @@ class HexCommand:
         return int(batch_indexes[0]) if len(batch_indexes) else None
 
     def _select_record(self, part: AnatomyPart) -> AnatomyPart:
-        """The part; if `alone` is set, only with the record at the offset."""
+        """The part; if `only_record` is set, without the records at other offsets."""
         if not self.only_record:
             return part
         nodes = (node for node in part.nodes if _record_offset(node) in (None, self.offset))
@@ -174,7 +176,7 @@ class HexCommand:
                         sink.write_line(text)
 
     def _count_invalid(self, nodes: Iterable[FieldNode]) -> Iterator[FieldNode]:
-        """The same nodes; one with a fault is a finding."""
+        """The same nodes; an incomplete one counts as a finding."""
         for node in nodes:
             if not node.is_complete:
                 self.run.host.raise_exit_code(ExitCode.FINDINGS)
@@ -182,7 +184,7 @@ class HexCommand:
 
 
 def _record_offset(record: FieldNode) -> int | None:
-    """The offset of a record; None for anything else."""
+    """The offset of a record; None for any other node."""
     return next((child.offset for child in record.children if child.offset is not None), None)
 
 

@@ -64,11 +64,11 @@ def hex_command(
     """
     from kfmt_cli.commands.hex.command import HexCommand
 
-    if sum(place is not None for place in (offset, position, entry)) > 1:
+    if sum(target is not None for target in (offset, position, entry)) > 1:
         raise UsageError("use only one of --offset, --position and --entry")
     if alone and offset is None:
         raise UsageError("--alone needs --offset")
-    place = offset, position, entry, alone
+    target = offset, position, entry, alone
     HexCommand(
-        common.start_run(), *place, common.decompression_limit, whole, topic, layout
+        common.start_run(), *target, common.decompression_limit, whole, topic, layout
     ).show_path(file)

@@ -97,8 +97,10 @@ class IndexCheckProcessor(ItemProcessor[Segment, list[FileResult], None]):
 
         sizes_of_healthy = check_small_segments(items, self.index_checker.index_interval_bytes)
         return [
-            None if known is None else list(self.index_checker.healthy_results(segment, known))
-            for segment, known in zip(items, sizes_of_healthy, strict=True)
+            None
+            if index_sizes is None
+            else list(self.index_checker.healthy_results(segment, index_sizes))
+            for segment, index_sizes in zip(items, sizes_of_healthy, strict=True)
         ]
 
     def process_one(self, item: Segment) -> list[FileResult]:
@@ -114,7 +116,7 @@ def show_lookups(
 ) -> None:
     """Show the lookup of an `OFFSET` or a `TIMESTAMP` in each partition.
 
-    explicit_version: the version that the user named.
+    column: OFFSET_COLUMN or TIMESTAMP_COLUMN. explicit_version: the version that the user named.
     """
     version_by_directory: dict[Path, PredictedVersion] = {}
     for input_path in resolve_paths(paths, run.report_unreadable):

@@ -11,7 +11,7 @@ from kfmt_cli.render.style import Theme, escape_terminal, format_count, format_g
 
 
 def lookup_lines(lookup: IndexLookup, theme: Theme, version: str) -> Iterator[str]:
-    """The lines of a lookup. version: the one it is made for, and why."""
+    """The lines of a lookup. version: text about the predicted broker version."""
     target = _format_value(lookup.column, lookup.target)
     yield theme.paint("bold", f"{escape_terminal(lookup.log)}   {lookup.column} {target}")
     yield f"   {version}\n"

@@ -78,11 +78,10 @@ class MergeCommand:
     jobs: int
     limit: DecompressionLimit
     index_interval_bytes: int
-    """index.interval.bytes."""
     branch_broker_id: int | None
     """The broker whose branch to take where replicas have diverged."""
     topics: frozenset[str]
-    """Only these; all if empty."""
+    """Topics to merge; all if empty."""
     _n_missing_offsets: int = 0
     _n_refused_partitions: int = 0
     _staging: Staging = field(init=False)
@@ -114,7 +113,7 @@ class MergeCommand:
         self._show_summary(n_merged, destination)
 
     def _note_marked(self, cluster: OfflineCluster) -> None:
-        """Name the directories that are no replica, because a broker has marked them."""
+        """Note the directories that are not used because a broker has marked them."""
         for node in cluster.nodes:
             for replica in node.broker.replicas:
                 if mark := directory_mark(replica.name):
@@ -123,7 +122,7 @@ class MergeCommand:
                     )
 
     def _note_partly_read(self, partition: PartitionComparison) -> None:
-        """Name the replicas with logs that are read around lost bytes."""
+        """Note the replicas with logs that can be read in part only."""
         for replica in partition.replicas:
             if replica.n_partly_read:
                 logs = format_count(replica.n_partly_read, "log")
@@ -134,9 +133,11 @@ class MergeCommand:
     def _select_partitions(
         self, partitions: Sequence[PartitionComparison]
     ) -> Iterator[PartitionComparison]:
-        """The wanted partitions, by name; raises UsageError for unknown topics or brokers."""
-        replicas = [copy for each in partitions for copy in each.replicas]
-        brokers = sorted({copy.broker_id for copy in replicas if copy.broker_id is not None})
+        """The selected partitions, by name; raises UsageError for unknown topics or brokers."""
+        replicas = [replica for partition in partitions for replica in partition.replicas]
+        brokers = sorted(
+            {replica.broker_id for replica in replicas if replica.broker_id is not None}
+        )
         if self.branch_broker_id is not None and self.branch_broker_id not in brokers:
             ids_text = ", ".join(map(str, brokers)) or "none"
             raise UsageError(
@@ -145,7 +146,7 @@ class MergeCommand:
         topics = {partition.topic_partition[0] for partition in partitions}
         for topic in sorted(self.topics - topics):
             raise UsageError(f"--topics: no replica of {topic}; known: {', '.join(sorted(topics))}")
-        for partition in sorted(partitions, key=lambda each: each.topic_partition):
+        for partition in sorted(partitions, key=lambda partition: partition.topic_partition):
             is_selected = not self.topics or partition.topic_partition[0] in self.topics
             if is_selected and any(map(replica_logs, partition.replicas)):
                 yield partition
@@ -167,7 +168,7 @@ class MergeCommand:
         )
         best_batches = [scan.undamaged for scan in best_scans]
         is_compacted = self._is_compacted(partition)
-        expected_intervals, wanted_intervals = _find_gaps(sources, best_scans, is_compacted)
+        expected_intervals, searched_intervals = _find_gaps(sources, best_scans, is_compacted)
         scans = list(best_scans)
         replica_of_scan = [sources.best] * len(scans)
         for replica in sources.replicas:
@@ -176,15 +177,19 @@ class MergeCommand:
                 *swap_logs(replica),
             ]
             shared_end = sources.end_by_replica[replica]
-            scans += self._iter_scans(replica, logs, wanted_intervals, shared_end)
+            scans += self._iter_scans(replica, logs, searched_intervals, shared_end)
             replica_of_scan += [replica] * (len(scans) - len(replica_of_scan))
         other_batches = [scan.undamaged for scan in scans[len(best_batches) :]]
-        arrangement = arrange_replicas(best_batches, other_batches, wanted_intervals)
+        arrangement = arrange_replicas(best_batches, other_batches, searched_intervals)
         if not arrangement.segments:
             self._refuse_partition(partition, NO_BATCH_MESSAGE)
             return False
         if not is_compacted:
-            last_offsets = (part.last_offset for _, parts in arrangement.segments for part in parts)
+            last_offsets = (
+                batch_run.last_offset
+                for _, batch_runs in arrangement.segments
+                for batch_run in batch_runs
+            )
             last_offset = max(sources.end_offset - 1, *last_offsets)
             expected_intervals = [(sources.start_offset, last_offset)]
         directory = PurePath(merged_directory_name(partition, sources.best))
@@ -214,8 +219,8 @@ class MergeCommand:
         topic, _ = partition.topic_partition
         if any(
             partition.topic_partition
-            in copy.directory.offsets_by_checkpoint.get(CLEANER_CHECKPOINT, {})
-            for copy in partition.replicas
+            in replica.directory.offsets_by_checkpoint.get(CLEANER_CHECKPOINT, {})
+            for replica in partition.replicas
         ):
             return True
         for replica in partition.replicas:
@@ -233,12 +238,14 @@ class MergeCommand:
             self._n_refused_partitions += 1
 
     def _choose_branch(self, partition: PartitionComparison) -> ReplicaBranch | None:
-        """The branch to write; None, with a sentence, if it has to be named."""
+        """The branch to write; None, after a note, if there is none or the user has to name it."""
         branches = [
-            b for b in partition.replica_branches.branches if any(map(has_batches, b.replicas))
+            branch
+            for branch in partition.replica_branches.branches
+            if any(map(has_batches, branch.replicas))
         ]
-        if not branches:  # of logs that can be read in part, none is compared
-            replicas = [copy for copy in partition.replicas if not copy.is_set_aside]
+        if not branches:  # logs that can be read in part only are not compared
+            replicas = [replica for replica in partition.replicas if not replica.is_set_aside]
             branches = [ReplicaBranch(replicas)] if any(map(has_batches, replicas)) else []
         if len(branches) == 1:
             return branches[0]
@@ -250,10 +257,10 @@ class MergeCommand:
                 return branch
         branches_text = " and ".join(
             (
-                f"{escape_terminal(each.owner_names)} (latest epoch {each.latest_epoch}, log end "
-                f"offset {each.end})"
+                f"{escape_terminal(branch.owner_names)} (latest epoch {branch.latest_epoch}, "
+                f"log end offset {branch.end})"
             )
-            for each in branches
+            for branch in branches
         )
         reason = (
             f"the replicas {branches_text} diverged at offset "
@@ -266,17 +273,17 @@ class MergeCommand:
         self,
         replica: DiskReplica,
         logs: Iterable[InputFile],
-        wanted_intervals: OffsetIntervals,
+        searched_intervals: OffsetIntervals,
         end_offset: int,
     ) -> Iterator[ScannedLog]:
-        """The undamaged batches in logs of a replica that have wanted offsets, below
-        `end_offset`."""
+        """Scan the logs of a replica that may contain `searched_intervals`, for undamaged batches
+        from the first of these up to `end_offset`."""
         interval_by_base = {base: (first, last) for base, first, last, _ in replica.segments}
         salvager, on_progress = Salvager(self.limit, self.jobs), self._progress.on_progress
         for log in logs:
             interval = None if is_swap_file(log) else interval_by_base.get(log.base_or_zero)
             if interval is not None and not intersect_intervals(
-                [(interval[0], interval[1] - 1)], wanted_intervals
+                [(interval[0], interval[1] - 1)], searched_intervals
             ):
                 on_progress(file_size(log))
                 continue
@@ -284,13 +291,13 @@ class MergeCommand:
                 scan = salvager.scan(
                     log, base_offset_in_name(log) or 0, False, lambda _: None, on_progress
                 )
-                min_offset = min(first for first, _ in wanted_intervals)
+                min_offset = min(first for first, _ in searched_intervals)
                 yield replace(scan, undamaged=scan.undamaged.select_within(min_offset, end_offset))
 
     def _copy_other_files(
         self, directory: PurePath, replicas: Iterable[DiskReplica], first_log: InputFile
     ) -> None:
-        """Copy what cannot be derived: the topic id, and the producers before the first log."""
+        """Copy files that cannot be derived: topic id, and producers before the first log."""
         snapshot_name = f"{first_log.base_offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"
         for names in (PARTITION_METADATA_KIND.names, frozenset({snapshot_name})):
             for replica in replicas:
@@ -316,8 +323,8 @@ class MergeCommand:
         sources: list[MergeContribution],
         expected_intervals: OffsetIntervals,
     ) -> None:
-        """Report which offsets of a partition came from where, and which are in no replica.
-        expected_intervals: those that should have been in one."""
+        """Report which replicas the offsets of a partition came from, and which are in none.
+        expected_intervals: offsets that some replica should have."""
         offset_intervals = merge_intervals(
             range_ for source in sources for range_ in source.offset_intervals
         )
@@ -391,15 +398,22 @@ def _find_sources(partition: PartitionComparison, branch: ReplicaBranch) -> Merg
     branches = partition.replica_branches.branches or [branch]
     end_by_replica = dict(shared_end_offsets(branches, branch))
     best = max(filter(has_batches, branch.replicas), key=replica_rank)
-    others = [r for r in partition.replicas if r in end_by_replica and r is not best]
-    others.sort(key=replica_rank, reverse=True)
+    other_replicas = [
+        replica
+        for replica in partition.replicas
+        if replica in end_by_replica and replica is not best
+    ]
+    other_replicas.sort(key=replica_rank, reverse=True)
     return MergeSources(
-        (best, *others),
+        (best, *other_replicas),
         end_by_replica,
-        min(first_replica_offset(each, partition.topic_partition) for each in (best, *others)),
+        min(
+            first_replica_offset(replica, partition.topic_partition)
+            for replica in (best, *other_replicas)
+        ),
         max(
-            min(end_replica_offset(each), end_by_replica.get(each, MAX_LOG_END))
-            for each in (*branch.replicas, *others)
+            min(end_replica_offset(replica), end_by_replica.get(replica, MAX_LOG_END))
+            for replica in (*branch.replicas, *other_replicas)
         ),
     )
 
@@ -407,15 +421,15 @@ def _find_sources(partition: PartitionComparison, branch: ReplicaBranch) -> Merg
 def _find_gaps(
     sources: MergeSources, best_scans: Sequence[ScannedLog], is_compacted: bool
 ) -> tuple[OffsetIntervals, OffsetIntervals]:
-    """The offsets that the merged log should have, and those to look for in other replicas.
+    """The offsets that the merged log should have, and those to search for in other replicas.
 
-    In a compacted log, what was cleaned stays so: only damaged offsets of the best replica are
-    looked for.
+    Offsets that the log cleaner removed are not restored: in a compacted log, only damaged offsets
+    of the best replica are searched for.
     """
     best_batches = [scan.undamaged for scan in best_scans]
     gaps = subtract_intervals(
         [(sources.start_offset, MAX_LOG_END)],
-        (pair for log in best_batches for pair in log.offset_intervals),
+        (interval for log in best_batches for interval in log.offset_intervals),
     )
     if not is_compacted:
         return [(sources.start_offset, sources.end_offset - 1)], gaps

@@ -33,7 +33,7 @@ from kfmt_cli.writers.salvage.salvager import ScannedLog
 
 @dataclass(slots=True)
 class MergeContribution:
-    """What a replica gives to a merged partition."""
+    """The offsets and bytes that a replica contributes to a merged partition."""
 
     replica: DiskReplica
     offset_intervals: OffsetIntervals = field(default_factory=list)
@@ -45,16 +45,16 @@ class MergeSources:
     """The replicas of a partition to merge."""
 
     replicas: tuple[DiskReplica, ...]
-    """The one with the most undamaged offsets first."""
+    """The best replica of the branch, then the others, most undamaged offsets first."""
     end_by_replica: Mapping[DiskReplica, int]
-    """The offset below which each has the history of the selected branch."""
+    """Offset below which each replica has the history of the selected branch."""
     start_offset: int
     end_offset: int
     """Exclusive."""
 
     @property
     def best(self) -> DiskReplica:
-        """The replica whose batches are taken where several have them."""
+        """The replica whose batches are used if several have them."""
         return self.replicas[0]
 
 
@@ -70,7 +70,9 @@ def shared_end_offsets(
     """The replicas that share offsets with a branch, and the offset below which they do."""
     for branch in branches:
         divergence_offsets = [
-            each.diverged_at for each in (branch, selected_branch) if each.diverged_at is not None
+            compared_branch.diverged_at
+            for compared_branch in (branch, selected_branch)
+            if compared_branch.diverged_at is not None
         ]
         shared_end_offset = (
             MAX_LOG_END
@@ -92,7 +94,7 @@ def replica_logs(replica: DiskReplica) -> list[InputFile]:
 
 
 def swap_logs(replica: DiskReplica) -> list[InputFile]:
-    """The logs with which the broker was about to replace others, which it may have deleted."""
+    """The .swap logs: the broker may already have deleted the logs that they replace."""
     if replica.listing is None:
         return []
     files = map(replica.listing.input_file, replica.listing.regular_files)
@@ -100,7 +102,7 @@ def swap_logs(replica: DiskReplica) -> list[InputFile]:
 
 
 def replica_rank(replica: DiskReplica) -> tuple[int, int]:
-    """The replica that gives the most has the greatest."""
+    """Sort key of a replica: number of undamaged offsets, then log end offset."""
     return count_offsets(replica.undamaged_offsets), replica.log_end or 0
 
 
@@ -115,13 +117,13 @@ def iter_undecodable_intervals(
         undecodable_positions = scan.header_positions[
             ~np.isin(scan.header_positions, batches.position)
         ]
-        for at in np.unique(np.searchsorted(batches.position, undecodable_positions)).tolist():
-            first_offset = int(batches.last_offset[at - 1]) + 1 if at else batches.base_offset
+        for index in np.unique(np.searchsorted(batches.position, undecodable_positions)).tolist():
+            first_offset = int(batches.last_offset[index - 1]) + 1 if index else batches.base_offset
             yield (
                 first_offset,
                 (
-                    int(batches.first_offset[at])
-                    if at < len(batches.first_offset)
+                    int(batches.first_offset[index])
+                    if index < len(batches.first_offset)
                     else next_base_offset
                 )
                 - 1,
@@ -140,8 +142,8 @@ def first_replica_offset(replica: DiskReplica, topic_partition: TopicAndPartitio
 def iter_partly_read_interval(
     replica: DiskReplica, batches_by_log: Sequence[UndamagedBatches]
 ) -> Iterator[OffsetInterval]:
-    """The offsets of the last log of a replica, if it was read around lost bytes. batches_by_log:
-    the batches of its logs."""
+    """The offsets of a replica's last log, if it can be read in part only. batches_by_log: the
+    undamaged batches of each log, in order."""
     known_bases = {base for base, *_ in replica.segments}
     for last_batches in batches_by_log[-1:]:
         if last_batches.base_offset not in known_bases and len(last_batches.last_offset):
@@ -149,12 +151,12 @@ def iter_partly_read_interval(
 
 
 def end_replica_offset(replica: DiskReplica) -> int:
-    """The end of the offsets that a replica had: those below its high watermark were there."""
+    """End of the offsets that a replica had: all below its high watermark existed."""
     return max(replica.log_end or 0, replica.high_watermark or 0)
 
 
 def merged_directory_name(partition: PartitionComparison, replica: DiskReplica) -> str:
-    """The name of the partition's directory, with the bytes that a replica's has."""
+    """Name of the partition's directory, in the bytes that the replica's directory has."""
     assert replica.listing is not None
     name = partition_directory(replica.listing.path).name
     return name if format_display_name(name) == partition.name else partition.name
@@ -166,8 +168,8 @@ def epochs_and_sources(
     replica_of_scan: Sequence[DiskReplica],
     is_compacted: bool,
 ) -> tuple[list[tuple[int, int]], list[MergeContribution]]:
-    """The leader epochs of a merged log, each with its first offset; where its bytes come from.
-    is_compacted: offsets between batches are not missed."""
+    """The leader epochs of a merged log, each with its first offset, and the contribution of each
+    replica. is_compacted: offsets between batches are not missing."""
     epochs: list[tuple[int, int]] = []
     source_by_replica: dict[DiskReplica, MergeContribution] = {}
     for _, batch_runs in arrangement.segments:

@@ -29,7 +29,7 @@ NOT_FOUND_BY_EXECUTORS = (
 
 @dataclass(slots=True)
 class PipelineCommand:
-    """One call of a job."""
+    """One call of `pipeline` with a job."""
 
     job: JobSpec
     screen: CommandOutput
@@ -69,7 +69,9 @@ class PipelineCommand:
                     context.on_progress = progress.on_progress
                     summary = self._run_job(run_job, context)
             remove_unfinished(output_directory)
-        summary.unreadable_inputs += [f"{path}: {why}" for path, why in files.read_errors.items()]
+        summary.unreadable_inputs += [
+            f"{path}: {reason}" for path, reason in files.read_errors.items()
+        ]
         write_json_file(
             f"{output_directory}/_kfmt/summary.json", self._summary_json(summary, files)
         )
@@ -130,7 +132,7 @@ class PipelineCommand:
         exit_code = ExitCode.FINDINGS if has_findings else ExitCode.CLEAN
         if summary.unreadable_inputs:
             exit_code = ExitCode.UNREADABLE
-            count_texts = [word for word in count_texts if word != NO_DAMAGE_LABEL]
+            count_texts = [text for text in count_texts if text != NO_DAMAGE_LABEL]
             count_texts.append(f"{format_count(len(summary.unreadable_inputs), 'input')} not read")
         style = "good" if exit_code is ExitCode.CLEAN else "bad"
         summary_line = self.screen.theme.paint(style, ", ".join(count_texts))
@@ -185,7 +187,7 @@ class PipelineCommand:
         return build_request(request, options.paths, columns, options.topics)
 
     def _resolve_destination(self) -> str:
-        """Where to write: a URL, or an absolute path, which is valid in every process."""
+        """The output directory: a URL, or an absolute path, which is valid in every process."""
         from kfmt_cli.writers.output import require_outside_inputs
 
         output_directory: str = self.options.to

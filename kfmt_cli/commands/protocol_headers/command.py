@@ -170,14 +170,14 @@ def _has_size_fields(data: bytes) -> bool:
 def _iter_messages(
     data: bytes, has_size_fields: bool
 ) -> Iterator[tuple[int, int | None, int, int]]:
-    """Each message: its position, declared size, first byte and end of the bytes present."""
+    """Position, declared size, first byte and end of the available bytes, of each message."""
     if not has_size_fields:
         yield 0, None, 0, len(data)
         return
     position = 0
     while position < len(data):
         if len(data) - position < SIZE_FIELD_BYTES:
-            yield position, 0, position, len(data)  # `cells` reports it
+            yield position, 0, position, len(data)  # `header_values` reports it
             return
         size, start = Int32.read(data, position, len(data))
         end = min(start + max(size, 0), len(data))
@@ -223,13 +223,13 @@ def show_headers(
 ) -> None:
     """Show headers: a single one byte by byte, several with one line each."""
     values = [header_values(header, data) for header in headers]
-    if any(its["fault"] is not None for its in values):
+    if any(row["fault"] is not None for row in values):
         run.host.raise_exit_code(ExitCode.FINDINGS)
     if run.sink.for_people and len(headers) == 1:
         header_name = row_type.name.replace("_", " ")
         _draw_header(run, f"{name}: {header_name}", data, headers[0], values[0])
     else:
-        rows = [tuple(its.get(column.name) for column in row_type.columns) for its in values]
+        rows = [tuple(row.get(column.name) for column in row_type.columns) for row in values]
         writer = run.sink.begin_rows(FileHeading(name, len(data)), row_type)
         run.sink.flush()
         for chunk in writer.render(NestedRows(build_columnar_rows(row_type, rows)), 0, len(rows)):
@@ -269,7 +269,7 @@ def _draw_header(
 
 
 def find_api(text: str | None) -> ApiSpec | None:
-    """The request with a name or number; raises UsageError."""
+    """The API with this name or key; None for None. Raises UsageError."""
     if text is None:
         return None
     api = API_BY_KEY.get(int(text)) if text.isdigit() else API_BY_NAME.get(text.lower())

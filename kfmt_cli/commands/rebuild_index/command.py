@@ -101,8 +101,8 @@ class RebuildIndexCommand:
         """Whether DST contains the logs; then sets all_files. Raises UsageError unless files may be
         replaced."""
         output_paths = (
-            Path(os.path.realpath(Path(output_directory, folder)))
-            for folder, _ in logs_by_directory
+            Path(os.path.realpath(Path(output_directory, subdirectory)))
+            for subdirectory, _ in logs_by_directory
         )
         log_directories = {
             Path(os.path.realpath(Path(group[0].path).parent)) for _, group in logs_by_directory
@@ -180,14 +180,14 @@ class RebuildIndexCommand:
                 self.run.handle_all(iter_result_events(result))
 
     def _report_stop(self, error: InputError, remaining: list[InputFile]) -> None:
-        """Report a log that cannot be read: the producers of later ones depend on it."""
+        """Report a log that cannot be read, and the later ones, whose producers depend on it."""
         self.run.report_unreadable(str(error))
         if len(remaining) > 1:
             message = f"neither this segment nor the {len(remaining) - 1} after it were rebuilt"
             self.run.sink.note(f"{escape_terminal(remaining[0].name)}: {message}\n")
 
     def _swapped_in_files(self, logs: list[InputFile]) -> list[InputFile]:
-        """Completed .swap files of a partition whose directory was given, and the logs that a
+        """Completed .swap files of a partition whose directory the user named, and the logs that a
         broker would rename; raises InputError."""
         path = Path(logs[0].path).parent
         if path not in self._full_directories:

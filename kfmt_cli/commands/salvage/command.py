@@ -89,13 +89,12 @@ class SalvageCommand:
     limit: DecompressionLimit
     jobs: int
     index_interval_bytes: int
-    """index.interval.bytes."""
     recovers_records: bool = False
     """Recover readable records of damaged batches."""
     includes_deleted: bool = False
-    """Copy what a broker marked as deleted, too."""
+    """Also copy data that a broker marked as deleted."""
     topic: str | None = None
-    """The topic to which the partitions are to belong; None for their own."""
+    """Topic name for the output; None to keep the partitions' own topics."""
     _source: SalvageSource = field(init=False)
     _n_missing_offsets: int = 0
     _has_unread_logs: bool = False
@@ -146,7 +145,7 @@ class SalvageCommand:
         return not totals.batches_after and (totals.bytes > 0 or self._has_unread_logs)
 
     def _copy_if_undamaged(self, file: InputFile, output_name: str) -> None:
-        """Copy a file if it is undamaged; complains if it cannot be read."""
+        """Copy a file if it is undamaged; reports it if it cannot be read."""
         with self.run.catch_unreadable():
             is_damaged, findings = self._examine_file(file)
             if not is_damaged:
@@ -227,13 +226,13 @@ class SalvageCommand:
         self.run.sink.write_document(MISSING_OFFSETS_ROW, row, [line] if is_shown else [])
 
     def _report_unreadable(self, log: InputFile) -> None:
-        """Complain about the bytes of a log that cannot be read."""
+        """Report the bytes of a log that cannot be read."""
         unreadable_ranges = self._unreadable_parts.ranges_of_file(log).ranges
         if not unreadable_ranges:
             return
         error = unreadable_ranges[0].error
         ranges_text = _format_first_ranges(
-            merge_intervals((each.start, each.end - 1) for each in unreadable_ranges),
+            merge_intervals((range_.start, range_.end - 1) for range_ in unreadable_ranges),
             MAX_LOST_RANGES,
         )
         message = f"{log.name} bytes {ranges_text}: cannot be read: {error.reason}"
@@ -255,11 +254,11 @@ class SalvageCommand:
     def _write_in_order(
         self, partition: SalvagedPartition, range_by_path: OffsetRangeByPath
     ) -> list[InputFile]:
-        """Write the logs of a partition with every batch in its place; returns them."""
+        """Write the logs of a partition whose batches are in order; returns the written logs."""
         logs = partition.logs
         written_logs: list[InputFile] = []
         salvager = Salvager(self.limit, self.jobs, self.recovers_records, self._unreadable_parts)
-        empty_paths = {path for path, extent in range_by_path.items() if extent is None}
+        empty_paths = {path for path, offset_range in range_by_path.items() if offset_range is None}
         for i, log in enumerate(logs):
             if log.path not in range_by_path:
                 continue
@@ -282,7 +281,7 @@ class SalvageCommand:
     def _write_rearranged(
         self, partition: SalvagedPartition, range_by_path: OffsetRangeByPath
     ) -> list[InputFile]:
-        """Write the logs of a partition with batches out of place; returns them."""
+        """Write the logs of a partition with batches out of order; returns the written logs."""
         salvager = Salvager(self.limit, self.jobs, self.recovers_records, self._unreadable_parts)
         scanned_logs: list[ScannedLog] = []
         results: list[FileResult] = []
@@ -318,7 +317,7 @@ class SalvageCommand:
         return list(map(self._written_log, log_names))
 
     def _write_indexes(self, log: InputFile, directory: PurePath) -> None:
-        """Write the indexes of a log that is set aside, if they can express its offsets."""
+        """Write the indexes of a log of conflicting batches, if they can express its offsets."""
         with suppress(InputError):
             for rebuilt in rebuild_files(
                 [log],
@@ -331,9 +330,13 @@ class SalvageCommand:
                         self._staging.write_file(str(directory / name), data)
 
     def _report_arrangement(self, partition: SalvagedPartition, plan: RearrangementPlan) -> None:
-        """Report the batches set aside and the duplicates dropped."""
+        """Report the conflicting batches and the dropped duplicates."""
         arrangement = plan.arrangement
-        n_conflicting = sum(part.n_batches for lane in arrangement.conflicting for part in lane)
+        n_conflicting = sum(
+            batch_run.n_batches
+            for conflict_log in arrangement.conflicting
+            for batch_run in conflict_log
+        )
         conflict_directory = partition.output_directory / CONFLICT_DIRECTORY
         row: dict[str, object] = {
             "file": partition.display_path,
@@ -404,8 +407,10 @@ class SalvageCommand:
         return None
 
     def _show_result(self, result: FileResult, salvaged_log: SalvageCounts) -> None:
-        """Show a log's result, then the holes kept back for people."""
-        result.counts = {counted: getattr(salvaged_log, counted) for counted in COUNTED_ATTRIBUTES}
+        """Show a log's result, then the holes that are buffered for people."""
+        result.counts = {
+            attribute: getattr(salvaged_log, attribute) for attribute in COUNTED_ATTRIBUTES
+        }
         self.run.handle_all(iter_result_events(result))
         for row, line in self._buffered_holes:
             self.run.sink.write_document(HOLE_ROW, row, [line])
@@ -467,7 +472,7 @@ class SalvageCommand:
         totals = self.run.summary.totals
         total_text = format_count(totals.batches, "batch", "batches")
         destination_text = escape_terminal(format_display_name(destination))
-        # A batch that the end of the file cuts is none of those before.
+        # A batch truncated by the end of its file is not among the batches that were counted.
         n_salvaged = min(totals.batches_after, totals.batches)
         summary = f"salvaged {format_grouped(n_salvaged)} of {total_text} into {destination_text}"
         holes = f"; {format_count(totals.holes, 'hole')}" if totals.holes else "; no holes"

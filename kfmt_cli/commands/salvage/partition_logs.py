@@ -49,7 +49,7 @@ class SalvagedPartition:
 
 
 OffsetRangeByPath = dict[str, LogOffsetRange | None]
-"""The extent of the undamaged batches of each log that can be read, None without any."""
+"""Offset range of the undamaged batches of each readable log, by path; None without any."""
 
 
 def base_offset_in_name(log: InputFile) -> int | None:
@@ -65,7 +65,7 @@ def is_swap_file(log: InputFile) -> bool:
 
 
 def is_in_order(partition: SalvagedPartition, range_by_path: OffsetRangeByPath) -> bool:
-    """Whether every undamaged batch is in its place, so that logs can be written one by one."""
+    """Whether all undamaged batches are in order, so that logs can be written one by one."""
     if any(range_by_path.get(file.path) for file in partition.other_logs):
         return False
     last_offset = -1

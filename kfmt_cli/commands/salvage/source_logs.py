@@ -44,7 +44,7 @@ class SalvageSource:
 
     run: CommandRun
     includes_deleted: bool
-    """Copy what a broker marked as deleted, too."""
+    """Also copy data that a broker marked as deleted."""
     files_to_copy: list[tuple[InputFile, PurePath]] = field(default_factory=list)
     """Files next to the logs, each with its directory under DST."""
     n_other_logs: int = 0
@@ -61,7 +61,7 @@ class SalvageSource:
                 raise InputError(f"{target.file.name}: {reason}")
             return [SalvagedPartition(PurePath(), [target.file])]
         partitions = []
-        directories = {folder.relative_path for folder in target.directories}
+        directories = {listing.relative_path for listing in target.directories}
         for listing in target.directories:
             name = Path(listing.path).name
             mark = directory_mark(name)
@@ -84,31 +84,32 @@ class SalvageSource:
     def rename_partitions(
         self, partitions: list[SalvagedPartition], source: str, topic: str
     ) -> list[SalvagedPartition]:
-        """The same partitions in directories of another topic; raises UsageError unless all are
-        of one topic. Of the files to copy, those that name the topic or its broker are dropped."""
-        place_by_directory = {
-            part.output_directory: part.topic_and_partition for part in partitions
+        """The same partitions in directories of another topic; raises UsageError unless all belong
+        to one topic. Drops the files to copy that name the topic or its broker."""
+        partition_by_directory = {
+            partition.output_directory: partition.topic_and_partition for partition in partitions
         }
-        topics = {name for name, _ in place_by_directory.values()}
+        topics = {name for name, _ in partition_by_directory.values()}
         has_one_topic = len(topics) == 1 and None not in topics
-        if not has_one_topic or len({*place_by_directory.values()}) < len(partitions):
+        if not has_one_topic or len({*partition_by_directory.values()}) < len(partitions):
             requirement = "needs the partitions of one topic, in directories named TOPIC-PARTITION"
             raise UsageError(
                 f"--as: {requirement}; {format_display_name(source)} has "
                 f"{escape_terminal(', '.join(sorted(map(str, topics))))}"
             )
         new_by_old_directory = {
-            old: PurePath(f"{topic}-{number}") for old, (_, number) in place_by_directory.items()
+            directory: PurePath(f"{topic}-{partition_index}")
+            for directory, (_, partition_index) in partition_by_directory.items()
         }
         self.files_to_copy = [
-            (file, new_by_old_directory[old])
-            for file, old in self.files_to_copy
-            if old in new_by_old_directory
+            (file, new_by_old_directory[directory])
+            for file, directory in self.files_to_copy
+            if directory in new_by_old_directory
             and file.kind in (CHECKPOINT_KIND, PRODUCER_SNAPSHOT_KIND)
         ]
         return [
-            replace(part, output_directory=new_by_old_directory[part.output_directory])
-            for part in partitions
+            replace(partition, output_directory=new_by_old_directory[partition.output_directory])
+            for partition in partitions
         ]
 
     def _find_logs(self, listing: DirectoryListing, directory: PurePath) -> list[SalvagedPartition]:
@@ -142,6 +143,6 @@ class SalvageSource:
 
     @property
     def _accepted_suffixes(self) -> tuple[str, ...]:
-        """The ends of the names of the logs that are taken besides those in use."""
-        names = (LOG_KIND.suffix, f"{LOG_KIND.suffix}{SWAP_SUFFIX}")
-        return (*names, DELETED_LOG_SUFFIX) if self.includes_deleted else names
+        """Suffixes of the logs that are salvaged in addition to those in use."""
+        suffixes = (LOG_KIND.suffix, f"{LOG_KIND.suffix}{SWAP_SUFFIX}")
+        return (*suffixes, DELETED_LOG_SUFFIX) if self.includes_deleted else suffixes

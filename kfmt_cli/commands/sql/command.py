@@ -1,4 +1,4 @@
-"""sql: answers questions in SQL, by DuckDB."""
+"""sql: runs SQL queries with DuckDB."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_QUEUED_BATCHES = 4  # batches that may wait to be written
 _DUCKDB_SETTINGS = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",  # variables of kfmt are no tables
+    "python_enable_replacements": "false",  # Python variables are not tables
     "temp_directory": os.path.join(tempfile.gettempdir(), f"kfmt-sql-{os.getpid()}"),  # noqa: PTH118
 }
 _ERROR_LOCATION = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
@@ -44,7 +44,7 @@ _UNQUOTED_OFFSET = re.compile(r'(?<!")\boffset\b(?!")', re.IGNORECASE)
 
 @dataclass(slots=True)
 class SqlCommand:
-    """Questions about some paths, and their answers."""
+    """Runs queries on the files under some paths, and shows the results."""
 
     run: CommandRun
     paths: tuple[str, ...]
@@ -113,7 +113,7 @@ class SqlCommand:
         worker = Thread(target=run_query, daemon=True)
         with _convert_duckdb_errors(query):
             try:
-                worker.start()  # here, because Ctrl+C may come when it has just begun
+                worker.start()  # inside `try`: Ctrl+C may come as soon as it has started
                 while not has_ended:
                     item = result_queue.get()
                     has_ended = item is None or isinstance(item, BaseException)
@@ -130,7 +130,7 @@ class SqlCommand:
                         result_queue.get_nowait()
 
     def _report_damage(self) -> None:
-        """Report what could not be read, and damage."""
+        """Report unreadable inputs and damage."""
         for message in self._scan_status.unread_messages:
             self.run.report_unreadable(message)
         if damaged := self._scan_status.n_errors_by_path:
@@ -147,7 +147,7 @@ class SqlCommand:
             )
 
     def close(self) -> None:
-        """Forget the tables."""
+        """Close the connection to DuckDB."""
         self.connection.close()
 
 
@@ -162,7 +162,7 @@ def _queue_result(connection: Any, query: str, result_queue: Queue[Any]) -> None
             for batch in reader:
                 result_queue.put(batch)
                 n_rows += len(batch)
-            if not n_rows:  # a heading has the columns of a result without rows
+            if not n_rows:  # the heading shows the columns of an empty result
                 result_queue.put(pa.RecordBatch.from_pylist([], schema=reader.schema))
         result_queue.put(None)
     except BaseException as error:
@@ -171,7 +171,7 @@ def _queue_result(connection: Any, query: str, result_queue: Queue[Any]) -> None
 
 @contextmanager
 def _convert_duckdb_errors(query: str) -> Iterator[None]:
-    """Turn DuckDB's errors into a line; raises UsageError for mistakes in a query."""
+    """Convert DuckDB's errors; raises UsageError for mistakes in a query, otherwise KfmtError."""
     try:
         yield
     except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
@@ -184,7 +184,7 @@ def _convert_duckdb_errors(query: str) -> Iterator[None]:
 
 
 def _format_duckdb_error(text: str) -> str:
-    """DuckDB's message in a line, with the place that it marks below the query."""
+    """DuckDB's message on one line, with the location that it marks below the query."""
     match = _ERROR_LOCATION.search(text)
     location = ""
     if match is not None:

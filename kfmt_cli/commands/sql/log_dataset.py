@@ -1,7 +1,8 @@
 """A pyarrow dataset over logs: DuckDB passes it columns and a filter.
 
-DuckDB takes only real datasets, so this is one, without files. Its scanners are its own: those of
-Arrow read ahead in threads, which would still call Python after a query with a limit ended.
+DuckDB accepts only pyarrow's own datasets, so this is a subclass of one, without rows. It has its
+own scanners: Arrow's read ahead in threads, and would still call Python after a query with a limit
+has ended.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from pyarrow import dataset as ds
 from kfmt_cli.arrow.row_filter import RowFilter
 
 BatchReader = Callable[[Sequence[str], RowFilter], Iterator[pa.RecordBatch]]
-"""Reads some columns of a table: Arrow batches with all rows that can pass a filter, and others."""
+"""Reads columns of a table: yields Arrow batches with at least all rows that pass a filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogScanner:
-    """Some columns of the rows that pass a filter, as Arrow's Scanner gives them."""
+    """Some columns of the rows that pass a filter, with the methods of Arrow's Scanner."""
 
     _read_batches: BatchReader
     _schema: pa.Schema
-    """All columns."""
+    """The schema of all columns."""
     _column_names: Sequence[str]
     _expression: Any
-    """An expression, or None."""
+    """Arrow's filter expression, or None."""
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -55,7 +56,7 @@ class LogScanner:
         return self.to_reader().read_all()
 
     def head(self, num_rows: int) -> pa.Table:
-        """The first rows; reads no more than these need."""
+        """The first rows; reads no more batches than necessary."""
         batches: list[pa.RecordBatch] = []
         for batch in self.to_batches():
             batches.append(batch)

@@ -22,12 +22,12 @@ _URL = re.compile(r"[\w+.-]+://")
 
 
 def _parse_query_or_path(text: str) -> str:
-    """A query if it has a space and is no path; otherwise a path."""
+    """A query if `is_query` says so; otherwise a parsed path."""
     return text if is_query(text) else parse_input_path(text)
 
 
 def is_query(text: str) -> bool:
-    """Whether an argument is a query: it contains white space, and there is no such path."""
+    """Whether an argument is a query: it contains white space, and is not an existing path."""
     return (
         len(text.split()) > 1
         and not _URL.match(text)
@@ -74,7 +74,7 @@ def sql(words: tuple[str, ...], common: CommonOptions) -> None:
 
 
 def _open_session(common: CommonOptions, paths: tuple[str, ...]) -> SqlCommand:
-    """The session; complains about paths where there is nothing, raises InputError for no other."""
+    """A session on the existing paths; reports missing ones. Exits if no path exists."""
     from kfmt_cli.commands.python.read import require_path
     from kfmt_cli.commands.sql.command import SqlCommand
     from kfmt_cli.disk.input_paths import reject_stdin

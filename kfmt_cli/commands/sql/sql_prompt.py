@@ -31,10 +31,10 @@ class SqlPrompt:
     session: SqlCommand
     is_terminal: bool = field(default_factory=lambda: sys.stdin is not None and sys.stdin.isatty())
     _statement: str = ""
-    """The statement so far."""
+    """The lines of the incomplete statement."""
 
     def run(self) -> None:
-        """Answer each statement. A mistake ends a session without a terminal: raises UsageError,
+        """Run each statement. Without a terminal, a mistake ends the session: raises UsageError,
         InputError."""
         if sys.stdin is None:
             raise InputError(NO_INPUT_MESSAGE)
@@ -58,7 +58,7 @@ class SqlPrompt:
                 self.session.run.sink.note("\n")
 
     def _read_line(self) -> str | None:
-        """The next line; None at the end of the input, after an unfinished statement."""
+        """The next line; None at the end of the input, after running an incomplete statement."""
         try:
             return input(
                 (CONTINUATION_PROMPT if self._statement else FIRST_PROMPT)
@@ -73,7 +73,7 @@ class SqlPrompt:
             return None
 
     def _handle_line(self, line: str) -> bool:
-        """Take a line; whether to go on."""
+        """Handle a line; returns whether to continue."""
         if not self._statement and line.strip().startswith("."):
             return self._run_command(*line.strip().rstrip(";").split())
         self._statement += f"{line}\n"
@@ -84,7 +84,7 @@ class SqlPrompt:
         return True
 
     def _is_complete(self) -> bool:
-        """Whether the statement ends here: with ; outside of text and comments."""
+        """Whether the statement is complete: it ends with ; outside of strings and comments."""
         if not self._statement.rstrip().endswith(";"):
             return False
         import duckdb
@@ -101,7 +101,7 @@ class SqlPrompt:
         self._run_statements(statement)
 
     def _run_statements(self, statements: str) -> None:
-        """Run statements; on a terminal, a mistake is a line and does not end the session."""
+        """Run statements; on a terminal, reports a mistake and continues."""
         try:
             self.session.run_statements(statements)
         except OutputClosed:
@@ -115,7 +115,7 @@ class SqlPrompt:
         self.session.run.sink.note(f"kfmt: {escape_terminal(message)}\n")
 
     def _run_command(self, name: str, *arguments: str) -> bool:
-        """Run a command; whether to go on."""
+        """Run a command; returns whether to continue."""
         if name in (".quit", ".exit"):
             return False
         if name == ".tables":
@@ -131,8 +131,8 @@ class SqlPrompt:
 
 @contextmanager
 def _immediate_interrupts() -> Iterator[None]:
-    """Make Ctrl+C end a wait for keys also if it comes just before it: readline would then see it
-    with the next key only. A thread repeats a signal that Python has not seen."""
+    """Make Ctrl+C interrupt input() even if it arrives just before readline waits for keys, which
+    would otherwise notice it only at the next key. A thread repeats signals Python has not seen."""
     is_handled, main_thread = threading.Event(), threading.main_thread().ident or 0
     wakeup_reader, wakeup_writer = os.pipe()
     os.set_blocking(wakeup_writer, False)
@@ -159,8 +159,8 @@ def _immediate_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.set_wakeup_fd(previous_wakeup_fd)
-        for number, handler in previous_handlers.items():
-            signal.signal(number, handler)
+        for signal_number, handler in previous_handlers.items():
+            signal.signal(signal_number, handler)
         os.close(wakeup_writer)
         is_handled.set()
         watcher.join()

@@ -1,4 +1,4 @@
-"""The tables of `kfmt sql`: read when a query asks, and only the files and columns it needs."""
+"""The tables of `kfmt sql`: read on demand, and only the files and columns that a query needs."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from kfmt_cli.findings.finding import is_error
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 from kfmt_cli.rows.table_types import FINDINGS_TABLE, has_records
 
-BYTES_PER_GROUP = 8 * MIB  # bytes to read between two looks at whether to go on
+BYTES_PER_GROUP = 8 * MIB  # bytes to read between two checks for cancellation
 
 
 @dataclass(slots=True)
 class ScanStatus:
-    """What the tables of a query met; they are read in threads of DuckDB."""
+    """Errors met by the tables of a query, which DuckDB reads in threads; and whether to stop."""
 
     unread_messages: dict[str, None] = field(default_factory=dict)
     """Messages about inputs that could not be read, each once."""
     n_errors_by_path: dict[str, int] = field(default_factory=dict)
-    """The errors found in each file."""
+    """Number of errors in each file, by path."""
     is_stopped: Event = field(default_factory=Event)
-    """Set when nobody wants more rows."""
+    """Set when no more rows are needed."""
 
     def add_findings(self, split: FileSplit, read_result: SplitReadResult) -> None:
-        """Remember the findings of a piece."""
+        """Store the findings of a split: messages about unreadable bytes, and the error count."""
         n_errors = 0
         for finding in read_result.findings:
             if finding.code in UNREAD_CODES:
@@ -56,7 +56,7 @@ class ScanStatus:
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
-    """A table of some paths."""
+    """A table of the files under some paths."""
 
     request: ReadRequest
     status: ScanStatus
@@ -64,13 +64,13 @@ class TableScan:
     def iter_batches(
         self, columns: Sequence[str], row_filter: RowFilter
     ) -> Iterator[pa.RecordBatch]:
-        """Arrow batches with these columns: all rows that can pass a filter, and others."""
+        """Arrow batches with these columns, and with at least all rows that pass a filter."""
         table = self.request.table
         selection = row_filter.selection(table)
         selection_options = (
             SelectionOptions(selection) if has_records(table) else SelectionOptions()
         )
-        reads_records = table == FINDINGS_TABLE.name  # of all that a query of records can meet
+        reads_records = table == FINDINGS_TABLE.name  # includes findings about records
         request = replace(
             self.request,
             columns=tuple(columns),
@@ -89,7 +89,7 @@ class TableScan:
                 return
 
     def _select_files(self, row_filter: RowFilter, selection: Selection) -> FileSplits:
-        """The files that can have rows that pass."""
+        """The files that can have rows that pass the filter."""
 
         @cache
         def may_match(topic: str | None, partition: int | None) -> bool:
@@ -135,7 +135,7 @@ class TableScan:
                     ] = None
 
     def _read_logs(self, request: ReadRequest, splits: FileSplits) -> Iterator[pa.RecordBatch]:
-        """Records or batches."""
+        """Rows of the tables of records and batches."""
         read_results = [SplitReadResult() for _ in splits]
         try:
             yield from read_table_rows(request, splits, read_results)
@@ -149,7 +149,7 @@ class TableScan:
         """Rows of tables that read each file as a whole."""
         for split in splits:
             try:
-                open_source(split.path).close()  # rows do not say that it could not be read
+                open_source(split.path).close()  # rows do not show that it is unreadable
             except InputError as error:
                 self.status.unread_messages[str(error)] = None
                 continue
@@ -162,16 +162,16 @@ class TableScan:
 
 
 def _within_offsets(files: FileSplits, selection: Selection) -> FileSplits:
-    """The files without logs whose offsets, by their names, are out of bounds."""
+    """The files except for logs whose offsets, by their names, are outside the selection."""
     if selection.first_offset is None and selection.last_offset is None:
         return files
     selected_paths = set()
     for directory_and_kind, kind_splits in groupby(
-        files, key=lambda piece: (piece.directory, piece.kind)
+        files, key=lambda split: (split.directory, split.kind)
     ):
-        logs = [input_file(piece) for piece in kind_splits]
+        logs = [input_file(split) for split in kind_splits]
         selected_paths |= {
             log.path
             for log in (selection.select_logs(logs) if directory_and_kind[1] is LOG_KIND else logs)
         }
-    return files.select_where(lambda piece: piece.path in selected_paths)
+    return files.select_where(lambda split: split.path in selected_paths)

@@ -18,9 +18,9 @@ from kfmt_cli.log.decompression import decompress_ahead
 from kfmt_cli.render.style import format_grouped
 from kfmt_cli.rows.documents import WHAT_IF_ROW
 
-SAMPLE_BYTES = 8 << 20  # bytes of records to try other codecs on, per partition
+SAMPLE_BYTES = 8 << 20  # bytes of records per partition, to try other codecs on
 MIN_SAMPLE_BYTES = 64 << 10
-MIN_LOG_SAMPLE_BYTES = 1 << 20  # of these, at least this many bytes per log
+MIN_LOG_SAMPLE_BYTES = 1 << 20  # at least this many of these bytes per log
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +58,16 @@ class CodecTrials:
         for block in read_blocks_from(file):
             is_valid = (block.batches.crc_valid == 1) & (block.batches.is_v2 == 1)
             block.batches = block.batches.select_rows(is_valid & (block.batches.control == 0))
-            for part in decompress_ahead(block, limit):
-                data, starts, ends = part.decompressed or (
-                    part.data,
-                    part.batches.start + BATCH_HEADER_BYTES,
-                    part.batches.end,
+            for decompressed_block in decompress_ahead(block, limit):
+                data, starts, ends = decompressed_block.decompressed or (
+                    decompressed_block.data,
+                    decompressed_block.batches.start + BATCH_HEADER_BYTES,
+                    decompressed_block.batches.end,
                 )
                 record_ranges = list(zip(starts.tolist(), ends.tolist(), strict=True))
                 records = [data[start:end] for start, end in record_ranges]
                 self.record_bytes += sum(map(len, records))
-                self.stored_bytes += int(part.batches.size.sum())
+                self.stored_bytes += int(decompressed_block.batches.size.sum())
                 for codec in self.codecs:
                     self._compress(codec, records)
             if self.record_bytes >= end_bytes:
@@ -89,8 +89,8 @@ def try_codecs(
     limit: DecompressionLimit,
     total_bytes: int | None = None,
 ) -> None:
-    """Show the result of each codec on a sample of each partition. total_bytes: bytes of all
-    samples, of fewer partitions if there are many; None for full samples of all."""
+    """Show the result of each codec on a sample of each partition. total_bytes: limit for all
+    samples, which skip partitions if there are many; None for full samples of all partitions."""
     trials = CodecTrials(tuple(dict.fromkeys(codecs)))
     sample_bytes, step = SAMPLE_BYTES, 1
     if total_bytes is not None and partitions:

@@ -46,7 +46,7 @@ from kfmt_cli.rows.documents import STATISTICS_ROW, build_row
 STAT_LEVELS = BY_TOPIC, BY_PARTITION, BY_SEGMENT = "topic", "partition", "segment"
 SORT_BY_NAME = "name"
 MIN_NAME_WIDTH = 24  # columns; a longer name gets its own line if others need the space
-_BATCH_NUMBERS = (
+_BATCH_MEMBERS = (
     *("batches", "records", "producers", "transactional_batches", "control_batches"),
     "timestamp_skew_ms",
 )
@@ -54,7 +54,7 @@ _BATCH_NUMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class StatSubject:
-    """The subject of a row of numbers."""
+    """What a row of statistics is about."""
 
     file: str
     """The log or directory; empty for a topic."""
@@ -83,17 +83,17 @@ class StatCommand:
     sample_bytes: int | None = None
     """Bytes to read as a sample; None to read everything."""
     sort: str = SORT_BY_NAME
-    """Sort key of rows: name, or a number, largest first."""
+    """Sort key of rows: name, or a count, largest first."""
     shows_shapes: bool = False
     """Show log shapes: the distribution over time and more."""
     first_with_map: frozenset[str] | None = None
-    """With plot: the files whose logs are the first to be shown as strips; None for no strips."""
+    """With plot: the files whose logs get segment maps first; None for no maps."""
     log_numbers: LogNumbersCache = field(default_factory=LogNumbersCache)
-    """With plot: logs that need not be read."""
+    """With plot: statistics of logs that need not be read again."""
     codec_sample_bytes: int | None = None
     """Bytes to try other codecs on, over all partitions; see `try_codecs`."""
     settings: TopicSettingsResolver = field(default_factory=TopicSettingsResolver)
-    """Those by which retention frees bytes."""
+    """Topic settings, to predict the bytes that retention frees."""
     now: int = field(default_factory=now_ms)
     """Current time in milliseconds."""
     _sample_note: str = ""
@@ -138,19 +138,19 @@ class StatCommand:
             shapes.write(self.run.sink)
         if self._sample_note:
             self.run.sink.write_hint(self._sample_note)
-        if damaged := sum(found.damaged for found in rows.values()):
-            count_text = format_count(damaged, "batch was", "batches were")
+        if n_damaged := sum(statistics.damaged for statistics in rows.values()):
+            count_text = format_count(n_damaged, "batch was", "batches were")
             reason = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
             self.run.sink.note(f"{count_text} not decoded: {reason}\n")
         if not self.selection and self.sample_bytes is None:
-            names = (path if isinstance(path, str) else path.path for path in paths)
-            by_path = partitions_by_directory(partitions)
-            for path, real_path in _outermost(filter(_is_directory, names)):
-                partitions_below_path = by_path.get(real_path, [])
+            user_paths = (path if isinstance(path, str) else path.path for path in paths)
+            partitions_by_path = partitions_by_directory(partitions)
+            for path, real_path in _outermost(filter(_is_directory, user_paths)):
+                partitions_under_path = partitions_by_path.get(real_path, [])
                 write_usage(
                     run,
                     path,
-                    partitions_below_path,
+                    partitions_under_path,
                     self.settings,
                     self.now,
                     always_prints=len(rows) > 1,
@@ -160,36 +160,36 @@ class StatCommand:
     def _count_logs(
         self, logs: list[tuple[Partition, InputFile, Selection]], sizes: list[int]
     ) -> Iterator[LogNumbers | InputError]:
-        """The statistics of each complete log, or why it cannot be read. sizes: in bytes."""
+        """The statistics of each full log, or the error if it is unreadable. sizes: in bytes."""
         shape_factory = LogShapeFactory()
         if self.first_with_map is not None:
             shape_factory = create_shapes([log for _, log, _ in logs], self.first_with_map)
         cached_numbers = [self.log_numbers.pop(log, shape_factory) for _, log, _ in logs]
         remaining = [
             ((log, selection), size)
-            for (_, log, selection), size, found in zip(logs, sizes, cached_numbers, strict=True)
-            if found is None
+            for (_, log, selection), size, numbers in zip(logs, sizes, cached_numbers, strict=True)
+            if numbers is None
         ]
         processor = StatProcessor(
             self.deep, self.limit, shape_factory if self.shows_shapes else without_shape
         )
-        outcomes_now = process_items(processor, remaining, useful_processes(self.jobs, sum(sizes)))
-        remaining_results = zip(remaining, outcomes_now, strict=True)
+        outcomes = process_items(processor, remaining, useful_processes(self.jobs, sum(sizes)))
+        remaining_results = zip(remaining, outcomes, strict=True)
         for numbers in cached_numbers:
             if numbers is None:
                 (task, _), outcome = next(remaining_results)
                 yield processor.count_or_error(task) if outcome is None else outcome
             else:
                 yield numbers
-        assert next(remaining_results, None) is None  # and the processes end
+        assert next(remaining_results, None) is None  # this also ends the processes
 
     def _sample_logs(self, logs: list[InputFile]) -> Iterator[LogNumbers | InputError]:
-        """The statistics of each log from a sample, or why it cannot be read."""
+        """The statistics of each log from a sample, or the error if it is unreadable."""
         sizes = list(map(written_size, logs))
         byte_ranges = choose_byte_ranges(sizes, self.sample_bytes or 0)
         ranges_by_log = {
             i: list(log_ranges)
-            for i, log_ranges in groupby(byte_ranges, key=lambda part: part.log_index)
+            for i, log_ranges in groupby(byte_ranges, key=lambda byte_range: byte_range.log_index)
         }
         n_read = 0
         for i, (file, size) in enumerate(zip(logs, sizes, strict=True)):
@@ -226,13 +226,16 @@ class StatCommand:
         """Show the rows; for people, with totals. directories_by_topic: the log directories of each
         topic."""
         sink = self.run.sink
-        subject_statistics = [(subject, found.extrapolated()) for subject, found in rows.items()]
+        subject_statistics = [
+            (subject, statistics.extrapolated()) for subject, statistics in rows.items()
+        ]
         if self.sort != SORT_BY_NAME:
             subject_statistics.sort(key=lambda row: -getattr(row[1], self.sort))
         named_statistics = [
-            (subject.file or str(subject.topic), found) for subject, found in subject_statistics
+            (subject.file or str(subject.topic), statistics)
+            for subject, statistics in subject_statistics
         ]
-        total = sum(found.bytes for _, found in named_statistics)
+        total = sum(statistics.bytes for _, statistics in named_statistics)
         totals = (
             list(_totals(list(rows.items())))
             if len(subject_statistics) > 1 and sink.for_people
@@ -240,7 +243,7 @@ class StatCommand:
         )
         width = None if sink.display_options.wide else sink.out.width
         share_total = total if len(subject_statistics) > 1 else None
-        is_old = any(found.magics.keys() & {"0", "1"} for _, found in subject_statistics)
+        is_old = any(statistics.magics.keys() & {"0", "1"} for _, statistics in subject_statistics)
         table_columns = list(
             columns(share_total, is_sample=self.sample_bytes is not None, is_old=is_old)
         )
@@ -272,8 +275,8 @@ class StatCommand:
 
 
 def _common_path(paths: Iterable[str]) -> str:
-    """The path that directories have in common; empty if none, as of a relative and an absolute
-    one."""
+    """The path that directories have in common; empty if there is none, such as for a relative and
+    an absolute path."""
     try:
         return os.path.commonpath(paths)
     except ValueError:
@@ -297,12 +300,12 @@ def _totals(rows: list[tuple[StatSubject, LogStatistics]]) -> Iterator[tuple[str
     for topic, topic_statistics in statistics_by_topic.items():
         if topic is not None and 1 < len(topic_statistics) < len(rows):
             yield f"topic {topic}", _sum_statistics(topic_statistics)
-    yield "all", _sum_statistics([found for _, found in rows])
+    yield "all", _sum_statistics([statistics for _, statistics in rows])
 
 
 def _sum_statistics(all_statistics: list[LogStatistics]) -> LogStatistics:
-    """The sum; if every part was sampled, each is extrapolated first, otherwise the sum is."""
-    extrapolates_each = all(part.has_sampled_bytes for part in all_statistics)
+    """The extrapolated sum. If all were sampled, each is extrapolated before they are added."""
+    extrapolates_each = all(statistics.has_sampled_bytes for statistics in all_statistics)
     total = LogStatistics()
     for statistics in all_statistics:
         total.merge_later(statistics.extrapolated() if extrapolates_each else statistics)
@@ -317,7 +320,7 @@ def _is_directory(path: str) -> bool:
 
 
 def _outermost(paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """The directories that are not in another one of them, each once, with their real paths."""
+    """The distinct directories that are not inside another of them, with their real paths."""
     path_by_real_path: dict[Path, str] = {}
     for path in paths:
         path_by_real_path.setdefault(Path(os.path.realpath(path)), path)
@@ -327,7 +330,7 @@ def _outermost(paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
 
 
 def _adapted_numbers(statistics: LogStatistics) -> dict[str, object]:
-    """The numbers that programs get in another form, or not at all."""
+    """The members of a row that programs get in another form, or as null."""
     ratio = statistics.compression_ratio
-    row: dict[str, object] = {} if statistics.has_sampled_bytes else dict.fromkeys(_BATCH_NUMBERS)
+    row: dict[str, object] = {} if statistics.has_sampled_bytes else dict.fromkeys(_BATCH_MEMBERS)
     return {**row, "compression_ratio": None if ratio is None else round(ratio, 3)}

@@ -19,8 +19,8 @@ from kfmt_cli.rows.documents import DISK_USAGE_ROW
 
 
 def partitions_by_directory(partitions: Iterable[Partition]) -> dict[Path, list[Partition]]:
-    """The partitions at and below each directory, by its real path; also below those with a link on
-    the way to them."""
+    """The partitions in and under each directory, by its real path; also under directories that
+    reach them through a link."""
     partitions_by_path: dict[Path, list[Partition]] = {}
     real_path_by_path: dict[Path, Path] = {}
     for partition in partitions:
@@ -44,8 +44,8 @@ def write_usage(
     *,
     always_prints: bool,
 ) -> None:
-    """Show what fills the disk under a directory. partitions: the partitions there. now_ms: in
-    milliseconds. always_prints: also print lines if nothing is marked for deletion."""
+    """Show the disk usage under a directory. partitions: the partitions under it. now_ms: current
+    time in milliseconds. always_prints: also print lines if nothing is marked for deletion."""
     sink = run.sink
     usages = read_disk_usage(path, run.report_unreadable)
     for usage in usages:

@@ -25,44 +25,44 @@ def columns(
 ) -> Iterator[LineColumn[LogStatistics]]:
     """The columns of the table. total: bytes of all rows; None to omit shares. is_old: there are
     batches of magic 0 or 1."""
-    yield LineColumn("size", lambda of: format_bytes(of.bytes))
+    yield LineColumn("size", lambda row: format_bytes(row.bytes))
     if total:
-        yield LineColumn("share", lambda of: f"{of.bytes / total:.0%}", hide_rank=1)
+        yield LineColumn("share", lambda row: f"{row.bytes / total:.0%}", hide_rank=1)
     yield LineColumn(
         "batches",
-        lambda of: format_grouped(of.batches) if of.has_sampled_bytes else "–",
+        lambda row: format_grouped(row.batches) if row.has_sampled_bytes else "–",
         hide_rank=4,
     )
     yield LineColumn(
-        "records", lambda of: format_grouped(of.records) if of.has_sampled_bytes else "–"
+        "records", lambda row: format_grouped(row.records) if row.has_sampled_bytes else "–"
     )
     if is_sample:
-        yield LineColumn("± (95%)", lambda of: _error_text(of.sample_error))
-    yield LineColumn("rec/batch", lambda of: _per_batch(of.records, of, ".1f"), hide_rank=5)
+        yield LineColumn("± (95%)", lambda row: _error_text(row.sample_error))
+    yield LineColumn("rec/batch", lambda row: _per_batch(row.records, row, ".1f"), hide_rank=5)
     yield LineColumn(
         "B/batch",
-        lambda of: format_grouped(of.bytes // of.batches) if of.batches else "–",
+        lambda row: format_grouped(row.bytes // row.batches) if row.batches else "–",
         hide_rank=6,
     )
     yield LineColumn(
         "codecs",
-        lambda of: ", ".join(sorted(of.codecs, key=lambda name: -of.codecs[name])) or "–",
+        lambda row: ", ".join(sorted(row.codecs, key=lambda name: -row.codecs[name])) or "–",
         hide_rank=2,
     )
     if is_old:
-        yield LineColumn("magic", lambda of: ", ".join(sorted(of.magics)) or "–")
+        yield LineColumn("magic", lambda row: ", ".join(sorted(row.magics)) or "–")
     yield LineColumn(
         "dense",
-        lambda of: "–" if of.offset_density is None else f"{of.offset_density:.0%}",
+        lambda row: "–" if row.offset_density is None else f"{row.offset_density:.0%}",
         hide_rank=7,
     )
     yield LineColumn(
         "producers",
-        lambda of: format_grouped(of.producers) if of.has_sampled_bytes else "–",
+        lambda row: format_grouped(row.producers) if row.has_sampled_bytes else "–",
         hide_rank=8,
     )
-    yield LineColumn("from (UTC)", lambda of: _time_or_dash(of.min_timestamp), hide_rank=9)
-    yield LineColumn("to (UTC)", lambda of: _time_or_dash(of.max_timestamp), hide_rank=3)
+    yield LineColumn("from (UTC)", lambda row: _time_or_dash(row.min_timestamp), hide_rank=9)
+    yield LineColumn("to (UTC)", lambda row: _time_or_dash(row.max_timestamp), hide_rank=3)
 
 
 def _error_text(error: float | None) -> str:

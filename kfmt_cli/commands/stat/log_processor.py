@@ -1,4 +1,4 @@
-"""How processes count logs: small ones in packs, by their headers; others by themselves."""
+"""Counts logs in processes: small ones in groups, by their headers; others one by one."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class StatProcessor(ItemProcessor[LogTask, LogNumbers, None]):
         return numbers
 
     def count_or_error(self, item: LogTask) -> LogNumbers | InputError:
-        """The numbers of a log, or why it cannot be read."""
+        """The statistics of a log, or the error if it cannot be read."""
         try:
             return self.process_one(item)
         except InputError as error:

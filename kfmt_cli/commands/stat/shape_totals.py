@@ -1,4 +1,4 @@
-"""Log shapes combined by topic and partition; single logs as strips."""
+"""Log shapes combined by topic and partition, and segment maps of single logs."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from kfmt_cli.rows.types.log_shape_rows import (
 MAX_BUCKETS_PER_TOPIC = 150  # time buckets per topic
 MIN_BUCKETS_PER_TOPIC = 12  # time buckets per topic if there are many topics
 MAX_BUCKETS = 6_000  # time buckets of all topics
-TOTAL_MAP_CELLS = 16_000  # in the strips of all logs
-MAX_CELLS_PER_MAP = 96  # in a strip
+TOTAL_MAP_CELLS = 16_000  # in the segment maps of all logs
+MAX_CELLS_PER_MAP = 96
 MAX_SEGMENT_MAPS = 1_500
-# Of the statistics of a log.
+# Counts of a log in the row of its segment map.
 SEGMENT_MAP_COUNTS = (
     "bytes",
     "batches",
@@ -51,23 +51,23 @@ MAX_INDEX_BYTES = 16 << 20  # bytes of an index, more than a broker's default ma
 
 @dataclass(frozen=True, slots=True)
 class LogShapeFactory:
-    """Makes the shapes of logs, without batches yet."""
+    """Creates the shapes of logs, still without batches."""
 
     n_cells_by_path: Mapping[str, int] = field(default_factory=dict)
-    """The number of cells of each log with a strip, by its path."""
+    """Number of map cells of each log with a segment map, by its path."""
 
     def __call__(self, log: InputFile) -> LogShape:
         """The shape of a log."""
         return LogShape(segment_map=create_segment_map(log, self.n_cells_of(log)))
 
     def n_cells_of(self, log: InputFile) -> int:
-        """The number of cells of a log, 0 for one without a strip."""
+        """Number of map cells of a log; 0 for one without a segment map."""
         return self.n_cells_by_path.get(log.path, 0)
 
 
 def create_shapes(logs: Sequence[InputFile], first_names: Collection[str] = ()) -> LogShapeFactory:
-    """The shapes of some logs. The files named in `first_names` get a strip before the largest
-    ones."""
+    """A factory of shapes for some logs. The files named in `first_names` get segment maps first,
+    then the largest ones."""
     sizes = list(map(file_size, logs))
     ranked = sorted(range(len(logs)), key=lambda i: (logs[i].name not in first_names, -sizes[i], i))
     with_map = ranked[:MAX_SEGMENT_MAPS]
@@ -77,22 +77,21 @@ def create_shapes(logs: Sequence[InputFile], first_names: Collection[str] = ()) 
 
 @dataclass(frozen=True, slots=True)
 class LogNumbersCache:
-    """The numbers of healthy logs that another command has read."""
+    """Statistics of healthy logs that another command has read."""
 
     shape_factory: LogShapeFactory = field(default_factory=LogShapeFactory)
     numbers_by_path: dict[str, LogNumbers] = field(default_factory=dict)
-    """By the log's path."""
 
     def pop(self, log: InputFile, shapes: LogShapeFactory) -> LogNumbers | None:
-        """The numbers of a log, which are then no longer here; None if it was not counted with this
-        strip."""
+        """Remove and return the statistics of a log; None if they are missing, or have another
+        number of map cells."""
         is_same = self.shape_factory.n_cells_of(log) == shapes.n_cells_of(log)
         return self.numbers_by_path.pop(log.path, None) if is_same else None
 
 
 def create_segment_map(log: InputFile, n_cells: int) -> SegmentMap | None:
-    """The strip of a log with the entries of its offset index, without batches yet; None for no
-    cells."""
+    """The segment map of a log with the entries of its offset index, still without batches; None
+    if `n_cells` is 0."""
     if not n_cells:
         return None
     segment_map = SegmentMap(file_size(log), n_cells)
@@ -124,7 +123,6 @@ class ShapeTotals:
 
     shape_by_topic: dict[str | None, LogShape] = field(default_factory=dict)
     order_by_partition: dict[str, TimeOrder] = field(default_factory=dict)
-    """By partition."""
     total_statistics: LogStatistics = field(default_factory=LogStatistics)
     _segment_map_rows: list[dict[str, object]] = field(default_factory=list)
 
@@ -167,8 +165,8 @@ class ShapeTotals:
                 sink.write_document(CODEC_USE_ROW, {"topic": topic, "codec": codec, **counts}, ())
         for name, order in self.order_by_partition.items():
             gaps = [list(gap[1:]) for gap in order.gaps]
-            numbers = {"batches_with_time": order.batches, "batches_out_of_order": order.late}
-            sink.write_document(TIME_ORDER_ROW, {"file": name, **numbers, "gaps": gaps}, ())
+            counts = {"batches_with_time": order.batches, "batches_out_of_order": order.late}
+            sink.write_document(TIME_ORDER_ROW, {"file": name, **counts, "gaps": gaps}, ())
         for row in self._segment_map_rows:
             sink.write_document(SEGMENT_STRIP_ROW, row, ())
 

@@ -16,10 +16,10 @@ from kfmt_cli.render.style import (
 from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 
 _COLUMNS: tuple[LineColumn[DiskUsage], ...] = (
-    LineColumn("files", lambda of: format_grouped(of.files)),
-    LineColumn("size", lambda of: format_bytes(of.bytes)),
-    LineColumn("on disk", lambda of: format_bytes(of.disk_bytes)),
-    LineColumn("", lambda of: USAGE_PURPOSES[of.purpose], hide_rank=1, align_right=False),
+    LineColumn("files", lambda usage: format_grouped(usage.files)),
+    LineColumn("size", lambda usage: format_bytes(usage.bytes)),
+    LineColumn("on disk", lambda usage: format_bytes(usage.disk_bytes)),
+    LineColumn("", lambda usage: USAGE_PURPOSES[usage.purpose], hide_rank=1, align_right=False),
 )
 
 

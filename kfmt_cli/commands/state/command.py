@@ -141,7 +141,7 @@ class StateCommand:
     # Computing the state.
 
     def _state_of(self, partition: InternalTopicPartition) -> ReplayedState:
-        """The wanted rows; with --since-offset, only changed ones and their changes."""
+        """The selected rows; with --since-offset, only changed ones and their changes."""
         current_state = self._state_at(partition, self.selection.at_offset, reports_findings=True)
         if self.selection.since_offset is not None:
             last_offset = self._last_offset
@@ -233,7 +233,7 @@ class StateCommand:
         return is_undamaged
 
     def _report_finding(self, finding: Finding, findings: FindingCollector) -> None:
-        """Report a finding and count damage, whose records are not included."""
+        """Report a finding and count errors: damaged records are not included in the state."""
         self.run.report_findings([finding], findings)
         self._n_errors += is_error(finding)
 
@@ -272,7 +272,7 @@ class StateCommand:
         """The topic id in a partition.metadata; None if it has none or cannot be read."""
         try:
             return read_topic_id(classify_file(path, format_display_name(path)))
-        except StartError:  # told by `check`
+        except StartError:  # `check` reports it
             return None
         except InputError as error:
             if not error.is_missing:
@@ -290,7 +290,7 @@ class StateCommand:
     def _filter_rows(
         self, type_: StateType, rows: dict[StateRow, StateRow]
     ) -> dict[StateRow, StateRow]:
-        """The rows about the wanted group and topic."""
+        """The rows about the selected group and topic."""
         for column, filter_value in (
             ("group", self.selection.group),
             ("topic", self.selection.topic),
@@ -301,8 +301,8 @@ class StateCommand:
                 column_index = type_.member_names.index(column)
                 rows = {key: row for key, row in rows.items() if row[column_index] == filter_value}
             elif column == "topic" and type_.name == "config":
-                wanted_row = ("TOPIC", filter_value)
-                rows = {key: row for key, row in rows.items() if row[:2] == wanted_row}
+                config_key = ("TOPIC", filter_value)
+                rows = {key: row for key, row in rows.items() if row[:2] == config_key}
             else:
                 rows = {}
         return rows
@@ -356,10 +356,10 @@ class StateCommand:
 
 
 def _n_read_ahead(type_: StateType, values: FieldDict) -> int | None:
-    """The number of offsets from the reading position on that are read; None if unknown.
+    """Number of offsets at or after the reading position that are already read; None if unknown.
 
-    Of a share partition: `org.apache.kafka.coordinator.group.GroupCoordinatorService`,
-    computeShareGroupLagAndBuildResponse.
+    For a share partition, as `org.apache.kafka.coordinator.group.GroupCoordinatorService` counts
+    them: computeShareGroupLagAndBuildResponse.
     """
     if type_ is not SHARE_PARTITION_ROW:
         return int(type_ is MIRROR_SYNC_ROW)
@@ -409,7 +409,7 @@ def _json_value(column: Column, cell: str | int | None) -> object:
 def _divide_tables(
     topic: str, names: list[str], states: list[dict[StateRow, StateRow]]
 ) -> Iterator[tuple[str, list[StateRow]]]:
-    """Titles and rows: of all partitions together, or of each if their keys overlap."""
+    """Titles and rows of tables: one for all partitions, or one for each if their keys overlap."""
     nonempty = [(name, state) for name, state in zip(names, states, strict=True) if state]
     merged: dict[StateRow, StateRow] = {}
     for _, state in nonempty:

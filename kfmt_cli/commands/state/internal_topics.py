@@ -111,7 +111,7 @@ def _partition_of_directory(
 def iter_replay_findings(
     replay: TopicReplay, log: InputFile, limit: DecompressionLimit | None = None
 ) -> Iterator[Finding]:
-    """The findings of a log whose records a replay takes; raises InputError."""
+    """Apply the records of a log to a replay; yields the findings. Raises InputError."""
     with open_checked_log(log, read_ahead=False) as opened:
         for record in iter_records_and_findings(opened, limit or DecompressionLimit()):
             if isinstance(record, Finding):

@@ -68,5 +68,5 @@ def state(
     from kfmt_cli.commands.state.command import StateCommand, StateSelection
 
     run = common.start_run()
-    wanted = StateSelection(at_offset, since_offset, group, topic, of_topic, show_values)
-    StateCommand(run, wanted, common.decompression_limit).paths(paths)
+    selection = StateSelection(at_offset, since_offset, group, topic, of_topic, show_values)
+    StateCommand(run, selection, common.decompression_limit).paths(paths)

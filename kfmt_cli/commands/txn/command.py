@@ -37,7 +37,7 @@ UNFINISHED_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 @dataclass(slots=True)
 class TransactionCoordinators:
-    """What __transaction_state says in a log directory."""
+    """The transaction states in the partitions of __transaction_state in a log directory."""
 
     states: dict[int, FieldDict] = field(default_factory=dict)
     """By producer id."""
@@ -59,7 +59,7 @@ class TxnCommand:
     """The logs whose findings have been reported."""
     _n_shown: int = 0
     _n_skipped: int = 0
-    """Number of partitions without such transactions."""
+    """Number of partitions without transactions to show."""
 
     def paths(self, paths: tuple[str, ...]) -> None:
         """Show the transactions of every partition under some paths."""
@@ -223,7 +223,7 @@ def _elapsed_ms(start: int | None, end: int | None) -> int | None:
 
 
 def _has_later_logs(partition: Partition) -> bool:
-    """Whether the directory has logs after the last one given."""
+    """Whether the directory has logs after the last one that the user named."""
     last = max(log.base_or_zero for log in partition.logs)
     return any(log.base_or_zero > last for log in list_directory(str(partition.directory)).logs)
 
@@ -236,12 +236,12 @@ def _is_hanging(
 ) -> bool | None:
     """Whether an open transaction will never end; None if unknown.
 
-    A coordinator ends it while it has the transaction as open with this partition. Without
-    coordinator state, one is hanging if it has been open for longer than the longest timeout at the
-    log's end, by the broker's clock: producers' clocks prove nothing.
+    A coordinator ends the transaction if its state is unfinished and includes this partition.
+    Without coordinator state, a transaction is hanging if at the end of the log it has been open
+    for longer than the maximum timeout, by the broker's clock: producers' clocks prove nothing.
     """
     if partition.is_explicit and _has_later_logs(partition):
-        return None  # its end may be in a log that was not given
+        return None  # its end may be in a log that the user did not name
     coordinator_state = coordinators.states.get(transaction.producer_id)
     if coordinator_state is None:
         last_seen_ms = transaction.known_open_at

@@ -1,4 +1,4 @@
-"""verify-crc: checks every log, small ones together, large ones in parts."""
+"""verify-crc: checks every log, small ones in groups, large ones in splits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LOG_RESULT = FileResultType(
 
 @dataclass(slots=True)
 class _FileGroup:
-    """Files that belong together."""
+    """The log files of a directory, or a single file."""
 
     directory: DirectoryListing | None
     """Their directory; None for a single file."""
@@ -111,7 +111,7 @@ class VerifyCrcCommand:
         advance: Callable[[int], None],
     ) -> Iterator[RunEvent]:
         """Yield the events of the files of a group, then findings across them. separate_identities:
-        the real paths of files that are no directory's."""
+        identities of the files that the user named."""
         checks = DirectoryChecks()
         for file in group.files:
             outcome = next(check_outcomes)
@@ -162,7 +162,7 @@ def _kind_name(file: InputFile) -> str:
 
 
 def check_as_kind(run: CommandRun, kind: Kind, paths: tuple[str, ...]) -> ExitCode:
-    """Check the files given as files of one kind; returns the exit code."""
+    """Check files as one kind, regardless of their names; returns the exit code."""
     files = [replace(classify_file(path, path), kind=kind) for path in paths]
     run.sink.begin_results(LOG_RESULT)
     with run.host.progress(sum(map(file_size, files))) as progress:
@@ -170,9 +170,9 @@ def check_as_kind(run: CommandRun, kind: Kind, paths: tuple[str, ...]) -> ExitCo
             with run.catch_unreadable():
                 contents = file.read_contents()
                 progress.on_progress(contents.size)
-                numbers = {"bytes": contents.size, "records": len(contents.table)}
+                counts = {"bytes": contents.size, "records": len(contents.table)}
                 findings = FindingCollector(run.max_findings)
-                result = FileResult(LOG_RESULT, file.name, kind.name, numbers, findings=findings)
+                result = FileResult(LOG_RESULT, file.name, kind.name, counts, findings=findings)
                 result.add_findings(contents.findings)
                 run.handle_all(iter_result_events(result))
     return run.finish()

@@ -1,6 +1,6 @@
-"""How processes check logs: small ones in packs, a large one in pieces.
+"""Checks logs in processes: small ones in groups, large ones in splits.
 
-A large log is cut at proven batch starts (`execution/bounds.py`), as on Spark. The findings are the
+A large log is split at proven batch starts (`execution/bounds.py`), as on Spark. Findings are the
 same as from one process, in the same order.
 """
 
@@ -35,7 +35,7 @@ MIN_SPLIT_BYTES, MAX_SPLIT_BYTES = 16 << 20, 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogSplitResult:
-    """The result for a piece of a log."""
+    """The result for a split of a log."""
 
     split: FileSplit
     records: int
@@ -77,7 +77,7 @@ class LogCheckProcessor(ItemProcessor[InputFile, CheckOutcome[LogCheckResult], L
         )
 
     def process_split(self, split: FileSplit) -> LogSplitResult | None:
-        """Check a piece; None if it has too many findings or the file has changed."""
+        """Check a split; None if it has too many findings or the file has changed."""
         from kfmt_cli.execution.split_reader import SplitReader, collect_facts
 
         limit = self.verifier.limit
