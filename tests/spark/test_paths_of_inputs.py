@@ -17,8 +17,8 @@ from tests.support.segments import write
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow.parquet")
 
-from kfmt_cli.arrow.export.exported_rows import PartitionFile, PartitionRowRange
 from kfmt_cli.arrow.columns.tables import iter_split_rows
+from kfmt_cli.arrow.export.exported_rows import PartitionFile, PartitionRowRange
 from kfmt_cli.arrow.input_files import list_input_files
 from kfmt_cli.core.urls import is_listed_below
 from kfmt_cli.disk.kinds.logs import LOG_KIND
