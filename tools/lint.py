@@ -97,6 +97,22 @@ VOCABULARY = (
     (r"\b(?:is|are) told\b", "is reported; is called with"),
     (r"\b(?:was|were) seen to\b", "in tests, …"),
 )
+# Words that can hardly be right in a name (docs/vocabulary.md), and names that are right with one:
+# columns, options and parameters of the contract, English idioms.
+PRIVATE_WORDS = frozenset(
+    (
+        *("told", "held", "found", "given", "wanted", "words", "said", "saying", "asked", "sought"),
+        *("beside", "stretch", "piece", "pieces", "seam", "seams", "folder", "folders"),
+        *("bundle", "bundles", "trouble", "troubles", "witness", "torn"),
+    )
+)
+PRIVATE_PHRASES = re.compile("so_far|left_over|as_it_is|passed_over|goes_on")
+PUBLIC_NAMES = {
+    *("found", "asked", "wanted", "words", "given_findings"),  # columns and options
+    *("NotFoundError", "not_found_error", "not_found_messages"),  # not found, as others say
+    "_read_words",  # of 32 bits
+}
+VOCABULARY_PAGE = "vocabulary.md"  # it lists what not to say
 DIALECT = [(re.compile(pattern, re.IGNORECASE), better) for pattern, better in VOCABULARY]
 
 
@@ -267,6 +283,46 @@ def names_say_one_thing(house: House) -> Iterator[str]:
                 yield f"{source.name}:{node.lineno}: a variable named `it`"
 
 
+def names_are_public_terms(house: House) -> Iterator[str]:
+    """No module, class, function, parameter or attribute has a private word in its name."""
+    for source in house.package:
+        names = {(source.path.stem, 1), *_declared_names(source)}
+        for name, line in sorted(names, key=lambda item: item[1]):
+            snake_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+            word = next((part for part in snake_name.split("_") if part in PRIVATE_WORDS), None)
+            if phrase := PRIVATE_PHRASES.search(snake_name):
+                word = phrase[0]
+            if word is not None and name not in PUBLIC_NAMES:
+                yield f"{source.name}:{line}: {name}: “{word}” is private; see docs/vocabulary.md"
+
+
+def _declared_names(source: Source) -> Iterator[tuple[str, int]]:
+    """Names of classes, functions, parameters and attributes, each with its line."""
+    for node in source.nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node.lineno
+        if isinstance(node, ast.ClassDef):
+            for statement in node.body:
+                target = statement.target if isinstance(statement, ast.AnnAssign) else None
+                if isinstance(target, ast.Name):
+                    yield target.id, statement.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr, node.lineno
+
+
+def pages_name_what_exists(house: House) -> Iterator[str]:
+    """A name in capitals on a page about the code is in the file that stands next to it."""
+    for page in (house.root / "CONTRIBUTING.md", house.root / "docs/architecture.md"):
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            for name, file in re.findall(r"`([A-Z_]{3,})`, `([\w/.]+\.py)`", line):
+                path = house.root / PACKAGE / file
+                text = path.read_text() if path.exists() else ""
+                if not re.search(rf"^{name}\b", text, re.MULTILINE):
+                    yield f"{page.name}:{number}: {file} has no {name}"
+
+
 def inputs_are_listed_in_one_place(house: House) -> Iterator[str]:
     """Directories of users are listed in disk/; others list what kfmt itself has written."""
     for source in house.package:
@@ -326,6 +382,7 @@ def pages_are_in_plain_english(house: House) -> Iterator[str]:
             r"```python\n.*?```", _blank, page.read_text(), flags=re.DOTALL
         )
         for page in house.pages()
+        if page.name != VOCABULARY_PAGE
     }
     texts |= {source.name: source.text for source in house.package}
     for name, text in texts.items():
@@ -355,6 +412,8 @@ RULES = (
     files_are_short_and_say_their_job,
     functions_are_short,
     names_say_one_thing,
+    names_are_public_terms,
+    pages_name_what_exists,
     inputs_are_listed_in_one_place,
     objects_keep_what_changes,
     members_are_attributes,

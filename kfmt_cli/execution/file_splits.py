@@ -200,7 +200,7 @@ class FileSplits(Sequence[FileSplit]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Pieces({list(self)!r})"
+        return f"FileSplits({list(self)!r})"
 
     @property
     def n_bytes(self) -> int:

@@ -36,7 +36,7 @@ class FileResult(SeverityCounts):
     type: FileResultType
     file: str
     kind: str
-    given: InitVar[Mapping[str, int | None]] = MappingProxyType({})
+    initial_counts: InitVar[Mapping[str, int | None]] = MappingProxyType({})
     """The counts that are not 0, by name."""
     findings: FindingCollector = field(default_factory=FindingCollector)
     """The findings to show; more may be counted."""

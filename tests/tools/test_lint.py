@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tools.lint import RULES, House
+from tools.lint import RULES, House, names_are_public_terms
 
 FILES = {
     "README.md": "# kfmt\n",
     "docs/architecture.md": "The house.\n",
+    "CONTRIBUTING.md": "Tests.\n",
     "kfmt_cli/core/times.py": '"""Times."""\n',
     "kfmt_cli/log/reader.py": '"""Reads."""\nfrom kfmt_cli.core import times\n',
 }
@@ -24,6 +25,8 @@ BROKEN = {
     "files_are_short_and_say_their_job": ("kfmt_cli/core/mute.py", "x = 1\n"),
     "functions_are_short": ("kfmt_cli/core/long.py", f'"""Long."""\n{LONG}'),
     "names_say_one_thing": ("tests/test_a.py", "it = 1\n"),
+    "names_are_public_terms": ("kfmt_cli/core/held.py", '"""Held."""\n'),
+    "pages_name_what_exists": ("CONTRIBUTING.md", "| `KINDS`, `core/times.py` |\n"),
     "inputs_are_listed_in_one_place": (
         "kfmt_cli/log/there.py",
         '"""There."""\nfrom pathlib import Path\nFILES = list(Path("x").glob("*.log"))\n',
@@ -39,6 +42,32 @@ BROKEN = {
     "pages_are_in_plain_english": ("docs/ci.md", "It goes on.\n"),
     "pages_keep_their_length": ("README.md", "x\n" * 500),
 }
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *(
+            "class WordsOfUser: ...",
+            "def take(told: int) -> None: ...",
+            "def is_held() -> None: ...",
+        ),
+        "class A:\n    seam_end: int",
+        "class A:\n    def f(self) -> None:\n        self.rows_so_far = 1",
+    ],
+)
+def test_private_words_are_found_in_every_kind_of_name(code: str, tmp_path: Path) -> None:
+    broken = house(tmp_path, **{"kfmt_cli/core/rows.py": f'"""Rows."""\n{code}\n'})
+    [line] = names_are_public_terms(broken)
+    assert "is private; see docs/vocabulary.md" in line
+
+
+@pytest.mark.parametrize(
+    "code", ["found = 1", "def f(found: int) -> None: ...", "class NotFoundError: ..."]
+)
+def test_locals_and_exceptions_are_left_to_readers(code: str, tmp_path: Path) -> None:
+    tidy = house(tmp_path, **{"kfmt_cli/core/rows.py": f'"""Rows."""\n{code}\n'})
+    assert list(names_are_public_terms(tidy)) == []
 
 
 def house(root: Path, **more: str) -> House:

@@ -24,13 +24,13 @@ class StartFiles:
     that the broker creates empty.
     """
 
-    def __init__(self, folder: DirectoryListing, version: KafkaVersion) -> None:
-        self._folder = folder
+    def __init__(self, directory: DirectoryListing, version: KafkaVersion) -> None:
+        self._directory = directory
         self._version = version
         self.file_by_name = {
-            name: folder.input_file(name)
-            for name in folder.files
-            if name not in folder.special_files
+            name: directory.input_file(name)
+            for name in directory.files
+            if name not in directory.special_files
         }
         self.deleted: list[str] = []
         self.swapped: set[str] = set()
@@ -41,7 +41,7 @@ class StartFiles:
         """The offset at the start of a name; raises StartError."""
         name_offset = parse_offset_name(name)
         if name_offset is None:
-            display_name = self._folder.input_file(name).name
+            display_name = self._directory.input_file(name).name
             raise StartError(f"{display_name}: the name does not start with an offset")
         return name_offset
 
@@ -52,7 +52,7 @@ class StartFiles:
         if file is not None and is_replaced:
             self.replaced_sizes[name] = file_size(file)
         elif file is not None and not is_side_effect:
-            is_on_disk = name in self._folder.files or name not in self.swapped
+            is_on_disk = name in self._directory.files or name not in self.swapped
             self.deleted.append(name if is_on_disk else f"{name}{SWAP_SUFFIX}")
 
     def complete_swaps(self) -> None:

@@ -13,7 +13,6 @@ from kfmt_cli.browse.disk_nodes import DiskNode, NodeKind
 from kfmt_cli.render.style import escape_terminal, format_bytes
 
 RICH_MARK_STYLES = {"bad": "bold red", "warn": "yellow", "good": "green", "dim": "dim"}
-FEW = 12  # partitions opened at once
 
 
 class DiskTree(Tree[DiskNode]):

@@ -51,7 +51,7 @@ class FindCommand:
     n_remaining_rows: int | None = None
     """Total number of rows to show; None for all."""
     limit: DecompressionLimit = field(default_factory=DecompressionLimit)
-    _n_found: int = 0
+    _n_matches: int = 0
     _n_files: int = 0
     _collector: FindingCollector = field(init=False)
     """Findings of the segment that is searched."""
@@ -81,10 +81,10 @@ class FindCommand:
                 log_start_notes.note_log(first.path, first.base_offset, first.name)
                 self._search_partition(partition)
         if self._n_files > 1:
-            self.run.sink.write_hint(format_count(self._n_found, "place"))
-        elif segments_with_log and not self._n_found:
+            self.run.sink.write_hint(format_count(self._n_matches, "place"))
+        elif segments_with_log and not self._n_matches:
             self.run.sink.write_hint("not found")
-        if segments_with_log and not self._n_found:
+        if segments_with_log and not self._n_matches:
             self.run.host.raise_exit_code(ExitCode.FINDINGS)
 
     def _search_partition(self, segments: list[Segment]) -> None:
@@ -134,7 +134,7 @@ class FindCommand:
                 segment.required_log.name, MATCH_ROW, chunks, ("place", "places")
             )
             self._n_files += 1
-            self._n_found += n_found
+            self._n_matches += n_found
             self.n_remaining_rows = (
                 None if self.n_remaining_rows is None else self.n_remaining_rows - n_found
             )

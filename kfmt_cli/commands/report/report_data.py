@@ -54,14 +54,14 @@ class _PageSink(ObjectSink):
     """Collects a command's objects and answers for a page."""
 
     def __init__(
-        self, out: NullHost, data: PageData, is_wanted: Callable[[JsonObject], bool]
+        self, out: NullHost, data: PageData, is_selected: Callable[[JsonObject], bool]
     ) -> None:
         super().__init__(out)
         self._data = data
-        self._is_wanted = is_wanted
+        self._is_selected = is_selected
 
     def format_line(self, row: JsonObject) -> str:
-        if self._is_wanted(row):
+        if self._is_selected(row):
             self._data.add(row)
         return ""
 
@@ -107,13 +107,15 @@ class PageCollector:
             create_shapes([log for partition in partitions for log in partition.logs])
         )
         check = partial(self._check, user_paths=user_paths, log_numbers=log_numbers)
-        self._run_command(check, CHECK_RESULT, is_wanted=lambda _: True)
+        self._run_command(check, CHECK_RESULT, is_selected=lambda _: True)
         self._run_command(partial(self._stat, user_paths=user_paths, log_numbers=log_numbers))
-        self._run_command(partial(self._txn, partitions=partitions), is_wanted=_is_transaction_row)
+        self._run_command(
+            partial(self._txn, partitions=partitions), is_selected=_is_transaction_row
+        )
         self._run_command(partial(self._retention, user_paths=user_paths))
         self._run_command(
             partial(self._state, user_paths=user_paths),
-            is_wanted=lambda row: row["type"] in _STATE_TYPES,
+            is_selected=lambda row: row["type"] in _STATE_TYPES,
         )
         add_page_row(self.data, paths, self.now)
         return self.data
@@ -122,12 +124,12 @@ class PageCollector:
         self,
         command: Callable[[CommandRun], object],
         type_: FileResultType | None = None,
-        is_wanted: Callable[[JsonObject], bool] | None = None,
+        is_selected: Callable[[JsonObject], bool] | None = None,
     ) -> None:
-        """Run a command and collect its output. is_wanted: whether to keep an object; by default
+        """Run a command and collect its output. is_selected: whether to keep an object; by default
         all except findings, which come from `check`."""
         host = _ProgressOnlyHost(self.host)
-        sink = _PageSink(host, self.data, is_wanted or _is_no_finding)
+        sink = _PageSink(host, self.data, is_selected or _is_no_finding)
         command(CommandRun(host, sink, type_))
         sink.flush()
         for message in host.notes:

@@ -287,7 +287,7 @@ def _read_segment_times(file: InputFile, end_offset: int) -> SegmentTimes:
 def _read_last_timestamp(file: InputFile) -> tuple[int | None, str]:
     """Timestamp of the last entry of a segment's time index, or None; and the reason if there is
     no valid timestamp. Raises InputError."""
-    with _open_beside_log(file, TIME_INDEX_KIND.suffix) as index:
+    with _open_next_to_log(file, TIME_INDEX_KIND.suffix) as index:
         if index is None:
             return None, "it has no time index"
         n_entries = (index.size or 0) // _TIME_ENTRY_BYTES
@@ -299,7 +299,7 @@ def _read_last_timestamp(file: InputFile) -> tuple[int | None, str]:
 
 
 @contextmanager
-def _open_beside_log(log: InputFile, suffix: str) -> Iterator[Source | None]:
+def _open_next_to_log(log: InputFile, suffix: str) -> Iterator[Source | None]:
     """Open a file next to a log; None if it is missing. Raises InputError. Kept cheap, as there may
     be 28,000 files."""
     path = f"{log.path.removesuffix('.log')}{suffix}"
@@ -347,7 +347,7 @@ def read_active_segment(file: InputFile) -> tuple[ActiveSegmentFacts, int]:
 def _read_last_entry(log: InputFile, suffix: str, entry_bytes: int) -> tuple[int, int]:
     """Number of entries of an index without trailing zeros, and the number in the last four bytes
     of the last entry (0 if there is none); raises InputError."""
-    with _open_beside_log(log, suffix) as index:
+    with _open_next_to_log(log, suffix) as index:
         if index is None:
             return 0, 0
 

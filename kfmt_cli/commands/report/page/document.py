@@ -31,7 +31,7 @@ from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.times import format_interval_end, format_time
 from kfmt_cli.errors import ExitCode
 from kfmt_cli.findings.finding import SEVERITIES
-from kfmt_cli.render.start_lines import MAX_START_LINES as MOST_STEPS
+from kfmt_cli.render.start_lines import MAX_START_LINES as MAX_STEPS
 from kfmt_cli.render.start_lines import step_commands
 from kfmt_cli.render.style import escape_terminal, format_bytes, format_count, format_grouped
 
@@ -202,9 +202,9 @@ def _answers(data: PageData, groups: Sequence[FindingsOfCode]) -> Iterator[PageA
     advice = "Copy the directory before a broker starts on it: the start will change it."
     steps = [("", advice)] if is_harmed else []
     commands = list(step_commands(data.steps).items())
-    steps += commands[:MOST_STEPS]
-    if len(commands) > MOST_STEPS:
-        remaining_text = format_count(len(commands) - MOST_STEPS, "more step")
+    steps += commands[:MAX_STEPS]
+    if len(commands) > MAX_STEPS:
+        remaining_text = format_count(len(commands) - MAX_STEPS, "more step")
         steps.append(("", f"… and {remaining_text}; kfmt check --json lists all"))
     yield _loss_answer(data, starts)
     verdict = f"{format_count(len(steps), 'step')} to take" if steps else "No action needed"
