@@ -236,7 +236,9 @@ def test_a_search_is_cancelled(tmp_path: Path) -> None:
             await browser.pilot.pause()
             if words := app.progress_text():
                 assert "searching" in words
+                [worker] = [each for each in app.workers if each.group == "search"]
                 screen = await browser.press("escape")
+                assert worker.is_cancelled
                 assert app.progress_text() == ""
                 assert "search cancelled" in screen
 
