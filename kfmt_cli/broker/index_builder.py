@@ -42,7 +42,9 @@ class IndexBuilder:
         """Add the next batches, by their positions in the log; a max_timestamp of -1 means none."""
         if not len(positions):
             return
-        rows = np.array(self._select_indexed_rows(positions), np.int64)
+        rows = self._indexed_rows(positions)
+        if len(rows):
+            self._last_indexed_position = int(positions[rows[-1]])
         timestamps = np.concatenate([[self._largest_timestamp], max_timestamp])
         largest = np.maximum.accumulate(timestamps)
         # The rows of the batches that first had the largest timestamp so far.
@@ -63,18 +65,17 @@ class IndexBuilder:
         self._largest_timestamp = int(largest[-1])
         self._largest_timestamp_offset = int(running_max_offsets[-1])
 
-    def _select_indexed_rows(self, positions: IntArray) -> list[int]:
-        """The rows of the batches that get an entry."""
+    def _indexed_rows(self, positions: IntArray) -> IntArray:
+        """The rows of the next batches that get an entry: each the first that begins more than the
+        interval after the last indexed one."""
         position_list = positions.tolist()
-        rows: list[int] = []
-        row = bisect_right(position_list, self._last_indexed_position + self._interval_bytes)
+        last_position, rows = self._last_indexed_position, list[int]()
+        row = bisect_right(position_list, last_position + self._interval_bytes)
         while row < len(position_list):
             rows.append(row)
-            self._last_indexed_position = position_list[row]
-            row = bisect_right(
-                position_list, self._last_indexed_position + self._interval_bytes, row + 1
-            )
-        return rows
+            last_position = position_list[row]
+            row = bisect_right(position_list, last_position + self._interval_bytes, row + 1)
+        return np.array(rows, np.int64)
 
     def count_fitting(self, positions: IntArray, max_timestamp: IntArray, index_bytes: int) -> int:
         """The number of the next batches that fit before an index of `index_bytes` is full.
@@ -89,9 +90,7 @@ class IndexBuilder:
             return 0
         if len(positions) < min(free_offset_entries, max_time_entries - self.n_offset_entries):
             return len(positions)
-        saved_position = self._last_indexed_position
-        rows = np.array(self._select_indexed_rows(positions), np.int64)
-        self._last_indexed_position = saved_position
+        rows = self._indexed_rows(positions)
         largest = np.maximum.accumulate(np.concatenate([[self._largest_timestamp], max_timestamp]))
         times = np.cumsum(np.diff(largest[rows + 1], prepend=self._last_entry_timestamp) != 0)
         is_full = (np.arange(1, len(rows) + 1) >= free_offset_entries) | (
