@@ -13,34 +13,38 @@ from tests.support.samples import kfmt
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
-ODD = b"\xff\xfe"
+INVALID_UTF8 = b"\xff\xfe"
 HEADERS: list[dict[str, str | None]] = [
     {"key": "plain", "value": "1"},
     {"key": "//4=", "key_encoding": "base64", "value": None},
     {"key": "\ufffd", "value": ""},
 ]
-GIVEN: tuple[list[dict[str, str | None]], ...] = (HEADERS, [], HEADERS[:1])
-HELD = [
+WRITTEN_HEADERS: tuple[list[dict[str, str | None]], ...] = (HEADERS, [], HEADERS[:1])
+READ_HEADERS = [
     {"key": "plain", "value": b"1", "key_bytes": None},
-    {"key": "\ufffd\ufffd", "value": None, "key_bytes": ODD},
+    {"key": "\ufffd\ufffd", "value": None, "key_bytes": INVALID_UTF8},
     {"key": "\ufffd", "value": b"", "key_bytes": None},
 ]
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Records with these headers, with none, and with a plain one."""
+    """Records with all headers, with none, and with the first one."""
     lines = tmp_path / "lines.jsonl"
-    lines.write_text("".join(json.dumps({"value": "v", "headers": each}) + "\n" for each in GIVEN))
-    made = tmp_path / "odd-0/00000000000000000000.log"
-    made.parent.mkdir()
-    assert kfmt("build", lines, made).code == 0
-    return made
+    lines.write_text(
+        "".join(
+            json.dumps({"value": "v", "headers": headers}) + "\n" for headers in WRITTEN_HEADERS
+        )
+    )
+    path = tmp_path / "odd-0/00000000000000000000.log"
+    path.parent.mkdir()
+    assert kfmt("build", lines, path).code == 0
+    return path
 
 
 def test_no_byte_of_a_key_is_lost(log: Path) -> None:
     rows = pa.table(kfmt_cli.read_records(log, columns=["headers"]))
-    assert rows.column("headers").to_pylist() == [HELD, [], HELD[:1]]
+    assert rows.column("headers").to_pylist() == [READ_HEADERS, [], READ_HEADERS[:1]]
 
 
 @pytest.mark.parametrize("schema", ["kfmt", "kafka-headers"])
@@ -50,8 +54,8 @@ def test_exported_headers_are_those_that_the_schema_has(
     to = tmp_path / "out"
     assert kfmt("export", log.parent, "--to", to, "--schema", schema).code == 0
     (file,) = to.glob("records/*.parquet")
-    consumed = [{name: row[name] for name in ("key", "value")} for row in HELD]
-    expected = HELD if schema == "kfmt" else consumed
+    consumed = [{name: row[name] for name in ("key", "value")} for row in READ_HEADERS]
+    expected = READ_HEADERS if schema == "kfmt" else consumed
     assert pq.ParquetFile(file).read().column("headers").to_pylist() == [
         expected,
         [],
@@ -67,6 +71,8 @@ def test_a_log_built_of_an_export_has_the_same_keys(tables: str, tmp_path: Path)
     assert kfmt("export", built, "--to", tmp_path / "out", "--tables", tables).code == 0
     assert kfmt("build", tmp_path / "out", tmp_path / "again").code == 0
     again = tmp_path / "again"
-    one, two = (kfmt("dump", path, "--records", "--json").of("record") for path in (built, again))
-    assert [row["headers"] for row in one] == [row["headers"] for row in two]
-    assert "//4=" in str(one)
+    built_rows, rebuilt_rows = (
+        kfmt("dump", path, "--records", "--json").of("record") for path in (built, again)
+    )
+    assert [row["headers"] for row in built_rows] == [row["headers"] for row in rebuilt_rows]
+    assert "//4=" in str(built_rows)

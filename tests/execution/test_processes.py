@@ -1,4 +1,4 @@
-"""How many processes and shares some work is worth."""
+"""The number of processes and the size of chunks for some work."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from kfmt_cli.execution.processes import choose_chunk_size, map_processes, usefu
 def test_processes_are_started_for_many_bytes_or_files_elsewhere(
     n_bytes: int, remote: bool, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "MOUNTS", found := MountTable())
+    monkeypatch.setattr(processes, "MOUNTS", mounts := MountTable())
     if remote:
-        found.add(ObjectStoreTree("s3:"))
+        mounts.add(ObjectStoreTree("s3:"))
     assert useful_processes(6, n_bytes) == expected
 
 
 @pytest.mark.parametrize(
-    ("n_shares", "jobs", "expected"), [(1, 1, 1), (16, 1, 1), (17, 1, 4), (32, 2, 1), (33, 2, 4)]
+    ("n_items", "jobs", "expected"), [(1, 1, 1), (16, 1, 1), (17, 1, 4), (32, 2, 1), (33, 2, 4)]
 )
-def test_many_shares_are_given_several_at_once(n_shares: int, jobs: int, expected: int) -> None:
-    assert choose_chunk_size(n_shares, jobs) == expected
+def test_many_items_are_sent_in_chunks(n_items: int, jobs: int, expected: int) -> None:
+    assert choose_chunk_size(n_items, jobs) == expected
 
 
 def test_one_job_or_one_item_starts_no_process() -> None:
-    seen: list[int] = []
-    assert list(map_processes(seen.append, [1, 2, 3], 1)) == [None] * 3
-    assert list(map_processes(seen.append, [4], 8)) == [None]
-    assert seen == [1, 2, 3, 4]  # of this process
+    items: list[int] = []
+    assert list(map_processes(items.append, [1, 2, 3], 1)) == [None] * 3
+    assert list(map_processes(items.append, [4], 8)) == [None]
+    assert items == [1, 2, 3, 4]  # of this process
 
 
-def _say_and_sleep(pipe: int) -> None:
+def _write_and_sleep(pipe: int) -> None:
     os.write(pipe, b"x")
     time.sleep(60)
 
 
 def test_processes_end_when_the_main_one_is_killed() -> None:
-    ours, theirs = os.pipe()
+    read_end, write_end = os.pipe()
     if (main := os.fork()) == 0:
-        list(map_processes(_say_and_sleep, [theirs, theirs], 2))
+        list(map_processes(_write_and_sleep, [write_end, write_end], 2))
         os._exit(1)
-    os.close(theirs)
-    with open(ours, "rb", buffering=0) as pipe:  # noqa: PTH123 (a descriptor)
+    os.close(write_end)
+    with open(read_end, "rb", buffering=0) as pipe:  # noqa: PTH123 (a descriptor)
         assert pipe.read(1) + pipe.read(1) == b"xx"
         os.kill(main, signal.SIGKILL)
         os.waitpid(main, 0)

@@ -1,4 +1,4 @@
-"""However work is shared out, in packs, pieces or processes, the output stays the same."""
+"""However work is divided, in groups, splits or processes, the output stays the same."""
 
 from __future__ import annotations
 
@@ -40,162 +40,176 @@ from tools.kafka import ROOT, SAMPLES
 PARTITIONS = (ORDERS.parent, TXN.parent, SAMPLES / "kafka-3.9.1-broker2/replicated-0")
 
 
-def told(events: Any) -> list[object]:
+def comparable_events(events: Any) -> list[object]:
     """Events in a form that can be compared."""
-    done: list[object] = []
+    comparable: list[object] = []
     for event in events:
         if isinstance(event, Finding):
-            done.append(finding_row(event))
+            comparable.append(finding_row(event))
         elif isinstance(event, FileResult):
-            done.append((event.to_row(), event.counted_as, list(event.findings.iter_suppressed())))
+            comparable.append(
+                (event.to_row(), event.counted_as, list(event.findings.iter_suppressed()))
+            )
         else:
-            done.append(event)
-    return done
+            comparable.append(event)
+    return comparable
 
 
-def alone(files: Any, sizes: Any = None) -> Any:
-    """Units of one file each."""
+def group_separately(files: Any, sizes: Any = None) -> Any:
+    """Groups of one file each."""
     del sizes
     return [[file] for file in files]
 
 
-def harmed(folder: Path, rng: random.Random, suffixes: tuple[str, ...]) -> None:
-    """Some bytes of some files of a partition are changed, cut or added."""
-    files = [path for path in sorted(folder.iterdir()) if path.suffix in suffixes]
+def damage_files(directory: Path, rng: random.Random, suffixes: tuple[str, ...]) -> None:
+    """Change, remove or add some bytes of some files of a partition."""
+    files = [path for path in sorted(directory.iterdir()) if path.suffix in suffixes]
     for file in rng.sample(files, rng.randint(1, 3)):
         data = bytearray(file.read_bytes())
         if not data:
             file.write_bytes(bytes(12))
             continue
-        at = rng.randrange(len(data))
+        position = rng.randrange(len(data))
         kind = rng.randrange(4)
         if kind == 0:
-            data[at] ^= 1 << rng.randrange(8)
+            data[position] ^= 1 << rng.randrange(8)
         elif kind == 1:
-            del data[at:]
+            del data[position:]
         elif kind == 2:
             data += bytes(rng.randrange(1, 25))
         else:
-            data[at : at + 4] = rng.randbytes(4)
+            data[position : position + 4] = rng.randbytes(4)
         file.write_bytes(data)
     if rng.random() < 0.2:
         rng.choice(files).unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda item: item.name)
-def test_index_check_of_packs(
+def test_index_check_of_grouped_logs(
     partition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = random.Random(partition.name)
 
-    def check(folder: Path, interval: int) -> list[object]:
+    def check(directory: Path, interval: int) -> list[object]:
         task = index_check.IndexCheckCommand(IndexChecker(DecompressionLimit(), interval))
-        return told([*task.find_files((str(folder),)), *task.process()])
+        return comparable_events([*task.find_files((str(directory),)), *task.process()])
 
     n_accused = 0
     for i in range(120):
-        folder = tmp_path / str(i)
-        shutil.copytree(partition, folder)
+        directory = tmp_path / str(i)
+        shutil.copytree(partition, directory)
         if i:
-            harmed(folder, rng, (".index", ".timeindex", ".log"))
+            damage_files(directory, rng, (".index", ".timeindex", ".log"))
         interval = rng.choice([100, 1024, 4096])
-        together = check(folder, interval)
-        with monkeypatch.context() as one_by_one:
-            one_by_one.setattr(item_processor, "group_small_items", alone)
-            assert check(folder, interval) == together, f"mutant {i}"
-        n_accused += any(isinstance(each_object, dict) for each_object in together)
-        shutil.rmtree(folder)
+        grouped = check(directory, interval)
+        with monkeypatch.context() as patch:
+            patch.setattr(item_processor, "group_small_items", group_separately)
+            assert check(directory, interval) == grouped, f"mutant {i}"
+        n_accused += any(isinstance(event, dict) for event in grouped)
+        shutil.rmtree(directory)
     assert n_accused > 60
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_verify_crc_of_packs(deep: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_crc_of_grouped_logs(
+    deep: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = random.Random(5)
 
-    def check(folder: Path) -> list[object]:
+    def check(directory: Path) -> list[object]:
         task = verify.VerifyCrcCommand(LogChecker(deep, DecompressionLimit(), 0))
-        return told([*task.find_files((str(folder),)), *task.process()])
+        return comparable_events([*task.find_files((str(directory),)), *task.process()])
 
     for i in range(80):
-        folder = tmp_path / str(i)
-        shutil.copytree(PARTITIONS[i % 3], folder)
-        harmed(folder, rng, (".log",))
-        together = check(folder)
-        with monkeypatch.context() as one_by_one:
-            one_by_one.setattr(item_processor, "group_small_items", alone)
-            assert check(folder) == together, f"mutant {i}"
-        shutil.rmtree(folder)
+        directory = tmp_path / str(i)
+        shutil.copytree(PARTITIONS[i % 3], directory)
+        damage_files(directory, rng, (".log",))
+        grouped = check(directory)
+        with monkeypatch.context() as patch:
+            patch.setattr(item_processor, "group_small_items", group_separately)
+            assert check(directory) == grouped, f"mutant {i}"
+        shutil.rmtree(directory)
 
 
-def test_stat_of_packs(tmp_path: Path) -> None:
+def test_stat_of_grouped_logs(tmp_path: Path) -> None:
     rng = random.Random(6)
-    n_packed = n_alone = 0
+    n_grouped = n_separate = 0
     for i in range(40):
-        folder = tmp_path / str(i)
-        shutil.copytree(PARTITIONS[i % 3], folder)
-        shutil.copy(UPGRADED, folder)
-        (folder / f"{10**6:020}.log").touch()
-        harmed(folder, rng, (".log",))
-        logs = [classify_file(str(path), path.name) for path in sorted(folder.glob("*.log"))]
+        directory = tmp_path / str(i)
+        shutil.copytree(PARTITIONS[i % 3], directory)
+        shutil.copy(UPGRADED, directory)
+        (directory / f"{10**6:020}.log").touch()
+        damage_files(directory, rng, (".log",))
+        logs = [classify_file(str(path), path.name) for path in sorted(directory.glob("*.log"))]
         shapes = LogShapeFactory({log.path: 5 for log in logs[::2]})
-        work = StatProcessor(False, DecompressionLimit(), shapes if i % 3 else without_shape)
+        processor = StatProcessor(False, DecompressionLimit(), shapes if i % 3 else without_shape)
         tasks = [(log, Selection()) for log in logs]
-        for task, found in zip(tasks, work.process_group(tasks), strict=True):
-            n_packed += found is not None
-            n_alone += found is None
-            if found is not None:
-                assert plain(found) == plain(work.process_one(task)), f"mutant {i}, {task[0]}"
-        shutil.rmtree(folder)
-    assert n_packed > 100
-    assert n_alone > 20
+        for task, result in zip(tasks, processor.process_group(tasks), strict=True):
+            n_grouped += result is not None
+            n_separate += result is None
+            if result is not None:
+                assert comparable_numbers(result) == comparable_numbers(
+                    processor.process_one(task)
+                ), f"mutant {i}, {task[0]}"
+        shutil.rmtree(directory)
+    assert n_grouped > 100
+    assert n_separate > 20
 
 
-def plain(found: LogNumbers) -> object:
+def comparable_numbers(numbers: LogNumbers) -> object:
     """Numbers of a log in a form that can be compared."""
-    shape = found.shape
-    parts = shape and [asdict(shape.buckets), shape.counts_by_codec, asdict(shape.time_order)]
-    strip = shape and shape.segment_map
-    return repr((asdict(found.statistics), parts, strip and list(map(list, strip.iter_cells()))))
+    shape = numbers.shape
+    shape_parts = shape and [asdict(shape.buckets), shape.counts_by_codec, asdict(shape.time_order)]
+    segment_map = shape and shape.segment_map
+    return repr(
+        (
+            asdict(numbers.statistics),
+            shape_parts,
+            segment_map and list(map(list, segment_map.iter_cells())),
+        )
+    )
 
 
 def test_a_pipe_is_read_by_itself(tmp_path: Path) -> None:
-    """Opening it a second time would lose what its writer wrote."""
+    """Opening it a second time would lose the data of its writer."""
     pipe = tmp_path / NAME
     os.mkfifo(pipe)
     cat = subprocess.Popen(["bash", "-c", f"cat {ORDERS} > {pipe}"])
-    done = kfmt("stat", pipe, TXN, "--by", "segment", "--json")
+    result = kfmt("stat", pipe, TXN, "--by", "segment", "--json")
     assert cat.wait(10) == 0
-    assert [row["file"] for row in done.of("stat")] == [str(pipe), str(TXN)]
-    done = kfmt("verify-crc", pipe, TXN, "--json")  # now without a writer
-    assert done.code == 3
-    assert "a named pipe with no writer" in done.err
+    assert [row["file"] for row in result.of("stat")] == [str(pipe), str(TXN)]
+    result = kfmt("verify-crc", pipe, TXN, "--json")  # now without a writer
+    assert result.code == 3
+    assert "a named pipe with no writer" in result.err
 
 
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED], ids=lambda item: item.parent.name)
-def test_a_large_log_in_pieces(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each piece as a process would do it, in this one."""
+def test_a_large_log_in_splits(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each split as a worker process would process it, in this process."""
     monkeypatch.setattr(item_processor, "MIN_LARGE_BYTES", 0)
     monkeypatch.setattr(log_processor, "MAX_SPLIT_BYTES", 6000)
     monkeypatch.setattr(log_processor, "MIN_SPLIT_BYTES", 2000)
     monkeypatch.setattr(processes, "MIN_PARALLEL_BYTES", 0)
-    monkeypatch.setattr(item_processor, "map_processes", lambda work, items, *_: map(work, items))
+    monkeypatch.setattr(
+        item_processor, "map_processes", lambda function, items, *_: map(function, items)
+    )
     data = log.read_bytes()
     for i in range(60):
-        folder = tmp_path / str(i)
-        folder.mkdir()
-        file = folder / NAME
+        directory = tmp_path / str(i)
+        directory.mkdir()
+        file = directory / NAME
         file.write_bytes(
             data if not i else bytes(mutant_of(data, positions(data), random.Random(i)).data)
         )
         if i % 2 and log.with_suffix(".index").exists():
-            shutil.copy(log.with_suffix(".index"), folder)
+            shutil.copy(log.with_suffix(".index"), directory)
 
         def check(jobs: int, file: Path = file) -> list[object]:
             task = verify.VerifyCrcCommand(LogChecker(True, DecompressionLimit(), 0), jobs)
-            return told([*task.find_files((str(file),)), *task.process()])
+            return comparable_events([*task.find_files((str(file),)), *task.process()])
 
         assert check(2) == check(1), f"mutant {i}"
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
 
 
 @pytest.mark.parametrize(
@@ -203,33 +217,35 @@ def test_a_large_log_in_pieces(log: Path, tmp_path: Path, monkeypatch: pytest.Mo
     [["--json"], ["--records", "--json"], ["--records", "--format", "csv"], ["--format", "csv"]],
     ids=" ".join,
 )
-def test_dump_of_packs(options: list[str]) -> None:
-    folder = ROOT / "damaged_segments"
-    together = kfmt("dump", folder, *options)
-    logs = [line.split(",")[0] for line in kfmt("dump", folder, "--format", "csv").out.splitlines()]
+def test_dump_of_grouped_logs(options: list[str]) -> None:
+    directory = ROOT / "damaged_segments"
+    grouped = kfmt("dump", directory, *options)
+    logs = [
+        line.split(",")[0] for line in kfmt("dump", directory, "--format", "csv").out.splitlines()
+    ]
     names = list(dict.fromkeys(log for log in logs if log.endswith(".log")))
-    one_by_one = []
+    separate_lines = []
     for name in names:
-        one_by_one += kfmt("dump", name, *options).out.splitlines()
-    lines = together.out.splitlines()
+        separate_lines += kfmt("dump", name, *options).out.splitlines()
+    lines = grouped.out.splitlines()
     if options == ["--json"]:  # of all files
         lines = [line for line in lines if '.log"' in line]
     heading = lines[0]
     if not heading.startswith("{"):
-        one_by_one = [heading, *(text for text in one_by_one if text != heading)]
-    assert lines == one_by_one
+        separate_lines = [heading, *(text for text in separate_lines if text != heading)]
+    assert lines == separate_lines
 
 
-def test_packs_hold_what_they_should(tmp_path: Path) -> None:
+def test_small_logs_are_checked_as_one_group(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
     task = verify.VerifyCrcCommand(LogChecker(True, DecompressionLimit(), 0))
     assert list(task.find_files((str(tmp_path),))) == []
-    unit = task._files
-    assert len(unit) == 7
-    found = small_logs.check_small_logs(
-        small_logs.read_checked_logs(unit), True, DecompressionLimit()
+    files = task._files
+    assert len(files) == 7
+    results = small_logs.check_small_logs(
+        small_logs.read_checked_logs(files), True, DecompressionLimit()
     )
-    assert all(verified is not None for verified in found)
+    assert all(verified is not None for verified in results)
 
 
 # Processes.
@@ -251,7 +267,7 @@ def test_results_come_in_order(at_once: int) -> None:
         assert list(map_processes(square, range(40), jobs, at_once)) == [i * i for i in range(40)]
 
 
-def test_a_worker_that_is_killed_is_said() -> None:
+def test_a_worker_that_is_killed_is_reported() -> None:
     script = (
         "from tests.execution.test_shares import end\n"
         "from kfmt_cli.execution.processes import map_processes\n"
@@ -259,19 +275,21 @@ def test_a_worker_that_is_killed_is_said() -> None:
         "try:\n    list(map_processes(end, range(40), 2))\n"
         "except KfmtError as error:\n    print(error)\n"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=environment(), capture_output=True, check=True
     )
-    assert b"a worker process was killed" in done.stdout
-    assert not done.stderr
+    assert b"a worker process was killed" in result.stdout
+    assert not result.stderr
 
 
 def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
     for i in range(300):
-        folder = tmp_path / f"orders-{i}"
-        folder.mkdir()
+        directory = tmp_path / f"orders-{i}"
+        directory.mkdir()
         for log in ORDERS.parent.glob("*.log"):
-            os.link(log, folder / log.name) if same_disk(log, folder) else shutil.copy(log, folder)
+            os.link(log, directory / log.name) if same_disk(log, directory) else shutil.copy(
+                log, directory
+            )
     script = (
         "import sys\nfrom kfmt_cli.execution import processes\nprocesses.MIN_PARALLEL_BYTES = 0\n"
         "from kfmt_cli.__main__ import main\nsys.argv[0] = 'kfmt'\nmain()\n"
@@ -287,19 +305,19 @@ def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
     wait_for(lambda: len(children(process.pid)) >= 2 or process.poll() is not None)
     started = children(process.pid)
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=20)
+    _, stderr = process.communicate(timeout=20)
     assert process.returncode in (130, 0)
-    assert b"Traceback" not in said
-    wait_for(lambda: not any(Path(f"/proc/{number}").exists() for number in started))
+    assert b"Traceback" not in stderr
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started))
 
 
-def same_disk(a: Path, b: Path) -> bool:
-    return a.stat().st_dev == b.stat().st_dev
+def same_disk(source: Path, directory: Path) -> bool:
+    return source.stat().st_dev == directory.stat().st_dev
 
 
 def children(pid: int) -> list[int]:
     try:
-        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        pids = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return []
-    return [int(text) for text in found]
+    return [int(text) for text in pids]

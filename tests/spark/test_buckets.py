@@ -44,8 +44,8 @@ def test_a_job_from_a_bucket_into_a_bucket(bucket: Bucket, spark: Any) -> None:
     for _ in range(2):
         summary = export_job.run_job(JobContext(spark, request, to, "parquet", lambda _: None))
         assert (summary.counts["records"], summary.n_errors) == (1500, 0)
-    system, below = file_system_at(f"{to}/records")
-    rows = pa.parquet.read_table(below, filesystem=system, partitioning="hive").to_pylist()
+    system, path = file_system_at(f"{to}/records")
+    rows = pa.parquet.read_table(path, filesystem=system, partitioning="hive").to_pylist()
     offsets = sorted(row["offset"] for row in rows)
     assert offsets == list(range(1500))
 
@@ -55,9 +55,9 @@ def test_a_session_says_where_its_stores_are(spark: Any, monkeypatch: pytest.Mon
 
     def session(settings: dict[str, str]) -> Any:
         """A session on a cluster."""
-        names = {f"spark.hadoop.fs.{name}": value for name, value in settings.items()}
+        hadoop_settings = {f"spark.hadoop.fs.{name}": value for name, value in settings.items()}
         context = SimpleNamespace(master="spark://host:7077")
-        return SimpleNamespace(sparkContext=context, conf=SimpleNamespace(getAll=names))
+        return SimpleNamespace(sparkContext=context, conf=SimpleNamespace(getAll=hadoop_settings))
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the driver alone")
     settings = {"s3a.access.key": "a", "s3a.secret.key": "b", "s3a.endpoint": "store:9000"}
@@ -102,29 +102,29 @@ def test_workers_get_the_credentials_of_a_url(
     _open_file_system.cache_clear()
 
 
-def kept(place: str) -> dict[str, Any]:
-    """An object that is JSON."""
-    return read_json_file(place) or {}
+def read_object(path: str) -> dict[str, Any]:
+    """The JSON value of an object; {} if there is none."""
+    return read_json_file(path) or {}
 
 
 def test_a_table_in_a_bucket_has_a_history(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows of a deleted segment stay beside those of one that grew; one job at a time."""
+    """Rows of a deleted segment stay next to those of one that grew; one job runs at a time."""
     without_spark(monkeypatch)
     shutil.copytree(ORDERS.parent, tmp_path / "in/orders-0")
     first, last = (tmp_path / f"in/orders-0/{base:020}.log" for base in (0, 1440))
-    whole = last.read_bytes()
-    last.write_bytes(whole[: len(whole) // 2])
+    data = last.read_bytes()
+    last.write_bytes(data[: len(data) // 2])
     to = bucket.file("table")
     export(to, tmp_path / "in")
-    last.write_bytes(whole)
+    last.write_bytes(data)
     first.unlink()
     export(to, tmp_path / "in")
 
     def offsets() -> list[int]:
-        system, below = file_system_at(f"{to}/records")
-        rows = pa.parquet.read_table(below, filesystem=system).column("offset")
+        system, path = file_system_at(f"{to}/records")
+        rows = pa.parquet.read_table(path, filesystem=system).column("offset")
         return sorted(rows.to_pylist())
 
     assert offsets() == list(range(1500))
@@ -140,7 +140,7 @@ def test_a_table_in_a_bucket_has_a_history(
     small_objects._object_store_client.cache_clear()
     assert read_json_file(f"{to}/_kfmt/lease.json") is None
     with hold_lease(to, "export"):
-        assert kept(f"{to}/_kfmt/lease.json")["job"] == "export"
+        assert read_object(f"{to}/_kfmt/lease.json")["job"] == "export"
 
 
 def test_a_lease_that_another_job_took_over_is_lost(
@@ -148,13 +148,13 @@ def test_a_lease_that_another_job_took_over_is_lost(
 ) -> None:
     monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.05)
     to = bucket.file("table")
-    place = f"{to}/_kfmt/lease.json"
-    with hold_lease(to, "export") as held:
-        write_json_file(place, {**kept(place), "owner": "another", "beat": 0})
-        assert held.is_lost.wait(10)
+    path = f"{to}/_kfmt/lease.json"
+    with hold_lease(to, "export") as export_lease:
+        write_json_file(path, {**read_object(path), "owner": "another", "beat": 0})
+        assert export_lease.is_lost.wait(10)
         with hold_lease(to, "stats"):  # no heartbeat
-            assert kept(place)["job"] == "stats"
-    assert read_json_file(place) is None
+            assert read_object(path)["job"] == "stats"
+    assert read_json_file(path) is None
 
 
 @pytest.mark.parametrize("missing", ["obstore.store", "obstore"])

@@ -1,5 +1,5 @@
-"""A real master and two workers: what is killed, or fails, in the middle of an export costs time
-and nothing else."""
+"""A real master and two workers: a process that is killed, or fails, in the middle of an export
+costs time and nothing else."""
 
 from __future__ import annotations
 
@@ -30,149 +30,156 @@ pytestmark = [
 ]
 PARTITIONS, SEGMENTS, TIMES = 6, 8, 40
 RECORDS = SEGMENTS * TIMES * 240  # of a partition
-PLACES = [("large", 0), *(("many", number) for number in range(PARTITIONS))]
+TOPIC_PARTITIONS = [("large", 0), *(("many", partition) for partition in range(PARTITIONS))]
 UNFINISHED = ".unfinished"
 
 
 @pytest.fixture(scope="module")
 def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("cluster"), workers=2) as made:
-        yield made
+    with cluster(tmp_path_factory.mktemp("cluster"), workers=2) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Partitions of small segments, which share files, and one log that is cut."""
-    top = tmp_path_factory.mktemp("logs")
+    """Partitions of small segments, which share files, and one log that is split."""
+    root = tmp_path_factory.mktemp("logs")
     data = ORDERS.read_bytes()
     batches = [
-        (struct.unpack_from(">q", data, at)[0], data[at + 8 : end])
-        for at, end in pairwise(positions(data))
+        (struct.unpack_from(">q", data, position)[0], data[position + 8 : end])
+        for position, end in pairwise(positions(data))
     ]
 
     def repeated(first: int, times: int) -> bytes:
         """The checksums do not cover the offsets."""
         return b"".join(
-            struct.pack(">q", first + 240 * i + base) + rest
+            struct.pack(">q", first + 240 * i + base) + body
             for i in range(times)
-            for base, rest in batches
+            for base, body in batches
         )
 
-    whole = repeated(0, SEGMENTS * TIMES)
-    with_index(top / "large-0", whole, whole)
-    for number in range(PARTITIONS):
-        (top / f"many-{number}").mkdir()
+    large_log = repeated(0, SEGMENTS * TIMES)
+    with_index(root / "large-0", large_log, large_log)
+    for partition in range(PARTITIONS):
+        (root / f"many-{partition}").mkdir()
     for segment in range(SEGMENTS):
         first = segment * TIMES * 240
-        log = top / f"many-0/{first:020}.log"
+        log = root / f"many-0/{first:020}.log"
         log.write_bytes(repeated(first, TIMES))
-        for number in range(1, PARTITIONS):
-            os.link(log, top / f"many-{number}" / log.name)
-    return top
+        for partition in range(1, PARTITIONS):
+            os.link(log, root / f"many-{partition}" / log.name)
+    return root
 
 
 class Export:
-    """`kfmt pipeline export` on the cluster, in a process of its own. by: what is run instead of
+    """`kfmt pipeline export` on the cluster, in a process of its own. program: runs instead of
     kfmt."""
 
     def __init__(
-        self, made: Cluster, logs: Path, to: Path, *by: str | Path, split: str = "4M"
+        self, running: Cluster, logs: Path, to: Path, *program: str | Path, split: str = "4M"
     ) -> None:
         sizes = ("--target-file-bytes", "4M", "--max-split-bytes", split)
         command = ("pipeline", "export", logs, "--to", to, "--tables", "records,batches", *sizes)
         self.to = to
-        self.process = made.run(*(by or ("-m", "kfmt_cli")), *command)
+        self.process = running.run(*(program or ("-m", "kfmt_cli")), *command)
 
     def results(self) -> dict[Path, int]:
-        """What tasks have told of, and when."""
+        """The result files of tasks, with the time at which each was written."""
         return {path: path.stat().st_mtime_ns for path in self.to.glob("_kfmt/done/*.json")}
 
-    def is_in_the_middle(self) -> None:
-        """Wait until some tasks are done and one writes."""
-        until("no task writes", lambda: len(self.results()) >= 3 and self.left())
+    def wait_for_writes(self) -> None:
+        """Wait until some tasks have finished and one writes."""
+        until("no task writes", lambda: len(self.results()) >= 3 and self.unfinished_files())
 
-    def left(self) -> list[Path]:
-        """Files that are not whole."""
+    def unfinished_files(self) -> list[Path]:
+        """Files that tasks have not finished."""
         return list(self.to.rglob(f".*{UNFINISHED}"))
 
-    def said(self, code: int = 0) -> str:
-        """What it says until its end."""
-        said, _ = self.process.communicate(timeout=120)
-        assert self.process.returncode == code, said
-        assert "Traceback" not in said
-        return said
+    def output(self, code: int = 0) -> str:
+        """Everything it prints until its end."""
+        text, _ = self.process.communicate(timeout=120)
+        assert self.process.returncode == code, text
+        assert "Traceback" not in text
+        return text
 
 
-def assert_each_offset_is_there_once(logs: Path, export: Export) -> None:
-    """In the files, and in the manifest, which names these files and no other."""
-    records = f"{len(PLACES) * RECORDS:,} records".replace(",", " ")
-    assert records in export.said()
+def assert_each_offset_is_exported_once(logs: Path, export: Export) -> None:
+    """Both in the files and in the manifest, which names exactly these files."""
+    records = f"{len(TOPIC_PARTITIONS) * RECORDS:,} records".replace(",", " ")
+    assert records in export.output()
     files = {
         str(path.relative_to(export.to))
         for table in ("records", "batches")
         for path in export.to.glob(f"{table}/**/*")
     }
-    said = manifest(export.to)
-    outputs, inputs = said["outputs"], said["inputs"]
+    content = manifest(export.to)
+    outputs, inputs = content["outputs"], content["inputs"]
     assert {row["file"] for row in outputs} == files
     assert len(files) == len(outputs) > 30
-    read = {name: pq.ParquetFile(export.to / name).read() for name in files}
+    tables = {name: pq.ParquetFile(export.to / name).read() for name in files}
     assert {row["file"]: row["rows"] for row in outputs} == {
-        name: len(table) for name, table in read.items()
+        name: len(table) for name, table in tables.items()
     }
     for table, offset, step in (("records", "offset", 1), ("batches", "base_offset", 20)):
         columns = ["topic", "partition", offset]
         rows = pa.concat_tables(
-            rows.select(columns) for name, rows in read.items() if name.startswith(table)
+            rows.select(columns) for name, rows in tables.items() if name.startswith(table)
         )
         assert rows.sort_by([(column, "ascending") for column in columns]) == pa.table(
             [
-                [topic for topic, _ in PLACES for _ in range(0, RECORDS, step)],
-                pa.array([n for _, n in PLACES for _ in range(0, RECORDS, step)], pa.int32()),
-                [at for _ in PLACES for at in range(0, RECORDS, step)],
+                [topic for topic, _ in TOPIC_PARTITIONS for _ in range(0, RECORDS, step)],
+                pa.array(
+                    [
+                        partition
+                        for _, partition in TOPIC_PARTITIONS
+                        for _ in range(0, RECORDS, step)
+                    ],
+                    pa.int32(),
+                ),
+                [value for _ in TOPIC_PARTITIONS for value in range(0, RECORDS, step)],
             ],
             names=columns,
         )
-    reached = dict.fromkeys(PLACES, 0)
+    end_offsets = dict.fromkeys(TOPIC_PARTITIONS, 0)
     for row in sorted(inputs, key=lambda row: row["first_offset"]):
-        assert reached[row["topic"], row["partition"]] == row["first_offset"]
-        reached[row["topic"], row["partition"]] = row["last_offset"] + 1
-    assert set(reached.values()) == {RECORDS}
+        assert end_offsets[row["topic"], row["partition"]] == row["first_offset"]
+        end_offsets[row["topic"], row["partition"]] = row["last_offset"] + 1
+    assert set(end_offsets.values()) == {RECORDS}
     assert sum(row["end"] - row["start"] for row in inputs) == sum(
         path.stat().st_size for path in logs.rglob("*.log")
     )
-    assert export.left() == []
+    assert export.unfinished_files() == []
 
 
 def test_an_executor_that_is_killed(spark_cluster: Cluster, logs: Path, tmp_path: Path) -> None:
     export = Export(spark_cluster, logs, tmp_path)
-    export.is_in_the_middle()
+    export.wait_for_writes()
     spark_cluster.kill_executor_that_writes(UNFINISHED)
-    assert export.left()
+    assert export.unfinished_files()
     assert export.process.poll() is None
     before = export.results()
-    assert_each_offset_is_there_once(logs, export)
+    assert_each_offset_is_exported_once(logs, export)
     after = export.results()
     assert 3 <= len(before) < len(after)
     assert before.items() <= after.items()
 
 
 def test_a_driver_that_is_killed(spark_cluster: Cluster, logs: Path, tmp_path: Path) -> None:
-    """The same command is given again at once."""
+    """The same command runs again at once."""
     export = Export(spark_cluster, logs, tmp_path)
-    export.is_in_the_middle()
+    export.wait_for_writes()
     export.process.kill()
     export.process.communicate()
     before = export.results()
     again = Export(spark_cluster, logs, tmp_path)
-    assert_each_offset_is_there_once(logs, again)
+    assert_each_offset_is_exported_once(logs, again)
     after = again.results()
     assert 3 <= len(before) < len(after)
     assert before.items() <= after.items()
 
 
-# The first six tasks fail once each: while they write, when they close a file, or when all their
-# files are there. Those of some logs fail always, after the first of their files is whole.
+# The first six tasks fail once each: while they write, when they close a file, or after they have
+# written all files. The tasks of some logs always fail, after they finish their first file.
 FAILING = """
 import sys
 from pathlib import Path
@@ -231,19 +238,19 @@ main()
 def test_tasks_that_fail_after_some_rows(
     spark_cluster: Cluster, logs: Path, tmp_path: Path
 ) -> None:
-    """What a job that failed has left under final names is in none of the files that are made when
-    it is done, of other segments together, so that it must not stay."""
+    """A failed job leaves files under final names. The next job groups segments differently, and
+    must delete these files."""
     to, script = tmp_path / "out", tmp_path / "failing.py"
     script.write_text(FAILING)
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
     stopped = Export(spark_cluster, logs, to, script, tmp_path / "first", "many-2")
-    assert "No space left on device" in stopped.said(code=3)
+    assert "No space left on device" in stopped.output(code=3)
     assert not (to / "_kfmt/manifest.json").exists()
-    told = "".join(path.read_text() for path in stopped.results())
-    left = [path for path in to.glob("**/records/many-*") if path.name not in told]
-    assert left
+    result_text = "".join(path.read_text() for path in stopped.results())
+    leftover = [path for path in to.glob("**/records/many-*") if path.name not in result_text]
+    assert leftover
     again = Export(spark_cluster, logs, to, script, tmp_path / "second", "none", split="3M")
-    assert_each_offset_is_there_once(logs, again)
-    assert not any(path.exists() for path in left)
+    assert_each_offset_is_exported_once(logs, again)
+    assert not any(path.exists() for path in leftover)
     assert len(list(tmp_path.glob("second/failure-*"))) >= 3

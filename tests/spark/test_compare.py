@@ -43,28 +43,28 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path / "b/orders-0"
 
 
-def compared(job: Job, a: Path, b: Path, code: int = 0, *more: str) -> list[Range]:
+def compare(job: Job, a: Path, b: Path, code: int = 0, *options: str) -> list[Range]:
     to = b.parent.parent / "to"
-    done = job("compare", a, b, "--to", to, "--format", "json", *more, code=code)
-    assert done.out.count(f"exit {code}") == 1
-    found = ranges(to)
+    result = job("compare", a, b, "--to", to, "--format", "json", *options, code=code)
+    assert result.out.count(f"exit {code}") == 1
+    rows = ranges(to)
     if code == 1:
-        worst = [row for row in found if row[0] in ("differs", "missing")]
-        assert all(f"{row[2]}–{row[3]}" in done.out for row in worst)
-    return found
+        worst = [row for row in rows if row[0] in ("differs", "missing")]
+        assert all(f"{row[2]}–{row[3]}" in result.out for row in worst)
+    return rows
 
 
 def test_replicas_are_identical(job: Job, tmp_path: Path) -> None:
     a, b = (broker / "replicated-0" for broker in BROKERS)
     to = tmp_path / "to"
-    for _ in range(2):  # the second time from kept columns
-        done = job("compare", a, b, "--to", to, "--format", "json", "--max-split-bytes", "20000")
+    for _ in range(2):  # the second time from stored columns
+        result = job("compare", a, b, "--to", to, "--format", "json", "--max-split-bytes", "20000")
         assert ranges(to) == [("identical", "identical", 0, 3999, None)]
-        assert "1 partition, 8 segments" in done.out
+        assert "1 partition, 8 segments" in result.out
 
 
 def test_a_copy_that_lacks_nothing_is_identical(job: Job, copied: Path) -> None:
-    assert compared(job, ORDERS_0, copied) == [("identical", "identical", 0, 1499, None)]
+    assert compare(job, ORDERS_0, copied) == [("identical", "identical", 0, 1499, None)]
 
 
 @pytest.mark.parametrize("is_hidden", [False, True], ids=["checksum as it was", "checksum made"])
@@ -76,7 +76,7 @@ def test_a_flipped_byte(job: Job, copied: Path, is_hidden: bool) -> None:
     batch = flipped[starts[3] : starts[4]]
     batch = with_crc(batch) if is_hidden else batch
     log.write_bytes(flipped[: starts[3]] + batch + flipped[starts[4] :])
-    before, differing, after = compared(job, ORDERS_0, copied, 1)
+    before, differing, after = compare(job, ORDERS_0, copied, 1)
     assert (before[0], after[0]) == ("identical", "identical")
     assert differing[:2] == ("differs", "diverged" if is_hidden else "damaged")
     assert before[3] < differing[2] <= differing[3] == after[2] - 1
@@ -91,10 +91,10 @@ def test_a_batch_that_was_cut_out(job: Job, copied: Path) -> None:
     first = int.from_bytes(data[starts[2] : starts[2] + 8], "big")
     last = int.from_bytes(data[starts[3] : starts[3] + 8], "big") - 1
     log.write_bytes(data[: starts[2]] + data[starts[3] :])
-    why = "missing from the other"
-    found = compared(job, ORDERS_0, copied, 1)
-    assert found[1] == ("missing", "only in A", first, last, why)
-    assert [row[0] for row in found] == ["identical", "missing", "identical"]
+    reason = "missing from the other"
+    rows = compare(job, ORDERS_0, copied, 1)
+    assert rows[1] == ("missing", "only in A", first, last, reason)
+    assert [row[0] for row in rows] == ["identical", "missing", "identical"]
 
 
 def test_retention_explains_what_a_copy_lacks_at_its_start_only(job: Job, copied: Path) -> None:
@@ -104,44 +104,44 @@ def test_retention_explains_what_a_copy_lacks_at_its_start_only(job: Job, copied
     begin = int(logs[2].stem)
     retained = ("explained", "only in A", 0, begin - 1, "the other starts later (retention)")
     expected = [retained, ("identical", "identical", begin, 1499, None)]
-    assert compared(job, ORDERS_0, copied) == expected
+    assert compare(job, ORDERS_0, copied) == expected
     logs[-1].unlink()
     end = int(logs[-1].stem)
     shutil.rmtree(copied.parent.parent / "to")
     lacking = ("missing", "only in A", end, 1499, "the other has not caught up")
-    assert compared(job, ORDERS_0, copied, 1)[-1] == lacking
+    assert compare(job, ORDERS_0, copied, 1)[-1] == lacking
 
 
 def test_retention_of_all_segments_but_an_empty_one(job: Job, tmp_path: Path) -> None:
     (tmp_path / "b/orders-0").mkdir(parents=True)
     (tmp_path / "b/orders-0/00000000000000001500.log").touch()
-    (row,) = compared(job, ORDERS_0, tmp_path / "b/orders-0")
+    (row,) = compare(job, ORDERS_0, tmp_path / "b/orders-0")
     assert row[:4] == ("explained", "only in A", 0, 1499)
 
 
 def test_compaction_explains_what_one_copy_lacks(job: Job, tmp_path: Path) -> None:
     source = BROKERS[0] / "compacted-0"
     rows = kfmt("dump", source, "--records", "--json").rows
-    kept: list[dict[str, Any]] = []
+    retained: list[dict[str, Any]] = []
     for row in rows:
         if row["type"] == "batch":
             n = row["records_count"]
-            kept.append({name: value for name, value in row.items() if name != "records_count"})
-            kept[-1] |= {} if n else {"records_count": 0}
+            retained.append({name: value for name, value in row.items() if name != "records_count"})
+            retained[-1] |= {} if n else {"records_count": 0}
         elif n == 1 or row["offset"] % 3:
-            kept.append(row)
-    (tmp_path / "lines").write_text("".join(json.dumps(row) + "\n" for row in kept))
+            retained.append(row)
+    (tmp_path / "lines").write_text("".join(json.dumps(row) + "\n" for row in retained))
     assert kfmt("build", tmp_path / "lines", tmp_path / "b/compacted-0").code == 0
-    found = compared(job, source, tmp_path / "b/compacted-0")
-    assert {row[:2] for row in found} >= {("explained", "compacted")}
-    assert {row[0] for row in found} <= {"identical", "explained"}
+    compared_rows = compare(job, source, tmp_path / "b/compacted-0")
+    assert {row[:2] for row in compared_rows} >= {("explained", "compacted")}
+    assert {row[0] for row in compared_rows} <= {"identical", "explained"}
 
 
 def test_divergence_and_what_follows_it(job: Job, tmp_path: Path) -> None:
-    both = [(n, 0, "both") for n in range(0, 100, 10)]
-    a = built(tmp_path / "a/div-0", [*both, *((n, 0, "one") for n in range(100, 200, 10))])
-    b = built(tmp_path / "b/div-0", [*both, *((n, 2, "two") for n in range(100, 150, 10))])
-    assert [row[:4] for row in compared(job, a, b, 1)] == [
+    common = [(n, 0, "both") for n in range(0, 100, 10)]
+    a = built(tmp_path / "a/div-0", [*common, *((n, 0, "one") for n in range(100, 200, 10))])
+    b = built(tmp_path / "b/div-0", [*common, *((n, 2, "two") for n in range(100, 150, 10))])
+    assert [row[:4] for row in compare(job, a, b, 1)] == [
         ("identical", "identical", 0, 99),
         ("differs", "diverged", 100, 149),
         ("missing", "only in A", 150, 199),
@@ -151,74 +151,74 @@ def test_divergence_and_what_follows_it(job: Job, tmp_path: Path) -> None:
 def test_a_copy_without_leader_epochs_is_told_by_its_records(job: Job, tmp_path: Path) -> None:
     batches = [(n, 0, "same") for n in range(0, 100, 10)]
     a = built(tmp_path / "a/t-0", batches)
-    b = built(tmp_path / "b/t-0", [(n, -1, word) for n, _, word in batches])
-    assert [row[:4] for row in compared(job, a, b)] == [("explained", "compacted", 0, 99)]
+    b = built(tmp_path / "b/t-0", [(n, -1, value) for n, _, value in batches])
+    assert [row[:4] for row in compare(job, a, b)] == [("explained", "compacted", 0, 99)]
     shutil.rmtree(tmp_path / "to")
     c = built(tmp_path / "c/t-0", [(n, -1, "other") for n in range(0, 100, 10)])
-    assert {row[1] for row in compared(job, a, c, 1)} == {"diverged"}
+    assert {row[1] for row in compare(job, a, c, 1)} == {"diverged"}
 
 
 def test_partitions_of_one_side_only(job: Job, tmp_path: Path) -> None:
     a, b = tmp_path / "a", tmp_path / "b"
-    for folder, names in ((a, ("one-0", "both-0")), (b, ("both-0", "two-0"))):
+    for directory, names in ((a, ("one-0", "both-0")), (b, ("both-0", "two-0"))):
         for name in names:
-            built(folder / name, [(0, 0, "same")])
+            built(directory / name, [(0, 0, "same")])
     to = tmp_path / "to"
-    done = job("compare", a, b, "--to", to, "--format", "json", code=1)
-    there = "the partition is missing"
+    result = job("compare", a, b, "--to", to, "--format", "json", code=1)
+    reason = "the partition is missing"
     assert ranges(to) == [
         ("identical", "identical", 0, 9, None),
-        ("missing", "only in A", 0, 9, there),
-        ("missing", "only in B", 0, 9, there),
+        ("missing", "only in A", 0, 9, reason),
+        ("missing", "only in B", 0, 9, reason),
     ]
-    assert f"  one-0  0–9  missing in B: {there}\n" in done.out
-    assert f"  two-0  0–9  missing in A: {there}\n" in done.out
+    assert f"  one-0  0–9  missing in B: {reason}\n" in result.out
+    assert f"  two-0  0–9  missing in A: {reason}\n" in result.out
 
 
 @pytest.fixture
 def table(job: Job, tmp_path: Path) -> Path:
     """An export of the partition of seven segments, a file for each two thirds of a segment."""
-    more = ("--max-split-bytes", "20000")
-    job("export", ORDERS_0, "--to", tmp_path / "x/table", "--one-file-per-partition", *more)
+    options = ("--max-split-bytes", "20000")
+    job("export", ORDERS_0, "--to", tmp_path / "x/table", "--one-file-per-partition", *options)
     return tmp_path / "x/table"
 
 
-def files_of(table: Path) -> list[Path]:
+def record_files(table: Path) -> list[Path]:
     return sorted(table.glob("records/*.parquet"))
 
 
 def test_segments_and_the_table_exported_from_them(job: Job, table: Path) -> None:
-    assert len(files_of(table)) > 5
-    for part in (table, table / "records"):
-        assert compared(job, ORDERS_0, part) == [("identical", "identical", 0, 1499, None)]
-        shutil.rmtree(part.parent.parent / "to")
+    assert len(record_files(table)) > 5
+    for path in (table, table / "records"):
+        assert compare(job, ORDERS_0, path) == [("identical", "identical", 0, 1499, None)]
+        shutil.rmtree(path.parent.parent / "to")
 
 
 def test_an_export_without_one_of_its_files(job: Job, table: Path) -> None:
     from pyarrow import parquet as pq
 
-    for place in (0, 3, -1):
-        gone = files_of(table)[place]
-        data = gone.read_bytes()
-        offsets = pq.read_table(gone)["offset"].to_pylist()
-        gone.unlink()
-        found = compared(job, ORDERS_0, table, 1)
-        why = "missing from the other"
-        lacking = ("missing", "only in A", offsets[0], offsets[-1], why)
-        assert [row for row in found if row[0] != "identical"] == [lacking]
-        assert sum(row[3] - row[2] + 1 for row in found) == 1500
-        gone.write_bytes(data)
+    for index in (0, 3, -1):
+        path = record_files(table)[index]
+        data = path.read_bytes()
+        offsets = pq.read_table(path)["offset"].to_pylist()
+        path.unlink()
+        rows = compare(job, ORDERS_0, table, 1)
+        reason = "missing from the other"
+        lacking = ("missing", "only in A", offsets[0], offsets[-1], reason)
+        assert [row for row in rows if row[0] != "identical"] == [lacking]
+        assert sum(row[3] - row[2] + 1 for row in rows) == 1500
+        path.write_bytes(data)
         shutil.rmtree(table.parent.parent / "to")
-    files_of(table)[2].write_bytes(b"no Parquet")
-    done = job("compare", ORDERS_0, table, "--to", table.parent / "to", code=3)
-    assert f"{files_of(table)[2]}: Parquet magic bytes not found" in done.err
+    record_files(table)[2].write_bytes(b"no Parquet")
+    result = job("compare", ORDERS_0, table, "--to", table.parent / "to", code=3)
+    assert f"{record_files(table)[2]}: Parquet magic bytes not found" in result.err
 
 
 def test_a_table_with_other_records(job: Job, table: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet as pq
 
-    file = files_of(table)[1]
+    file = record_files(table)[1]
     rows = pq.read_table(file)
     first = rows["offset"][0].as_py()
     changed = rows.to_pylist()
@@ -227,36 +227,36 @@ def test_a_table_with_other_records(job: Job, table: Path) -> None:
     changed[7]["key"] = b"other"
     changed[9]["timestamp_ms"] += 1
     pq.write_table(pa.Table.from_pylist(changed, schema=rows.schema), file)
-    found = compared(job, ORDERS_0, table, 1)
-    differing = [row[2:4] for row in found if row[:2] == ("differs", "diverged")]
+    compared_rows = compare(job, ORDERS_0, table, 1)
+    differing = [row[2:4] for row in compared_rows if row[:2] == ("differs", "diverged")]
     assert differing == [(first + i, first + i) for i in (3, 5, 7, 9)]
-    assert {row[0] for row in found} == {"differs", "identical"}
+    assert {row[0] for row in compared_rows} == {"differs", "identical"}
 
 
 def test_retention_and_compaction_after_an_export(job: Job, table: Path, copied: Path) -> None:
-    """What the segments lack is explained; a table has no retention."""
+    """Records missing from the segments are explained; a table has no retention."""
     logs = sorted(copied.glob("*.log"))
     logs[0].unlink()
     begin = int(logs[1].stem)
     retained = ("explained", "only in A", 0, begin - 1, "the other starts later (retention)")
     expected = [retained, ("identical", "identical", begin, 1499, None)]
-    assert compared(job, table, copied) == expected
+    assert compare(job, table, copied) == expected
 
 
 def test_compaction_after_an_export(job: Job, tmp_path: Path) -> None:
     source, to = BROKERS[0] / "orders-0", tmp_path / "a/table"
     job("export", source, "--to", to)
     rows = kfmt("dump", source, "--records", "--json").rows
-    kept = [
+    retained = [
         {name: value for name, value in row.items() if name != "records_count"}
         for row in rows
         if row["type"] == "batch" or row["offset"] % 20 in (0, 19) or row["offset"] % 3
     ]
-    (tmp_path / "lines").write_text("".join(json.dumps(row) + "\n" for row in kept))
+    (tmp_path / "lines").write_text("".join(json.dumps(row) + "\n" for row in retained))
     assert kfmt("build", tmp_path / "lines", tmp_path / "b/orders-0").code == 0
-    first, among, last = compared(job, to, tmp_path / "b/orders-0")
-    assert (first[0], among[0], last[0]) == ("identical", "explained", "identical")
-    assert (among[1:4], last[2:4]) == (("compacted", 3, 1497), (1498, 1499))
+    first, middle, last = compare(job, to, tmp_path / "b/orders-0")
+    assert (first[0], middle[0], last[0]) == ("identical", "explained", "identical")
+    assert (middle[1:4], last[2:4]) == (("compacted", 3, 1497), (1498, 1499))
 
 
 def test_two_tables_and_several_partitions_in_a_file(job: Job, tmp_path: Path) -> None:
@@ -264,11 +264,11 @@ def test_two_tables_and_several_partitions_in_a_file(job: Job, tmp_path: Path) -
     for to in (a, b):
         job("export", BROKERS[0], "--to", to)
     to = tmp_path / "to"
-    done = job("compare", a, b, "--to", to, "--format", "json")
+    result = job("compare", a, b, "--to", to, "--format", "json")
     assert {row[0] for row in ranges(to)} == {"identical"}
-    assert "17 partitions, 0 segments" in done.out
-    done = job("compare", a, BROKERS[0], "--topics", "orders,txn", "--to", tmp_path / "some")
-    assert "2 partitions" in done.out
+    assert "17 partitions, 0 segments" in result.out
+    result = job("compare", a, BROKERS[0], "--topics", "orders,txn", "--to", tmp_path / "some")
+    assert "2 partitions" in result.out
 
 
 def test_wrong_usage_and_inputs(job: Job, tmp_path: Path) -> None:
@@ -278,5 +278,5 @@ def test_wrong_usage_and_inputs(job: Job, tmp_path: Path) -> None:
     assert job("compare", ORDERS_0, tmp_path / "none", "--to", to, code=3).err
     for name in ("disk1", "disk2"):
         shutil.copytree(ORDERS_0, tmp_path / f"two/{name}/orders-0")
-    done = job("compare", ORDERS_0, tmp_path / "two", "--to", to, code=2)
-    assert "are the same partition: compare with one of them at a time" in done.err
+    result = job("compare", ORDERS_0, tmp_path / "two", "--to", to, code=2)
+    assert "are the same partition: compare with one of them at a time" in result.err

@@ -66,23 +66,29 @@ main()
 
 
 @contextmanager
-def server(folder: Path, python: str | Path, **env: str) -> Iterator[str]:
+def server(directory: Path, python: str | Path, **env: str) -> Iterator[str]:
     """The address of a server whose workers run a Python."""
     import pyspark
 
-    home = Path(pyspark.__file__).parent
+    spark_home = Path(pyspark.__file__).parent
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     variables = environment(
-        SPARK_HOME=str(home), SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=str(python), **env
+        SPARK_HOME=str(spark_home), SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=str(python), **env
     )
     if not env:
         del variables["PYTHONPATH"]
-    log = folder / "server.log"
-    with log.open("wb") as out:
+    log = directory / "server.log"
+    with log.open("wb") as output:
         process = subprocess.Popen(
             [
-                *(home / "bin/spark-submit", "--master", "local[2]", "--driver-java-options", JAVA),
+                *(
+                    spark_home / "bin/spark-submit",
+                    "--master",
+                    "local[2]",
+                    "--driver-java-options",
+                    JAVA,
+                ),
                 *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
                 *("--conf", f"spark.connect.grpc.binding.port={port}"),
                 *("--conf", "spark.ui.enabled=false"),
@@ -90,9 +96,9 @@ def server(folder: Path, python: str | Path, **env: str) -> Iterator[str]:
                 "spark-internal",
             ],
             env=variables,
-            stdout=out,
+            stdout=output,
             stderr=subprocess.STDOUT,
-            cwd=folder,
+            cwd=directory,
         )
     try:
         until("no server", lambda: "Connect server started" in log.read_text())
@@ -105,22 +111,22 @@ def server(folder: Path, python: str | Path, **env: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server whose workers have kfmt."""
-    folder = tmp_path_factory.mktemp("server")
-    with server(folder, sys.executable, PYTHONPATH=str(ROOT)) as address:
+    directory = tmp_path_factory.mktemp("server")
+    with server(directory, sys.executable, PYTHONPATH=str(ROOT)) as address:
         yield address
 
 
 def run(*arguments: str | Path, code: int = 0) -> str:
-    """`kfmt pipeline ARGUMENTS`, which says nothing but its result."""
-    done = kfmt("pipeline", *arguments)
-    assert (done.code, done.err) == (code, ""), done.out + done.err
-    return done.out
+    """`kfmt pipeline ARGUMENTS`, which prints nothing but its result."""
+    result = kfmt("pipeline", *arguments)
+    assert (result.code, result.err) == (code, ""), result.out + result.err
+    return result.out
 
 
 @needs_client
 def test_damage_is_found(master: str, tmp_path: Path) -> None:
-    place = ("--to", tmp_path / "out", "--master", master)
-    out = run("verify", ROOT / "damaged_segments", *place, code=1)
+    options = ("--to", tmp_path / "out", "--master", master)
+    out = run("verify", ROOT / "damaged_segments", *options, code=1)
     assert "8 segments, 233 723 bytes, 86 batches, 1 720 records, 7 errors" in out
 
 
@@ -131,26 +137,26 @@ def test_the_jobs_have_the_same_results_as_in_a_classic_session(
 ) -> None:
     classic, connect = tmp_path / "classic", tmp_path / "connect"
     for job in ("verify", "stats", "segments"):
-        for to, at in ((classic, "local[2]"), (connect, master)):
-            run(job, BROKER, "--to", to / job, "--master", at, "--format", "json")
-        of_classic = {
+        for to, session_master in ((classic, "local[2]"), (connect, master)):
+            run(job, BROKER, "--to", to / job, "--master", session_master, "--format", "json")
+        classic_files = {
             path.relative_to(classic): path for path in classic.rglob(f"{job}/**/*.jsonl")
         }
-        assert of_classic
-        for name, path in of_classic.items():
+        assert classic_files
+        for name, path in classic_files.items():
             assert (connect / name).read_text() == path.read_text()
     run("export", BROKER, "--to", connect / "export", "--master", master)
     assert exported(connect / "export") == dumped(BROKER)
-    place = ("--format", "json", "--master", master)
-    run("find", BROKER, "--key", "customer-7", "--to", connect / "find", *place)
+    options = ("--format", "json", "--master", master)
+    run("find", BROKER, "--key", "customer-7", "--to", connect / "find", *options)
     assert len((connect / "find/found/part-0.jsonl").read_text().splitlines()) == 23
     run("restore", connect / "export", "--to", connect / "restore", "--master", master)
-    made = connect / "restore/log_dir/orders-0"
-    assert {log.name for log in made.glob("*.log")} == {f"{0:020}.log"}
-    run("compare", made, ORDERS.parent, "--to", connect / "compare", *place)
+    log_directory = connect / "restore/log_dir/orders-0"
+    assert {log.name for log in log_directory.glob("*.log")} == {f"{0:020}.log"}
+    run("compare", log_directory, ORDERS.parent, "--to", connect / "compare", *options)
     (row,) = map(json.loads, (connect / "compare/ranges/part-0.jsonl").read_text().splitlines())
     assert (row["relation"], row["last_offset"]) == ("compacted", 1499)  # without leader epochs
-    run("compare", BROKER, connect / "export", "--to", connect / "table", *place)
+    run("compare", BROKER, connect / "export", "--to", connect / "table", *options)
 
 
 @pytest.mark.clusters
@@ -160,11 +166,13 @@ def test_workers_without_kfmt_get_its_modules(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     (packages,) = venv.glob("lib/python*/site-packages")
     (packages / "all.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n")
-    with server(tmp_path, venv / "bin/python") as at:
-        done = kfmt("pipeline", "verify", ORDERS.parent, "--to", tmp_path / "out", "--master", at)
-    assert done.code == 0, done.err
-    assert done.err.count("\n") == 1
-    assert "1 of 1 tasks ran without kfmt's compiled modules" in done.err
+    with server(tmp_path, venv / "bin/python") as address:
+        result = kfmt(
+            "pipeline", "verify", ORDERS.parent, "--to", tmp_path / "out", "--master", address
+        )
+    assert result.code == 0, result.err
+    assert result.err.count("\n") == 1
+    assert "1 of 1 tasks ran without kfmt's compiled modules" in result.err
     summary = json.loads((tmp_path / "out/_kfmt/summary.json").read_text())
     assert summary["numbers"]["records"] == 1500
 
@@ -174,8 +182,8 @@ def test_workers_without_kfmt_get_its_modules(tmp_path: Path) -> None:
 def test_a_task_that_fails_and_one_that_is_interrupted(master: str, tmp_path: Path) -> None:
     script, mark = tmp_path / "holding.py", tmp_path / "mark"
     script.write_text(HOLDING)
-    for at in (master, "local[2]"):
-        command = ["pipeline", "verify", str(ORDERS.parent), "--master", at]
+    for session_master in (master, "local[2]"):
+        command = ["pipeline", "verify", str(ORDERS.parent), "--master", session_master]
         failed = subprocess.run(
             [sys.executable, script, "", *command, "--to", tmp_path / "failed"],
             env=environment(),
@@ -184,8 +192,8 @@ def test_a_task_that_fails_and_one_that_is_interrupted(master: str, tmp_path: Pa
             check=False,
         )
         assert failed.returncode == 3
-        said = r"kfmt: job failed: .*\.log: OSError: \[Errno 28\] No space left on device; .*\n"
-        assert re.fullmatch(said, failed.stderr)
+        message = r"kfmt: job failed: .*\.log: OSError: \[Errno 28\] No space left on device; .*\n"
+        assert re.fullmatch(message, failed.stderr)
         process = subprocess.Popen(
             [sys.executable, script, mark, *command, "--to", tmp_path / "held"], env=environment()
         )
@@ -206,13 +214,15 @@ def test_a_task_that_fails_and_one_that_is_interrupted(master: str, tmp_path: Pa
 def test_a_server_that_does_not_answer_is_one_line_in_time(tmp_path: Path) -> None:
     command = ["pipeline", "verify", str(ORDERS.parent), "--to", str(tmp_path / "out")]
     began = time.monotonic()
-    done = kfmt(*command, "--patience", "3", "--master", "sc://127.0.0.1:9/;token=secret")
-    assert (done.code, done.out) == (4, "")
-    words = "Spark on sc://127.0.0.1:9 did not respond within 3 s; raise --patience to wait longer"
-    assert done.err == f"kfmt: {words}\n"
+    result = kfmt(*command, "--patience", "3", "--master", "sc://127.0.0.1:9/;token=secret")
+    assert (result.code, result.out) == (4, "")
+    message = (
+        "Spark on sc://127.0.0.1:9 did not respond within 3 s; raise --patience to wait longer"
+    )
+    assert result.err == f"kfmt: {message}\n"
     assert time.monotonic() - began < 30
-    wrong = kfmt(*command, "--master", "sc://127.0.0.1:9/path")
-    assert (wrong.code, wrong.err.count("\n")) == (4, 1)
+    invalid = kfmt(*command, "--master", "sc://127.0.0.1:9/path")
+    assert (invalid.code, invalid.err.count("\n")) == (4, 1)
 
 
 def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

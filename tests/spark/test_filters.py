@@ -1,4 +1,4 @@
-"""Filters of a query as bounds: they never let in what the options exclude."""
+"""Filters of a query as bounds: they never select rows that the options exclude."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class LessThan:
 
 
 @pytest.mark.parametrize(
-    ("given", "value", "expected"),
+    ("topics", "value", "expected"),
     [
         ((), "a", {"a"}),
         (("a", "b"), "a", {"a"}),
         (("a", "b"), "c", {"a", "b"}),  # Spark keeps no row of them
     ],
 )
-def test_topics(given: tuple[str, ...], value: str, expected: set[str]) -> None:
-    request = ReadRequest(topics=frozenset(given))
+def test_topics(topics: tuple[str, ...], value: str, expected: set[str]) -> None:
+    request = ReadRequest(topics=frozenset(topics))
     assert narrow_request(request, EqualTo(("topic",), value)).topics == expected
 
 
 def test_bounds_are_not_those_of_the_last_records() -> None:
-    below = LessThan(("offset",), 100)
-    assert narrow_request(ReadRequest(), below).selection_options.selection == Selection(
+    condition = LessThan(("offset",), 100)
+    assert narrow_request(ReadRequest(), condition).selection_options.selection == Selection(
         last_offset=101
     )
     request = ReadRequest(selection_options=SelectionOptions(Selection(), last_n=5))
-    assert narrow_request(request, below) == request
+    assert narrow_request(request, condition) == request

@@ -32,28 +32,30 @@ NAMES = (
 Row = tuple[Any, ...]
 
 
-def by_find(path: Path, *options: str) -> list[Row]:
+def rows_from_find(path: Path, *options: str) -> list[Row]:
     rows = kfmt("find", path, *options, "--json").of("found")
-    top = path if path.is_dir() else Path()
-    files = [str((top / row["file"]).absolute()) for row in rows]
+    root = path if path.is_dir() else Path()
+    files = [str((root / row["file"]).absolute()) for row in rows]
     times = [None if row["timestamp"] in (None, -1) else row["timestamp"] for row in rows]
-    found = zip(files, times, rows, strict=True)
+    matches = zip(files, times, rows, strict=True)
     return sorted(
-        ((file, time, *(row[name] for name in NAMES)) for file, time, row in found), key=order
+        ((file, time, *(row[name] for name in NAMES)) for file, time, row in matches), key=sort_key
     )
 
 
-def by_job(to: Path) -> list[Row]:
+def rows_from_job(to: Path) -> list[Row]:
     rows = map(json.loads, (to / "found/part-0.jsonl").read_text().splitlines())
-    found = []
+    matches = []
     for row in rows:
-        at = row["timestamp"]
-        time = at and (datetime.fromisoformat(at) - EPOCH) // timedelta(milliseconds=1)
-        found.append((row["file"], time, *(row[name] for name in NAMES)))
-    return sorted(found, key=order)
+        timestamp = row["timestamp"]
+        time = timestamp and (datetime.fromisoformat(timestamp) - EPOCH) // timedelta(
+            milliseconds=1
+        )
+        matches.append((row["file"], time, *(row[name] for name in NAMES)))
+    return sorted(matches, key=sort_key)
 
 
-def order(row: Row) -> tuple[Any, ...]:
+def sort_key(row: Row) -> tuple[Any, ...]:
     return row[0], row[4], row[8] or 0
 
 
@@ -73,36 +75,36 @@ def order(row: Row) -> tuple[Any, ...]:
         (SAMPLES / "kafka-0.8.2.2", ["--value", "~99"]),
         (DAMAGED, ["--key", "customer-7"]),
     ],
-    ids=lambda given: " ".join(given) if isinstance(given, list) else given.name,
+    ids=lambda argument: " ".join(argument) if isinstance(argument, list) else argument.name,
 )
 def test_the_matches_are_those_of_find(
     job: Job, tmp_path: Path, path: Path, options: list[str]
 ) -> None:
     to = tmp_path / "to"
-    done = job("find", path, *options, "--to", to, "--format", "json", code=None)
-    expected = by_find(path, *options)
-    assert by_job(to) == expected
-    assert f"{len(expected):,} place".replace(",", " ") in done.out
-    assert done.code == (1 if path == DAMAGED or not expected else 0)
+    result = job("find", path, *options, "--to", to, "--format", "json", code=None)
+    expected = rows_from_find(path, *options)
+    assert rows_from_job(to) == expected
+    assert f"{len(expected):,} place".replace(",", " ") in result.out
+    assert result.code == (1 if path == DAMAGED or not expected else 0)
 
 
 def test_a_log_in_parts(job: Job, tmp_path: Path) -> None:
     data = ORDERS.read_bytes()
     log = with_index(tmp_path / "in", data, data)
     to = tmp_path / "to"
-    for _ in range(2):  # the second time from what is kept
-        more = ("--format", "json", "--max-split-bytes", "3000")
-        assert job("find", log, "--key", "customer-7", "--to", to, *more).out
-        assert by_job(to) == by_find(log, "--key", "customer-7")
+    for _ in range(2):  # the second time from stored results
+        options = ("--format", "json", "--max-split-bytes", "3000")
+        assert job("find", log, "--key", "customer-7", "--to", to, *options).out
+        assert rows_from_job(to) == rows_from_find(log, "--key", "customer-7")
     assert len(list((to / "_kfmt/done").iterdir())) > 3
 
 
 def test_nothing_found_and_nothing_asked(job: Job, tmp_path: Path) -> None:
     to = tmp_path / "to"
-    done = job("find", ORDERS, "--key", "nobody", "--to", to, code=1)
-    assert "0 places" in done.out
+    result = job("find", ORDERS, "--key", "nobody", "--to", to, code=1)
+    assert "0 places" in result.out
     assert (to / "found/part-0.parquet").exists()
-    said = job("find", ORDERS, "--to", tmp_path / "other", code=2).err
-    assert "give a record filter such as --key" in said
-    said = job("find", ORDERS, "--key", "other", "--to", to, code=2).err
-    assert "contains results of a run with other options" in said
+    message = job("find", ORDERS, "--to", tmp_path / "other", code=2).err
+    assert "give a record filter such as --key" in message
+    message = job("find", ORDERS, "--key", "other", "--to", to, code=2).err
+    assert "contains results of a run with other options" in message

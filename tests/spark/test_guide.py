@@ -1,6 +1,6 @@
-"""docs/spark.md is a guide: what it shows is run here, in its order, and prints what it says.
+"""docs/spark.md is a guide: its commands run here, in its order, and print the output it shows.
 
-`pytest --update-golden tests/spark/test_guide.py` writes what was printed into the page.
+`pytest --update-golden tests/spark/test_guide.py` writes the printed output into the page.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 PAGE = ROOT / "docs/spark.md"
-KEPT = ROOT / "tests/kept/aiven-1.0.0"
+AIVEN = ROOT / "tests/kept/aiven-1.0.0"
 ORDER = [
     "First ten minutes",
     "A bucket",
@@ -48,14 +48,14 @@ ORDER = [
 PROSE = ["Other tools"]  # shows nothing to run; tests/docs/test_examples.py runs its examples
 NEEDS = {"A lake": ["pyiceberg", "sqlalchemy"], "A tiered topic": ["cryptography"]}
 
-# Commands that are not run, by what they begin with, and why.
+# Commands that the tests do not run, by their beginning, and the reason.
 NOT_RUN = {
     "pip install ": "it changes the environment of the tests",
     "python -m venv env ": "it installs a released kfmt",
 }
-# Commands that are run in another form, and why.
-NEAREST = {
-    # There is no YARN, and its nodes would need the environment that was not made.
+# Commands that the tests run in another form, and the reason.
+SUBSTITUTES = {
+    # There is no YARN, and its nodes would need an environment that does not exist.
     "--master yarn --conf spark.archives=env.tar.gz#env": "--master spark://host:7077",
     "--master yarn --archives env.tar.gz#env": "--master spark://host:7077",
 }
@@ -68,45 +68,45 @@ def section(name: str) -> str:
 
 @dataclass
 class Guide:
-    """Runs what a chapter shows; its places are places of the test."""
+    """Runs the commands of a chapter with the paths of the test."""
 
     spark: Any
     job: Job
     capfd: pytest.CaptureFixture[str]
     scratch: Path
-    places: dict[str, str]
-    """Real ones, by those of the page."""
+    paths: dict[str, str]
+    """The paths of the test, by those of the page."""
     names: dict[str, Any] = field(default_factory=dict)
-    """What the page's Python has defined."""
+    """The variables that the page's Python has defined."""
 
-    def real(self, text: str) -> str:
-        """A text of the page with the places of the test."""
-        return _replaced(text, self.places)
+    def with_test_paths(self, text: str) -> str:
+        """A text of the page with the paths of the test."""
+        return _with_replacements(text, self.paths)
 
     def lines(self, printed: str) -> list[str]:
-        """What was printed, with the places of the page."""
-        back = {real: name for name, real in self.places.items()}
-        return [line.rstrip() for line in _replaced(printed, back).splitlines()]
+        """The printed lines, with the paths of the page."""
+        page_paths = {test_path: name for name, test_path in self.paths.items()}
+        return [line.rstrip() for line in _with_replacements(printed, page_paths).splitlines()]
 
-    def typed(self, command: str) -> list[str]:
-        """What a command prints: jobs in the session of all tests, unless they name a master."""
-        words = shlex.split(self.real(command))
-        if words[:2] == ["kfmt", "pipeline"] and "--master" not in words:
-            done = self.job(*words[2:], code=None)
-            assert f"exit {done.code}\n" in done.out or "--dry-run" in words, done.err
-            return self.lines(done.out + done.err)
-        if words[0] == "python":
-            before, sys.argv = sys.argv, words[1:]
+    def run_command(self, command: str) -> list[str]:
+        """Run a command and return its output; jobs without --master run in the tests' session."""
+        arguments = shlex.split(self.with_test_paths(command))
+        if arguments[:2] == ["kfmt", "pipeline"] and "--master" not in arguments:
+            result = self.job(*arguments[2:], code=None)
+            assert f"exit {result.code}\n" in result.out or "--dry-run" in arguments, result.err
+            return self.lines(result.out + result.err)
+        if arguments[0] == "python":
+            saved_argv, sys.argv = sys.argv, arguments[1:]
             try:
-                return self.printed(lambda: runpy.run_path(words[1], run_name="__main__"))
+                return self.captured(lambda: runpy.run_path(arguments[1], run_name="__main__"))
             finally:
-                sys.argv = before
+                sys.argv = saved_argv
         return self.lines(self.shell(command))
 
     def shell(self, command: str) -> str:
-        """What a process prints; what Spark itself says on standard error is left out."""
-        done = subprocess.run(
-            ["bash", "-c", self.real(command)],
+        """Run a process and return its output, without what Spark itself writes to stderr."""
+        result = subprocess.run(
+            ["bash", "-c", self.with_test_paths(command)],
             cwd=ROOT,
             env=environment(
                 PATH=f"{self.programs()}{os.pathsep}{os.environ['PATH']}",
@@ -120,69 +120,69 @@ class Guide:
             timeout=120,
             check=False,
         )
-        assert done.returncode in (0, 1), done.stdout + done.stderr
+        assert result.returncode in (0, 1), result.stdout + result.stderr
         is_kfmt = command.startswith("kfmt ")
-        assert done.returncode == 0 or is_kfmt, done.stderr
-        return done.stdout + (done.stderr if is_kfmt else "")
+        assert result.returncode == 0 or is_kfmt, result.stderr
+        return result.stdout + (result.stderr if is_kfmt else "")
 
     def settings(self) -> Path:
-        """A directory with what makes small work fast."""
-        folder = self.scratch / "conf"
-        folder.mkdir(exist_ok=True)
-        (folder / "spark-defaults.conf").write_text(
+        """A directory with settings that make small jobs fast."""
+        directory = self.scratch / "conf"
+        directory.mkdir(exist_ok=True)
+        (directory / "spark-defaults.conf").write_text(
             f"spark.executor.extraJavaOptions {JAVA}\n"
             "spark.sql.shuffle.partitions 2\nspark.ui.enabled false\n"
         )
-        return folder
+        return directory
 
     def programs(self) -> Path:
         """A directory with the programs of the page."""
         import pyspark
 
-        folder = self.scratch / "bin"
-        if not folder.exists():
-            folder.mkdir()
+        directory = self.scratch / "bin"
+        if not directory.exists():
+            directory.mkdir()
             submit = Path(pyspark.__file__).parent / "bin/spark-submit"
-            for name, words in (
+            for name, command in (
                 ("kfmt", [sys.executable, "-m", "kfmt_cli"]),
                 ("spark-submit", [str(submit)]),
             ):
-                (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-                (folder / name).chmod(0o755)
-        return folder
+                (directory / name).write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+                (directory / name).chmod(0o755)
+        return directory
 
     def python(self, code: str) -> list[str]:
-        """What a block of Python prints."""
+        """Run a block of Python and return its output."""
         script = self.scratch / "block.py"
-        script.write_text(self.real(code))
+        script.write_text(self.with_test_paths(code))
 
         def run() -> None:
-            found = runpy.run_path(str(script), {"spark": self.spark, **self.names})
-            self.names |= {name: found[name] for name in found if not name.startswith("__")}
+            namespace = runpy.run_path(str(script), {"spark": self.spark, **self.names})
+            self.names |= {name: namespace[name] for name in namespace if not name.startswith("__")}
 
-        return self.printed(run)
+        return self.captured(run)
 
     def sql(self, text: str) -> list[str]:
-        """What the statements of a block give."""
+        """Run the statements of a block and return their output."""
 
         def run() -> None:
-            for statement in self.real(text).split(";"):
+            for statement in self.with_test_paths(text).split(";"):
                 frame = self.spark.sql(statement)
                 if frame.columns:
                     frame.show(truncate=False)
 
-        return self.printed(run)
+        return self.captured(run)
 
-    def printed(self, run: Callable[[], Any]) -> list[str]:
-        """What is printed meanwhile, without the empty line after a table of Spark."""
+    def captured(self, run: Callable[[], Any]) -> list[str]:
+        """The output of a function, without the empty line after a table of Spark."""
         self.capfd.readouterr()
         run()
         return self.lines(self.capfd.readouterr().out.strip("\n"))
 
 
-def _replaced(text: str, places: dict[str, str]) -> str:
-    longest = sorted(places, key=len, reverse=True)
-    return re.sub("|".join(map(re.escape, longest)), lambda found: places[found[0]], text)
+def _with_replacements(text: str, replacements: dict[str, str]) -> str:
+    longest = sorted(replacements, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, longest)), lambda match: replacements[match[0]], text)
 
 
 @pytest.fixture
@@ -198,65 +198,65 @@ def guide(
         "/var/lib/kafka": SAMPLES / "kafka-3.9.1-broker1",
         "/disk1/kafka": ROOT / "damaged_segments",
     }
-    places = {name: str(path) for name, path in disks.items()}
-    places |= {f"/{name}/": f"{tmp_path}/{name}/" for name in ("tmp", "lake")}
+    paths = {name: str(path) for name, path in disks.items()}
+    paths |= {f"/{name}/": f"{tmp_path}/{name}/" for name in ("tmp", "lake")}
     (tmp_path / "lake").mkdir()
-    places["key.pem"] = str(KEPT / "encrypted/test-key.pkcs8.der")
+    paths["key.pem"] = str(AIVEN / "encrypted/test-key.pkcs8.der")
     if "s3://" in text:
         bucket: Bucket = request.getfixturevalue("bucket")
-        places |= {"s3://bucket": bucket.url, "s3://lake": bucket.file("lake")}
+        paths |= {"s3://bucket": bucket.url, "s3://lake": bucket.file("lake")}
         bucket.put(SAMPLES / "kafka-3.9.1-broker1", "kafka/broker-1")
-        for name, kept in (("tiered", "zstd"), ("encrypted", "encrypted")):
-            bucket.put(KEPT / kept / "tiered", name)
-        register(spark)  # anew: what says where the bucket is has been set since
-    made = Guide(spark, job, capfd, tmp_path, places)
+        for name, topic_directory in (("tiered", "zstd"), ("encrypted", "encrypted")):
+            bucket.put(AIVEN / topic_directory / "tiered", name)
+        register(spark)  # again: the bucket's settings have changed since
+    new_guide = Guide(spark, job, capfd, tmp_path, paths)
     if "spark://" not in text:
-        yield made
+        yield new_guide
         return
     if not PROCESSES.exists():
         pytest.skip("there is no /proc")
-    folder = tmp_path / "cluster"
-    folder.mkdir()
-    with cluster(folder, workers=1) as running:
-        places["spark://host:7077"] = running.master
-        yield made
+    directory = tmp_path / "cluster"
+    directory.mkdir()
+    with cluster(directory, workers=1) as running:
+        paths["spark://host:7077"] = running.master
+        yield new_guide
 
 
 @dataclass
 class Output:
-    """What the page shows in a block of that language, and what was printed."""
+    """The expected output of a block on the page, and the printed output."""
 
     language: str
-    shown: tuple[str, ...]
+    expected: tuple[str, ...]
     printed: list[str]
 
 
 def outputs(text: str, guide: Guide) -> Iterator[Output]:
-    """Run all that a chapter shows."""
-    after: list[str] = []  # what Python or SQL has printed, which the next block shows
+    """Run all blocks of a chapter."""
+    pending: list[str] = []  # output of Python or SQL, which the next block shows
     for block in BLOCK.finditer(text):
         language, body = block[1], block[2]
         if language == "text":
-            yield Output(language, tuple(body.splitlines()), after)
-            after = []
+            yield Output(language, tuple(body.splitlines()), pending)
+            pending = []
             continue
-        assert after == [], f"before\n{body}"
+        assert pending == [], f"before\n{body}"
         if language == "console":
             for command in commands(body):
-                yield Output(language, command.shown, guide.typed(command.text))
+                yield Output(language, command.shown, guide.run_command(command.text))
         elif language == "sh":
             for line in filter(is_run, body.splitlines()):
-                said = guide.shell(nearest(line))
-                assert "exit 0" in said or "Lost data" in said, said
+                printed = guide.shell(substitute(line))
+                assert "exit 0" in printed or "Lost data" in printed, printed
         else:
-            after = {"python": guide.python, "sql": guide.sql}[language](body)
-    assert after == []
+            pending = {"python": guide.python, "sql": guide.sql}[language](body)
+    assert pending == []
 
 
-def updated(text: str, found: list[Output]) -> str:
-    """The chapter with what was printed."""
-    new = rewritten(text, [output.printed for output in found if output.language == "console"])
-    texts = iter(output.printed for output in found if output.language == "text")
+def updated(text: str, results: list[Output]) -> str:
+    """The chapter with the printed output."""
+    new = rewritten(text, [output.printed for output in results if output.language == "console"])
+    texts = iter(output.printed for output in results if output.language == "text")
 
     def block(match: re.Match[str]) -> str:
         is_text = match[1] == "text"
@@ -279,25 +279,25 @@ def test_a_chapter_prints_what_it_shows(
     for module in NEEDS.get(name, ()):
         pytest.importorskip(module)
     text = section(name)
-    found = list(outputs(text, guide))
-    assert found
+    results = list(outputs(text, guide))
+    assert results
     if request.config.getoption("--update-golden"):
-        PAGE.write_text(PAGE.read_text().replace(text, updated(text, found)))
+        PAGE.write_text(PAGE.read_text().replace(text, updated(text, results)))
         return
-    for output in found:
-        assert is_what(output.shown, output.printed), (
+    for output in results:
+        assert is_what(output.expected, output.printed), (
             "\n".join(output.printed) + "\npytest --update-golden writes it"
         )
 
 
 def is_run(line: str) -> bool:
-    """Whether a line of a block without output is run."""
+    """Whether the tests run a line of a block without output."""
     return not line.startswith(tuple(NOT_RUN))
 
 
-def nearest(command: str) -> str:
-    """The form in which a command is run."""
-    return _replaced(command, NEAREST)
+def substitute(command: str) -> str:
+    """The form of a command that the tests run."""
+    return _with_replacements(command, SUBSTITUTES)
 
 
 def test_the_chapters_are_in_their_order() -> None:
@@ -313,11 +313,11 @@ def test_what_is_not_run_or_run_otherwise_is_on_the_page() -> None:
     ]
     for text in NOT_RUN:
         assert sum(line.startswith(text) for line in lines) == 1, text
-    for text in NEAREST:
+    for text in SUBSTITUTES:
         assert sum(text in line for line in lines) == 1, text
     for line in lines:
-        done = subprocess.run(["bash", "-n", "-c", line], capture_output=True, check=False)
-        assert (done.returncode, done.stderr) == (0, b"")
+        result = subprocess.run(["bash", "-n", "-c", line], capture_output=True, check=False)
+        assert (result.returncode, result.stderr) == (0, b"")
     fences = re.findall(r"^ *```(.*)$", PAGE.read_text(), re.MULTILINE)
     assert set(fences[::2]) == {"console", "sh", "python", "sql", "text"}
 

@@ -1,4 +1,4 @@
-"""The table that exports write to: what stays, what goes, and what a kill leaves."""
+"""The table that exports write to: rows that stay, rows that go, and its state after a kill."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
-def rows(first: int, end: int, of: Path = ORDERS.parent) -> Counter[Row]:
+def rows(first: int, end: int, directory: Path = ORDERS.parent) -> Counter[Row]:
     """The rows of some offsets, each once."""
-    return Counter((topic_id(of), 0, offset) for offset in range(first, end))
+    return Counter((topic_id(directory), 0, offset) for offset in range(first, end))
 
 
-def topic_id(folder: Path) -> str:
-    return (folder / "partition.metadata").read_text().split()[-1]
+def topic_id(directory: Path) -> str:
+    return (directory / "partition.metadata").read_text().split()[-1]
 
 
-def segment(folder: Path, base: int) -> Path:
-    return folder / f"orders-0/{base:020}.log"
+def segment(directory: Path, base: int) -> Path:
+    return directory / f"orders-0/{base:020}.log"
 
 
 def test_rows_of_a_deleted_segment_stay(logs: Path, tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_rows_of_a_deleted_segment_stay(logs: Path, tmp_path: Path) -> None:
     assert listed(to) == found(to) == rows(0, 1500)
     assert "480 records kept of 2 inputs that are gone or not part of this run" in summary.lines
     assert forecast(to, logs) == []
-    said = forecast(to, logs, mode="sync")
-    assert said[0] == "would remove 480 rows of 2 inputs that are gone:"
+    messages = forecast(to, logs, mode="sync")
+    assert messages[0] == "would remove 480 rows of 2 inputs that are gone:"
     assert listed(to) == rows(0, 1500)
     export(to, logs, mode="sync")
     assert listed(to) == found(to) == rows(480, 1500)
@@ -78,33 +78,33 @@ def test_rows_of_a_deleted_segment_stay_beside_those_of_a_segment_that_grew(
 ) -> None:
     to = tmp_path / "to"
     last = segment(logs, 1440)
-    whole = last.read_bytes()
-    last.write_bytes(whole[: len(whole) // 2])
+    data = last.read_bytes()
+    last.write_bytes(data[: len(data) // 2])
     export(to, logs, format_=format_)
     assert sum(listed(to).values()) < 1500
-    last.write_bytes(whole)
+    last.write_bytes(data)
     segment(logs, 0).unlink()
     export(to, logs, format_=format_)
     assert sorted(offset for *_, offset in listed(to).elements()) == [*range(1500)]
     assert listed(to) == found(to)
-    said = manifest(to)
-    assert sum(row["rows"]["records"] for row in said["inputs"]) == 1500
-    assert sum(row["rows"] for row in said["outputs"]) == 1500
+    content = manifest(to)
+    assert sum(row["rows"]["records"] for row in content["inputs"]) == 1500
+    assert sum(row["rows"] for row in content["outputs"]) == 1500
 
 
 def test_rows_by_date_stay(logs: Path, tmp_path: Path) -> None:
-    to, by = tmp_path / "to", {"partition_by": "topic,date"}
+    to, options = tmp_path / "to", {"partition_by": "topic,date"}
     shutil.copytree(BROKER1 / "txn-0", logs / "txn-0")
-    export(to, logs, **by)
+    export(to, logs, **options)
     before = listed(to)
     last = segment(logs, 1440)
-    whole = last.read_bytes()
-    last.write_bytes(whole[:-40])
+    data = last.read_bytes()
+    last.write_bytes(data[:-40])
     segment(logs, 0).unlink()
-    export(to, logs, **by)
-    last.write_bytes(whole)
+    export(to, logs, **options)
+    last.write_bytes(data)
     shutil.rmtree(logs / "txn-0")
-    export(to, logs, **by)
+    export(to, logs, **options)
     assert listed(to) == found(to) == before
 
 
@@ -131,7 +131,7 @@ def test_a_topic_that_is_not_there_is_an_error(logs: Path, tmp_path: Path) -> No
     assert listed(to) == rows(0, 1500)
 
 
-def test_other_options_are_said(logs: Path, tmp_path: Path) -> None:
+def test_changed_options_are_reported(logs: Path, tmp_path: Path) -> None:
     export(tmp_path / "to", logs)
     with pytest.raises(UsageError, match=r"tables was \['records'\], is now \['batches'\]"):
         export(tmp_path / "to", logs, tables="batches")
@@ -143,23 +143,23 @@ def test_an_input_that_cannot_be_read_is_read_by_the_next_run(
     """Its rows from an earlier run stay until then."""
     to = tmp_path / "to"
     closed = segment(logs, 480)
-    opened = os.open
+    original_open = os.open
 
-    def denying(path: Any, *more: Any, **others: Any) -> int:
+    def denying(path: Any, *arguments: Any, **options: Any) -> int:
         if str(path) == str(closed):
             raise PermissionError(13, "Permission denied")
-        return opened(path, *more, **others)
+        return original_open(path, *arguments, **options)
 
-    with monkeypatch.context() as failing:
-        failing.setattr(os, "open", denying)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", denying)
         summary = export(to, logs)
     assert len(summary.unreadable_inputs) == 1
     assert sum(listed(to).values()) == 1500 - 240
     assert not export(to, logs).unreadable_inputs
     assert listed(to) == found(to) == rows(0, 1500)
     os.utime(closed, (1, 1))
-    with monkeypatch.context() as failing:
-        failing.setattr(os, "open", denying)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", denying)
         assert export(to, logs).unreadable_inputs
     assert listed(to) == found(to) == rows(0, 1500)
 
@@ -200,7 +200,7 @@ def test_segments_that_the_cleaner_merged_are_there_once(logs: Path, tmp_path: P
 
 
 class KilledError(BaseException):
-    """In place of SIGKILL: nothing may clean up after it."""
+    """A stand-in for SIGKILL: nothing may clean up after it."""
 
 
 POINTS = (
@@ -216,25 +216,25 @@ def test_a_kill_leaves_the_old_state_or_the_new(
 ) -> None:
     to = tmp_path / "to"
     last = segment(logs, 1440)
-    whole = last.read_bytes()
-    last.write_bytes(whole[: len(whole) // 2])
+    data = last.read_bytes()
+    last.write_bytes(data[: len(data) // 2])
     export(to, logs)
     old = listed(to)
-    last.write_bytes(whole)
+    last.write_bytes(data)
     segment(logs, 0).unlink()
-    place: Any = lake_table if hasattr(lake_table, point) else lake_table.LakeTable
-    real = getattr(place, point)
+    owner: Any = lake_table if hasattr(lake_table, point) else lake_table.LakeTable
+    original = getattr(owner, point)
 
     def killed(*arguments: Any) -> None:
         if point == "_publish" and not arguments[0]._n_retained_rows:
-            real(*arguments)  # at the start of the run
+            original(*arguments)  # at the start of the run
             return
         if after:
-            real(*arguments)
+            original(*arguments)
         raise KilledError
 
-    with monkeypatch.context() as dying:
-        dying.setattr(place, point, killed)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, point, killed)
         with pytest.raises(KilledError):
             export(to, logs)
     assert listed(to) in (old, rows(0, 1500))
@@ -280,29 +280,29 @@ def test_damage_is_no_input_that_was_not_read(logs: Path, tmp_path: Path) -> Non
 def test_a_beat_that_fails_is_not_the_end_of_a_lease(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a store; here on a disk, without conditional writes."""
+    """In a store; the test uses a disk, without conditional writes."""
     monkeypatch.setattr(leases, "is_local", lambda _: False)
     monkeypatch.setattr(leases, "put_conditionally", _without_conditions)
     monkeypatch.setattr(leases, "read_object_etag", lambda _: None)
     monkeypatch.setattr(leases, "HEARTBEAT_SECONDS", 0.01)
     monkeypatch.setattr(leases, "SETTLE_SECONDS", 0.01)
     to = str(tmp_path / "to")
-    place = tmp_path / "to/_kfmt/lease.json"
+    path = tmp_path / "to/_kfmt/lease.json"
     with hold_lease(to, "export") as lease:
         with (
             pytest.raises(UsageError, match="in use by kfmt pipeline export"),
             hold_lease(to, "stats"),
         ):
             pass
-        place.write_text(json.dumps({**json.loads(place.read_text()), "owner": "another"}))
+        path.write_text(json.dumps({**json.loads(path.read_text()), "owner": "another"}))
         assert lease.is_lost.wait(5)
         with pytest.raises(Exception, match="has taken over"):
             lease.check(to)
-    dead = {**json.loads(place.read_text()), "beat": 0}
-    place.write_text(json.dumps(dead))
+    dead = {**json.loads(path.read_text()), "beat": 0}
+    path.write_text(json.dumps(dead))
     with hold_lease(to, "export"):
-        assert json.loads(place.read_text())["owner"] != "another"
-    assert not place.exists()
+        assert json.loads(path.read_text())["owner"] != "another"
+    assert not path.exists()
     assert threading.active_count() < 50
 
 
@@ -314,7 +314,7 @@ def _without_conditions(*_: object) -> None:
 def test_rows_before_a_truncation_stay_when_their_segment_is_deleted(
     format_: str, logs: Path, tmp_path: Path
 ) -> None:
-    """Segment 0 was cut at 100 and went on in another; retention then deleted it."""
+    """Segment 0 was truncated at 100, and the log continued in another; retention deleted it."""
     to = tmp_path / "to"
     export(to, logs, format_=format_)
     data = segment(logs, 0).read_bytes()
@@ -323,19 +323,19 @@ def test_rows_before_a_truncation_stay_when_their_segment_is_deleted(
         log.unlink()
     segment(logs, 100).write_bytes(again)
     export(to, logs, format_=format_)
-    said = manifest(to)
+    content = manifest(to)
     assert sorted(offset for *_, offset in listed(to).elements()) == [*range(1500)]
     assert listed(to) == found(to)
-    kept = next(row for row in said["inputs"] if row["file"].endswith(f"{0:020}.log"))
-    assert (kept["rows"]["records"], kept["last_offset"]) == (100, 99)
-    assert sum(row["rows"] for row in said["outputs"]) == 1500
+    retained = next(row for row in content["inputs"] if row["file"].endswith(f"{0:020}.log"))
+    assert (retained["rows"]["records"], retained["last_offset"]) == (100, 99)
+    assert sum(row["rows"] for row in content["outputs"]) == 1500
 
 
 @pytest.mark.parametrize("hash_", ["0123456789ab", "012345678901"])
 @pytest.mark.parametrize("end", [".parquet", "-1.parquet", "-12.jsonl"])
 def test_the_hash_of_a_name_is_found_even_if_it_looks_like_a_number(hash_: str, end: str) -> None:
     name = f"records/by_topic=a-{0:012}/a-0-{0:020}-{7:012}-{hash_}{end}"
-    found = lake_table._OUTPUT_NAME.fullmatch(name)
-    assert found is not None
-    assert found["front"] == f"records/by_topic=a-{0:012}/a-0-{0:020}-{7:012}"
-    assert found["end"] == end
+    match = lake_table._OUTPUT_NAME.fullmatch(name)
+    assert match is not None
+    assert match["front"] == f"records/by_topic=a-{0:012}/a-0-{0:020}-{7:012}"
+    assert match["end"] == end

@@ -1,4 +1,4 @@
-"""Jobs in a session that is there: what they say of damage, of what is gone, of odd names."""
+"""Jobs in an existing session: reports of damage, of deleted inputs and of unusual names."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ pytestmark = [
 
 @pytest.fixture
 def in_this_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that are called in this process take the module's session."""
+    """Commands that run in this process use the module's session."""
 
     @contextmanager
-    def this(*_: object) -> Iterator[Any]:
+    def existing_session(*_: object) -> Iterator[Any]:
         yield lambda: spark
 
-    monkeypatch.setattr(sessions, "start_session", this)
+    monkeypatch.setattr(sessions, "start_session", existing_session)
 
 
-def here(*arguments: str) -> int:
-    """Run a job in this process; its exit code. click keeps things with commands that it has run,
-    so that a copy is run."""
+def run_job(*arguments: str) -> int:
+    """Run a job in this process and return its exit code. click stores state in a command that it
+    runs, so that this runs a copy."""
     code: int = copy.deepcopy(pipeline).main(arguments, standalone_mode=False)
     return code
 
@@ -71,45 +71,45 @@ def test_why_a_job_failed_is_said_with_the_file_and_the_command_for_more(
     arguments = ["verify", str(ORDERS), "--to", str(to)]
     monkeypatch.setattr(sys, "argv", ["kfmt", "pipeline", *arguments])
     with pytest.raises(InputError) as caught:
-        here(*arguments)
+        run_job(*arguments)
     assert str(caught.value) == (
         f"job failed: {ORDERS}: ValueError: two; for the full traceback, run: "
         f"kfmt pipeline verify {ORDERS} --to '{to}' --traceback"
     )
     assert not capsys.readouterr().err
     with pytest.raises(InputError, match=r"ValueError: two$"):
-        here(*arguments, "--traceback")
+        run_job(*arguments, "--traceback")
     assert "in fails" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("in_this_session")
-@pytest.mark.parametrize("torn", [False, True])
+@pytest.mark.parametrize("misaligned", [False, True])
 def test_verify_of_a_file_in_pieces_says_what_verify_crc_says(
-    torn: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    misaligned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = ORDERS.read_bytes()
-    at = positions(data)
-    twice = with_bytes(data[: at[8]] + data[at[4] :], at[10] + 100, b"harm")
-    log = with_index(tmp_path / "in", twice, twice)
+    starts = positions(data)
+    repeated = with_bytes(data[: starts[8]] + data[starts[4] :], starts[10] + 100, b"harm")
+    log = with_index(tmp_path / "in", repeated, repeated)
     expected = kfmt("verify-crc", "--deep", log, "--json").of("finding")
     assert [row["code"] for row in expected] == ["offsets-backwards", "crc-mismatch"]
-    if torn:  # as if damage reached from one piece into the next
+    if misaligned:  # as if damage reached from one split into the next
         monkeypatch.setattr(
             "kfmt_cli.spark.split_processing.find_misaligned_files",
-            lambda found: {str(log)} if len(list(found)) > 1 else set(),
+            lambda findings: {str(log)} if len(list(findings)) > 1 else set(),
         )
     to = tmp_path / "out"
-    for job, more in (("verify", ["--deep"]), ("export", [])):
-        command = [job, str(log), "--to", f"{to}/{job}", "--format", "json", *more]
-        for _ in range(2):  # the second time nothing is left to do
-            assert here(*command, "--max-split-bytes", "4000") == 1
+    for job, options in (("verify", ["--deep"]), ("export", [])):
+        command = [job, str(log), "--to", f"{to}/{job}", "--format", "json", *options]
+        for _ in range(2):  # the second time nothing remains to do
+            assert run_job(*command, "--max-split-bytes", "4000") == 1
             lines = (to / job / "findings/part-0.jsonl").read_text().splitlines()
             names = ("code", "position", "message", "offset")
-            found = [[json.loads(line)[name] for name in names] for line in lines]
-            assert found == [[row[name] for name in names] for row in expected]
+            findings = [[json.loads(line)[name] for name in names] for line in lines]
+            assert findings == [[row[name] for name in names] for row in expected]
         results = [json.loads(path.read_text()) for path in (to / job / "_kfmt/done").iterdir()]
-        done = {name for item in results for name in item}
-        assert len(done) > 5 or torn
+        split_names = {name for item in results for name in item}
+        assert len(split_names) > 5 or misaligned
     rows = [
         json.loads(line) for line in (to / "verify/segments/part-0.jsonl").read_text().splitlines()
     ]
@@ -126,11 +126,11 @@ def test_a_directory_that_cannot_be_read_is_skipped_and_named(
     closed.mkdir()
     close(closed, monkeypatch)
     for job in ("verify", "export", "segments", "stats"):
-        assert here(job, str(tmp_path / "in"), "--to", str(tmp_path / job)) == 3
-        said = capfd.readouterr()
-        assert f"kfmt: {closed}: Permission denied\n" in said.err
-        assert "1 input not read   exit 3" in said.out
-        assert "no damage" not in said.out
+        assert run_job(job, str(tmp_path / "in"), "--to", str(tmp_path / job)) == 3
+        output = capfd.readouterr()
+        assert f"kfmt: {closed}: Permission denied\n" in output.err
+        assert "1 input not read   exit 3" in output.out
+        assert "no damage" not in output.out
     assert len(exported(tmp_path / "export")) == 1500
 
 
@@ -141,22 +141,22 @@ def test_an_input_that_is_gone_is_gone_from_a_copy_in_step(tmp_path: Path) -> No
     shutil.copytree(ORDERS.parent, source)
     for name in ("leader-epoch-checkpoint", ORDERS.name, f"{720:020}.log"):
         (source / name).unlink()
-        for job, more in (("export", ["--mode", "sync"]), ("verify", [])):
-            assert here(job, str(tmp_path / "in"), "--to", str(to / job), *more) == 0
+        for job, options in (("export", ["--mode", "sync"]), ("verify", [])):
+            assert run_job(job, str(tmp_path / "in"), "--to", str(to / job), *options) == 0
         assert exported(to / "export") == dumped(source)
         assert len(manifest(to / "export")["inputs"]) == len(list(source.glob("*.log")))
 
 
 @pytest.mark.usefixtures("in_this_session")
 def test_names_that_are_no_text(tmp_path: Path) -> None:
-    folder = tmp_path / "in" / os.fsdecode(b"or\xffders-0")
-    shutil.copytree(ORDERS.parent, folder)
-    log = folder / ORDERS.name
+    directory = tmp_path / "in" / os.fsdecode(b"or\xffders-0")
+    shutil.copytree(ORDERS.parent, directory)
+    log = directory / ORDERS.name
     log.write_bytes(with_bytes(log.read_bytes(), 5000, b"harm"))
     for job in ("verify", "export", "segments", "stats"):
-        for _ in range(2):  # the second time by what is kept
+        for _ in range(2):  # the second time from stored results
             to = tmp_path / job
-            assert here(job, str(tmp_path / "in"), "--to", str(to), "--format", "json") == 1
+            assert run_job(job, str(tmp_path / "in"), "--to", str(to), "--format", "json") == 1
     file = str(tmp_path / "in") + r"/or\xffders-0/" + ORDERS.name
     for table in ("verify/segments", "verify/findings", "segments/segments"):
         lines = (tmp_path / f"{table}/part-0.jsonl").read_text().splitlines()
@@ -168,19 +168,19 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
 
 def test_the_examples_of_the_help_work(job: Job, tmp_path: Path) -> None:
     for example in examples("pipeline", tmp_path):
-        done = job(*example[1:], code=1 if "damaged_segments" in " ".join(example) else 0)
-        assert done.out
+        result = job(*example[1:], code=1 if "damaged_segments" in " ".join(example) else 0)
+        assert result.out
 
 
 @pytest.mark.usefixtures("in_this_session")
-def test_workers_without_compiled_modules_are_said(
+def test_workers_without_compiled_modules_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    do = split_processing._process_task
+    process_task = split_processing._process_task
     monkeypatch.setattr(
         split_processing,
         "_process_task",
-        lambda *arguments: do(*arguments) or split_processing.INTERPRETED,
+        lambda *arguments: process_task(*arguments) or split_processing.INTERPRETED,
     )
-    assert here("verify", str(ORDERS), "--to", str(tmp_path / "to")) == 0
+    assert run_job("verify", str(ORDERS), "--to", str(tmp_path / "to")) == 0
     assert "1 of 1 tasks ran without kfmt's compiled modules" in caplog.text

@@ -1,4 +1,4 @@
-"""What a commit writes, and how a manifest in parts is read."""
+"""The files that a commit writes, and how kfmt reads a manifest of several parts."""
 
 from __future__ import annotations
 
@@ -39,75 +39,75 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def add_partitions(logs: Path, first: int, end: int) -> None:
-    """Partitions of a segment each, whose files are of the same sizes."""
-    for number in range(first, end):
-        folder = logs / f"orders-{number:04}"
-        folder.mkdir(parents=True)
-        shutil.copy(ORDERS, folder)
-        os.utime(folder / ORDERS.name, (1_700_000_000, 1_700_000_000))
+    """Create partitions of a segment each, whose files have equal sizes."""
+    for partition in range(first, end):
+        directory = logs / f"orders-{partition:04}"
+        directory.mkdir(parents=True)
+        shutil.copy(ORDERS, directory)
+        os.utime(directory / ORDERS.name, (1_700_000_000, 1_700_000_000))
 
 
-def written_by(to: Path, *paths: Path, **options: Any) -> int:
+def count_written_bytes(to: Path, *paths: Path, **options: Any) -> int:
     """Bytes that a run writes into the table's own directory, without the list of its files."""
 
     def files() -> dict[Path, tuple[int, int]]:
-        every = [path for path in (to / "_kfmt").rglob("*") if path.is_file()]
-        return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in every}
+        all_files = [path for path in (to / "_kfmt").rglob("*") if path.is_file()]
+        return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in all_files}
 
-    before = files()
+    files_before = files()
     export(to, *paths, one_file_per_partition=True, **options)
-    changed = (path for path, of in files().items() if before.get(path) != of)
+    changed = (path for path, state in files().items() if files_before.get(path) != state)
     return sum(path.stat().st_size for path in changed if path.name != "manifest.json")
 
 
 def test_a_commit_writes_no_more_to_a_larger_table(tmp_path: Path) -> None:
-    written = []
+    written_bytes = []
     for name, n in (("few", 4), ("many", 64)):
         logs, to = tmp_path / name / "in", tmp_path / name / "to"
         add_partitions(logs, 0, n)
-        written_by(to, logs)
+        count_written_bytes(to, logs)
         add_partitions(logs, n, n + 1)
-        written.append(written_by(to, logs))
+        written_bytes.append(count_written_bytes(to, logs))
         assert listed(to) == found(to)
         assert len(manifest(to)["inputs"]) == n + 1
-    few, many = written
-    assert many < few * 1.1
+    small_table, large_table = written_bytes
+    assert large_table < small_table * 1.1
 
 
 def test_many_commits_have_few_parts(tmp_path: Path) -> None:
     logs, to = tmp_path / "in", tmp_path / "to"
     for n in range(20):
         add_partitions(logs, n, n + 1)
-        written_by(to, logs, mode="sync")
+        count_written_bytes(to, logs, mode="sync")
         assert len(list((to / "_kfmt/manifest").iterdir())) <= 5
     assert len(manifest(to)["inputs"]) == 20
     shutil.rmtree(logs / "orders-0007")
-    written_by(to, logs, mode="sync")
+    count_written_bytes(to, logs, mode="sync")
     assert len(manifest(to)["inputs"]) == 19
     assert listed(to) == found(to)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_parts_have_the_last_values(seed: int, tmp_path: Path) -> None:
-    """And each value is written again a few times only."""
-    chosen, folder = random.Random(seed), str(tmp_path)
+    """And each value is rewritten only a few times."""
+    rng, directory = random.Random(seed), str(tmp_path)
     expected: dict[str, Any] = {}
     parts: tuple[ChangeFile, ...] = ()
-    for number in range(1, 60):
-        keys = {f"key {chosen.randrange(40)}" for _ in range(chosen.choice((1, 1, 2, 30)))}
-        changes = {key: chosen.choice((None, {"a": number}, "x" * 50)) for key in keys}
-        parts = append_changes(folder, parts, number, changes.items())
+    for commit in range(1, 60):
+        keys = {f"key {rng.randrange(40)}" for _ in range(rng.choice((1, 1, 2, 30)))}
+        changes = {key: rng.choice((None, {"a": commit}, "x" * 50)) for key in keys}
+        parts = append_changes(directory, parts, commit, changes.items())
         expected |= changes
-        found = dict(read_values(folder, parts))
-        assert {key: found[key] for key in found if found[key] is not None} == {
+        values = dict(read_values(directory, parts))
+        assert {key: values[key] for key in values if values[key] is not None} == {
             key: value for key, value in expected.items() if value is not None
         }
         sizes = [part.bytes for part in parts]
         assert sizes == [(tmp_path / part.name).stat().st_size for part in parts]
         assert len(sizes) < 12
-        delete_unlisted(folder, parts)
+        delete_unlisted(directory, parts)
         assert {path.name for path in tmp_path.iterdir()} == {part.name for part in parts}
-    assert append_changes(folder, parts, 60, ()) == parts
+    assert append_changes(directory, parts, 60, ()) == parts
 
 
 def test_a_part_that_is_missing_is_named(tmp_path: Path) -> None:
@@ -120,12 +120,14 @@ def large_logs(n: int) -> FileSplits:
     return FileSplits(FileSplit(f"/a-{i}/0.log", LOG_KIND, 0, size, 7, 0, size) for i in range(n))
 
 
-def cut_at(to: Path, files: FileSplits, share: int) -> list[int]:
-    """Where the parts of the last file begin, in MiB."""
-    ledger = JobDirectory(str(to), JobDefinition("verify", lambda *_: [], {}))
-    ledger.open()
-    ledger.plan(replace(parse_request({}), max_split_bytes=share << 20, parallelism=1), files)
-    return [piece.start >> 20 for piece in ledger.splits if piece.path == files[-1].path]
+def plan_split_starts(to: Path, files: FileSplits, split_mib: int) -> list[int]:
+    """The starts of the splits of the last file, in MiB."""
+    job_directory = JobDirectory(str(to), JobDefinition("verify", lambda *_: [], {}))
+    job_directory.open()
+    job_directory.plan(
+        replace(parse_request({}), max_split_bytes=split_mib << 20, parallelism=1), files
+    )
+    return [split.start >> 20 for split in job_directory.splits if split.path == files[-1].path]
 
 
 def test_an_input_that_has_not_changed_keeps_its_parts(tmp_path: Path) -> None:
@@ -133,24 +135,26 @@ def test_an_input_that_has_not_changed_keeps_its_parts(tmp_path: Path) -> None:
         parts = json.loads((tmp_path / "_kfmt/plan.json").read_text())["parts"]
         return dict(read_values(f"{tmp_path}/_kfmt/plan", [ChangeFile(**part) for part in parts]))
 
-    assert cut_at(tmp_path, large_logs(3), 200) == [0]
+    assert plan_split_starts(tmp_path, large_logs(3), 200) == [0]
     assert plan() == {}
-    assert cut_at(tmp_path, large_logs(3), 50) == [0, 50]
-    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
-    assert cut_at(tmp_path, large_logs(3), 50) == [0, 50]
-    assert written == {path: path.stat().st_mtime_ns for path in written}
-    assert cut_at(tmp_path, large_logs(4), 200) == [0]
-    assert cut_at(tmp_path, large_logs(3), 200) == [0, 50]
-    shorter = [replace(piece, size=50 << 20, end=50 << 20) for piece in large_logs(1)]
-    assert cut_at(tmp_path, FileSplits(shorter), 50) == [0]
+    assert plan_split_starts(tmp_path, large_logs(3), 50) == [0, 50]
+    modified_times = {
+        path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()
+    }
+    assert plan_split_starts(tmp_path, large_logs(3), 50) == [0, 50]
+    assert modified_times == {path: path.stat().st_mtime_ns for path in modified_times}
+    assert plan_split_starts(tmp_path, large_logs(4), 200) == [0]
+    assert plan_split_starts(tmp_path, large_logs(3), 200) == [0, 50]
+    shorter = [replace(split, size=50 << 20, end=50 << 20) for split in large_logs(1)]
+    assert plan_split_starts(tmp_path, FileSplits(shorter), 50) == [0]
     assert {path for path, value in plan().items() if value is not None} == set()
 
 
-def test_what_was_whole_is_not_cut_by_a_job_with_less_to_do(tmp_path: Path) -> None:
-    """A share of few inputs is smaller, but not that of a job that goes on."""
+def test_an_unsplit_file_is_not_split_by_a_job_with_less_to_do(tmp_path: Path) -> None:
+    """A job with few inputs has smaller splits, but not if it continues an earlier one."""
     log = large_logs(1)
     for files in (large_logs(40), log):
-        ledger = JobDirectory(str(tmp_path), JobDefinition("verify", lambda *_: [], {}))
-        ledger.open()
-        ledger.plan(replace(parse_request({}), parallelism=30), files)
-        assert ledger.splits == files
+        job_directory = JobDirectory(str(tmp_path), JobDefinition("verify", lambda *_: [], {}))
+        job_directory.open()
+        job_directory.plan(replace(parse_request({}), parallelism=30), files)
+        assert job_directory.splits == files

@@ -1,4 +1,4 @@
-"""What others make of what jobs have written: the page of report, and Spark's own frames."""
+"""Readers of the files that jobs write: the page of report, and Spark's own frames."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ def test_a_page_of_jobs_has_their_numbers(format_: str, job: Job, tmp_path: Path
         job(name, *paths, *options, code=1)
     page = tmp_path / "page.html"
     data = tmp_path / "page.json"
-    given = [part for name in jobs for part in ("--from", tmp_path / name / "_kfmt")]
-    told: Done = kfmt("report", *given, "--to", page, "--data", data)
-    assert told.code == 1, told.err
+    arguments = [argument for name in jobs for argument in ("--from", tmp_path / name / "_kfmt")]
+    result: Done = kfmt("report", *arguments, "--to", page, "--data", data)
+    assert result.code == 1, result.err
     rows = json.loads(data.read_text())
     stats = kfmt("stat", *paths, "--json").of("stat")
-    known = {(row["topic"], row["partition"]): row for row in of(rows, "stat")}
+    rows_by_partition = {(row["topic"], row["partition"]): row for row in of(rows, "stat")}
     for row in stats:
-        mine = known[row["topic"], row["partition"]]
+        reported = rows_by_partition[row["topic"], row["partition"]]
         for name in ("segments", "bytes", "batches", "records", "last_offset", "max_timestamp"):
-            assert mine[name] == row[name], name
+            assert reported[name] == row[name], name
     assert of(rows, "report")[0]["bytes"] == sum(row["bytes"] for row in stats)
     verified = kfmt("verify-crc", "--deep", *paths, "--json").of("finding")
     errors = sorted(row["code"] for row in verified if row["severity"] == "error")
-    found = of(rows, "finding")
-    assert sorted(row["code"] for row in found if row["severity"] == "error") == errors
+    findings = of(rows, "finding")
+    assert sorted(row["code"] for row in findings if row["severity"] == "error") == errors
 
 
 def test_a_backfill_unions_with_sparks_stream(tmp_path: Path, spark: Any) -> None:
     run(ORDERS.parent, tmp_path / "lake", "--schema", "kafka")
-    ours = spark.read.parquet(str(tmp_path / "lake/records"))
+    exported = spark.read.parquet(str(tmp_path / "lake/records"))
     ddl = (
         "key binary, value binary, topic string, partition int, offset bigint, "
         "timestamp timestamp, timestampType int"
     )
-    theirs = spark.createDataFrame([], ddl)
-    assert ours.schema == theirs.schema
-    assert ours.union(theirs).count() == 1500
+    spark_rows = spark.createDataFrame([], ddl)
+    assert exported.schema == spark_rows.schema
+    assert exported.union(spark_rows).count() == 1500

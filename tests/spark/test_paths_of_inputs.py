@@ -1,4 +1,4 @@
-"""Which path an input belongs to, what a path names, and what stops a run."""
+"""The path that an input belongs to, the files that a path names, and errors that stop a run."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def test_the_only_file_of_a_directory_is_not_given_by_name(name: str, tmp_path: 
     directory.mkdir()
     shutil.copy(ORDERS, directory / name)
     request = replace(parse_request({}), table="records")
-    listed = list_input_files(replace(request, paths=(str(directory),)))
-    assert not [file for file in listed if not file.read_error]
+    files = list_input_files(replace(request, paths=(str(directory),)))
+    assert not [file for file in files if not file.read_error]
     explicit = list_input_files(replace(request, paths=(str(directory / name),)))
     assert [file.path for file in explicit] == [str(directory / name)]
 
@@ -118,12 +118,12 @@ def test_an_error_names_the_log_that_has_it(
     without_spark(monkeypatch)
     for partition in range(3):
         write(tmp_path / f"logs/t-{partition}", ORDERS.read_bytes())
-    real = iter_split_rows
+    original = iter_split_rows
 
     def failing(table: str, reader: object, split: object, decoder: object) -> object:
         if "t-2" in split.path:  # type: ignore[attr-defined]
             raise MemoryError("no memory")
-        return real(table, reader, split, decoder)  # type: ignore[arg-type]
+        return original(table, reader, split, decoder)  # type: ignore[arg-type]
 
     monkeypatch.setattr("kfmt_cli.arrow.export.file_formats.iter_split_rows", failing)
     with pytest.raises(KfmtError, match="t-2"):

@@ -1,4 +1,4 @@
-"""What 1.0.0rc1 wrote in `_kfmt` (commit 4535fd47, in `/data`) is read and continued.
+"""kfmt reads and continues the `_kfmt` that 1.0.0rc1 wrote (commit 4535fd47, in `/data`).
 
 `tests/kept/kfmt-1.0.0rc1` has the directories of four jobs about the same two logs.
 """
@@ -36,7 +36,7 @@ from kfmt_cli.spark.source_options import parse_request
 from kfmt_cli.spark.split_processing import merge_file_findings
 from kfmt_cli.topics.payloads import PayloadDeclaration, PayloadDeclarations, SchemaSource
 
-KEPT = Path("tests/kept/kfmt-1.0.0rc1")
+RC1_DIRECTORY = Path("tests/kept/kfmt-1.0.0rc1")
 RC1_ROOT = "/data"
 MODIFIED = 1_767_225_600  # seconds; of the logs and their index
 SEGMENT = ORDERS.with_name("00000000000000000240.log")
@@ -67,7 +67,7 @@ def copy_job_directory(name: str, logs: Path) -> Path:
     """A job's directory as rc1 would have written it about `logs`: with their paths, of which the
     names of results have a digest."""
     target = logs.parent / name
-    shutil.copytree(KEPT / name, target)
+    shutil.copytree(RC1_DIRECTORY / name, target)
     replacements = {RC1_ROOT: str(logs.parent)}
     for log in logs.glob("*/*.log"):
         rc1_path = f"{RC1_ROOT}/{log.relative_to(logs.parent)}"
@@ -78,7 +78,7 @@ def copy_job_directory(name: str, logs: Path) -> Path:
         for rc1_text, local_text in replacements.items():
             text = text.replace(rc1_text, local_text)
         path.write_text(text)
-        path.rename(path.with_name(_replaced(path.name, replacements)))
+        path.rename(path.with_name(_with_replacements(path.name, replacements)))
     for path in target.rglob("_kfmt/commits/*.json"):  # it has the sizes of others
         commit = json.loads(path.read_text())
         for part in commit["parts"]:
@@ -92,13 +92,13 @@ def copy_job_directory(name: str, logs: Path) -> Path:
     return target
 
 
-def _replaced(name: str, replacements: dict[str, str]) -> str:
+def _with_replacements(name: str, replacements: dict[str, str]) -> str:
     for rc1_text, local_text in replacements.items():
         name = name.replace(rc1_text, local_text)
     return name
 
 
-def context_of(logs: Path, to: Path, file_format: str, **options: str) -> JobContext:
+def job_context(logs: Path, to: Path, file_format: str, **options: str) -> JobContext:
     request = parse_request({"paths": json.dumps([str(logs)]), "table": "segments", **options})
     return JobContext(None, request, str(to), file_format, lambda _: None)
 
@@ -106,7 +106,7 @@ def context_of(logs: Path, to: Path, file_format: str, **options: str) -> JobCon
 def test_stored_results_are_merged_at_boundaries(logs: Path) -> None:
     """Their facts are found, and no split is processed again."""
     to = copy_job_directory("verify", logs)
-    context = context_of(logs, to, "json", deep="true", maxSplitBytes=str(SPLIT_BYTES))
+    context = job_context(logs, to, "json", deep="true", maxSplitBytes=str(SPLIT_BYTES))
     directory = verify.prepare(context)
     directory.plan(context.request, context.readable_inputs())
     assert len(directory.splits) == 3
@@ -140,7 +140,7 @@ def test_facts_have_keys_that_never_change() -> None:
 def prepare_export(logs: Path, to: Path, key: bytes = b"^k") -> JobDirectory:
     headers = ((b"a", b"b"), (b"c", None))
     selection = Selection(250, record_filter=RecordFilter(BytesRegex(key), b"x", headers, 1))
-    context = context_of(logs, to, "json")
+    context = job_context(logs, to, "json")
     context.request = replace(
         context.request,
         selection_options=SelectionOptions(selection, only_committed=True),
@@ -152,7 +152,7 @@ def prepare_export(logs: Path, to: Path, key: bytes = b"^k") -> JobDirectory:
 
 
 def prepare_find(logs: Path, to: Path, key: bytes = b"1") -> JobDirectory:
-    context = context_of(logs, to, "json")
+    context = job_context(logs, to, "json")
     selection = Selection(250, record_filter=RecordFilter(BytesRegex(key)))
     context.request = replace(context.request, selection_options=SelectionOptions(selection))
     return find_job.prepare(context)
@@ -176,7 +176,7 @@ def test_options_are_stored_as_plain_values(
     prepare: Callable[..., JobDirectory], logs: Path
 ) -> None:
     directory = prepare(logs, logs.parent / "new")
-    context = context_of(logs, logs.parent / "new", "json")
+    context = job_context(logs, logs.parent / "new", "json")
     directory.plan(context.request, context.readable_inputs())
     stored = (logs.parent / "new/_kfmt/job.json").read_text()
     assert json.loads(stored)["version"] == 10
@@ -187,7 +187,7 @@ def test_options_are_stored_as_plain_values(
 
 
 def test_a_table_is_continued(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unchanged inputs are not exported again; what is gone is removed from files of rc1."""
+    """Unchanged inputs are not exported again; rows of deleted inputs leave files of rc1."""
     without_spark(monkeypatch)
     to = copy_job_directory("table", logs)
     before = {path: path.stat().st_ino for path in to.glob("*/*.parquet")}
@@ -211,5 +211,7 @@ def test_restored_partitions_are_recognised() -> None:
             [PartitionFile(*records, PartitionRowRange("t", partition, *record_rows))],
             [PartitionFile(*batches, PartitionRowRange("t", partition, *batch_rows))],
         )
-        marker = json.loads((KEPT / f"restored/_kfmt/restored/t-{partition}.json").read_text())
+        marker = json.loads(
+            (RC1_DIRECTORY / f"restored/_kfmt/restored/t-{partition}.json").read_text()
+        )
         assert exported.digest(None) == marker["of"]

@@ -39,8 +39,8 @@ def test_a_job_on_spark(
     run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     pytest.importorskip("pyspark")
-    least = click.option("--least", help="How many at least.", type=int)
-    job = registry.JobSpec("count-files", "Count files.", f"{HERE}:count_files", (least,))
+    option = click.option("--least", help="How many at least.", type=int)
+    job = registry.JobSpec("count-files", "Count files.", f"{HERE}:count_files", (option,))
     monkeypatch.setattr(registry, "JOB_SPECS", [*registry.JOB_SPECS, job])
     with fresh_commands(monkeypatch):
         assert "Count files." in run("pipeline", "--help")
@@ -49,12 +49,12 @@ def test_a_job_on_spark(
         if shutil.which("java") is None:
             pytest.skip("java not found")
         session = request.getfixturevalue("spark")
-        in_this_one(monkeypatch, session)
+        use_session(monkeypatch, session)
         out = run("pipeline", "count-files", ORDERS.parent, "--to", tmp_path / "to", "--least", "2")
         assert "7 files" in out
 
 
-def in_this_one(monkeypatch: pytest.MonkeyPatch, session: Any) -> None:
+def use_session(monkeypatch: pytest.MonkeyPatch, session: Any) -> None:
     """Jobs run in the session of all tests."""
     import contextlib
 

@@ -21,10 +21,10 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="java not found"),
 ]
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
-OLD = [SAMPLES / "kafka-2.8.2", SAMPLES / "kafka-0.8.2.2"]
-BOTH = ("--tables", "records,batches")
-# Of `kfmt dump`: what a codec does not change.
-OF_BATCHES = (
+OLD_BROKERS = [SAMPLES / "kafka-2.8.2", SAMPLES / "kafka-0.8.2.2"]
+BOTH_TABLES = ("--tables", "records,batches")
+# Of `kfmt dump`: fields that a codec does not change.
+BATCH_FIELDS = (
     *("base_offset", "last_offset", "magic", "partition_leader_epoch", "attributes"),
     *("base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence"),
     *("records_count", "crc_valid"),
@@ -32,59 +32,61 @@ OF_BATCHES = (
 Row = tuple[Any, ...]
 
 
-def records(top: Path) -> list[Row]:
+def records(root: Path) -> list[Row]:
     """The records below a directory, by partition and segment, without positions."""
-    rows = dumped(top)
+    rows = dumped(root)
     return [(Path(row[0]).parts[-2:], *row[1:12]) for row in rows]
 
 
-def batches(top: Path) -> list[Row]:
-    rows = kfmt("dump", top, "--json").of("batch")
+def batches(root: Path) -> list[Row]:
+    rows = kfmt("dump", root, "--json").of("batch")
     rows = [row for row in rows if row["file"].endswith(".log")]
     return sorted(
-        (Path(row["file"]).parts[-1], *(str(row[name]) for name in OF_BATCHES)) for row in rows
+        (Path(row["file"]).parts[-1], *(str(row[name]) for name in BATCH_FIELDS)) for row in rows
     )
 
 
-def logs_of(top: Path) -> dict[str, bytes]:
+def log_contents(root: Path) -> dict[str, bytes]:
     """The logs with records, by partition and name."""
-    found = sorted(top.rglob("*.log"))
-    return {"/".join(log.parts[-2:]): log.read_bytes() for log in found if log.stat().st_size}
+    logs = sorted(root.rglob("*.log"))
+    return {"/".join(log.parts[-2:]): log.read_bytes() for log in logs if log.stat().st_size}
 
 
 def test_batches_are_as_they_were(job: Job, tmp_path: Path) -> None:
-    job("export", BROKER, *BOTH, "--to", tmp_path / "table")
-    done = job("restore", tmp_path / "table", "--to", tmp_path / "to")
-    made = tmp_path / "to/log_dir"
-    assert "16 partitions, 13 224 records, 1 012 batches" in done.out
-    assert not (made / "__cluster_metadata-0").exists()
+    job("export", BROKER, *BOTH_TABLES, "--to", tmp_path / "table")
+    result = job("restore", tmp_path / "table", "--to", tmp_path / "to")
+    restored = tmp_path / "to/log_dir"
+    assert "16 partitions, 13 224 records, 1 012 batches" in result.out
+    assert not (restored / "__cluster_metadata-0").exists()
     shutil.copytree(BROKER, tmp_path / "in")
     shutil.rmtree(tmp_path / "in/__cluster_metadata-0")
-    assert records(made) == records(tmp_path / "in")
-    assert batches(made) == batches(tmp_path / "in")
-    before, after = logs_of(tmp_path / "in"), logs_of(made)
+    assert records(restored) == records(tmp_path / "in")
+    assert batches(restored) == batches(tmp_path / "in")
+    before, after = log_contents(tmp_path / "in"), log_contents(restored)
     assert before.keys() == after.keys()
-    plain = [name for name in before if name.startswith(("orders", "replicated", "codec-none"))]
-    assert len(plain) > 10
-    assert all(before[name] == after[name] for name in plain)
-    for snapshot in BROKER.glob("txn-0/*.txnindex"):
-        assert (made / "txn-0" / snapshot.name).read_bytes() == snapshot.read_bytes()
-    assert "no damage" in kfmt("check", made).out
-    assert kfmt("verify-crc", "--deep", made).code == 0
-    assert kfmt("index-check", made).code == 0
-    done = job("compare", BROKER / "orders-0", made / "orders-0", "--to", tmp_path / "same")
-    assert "1 identical range, 0 explained" in done.out
+    uncompressed = [
+        name for name in before if name.startswith(("orders", "replicated", "codec-none"))
+    ]
+    assert len(uncompressed) > 10
+    assert all(before[name] == after[name] for name in uncompressed)
+    for index in BROKER.glob("txn-0/*.txnindex"):
+        assert (restored / "txn-0" / index.name).read_bytes() == index.read_bytes()
+    assert "no damage" in kfmt("check", restored).out
+    assert kfmt("verify-crc", "--deep", restored).code == 0
+    assert kfmt("index-check", restored).code == 0
+    result = job("compare", BROKER / "orders-0", restored / "orders-0", "--to", tmp_path / "same")
+    assert "1 identical range, 0 explained" in result.out
 
 
-@pytest.mark.parametrize("source", OLD, ids=lambda source: source.name)
+@pytest.mark.parametrize("source", OLD_BROKERS, ids=lambda source: source.name)
 def test_old_messages_are_as_they_were(job: Job, tmp_path: Path, source: Path) -> None:
-    job("export", source, *BOTH, "--to", tmp_path / "table")
+    job("export", source, *BOTH_TABLES, "--to", tmp_path / "table")
     job("restore", tmp_path / "table", "--to", tmp_path / "to")
     assert records(tmp_path / "to/log_dir") == records(source)
-    before, after = logs_of(source), logs_of(tmp_path / "to/log_dir")
-    plain = [name for name in before if "none" in name]
-    assert plain
-    assert all(before[name] == after[name] for name in plain)
+    before, after = log_contents(source), log_contents(tmp_path / "to/log_dir")
+    uncompressed = [name for name in before if "none" in name]
+    assert uncompressed
+    assert all(before[name] == after[name] for name in uncompressed)
 
 
 def test_without_the_table_of_batches(job: Job, tmp_path: Path) -> None:
@@ -92,91 +94,93 @@ def test_without_the_table_of_batches(job: Job, tmp_path: Path) -> None:
         shutil.copytree(BROKER / name, tmp_path / "in" / name)
     job("export", tmp_path / "in", "--to", tmp_path / "table")
     codec = ("--compression", "lz4")
-    done = job("restore", tmp_path / "table", "--to", tmp_path / "to", *codec)
-    made = tmp_path / "to/log_dir"
-    words = "4 partitions without a table of batches: codecs, leader epochs and empty batches are"
-    assert words in done.out
+    result = job("restore", tmp_path / "table", "--to", tmp_path / "to", *codec)
+    restored = tmp_path / "to/log_dir"
+    message = "4 partitions without a table of batches: codecs, leader epochs and empty batches are"
+    assert message in result.out
 
-    def plain(rows: list[Row]) -> list[Row]:  # segments are rolled as by a broker
+    def sorted_rows(rows: list[Row]) -> list[Row]:  # segments are rolled as by a broker
         return sorted((row[0][0], *row[1:]) for row in rows)
 
-    assert plain(records(made)) == plain(records(tmp_path / "in"))
-    rows = kfmt("dump", made / "orders-0", "--json").of("batch")
+    assert sorted_rows(records(restored)) == sorted_rows(records(tmp_path / "in"))
+    rows = kfmt("dump", restored / "orders-0", "--json").of("batch")
     assert {row["attributes"]["compression"] for row in rows} == {"lz4"}
     counts = [row["records_count"] for row in kfmt("dump", ORDERS.parent, "--json").of("batch")]
     assert [row["records_count"] for row in rows] == counts
-    assert "no damage" in kfmt("check", made).out
+    assert "no damage" in kfmt("check", restored).out
 
 
 def test_a_second_run_writes_only_what_has_changed(job: Job, tmp_path: Path) -> None:
     source, table, to = tmp_path / "in", tmp_path / "table", tmp_path / "to"
     for name in ("orders-0", "txn-0"):
         shutil.copytree(BROKER / name, source / name)
-    one_each = ("--one-file-per-partition", *BOTH)
-    job("export", source, *one_each, "--to", table)
+    options = ("--one-file-per-partition", *BOTH_TABLES)
+    job("export", source, *options, "--to", table)
     first = job("restore", table, "--to", to).out
-    written = {path: path.stat().st_mtime_ns for path in to.rglob("log_dir/**/*.log")}
+    times_before = {path: path.stat().st_mtime_ns for path in to.rglob("log_dir/**/*.log")}
     assert job("restore", table, "--to", to).out == first
     for file in table.glob("*/txn-*.parquet"):
         file.touch()
     assert job("restore", table, "--to", to).out == first
-    changed = {path.parent.name for path, time in written.items() if path.stat().st_mtime_ns > time}
+    changed = {
+        path.parent.name for path, time in times_before.items() if path.stat().st_mtime_ns > time
+    }
     assert changed == {"txn-0"}
     other = tmp_path / "other"
     (other / "_kfmt").mkdir(parents=True)
     (other / "log_dir/orders-0").mkdir(parents=True)
     shutil.copy(to / "_kfmt/job.json", other / "_kfmt")
-    done = job("restore", table, "--to", other, code=3)
-    assert "log_dir/orders-0: already exists, and kfmt has not restored it" in done.err
+    result = job("restore", table, "--to", other, code=3)
+    assert "log_dir/orders-0: already exists, and kfmt has not restored it" in result.err
     assert (other / "log_dir/txn-0").exists()
 
 
-def test_what_the_tables_lack_is_said(job: Job, tmp_path: Path) -> None:
+def test_records_missing_from_a_table_are_reported(job: Job, tmp_path: Path) -> None:
     table = tmp_path / "table"
-    more = ("--one-file-per-partition", "--max-split-bytes", "20000")
-    job("export", ORDERS.parent, *BOTH, *more, "--to", table)
+    options = ("--one-file-per-partition", "--max-split-bytes", "20000")
+    job("export", ORDERS.parent, *BOTH_TABLES, *options, "--to", table)
     files = sorted(table.glob("records/*.parquet"))
-    lost = pq.read_table(files[2])["offset"].to_pylist()
+    missing = pq.read_table(files[2])["offset"].to_pylist()
     files[2].unlink()
-    done = job("restore", table, "--to", tmp_path / "to", code=1)
-    words = (
-        f"orders-0: {len(lost)} records missing from the table of records, but counted in the "
+    result = job("restore", table, "--to", tmp_path / "to", code=1)
+    message = (
+        f"orders-0: {len(missing)} records missing from the table of records, but counted in the "
         "table of batches"
     )
-    assert words in done.out
-    made = records(tmp_path / "to/log_dir")
-    assert [row[1] for row in made] == [i for i in range(1500) if i not in lost]
+    assert message in result.out
+    restored = records(tmp_path / "to/log_dir")
+    assert [row[1] for row in restored] == [i for i in range(1500) if i not in missing]
     files[3].write_bytes(b"no Parquet")
-    done = job("restore", table, "--to", tmp_path / "worse", code=3)
-    assert f"{files[3]}: Parquet magic bytes not found" in done.err
+    result = job("restore", table, "--to", tmp_path / "worse", code=3)
+    assert f"{files[3]}: Parquet magic bytes not found" in result.err
 
 
-def test_damaged_batches_are_left_out(job: Job, tmp_path: Path) -> None:
+def test_damaged_batches_are_omitted(job: Job, tmp_path: Path) -> None:
     damaged = SAMPLES.parent / "damaged_segments/flipped-bit-0"
-    job("export", damaged, *BOTH, "--to", tmp_path / "table", code=1)
-    done = job("restore", tmp_path / "table", "--to", tmp_path / "to", code=1)
-    assert "flipped-bit-0: 1 damaged batch dropped" in done.out
+    job("export", damaged, *BOTH_TABLES, "--to", tmp_path / "table", code=1)
+    result = job("restore", tmp_path / "table", "--to", tmp_path / "to", code=1)
+    assert "flipped-bit-0: 1 damaged batch dropped" in result.out
     assert "no damage" in kfmt("check", tmp_path / "to/log_dir").out
 
 
 def test_replicas_in_one_table_are_written_once(job: Job, tmp_path: Path) -> None:
     sources = [SAMPLES / f"kafka-3.9.1-broker{name}/replicated-0" for name in (1, 2)]
-    job("export", *sources, *BOTH, "--to", tmp_path / "table")
-    done = job("restore", tmp_path / "table", "--to", tmp_path / "to")
-    assert "replicated-0: 4 000 records in more than one file, written once" in done.out
-    assert logs_of(tmp_path / "to/log_dir") == logs_of(sources[0])
+    job("export", *sources, *BOTH_TABLES, "--to", tmp_path / "table")
+    result = job("restore", tmp_path / "table", "--to", tmp_path / "to")
+    assert "replicated-0: 4 000 records in more than one file, written once" in result.out
+    assert log_contents(tmp_path / "to/log_dir") == log_contents(sources[0])
 
 
 def test_no_table_and_no_partition(job: Job, tmp_path: Path) -> None:
     to = tmp_path / "to"
-    done = job("restore", ORDERS.parent, "--to", to, code=2)
-    assert "no table of records in Parquet files" in done.err
+    result = job("restore", ORDERS.parent, "--to", to, code=2)
+    assert "no table of records in Parquet files" in result.err
     job("export", ORDERS, "--to", tmp_path / "table")
     (file,) = (tmp_path / "table/records").glob("*.parquet")
     rows = pq.read_table(file)
-    at = rows.schema.get_field_index("topic")
+    index = rows.schema.get_field_index("topic")
     names = [["../../out"] * len(rows)]
-    pq.write_table(rows.set_column(at, rows.schema.field("topic"), names), file)
-    done = job("restore", tmp_path / "table", "--to", to, code=3)
-    assert f"{file}: '../../out': a topic name has 1 to 249 characters" in done.err
+    pq.write_table(rows.set_column(index, rows.schema.field("topic"), names), file)
+    result = job("restore", tmp_path / "table", "--to", to, code=3)
+    assert f"{file}: '../../out': a topic name has 1 to 249 characters" in result.err
     assert not (tmp_path / "out-0").exists()

@@ -1,4 +1,4 @@
-"""When Spark is started: beside what comes first, and not for what fails at once."""
+"""When Spark starts: in the background, and not if a command fails at once."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ from kfmt_cli.spark import tasks
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The masters of the sessions that were begun and ended; none is a real one."""
-    masters = list[str]()
+def session_events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The starts and ends of sessions, with their masters; no session is real."""
+    events = list[str]()
 
     @contextmanager
-    def nothing(_: str, master: str, *__: Any) -> Iterator[str]:
-        masters.append(f"begun {master}")
+    def record_session(_: str, master: str, *__: Any) -> Iterator[str]:
+        events.append(f"begun {master}")
         yield "a context"
-        masters.append(f"ended {master}")
+        events.append(f"ended {master}")
 
-    monkeypatch.setattr(sessions, "_start_own_jvm", nothing)
+    monkeypatch.setattr(sessions, "_start_own_jvm", record_session)
     monkeypatch.setattr(sessions, "START_DELAY_SECONDS", 3600.0)
-    return masters
+    return events
 
 
-def test_what_fails_at_once_does_not_start_it(begun: list[str]) -> None:
+def test_an_immediate_error_does_not_start_spark(session_events: list[str]) -> None:
     with pytest.raises(InputError, match="no such file"), sessions.start_session("local[1]"):
         raise InputError("no such file")
-    assert begun == []
+    assert session_events == []
 
 
-def test_who_asks_for_it_does_not_wait_longer(begun: list[str]) -> None:
+def test_a_request_for_the_session_starts_spark_at_once(session_events: list[str]) -> None:
     with sessions.start_session("local[1]") as ready:
         ready()
-        assert begun == ["begun local[1]"]
-    assert begun == ["begun local[1]", "ended local[1]"]
+        assert session_events == ["begun local[1]"]
+    assert session_events == ["begun local[1]", "ended local[1]"]
 
 
-def test_it_starts_beside_what_takes_long(
-    begun: list[str], monkeypatch: pytest.MonkeyPatch
+def test_spark_starts_during_long_work(
+    session_events: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "START_DELAY_SECONDS", 0.0)
     with sessions.start_session("local[1]"):
-        wait_for(lambda: bool(begun))
-    assert begun == ["begun local[1]", "ended local[1]"]
+        wait_for(lambda: bool(session_events))
+    assert session_events == ["begun local[1]", "ended local[1]"]
 
 
 class SilentServer:
@@ -63,8 +63,8 @@ class SilentServer:
 
     def __init__(self) -> None:
         self.conf = self
-        self.asked = threading.Event()
-        self.ends = threading.Event()
+        self.called = threading.Event()
+        self.may_return = threading.Event()
 
     def get(self, *_: object) -> None:
         return None
@@ -73,16 +73,16 @@ class SilentServer:
         pass
 
     def unset(self, _: str) -> None:
-        self.asked.set()
-        self.ends.wait(60)
+        self.called.set()
+        self.may_return.wait(60)
 
 
 def test_an_interrupt_does_not_wait_for_a_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "CANCEL_TIMEOUT_SECONDS", 0.1)
     session: Any = SilentServer()
-    began = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(KeyboardInterrupt), tasks._override_settings(session, {"spark.x": "1"}):
         raise KeyboardInterrupt
-    session.ends.set()
-    assert session.asked.is_set()
-    assert time.monotonic() - began < 30
+    session.may_return.set()
+    assert session.called.is_set()
+    assert time.monotonic() - started < 30

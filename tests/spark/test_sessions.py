@@ -1,4 +1,4 @@
-"""Sessions that somebody else made, other Pythons on the path, other directories to stand in."""
+"""Sessions that others have started, other Pythons on the path, other working directories."""
 
 from __future__ import annotations
 
@@ -55,29 +55,29 @@ assert spark.sparkContext.pythonExec == before
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a virtual environment, a PATH whose python3 is of no use, and another
     kfmt_cli, which fails when it is imported."""
-    folder = tmp_path_factory.mktemp("elsewhere")
-    venv = folder / "venv"
+    directory = tmp_path_factory.mktemp("elsewhere")
+    venv = directory / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     (packages,) = venv.glob("lib/python*/site-packages")
     (packages / "all.pth").write_text(f"{ROOT}\n{sysconfig.get_paths()['purelib']}\n")
-    (folder / "bin").mkdir()
-    python3 = folder / "bin/python3"
+    (directory / "bin").mkdir()
+    python3 = directory / "bin/python3"
     python3.write_text("#!/bin/sh\necho 'this is not the python3 you want' >&2\nexit 1\n")
     python3.chmod(0o755)
-    other = folder / "standing/kfmt_cli/__init__.py"
+    other = directory / "standing/kfmt_cli/__init__.py"
     other.parent.mkdir(parents=True)
     other.write_text("raise ImportError('another kfmt_cli')\n")
-    (folder / "readme.py").write_text(README)
-    (folder / "kfmt.py").write_text("from kfmt_cli.__main__ import main\nmain()\n")
-    return folder
+    (directory / "readme.py").write_text(README)
+    (directory / "kfmt.py").write_text("from kfmt_cli.__main__ import main\nmain()\n")
+    return directory
 
 
 def run(elsewhere: Path, cwd: Path, *arguments: str | Path, **env: str) -> str:
-    """What a script says that runs in the virtual environment, which nobody has activated."""
+    """The output of a script in the virtual environment, which nobody has activated."""
     path = environment()["PATH"]
     variables = environment(PATH=f"{elsewhere / 'bin'}:{path}", **env)
     del variables["PYTHONPATH"]
-    done = subprocess.run(
+    result = subprocess.run(
         [elsewhere / "venv/bin/python", *map(str, arguments)],
         cwd=cwd,
         env=variables,
@@ -86,46 +86,51 @@ def run(elsewhere: Path, cwd: Path, *arguments: str | Path, **env: str) -> str:
         timeout=240,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
-def loaded(elsewhere: Path, home: DriverEnvironment) -> str:
-    """What a worker gets that loads a function which asks where kfmt is, or its error."""
+def load_in_worker(elsewhere: Path, driver_env: DriverEnvironment) -> str:
+    """The path of kfmt_cli that a function finds in a worker, or the worker's error."""
 
-    def place_of_kfmt() -> str:  # in here, so that the worker needs no module of the tests
+    def find_kfmt() -> str:  # in here, so that the worker needs no module of the tests
         import kfmt_cli
 
         return str(Path(kfmt_cli.__file__).parent)
 
     file = elsewhere / "pickled"
-    file.write_bytes(cloudpickle.dumps(with_driver_kfmt(home, place_of_kfmt)))  # type: ignore[no-untyped-call]
+    file.write_bytes(cloudpickle.dumps(with_driver_kfmt(driver_env, find_kfmt)))  # type: ignore[no-untyped-call]
     script = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))())"
-    done = subprocess.run(
+    result = subprocess.run(
         [elsewhere / "venv/bin/python", "-c", script, file],
         cwd=elsewhere / "standing",
         capture_output=True,
         text=True,
         check=False,
     )
-    return (done.stdout or done.stderr).splitlines()[-1]
+    return (result.stdout or result.stderr).splitlines()[-1]
 
 
 def test_a_worker_takes_the_drivers_kfmt_and_says_when_it_has_another(elsewhere: Path) -> None:
-    own = ROOT / "kfmt_cli"
+    kfmt_directory = ROOT / "kfmt_cli"
     prefix = str(elsewhere / "venv")
-    assert loaded(elsewhere, DriverEnvironment(str(own), prefix)) == str(own)
+    assert load_in_worker(elsewhere, DriverEnvironment(str(kfmt_directory), prefix)) == str(
+        kfmt_directory
+    )
     other = elsewhere / "standing/kfmt_cli/__init__.py"
-    words = other.read_text()
+    text = other.read_text()
     try:
         other.write_text("__version__ = '0.0.1'")
-        said = loaded(elsewhere, DriverEnvironment(None, prefix))
-        assert f"the driver has kfmt-cli {kfmt_cli.__version__}, but the worker's Python" in said
-        assert f"{elsewhere / 'venv/bin/python'}, has 0.0.1: before" in said
-        assert "the session starts, set PYSPARK_PYTHON" in said
-        assert loaded(elsewhere, DriverEnvironment(str(own), "another Python")) == said
+        message = load_in_worker(elsewhere, DriverEnvironment(None, prefix))
+        assert f"the driver has kfmt-cli {kfmt_cli.__version__}, but the worker's Python" in message
+        assert f"{elsewhere / 'venv/bin/python'}, has 0.0.1: before" in message
+        assert "the session starts, set PYSPARK_PYTHON" in message
+        assert (
+            load_in_worker(elsewhere, DriverEnvironment(str(kfmt_directory), "another Python"))
+            == message
+        )
     finally:
-        other.write_text(words)
+        other.write_text(text)
 
 
 def test_on_a_cluster_what_to_set_is_said(caplog: pytest.LogCaptureFixture) -> None:
@@ -151,12 +156,12 @@ def test_the_snippet_of_the_readme_with_a_session_that_was_there_before(elsewher
     assert "|orders|    1500|" in out
 
 
-@pytest.mark.parametrize("place", ["standing", "/proc"])
-def test_jobs_run_wherever_one_stands(place: str, elsewhere: Path, tmp_path: Path) -> None:
-    job = "stats" if place == "/proc" else "verify"
+@pytest.mark.parametrize("directory", ["standing", "/proc"])
+def test_jobs_run_wherever_one_stands(directory: str, elsewhere: Path, tmp_path: Path) -> None:
+    job = "stats" if directory == "/proc" else "verify"
     command: list[str | Path] = [elsewhere / "kfmt.py", "pipeline", job, ORDERS.parent]
     command += ["--to", tmp_path / "out"]
-    out = run(elsewhere, elsewhere / place, *command, PYSPARK_PYTHON="python3")
+    out = run(elsewhere, elsewhere / directory, *command, PYSPARK_PYTHON="python3")
     assert "exit 0" in out
 
 
@@ -164,10 +169,10 @@ def test_a_session_that_cannot_start_is_one_line_in_time(tmp_path: Path) -> None
     """No master, and a master that has no worker."""
     command = ["pipeline", "verify", str(ORDERS.parent), "--to", str(tmp_path / "out")]
     command += ["--patience", "12"]
-    begun = time.monotonic()
-    done = kfmt(*command, "--master", "spark://127.0.0.1:9")
-    assert (done.code, done.out, done.err.count("\n")) == (4, "", 1)
-    assert done.err.startswith("kfmt: Spark ")
-    assert time.monotonic() - begun < 60
+    started = time.monotonic()
+    result = kfmt(*command, "--master", "spark://127.0.0.1:9")
+    assert (result.code, result.out, result.err.count("\n")) == (4, "", 1)
+    assert result.err.startswith("kfmt: Spark ")
+    assert time.monotonic() - started < 60
     assert not (tmp_path / "out").exists()
     assert kfmt(*command, JAVA_HOME="/nowhere").code == 4

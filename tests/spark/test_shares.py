@@ -1,4 +1,4 @@
-"""What a job gives to a task, and how it reads what the tasks have made."""
+"""The input that a job sends to a task, and how the job reads results."""
 
 from __future__ import annotations
 
@@ -38,41 +38,41 @@ from kfmt_cli.spark.selections import (
 from kfmt_cli.spark.source_options import parse_request
 from kfmt_cli.spark.worker import DriverEnvironment
 
-ASKED = [{"last": "3"}, {"isolation": "read_committed"}]
+SELECTION_OPTIONS = [{"last": "3"}, {"isolation": "read_committed"}]
 
 
 def add_partitions(logs: Path, n: int) -> Path:
-    """Partitions of a segment each."""
-    for number in range(n):
-        folder = logs / f"orders-{number:04}"
-        folder.mkdir(parents=True)
-        shutil.copy(ORDERS, folder)
+    """Create partitions of a segment each."""
+    for partition in range(n):
+        directory = logs / f"orders-{partition:04}"
+        directory.mkdir(parents=True)
+        shutil.copy(ORDERS, directory)
     return logs
 
 
-@pytest.mark.parametrize(("asked", "n_rows"), [({}, 240), ({"last": "5"}, 5)])
+@pytest.mark.parametrize(("options", "n_rows"), [({}, 240), ({"last": "5"}, 5)])
 def test_a_task_gets_its_own_share(
-    asked: dict[str, str], n_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, str], n_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not what the others get."""
-    given: list[int] = []
+    """And not that of other tasks."""
+    task_bytes: list[int] = []
 
-    def here(
-        spark: Any, function: Callable[[bytes], bytes], shares: list[bytes], *_: Any
+    def run_here(
+        spark: Any, function: Callable[[bytes], bytes], task_inputs: list[bytes], *_: Any
     ) -> list[bytes]:
         del spark
         common = len(cloudpickle.dumps(function))  # type: ignore[no-untyped-call]
-        given.append(common + max(map(len, shares)))
-        return [function(share) for share in shares]
+        task_bytes.append(common + max(map(len, task_inputs)))
+        return [function(task_input) for task_input in task_inputs]
 
-    monkeypatch.setattr(split_processing, "run_in_tasks", here)
+    monkeypatch.setattr(split_processing, "run_in_tasks", run_here)
     monkeypatch.setattr(split_processing, "driver_environment", lambda _: DriverEnvironment(None))
     for n in (4, 64):
         logs, to = add_partitions(tmp_path / f"{n}/in", n), tmp_path / f"{n}/to"
-        export(to, logs, one_file_per_partition=True, asked=asked)
+        export(to, logs, one_file_per_partition=True, asked=options)
         assert sum(listed(to).values()) == n * n_rows
-    few, many = given
-    assert many < few + 100
+    small_job, large_job = task_bytes
+    assert large_job < small_job + 100
 
 
 def test_results_in_a_store_are_read_once_and_several_at_a_time(
@@ -81,30 +81,30 @@ def test_results_in_a_store_are_read_once_and_several_at_a_time(
     without_spark(monkeypatch)
     monkeypatch.setattr(results, "MAX_MEMORY_BYTES", 1000)
     monkeypatch.setattr(results, "is_local", lambda _: False)
-    read: Counter[str] = Counter()
-    at_once, most = 0, 0
-    lock, real = threading.Lock(), read_file_bytes
+    n_reads: Counter[str] = Counter()
+    at_once, max_at_once = 0, 0
+    lock, original = threading.Lock(), read_file_bytes
 
     def slow(path: str) -> bytes | None:
-        nonlocal at_once, most
+        nonlocal at_once, max_at_once
         with lock:
-            read[path] += 1
+            n_reads[path] += 1
             at_once += 1
-            most = max(most, at_once)
+            max_at_once = max(max_at_once, at_once)
         time.sleep(0.01)
         with lock:
             at_once -= 1
-        return real(path)
+        return original(path)
 
     monkeypatch.setattr(results, "read_file_bytes", slow)
     logs, to = add_partitions(tmp_path / "in", 40), tmp_path / "to"
-    for mode, n_left in (("append", 40), ("append", 40), ("sync", 38)):
+    for mode, n_remaining in (("append", 40), ("append", 40), ("sync", 38)):
         export(to, logs, one_file_per_partition=True, mode=mode)
-        assert len(read) == 40
-        assert set(read.values()) == {1}
-        assert most > 4
-        assert sum(listed(to).values()) == n_left * 240
-        read.clear()
+        assert len(n_reads) == 40
+        assert set(n_reads.values()) == {1}
+        assert max_at_once > 4
+        assert sum(listed(to).values()) == n_remaining * 240
+        n_reads.clear()
         shutil.rmtree(min(logs.iterdir()))
 
 
@@ -116,21 +116,21 @@ def reads_nothing(*_: object) -> bytes:
     raise ReadError
 
 
-@pytest.mark.parametrize("asked", ASKED)
-def test_partitions_of_one_task_are_asked_by_it(
-    asked: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("options", SELECTION_OPTIONS)
+def test_a_task_finds_the_selections_of_its_own_partitions(
+    options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(TXN.parent, tmp_path / "in/txn-0")
     add_partitions(tmp_path / "in", 3)
-    request = replace(parse_request(asked), paths=(str(tmp_path / "in"),))
-    with monkeypatch.context() as unread:
-        unread.setattr(FileSource, "read_block", reads_nothing)
+    request = replace(parse_request(options), paths=(str(tmp_path / "in"),))
+    with monkeypatch.context() as patch:
+        patch.setattr(FileSource, "read_block", reads_nothing)
         splits = plan_input_partitions(request)
     assert [split.selections for split in splits] == [{}]
-    few = replace(request, max_split_bytes=3000)
-    several = plan_input_partitions(few)
-    assert sum(len(split.selections) for split in several) > 4
-    assert offsets(request, splits) == offsets(few, several)
+    split_request = replace(request, max_split_bytes=3000)
+    split_partitions = plan_input_partitions(split_request)
+    assert sum(len(split.selections) for split in split_partitions) > 4
+    assert offsets(request, splits) == offsets(split_request, split_partitions)
 
 
 def offsets(request: ReadRequest, splits: list[KfmtInputPartition]) -> list[tuple[str, int, int]]:
@@ -142,25 +142,27 @@ def offsets(request: ReadRequest, splits: list[KfmtInputPartition]) -> list[tupl
     )
 
 
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("options", SELECTION_OPTIONS)
 def test_tasks_of_a_job_find_its_selections(
-    asked: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(TXN.parent, tmp_path / "in/txn-0")
     add_partitions(tmp_path / "in", 9)
-    request = replace(parse_request(asked), paths=(str(tmp_path / "in"),), parallelism=1)
+    request = replace(parse_request(options), paths=(str(tmp_path / "in"),), parallelism=1)
     no_session: Any = None
-    files, real, sizes = list_input_files(request), FileSource.read_block, list[int]()
+    files, original_read, sizes = list_input_files(request), FileSource.read_block, list[int]()
     expected = selections_by_directory(request, files)
 
-    def here(_: Any, function: Callable[[bytes], bytes], shares: list[bytes], *__: Any) -> Any:
-        for share in shares:
-            sizes.append(len(share))
-            with monkeypatch.context() as task:
-                task.setattr(FileSource, "read_block", real)
-                yield function(share)
+    def run_here(
+        _: Any, function: Callable[[bytes], bytes], task_inputs: list[bytes], *__: Any
+    ) -> Any:
+        for task_input in task_inputs:
+            sizes.append(len(task_input))
+            with monkeypatch.context() as patch:
+                patch.setattr(FileSource, "read_block", original_read)
+                yield function(task_input)
 
-    monkeypatch.setattr(selections, "run_in_tasks", here)
+    monkeypatch.setattr(selections, "run_in_tasks", run_here)
     monkeypatch.setattr(selections, "driver_environment", lambda _: DriverEnvironment(None))
     monkeypatch.setattr(FileSource, "read_block", reads_nothing)
     assert hash_selections(find_selections_in_tasks(no_session, request, files)) == hash_selections(

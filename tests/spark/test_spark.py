@@ -48,10 +48,10 @@ def records(frame: Any) -> list[Key]:
     return of_rows(row.asDict(recursive=True) for row in with_micros.collect())
 
 
-@pytest.mark.parametrize("folder", BROKERS, ids=lambda item: item.name)
-def test_records_over_spark_are_those_of_dump(folder: Path, spark: Any) -> None:
-    frame = spark.read.format("kfmt").option("maxSplitBytes", 400_000).load(str(folder))
-    assert records(frame) == dumped(folder)
+@pytest.mark.parametrize("directory", BROKERS, ids=lambda item: item.name)
+def test_records_over_spark_are_those_of_dump(directory: Path, spark: Any) -> None:
+    frame = spark.read.format("kfmt").option("maxSplitBytes", 400_000).load(str(directory))
+    assert records(frame) == dumped(directory)
 
 
 def test_several_paths_a_view_and_sql(spark: Any) -> None:
@@ -82,16 +82,16 @@ def test_schemas_are_those_that_are_documented(spark: Any) -> None:
 
 
 def test_damage_is_rows_and_failfast_stops(spark: Any) -> None:
-    folder = ROOT / "damaged_segments"
-    assert records(spark.read.format("kfmt").load(str(folder))) == dumped(folder, code=1)
-    found = spark.read.format("kfmt").option("table", "findings").load(str(folder))
-    assert "crc-mismatch" in {row.code for row in found.collect()}
+    directory = ROOT / "damaged_segments"
+    assert records(spark.read.format("kfmt").load(str(directory))) == dumped(directory, code=1)
+    findings = spark.read.format("kfmt").option("table", "findings").load(str(directory))
+    assert "crc-mismatch" in {row.code for row in findings.collect()}
     strict = spark.read.format("kfmt").option("mode", "FAILFAST")
     with pytest.raises(Exception, match=r"flipped-bit-0/0+\.log byte 7702: crc-mismatch"):
-        strict.load(str(folder / "flipped-bit-0")).count()
+        strict.load(str(directory / "flipped-bit-0")).count()
 
 
-def test_what_is_wrong_is_said_when_the_query_is_planned(spark: Any) -> None:
+def test_errors_are_reported_when_the_query_is_planned(spark: Any) -> None:
     with pytest.raises(Exception, match="no table 'x'"):
         spark.read.format("kfmt").option("table", "x").load(str(ORDERS.parent)).count()
     with pytest.raises(Exception, match="No such file"):
@@ -127,7 +127,7 @@ def test_filters_are_pushed_only_where_both_sides_ask(spark: Any) -> None:
 
 def test_why_a_query_failed_is_one_line(spark: Any) -> None:
     damaged = ROOT / "damaged_segments/flipped-bit-0"
-    for path, table, words in (
+    for path, table, message in (
         (damaged, "records", r"/.*/flipped-bit-0/0+\.log byte 7702: crc-mismatch: batch 3, .*"),
         ("/no/such/folder", "records", "/no/such/folder: No such file or directory"),
         (damaged, "x", "kfmt: no table 'x'; choose from .*"),
@@ -135,18 +135,18 @@ def test_why_a_query_failed_is_one_line(spark: Any) -> None:
         strict = spark.read.format("kfmt").option("mode", "FAILFAST").option("table", table)
         with pytest.raises(PySparkException) as caught:
             strict.load(str(path)).count()
-        assert re.fullmatch(words, failure_reason(caught.value))
+        assert re.fullmatch(message, failure_reason(caught.value))
 
 
 def test_a_task_that_is_killed_is_done_again(spark: Any, tmp_path: Path) -> None:
-    """A worker dies in its first attempt; the result is whole and has nothing twice."""
+    """A worker dies in its first attempt; the result is complete and has nothing twice."""
     marker = tmp_path / "died"
 
-    def work(number: int) -> int:
-        if number == 1 and not marker.exists():
+    def work(index: int) -> int:
+        if index == 1 and not marker.exists():
             marker.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return number
+        return index
 
     assert spark.sparkContext.parallelize(range(3), 3).map(work).collect() == [0, 1, 2]
     assert marker.exists()
@@ -154,26 +154,26 @@ def test_a_task_that_is_killed_is_done_again(spark: Any, tmp_path: Path) -> None
 
 def run(*arguments: str | Path, code: int = 0) -> str:
     """`kfmt pipeline ARGUMENTS` in a process with a session of its own."""
-    done = kfmt("pipeline", *arguments)
-    assert done.code == code, done.out + done.err
-    assert "WARN" not in done.err
-    return done.out
+    result = kfmt("pipeline", *arguments)
+    assert result.code == code, result.out + result.err
+    assert "WARN" not in result.err
+    return result.out
 
 
 def test_export_is_resumed_and_has_nothing_twice(job: Job, tmp_path: Path) -> None:
     source, to = tmp_path / "in", tmp_path / "out"
     shutil.copytree(SAMPLES / "kafka-3.9.1-broker2", source)
-    done = job("export", source, "--to", to, "--tables", "records,batches")
-    assert "exit 0" in done.out
-    everything = dumped(source)
-    assert exported(to) == everything
+    result = job("export", source, "--to", to, "--tables", "records,batches")
+    assert "exit 0" in result.out
+    expected = dumped(source)
+    assert exported(to) == expected
     topics = [pq.ParquetFile(path).read()["topic"] for path in to.rglob("records/**/*.parquet")]
     assert "replicated" in {topic for column in topics for topic in column.to_pylist()}
     assert {row["file"] for row in manifest(to)["inputs"]} >= {
         str(log) for log in source.rglob("0*.log")
     }
     times = {path: path.stat().st_mtime_ns for path in to.rglob("records/**/*.parquet")}
-    # Half of it is lost, one input changes: only that is done again.
+    # Half of the results are deleted, and one input changes: only these are processed again.
     results = sorted((to / "_kfmt/done").iterdir())
     for path in results[::2]:
         path.unlink()
@@ -198,8 +198,8 @@ def test_a_job_that_is_killed_goes_on(tmp_path: Path) -> None:
 
     def kill_when_some_are_done() -> None:
         for _ in range(600):
-            done = to / "_kfmt/done"
-            if done.exists() and any(done.glob("*.json")):
+            results = to / "_kfmt/done"
+            if results.exists() and any(results.glob("*.json")):
                 break
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGKILL)
@@ -212,27 +212,27 @@ def test_a_job_that_is_killed_goes_on(tmp_path: Path) -> None:
         time.sleep(0.05)
     run("export", source, "--to", to)
     assert exported(to) == dumped(source)
-    left = [path.name for path in to.rglob("*.unfinished")]
-    assert all(text.startswith(".") for text in left)
+    unfinished = [path.name for path in to.rglob("*.unfinished")]
+    assert all(name.startswith(".") for name in unfinished)
 
 
 @pytest.mark.parametrize("options", [("--last", "40"), ("--isolation", "read_committed")])
 def test_an_export_of_what_only_all_logs_say(
     options: tuple[str, ...], job: Job, tmp_path: Path
 ) -> None:
-    """The driver reads them; what it finds out is part of what the results depend on."""
+    """The driver reads them; the results depend on the selections that it finds."""
     source = tmp_path / "logs/txn-0"
     shutil.copytree(SAMPLES / "kafka-3.9.1-live/txn-0", source)
     command = ("export", source, "--to", tmp_path / "job", *options)
     job(*command)
-    done = kfmt("export", source, "--to", tmp_path / "here", *options)
-    assert done.code == 0, done.err
+    result = kfmt("export", source, "--to", tmp_path / "here", *options)
+    assert result.code == 0, result.err
     assert exported(tmp_path / "job") == exported(tmp_path / "here")
     job(*command)
     (source / f"{10**6:020}.log").write_bytes(ORDERS.read_bytes())
     job(*command, code=1)
-    done = kfmt("export", source, "--to", tmp_path / "again", *options)
-    assert done.code == 1, done.err
+    result = kfmt("export", source, "--to", tmp_path / "again", *options)
+    assert result.code == 1, result.err
     assert exported(tmp_path / "job") == exported(tmp_path / "again")
 
 
@@ -257,15 +257,17 @@ def test_export_as_text_is_what_dump_prints(format_: str, job: Job, tmp_path: Pa
 
 
 def test_verify_says_what_verify_crc_says(job: Job, tmp_path: Path) -> None:
-    folder = ROOT / "damaged_segments"
-    out = job("verify", folder, "--to", tmp_path / "out", "--format", "json", "--deep", code=1).out
+    directory = ROOT / "damaged_segments"
+    out = job(
+        "verify", directory, "--to", tmp_path / "out", "--format", "json", "--deep", code=1
+    ).out
     assert "7 damaged" in out
-    found = [
+    findings = [
         json.loads(line)
         for line in (tmp_path / "out/findings/part-0.jsonl").read_text().splitlines()
     ]
-    expected = kfmt("verify-crc", "--deep", folder, "--json").of("finding")
-    assert sorted((item["code"], item["position"]) for item in found) == sorted(
+    expected = kfmt("verify-crc", "--deep", directory, "--json").of("finding")
+    assert sorted((item["code"], item["position"]) for item in findings) == sorted(
         (row["code"], row["position"]) for row in expected
     )
     segments = [
@@ -274,7 +276,7 @@ def test_verify_says_what_verify_crc_says(job: Job, tmp_path: Path) -> None:
     ]
     assert sum(segment["errors"] > 0 for segment in segments) == 7
     again = job(
-        "verify", folder, "--to", tmp_path / "out", "--format", "json", "--deep", code=1
+        "verify", directory, "--to", tmp_path / "out", "--format", "json", "--deep", code=1
     ).out
     assert again == out
 
@@ -299,9 +301,9 @@ def test_segments_and_stats(job: Job, tmp_path: Path) -> None:
         1000,
     }
     assert job("stats", broker, "--to", tmp_path / "stats").out == out
-    kept = json.loads((tmp_path / "stats/_kfmt/summary.json").read_text())
-    assert kept["numbers"] == {"topics": 17, "partitions": 17, "producers": 33}
-    assert (kept["job"], kept["files"], kept["unread"]) == ("stats", 40, [])
+    summary = json.loads((tmp_path / "stats/_kfmt/summary.json").read_text())
+    assert summary["numbers"] == {"topics": 17, "partitions": 17, "producers": 33}
+    assert (summary["job"], summary["files"], summary["unread"]) == ("stats", 40, [])
 
 
 def test_a_file_that_vanishes_and_paths_that_nobody_sees(
@@ -316,13 +318,13 @@ def test_a_file_that_vanishes_and_paths_that_nobody_sees(
     source = tmp_path / "in"
     shutil.copytree(ORDERS.parent, source / "orders-0")
     request = replace(parse_request({"ignoreUnreadable": "true"}), paths=(str(source),))
-    gone = source / "orders-0/00000000000000000480.log"
+    vanishing_log = source / "orders-0/00000000000000000480.log"
 
     class Vanishing:
-        """The session, whose tasks find one file gone."""
+        """A session whose tasks do not find one file."""
 
         def __getattr__(self, name: str) -> Any:
-            gone.unlink(missing_ok=True)
+            vanishing_log.unlink(missing_ok=True)
             return getattr(spark, name)
 
     vanishing: Any = Vanishing()
@@ -358,10 +360,15 @@ def test_java_that_is_missing_or_too_old_is_said_in_one_line(
         sessions.check_java()
     java = tmp_path / "bin/java"
     java.parent.mkdir()
-    for version, bad in (("1.8.0_392", True), ("11.0.2", True), ("17.0.1", False), ("25", False)):
+    for version, is_rejected in (
+        ("1.8.0_392", True),
+        ("11.0.2", True),
+        ("17.0.1", False),
+        ("25", False),
+    ):
         java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
         java.chmod(0o755)
-        if bad:
+        if is_rejected:
             with pytest.raises(SessionError, match="needs Java 17 or newer"):
                 sessions.check_java()
         else:

@@ -26,24 +26,24 @@ from kfmt_cli.spark.streaming.segment_ends import TriggerBudget
 from kfmt_cli.spark.streaming.stream import KfmtStreamReader
 from kfmt_cli.spark.worker import DriverEnvironment
 
-KEPT = ROOT / "tests/kept/aiven-1.0.0"
+AIVEN = ROOT / "tests/kept/aiven-1.0.0"
 LOGS = sorted(ORDERS.parent.glob("*.log"))
 METADATA = ORDERS.parent / "partition.metadata"
 
 
 @pytest.fixture
 def partition(tmp_path: Path) -> Path:
-    folder = tmp_path / "logs/orders-0"
-    folder.mkdir(parents=True)
-    return folder
+    directory = tmp_path / "logs/orders-0"
+    directory.mkdir(parents=True)
+    return directory
 
 
-def follower(folder: Path, **options: str) -> StreamFollower:
-    return StreamFollower(replace(parse_request(options), paths=(str(folder.parent),)))
+def follower(directory: Path, **options: str) -> StreamFollower:
+    return StreamFollower(replace(parse_request(options), paths=(str(directory.parent),)))
 
 
 def offsets(source: StreamFollower, start: Any, end: Any) -> list[int]:
-    """The offsets that a trigger gives."""
+    """The offsets that a trigger delivers."""
     return [
         offset
         for split in source.input_partitions(start, end)
@@ -53,33 +53,33 @@ def offsets(source: StreamFollower, start: Any, end: Any) -> list[int]:
 
 
 def test_a_log_that_grows_by_bytes_gives_each_record_once(partition: Path) -> None:
-    """Only whole batches count, also where the index does not know of them."""
+    """Only complete batches count, also those that the index does not have."""
     data, log, source = LOGS[0].read_bytes(), partition / LOGS[0].name, follower(partition)
     start: dict[str, Any] = {}
-    found: list[int] = []
+    actual: list[int] = []
     ends = positions(data)
     for size in (0, 100, ends[1] - 1, ends[1], ends[3] + 7, ends[7], len(data)):
         log.write_bytes(data[:size])
         end = source.latest_positions(start)
-        found += offsets(source, start, end)
-        assert found == list(range(20 * sum(at <= size for at in ends[1:])))
+        actual += offsets(source, start, end)
+        assert actual == list(range(20 * sum(position <= size for position in ends[1:])))
         assert source.latest_positions(end) == end
         start = end
-    assert found == list(range(240))
+    assert actual == list(range(240))
 
 
 def test_rolled_and_deleted_segments(partition: Path) -> None:
     source = follower(partition)
     start: dict[str, Any] = {}
-    found: list[int] = []
+    actual: list[int] = []
     for i, log in enumerate(LOGS):
         shutil.copy(log, partition)
         if i > 2:
             (partition / LOGS[i - 3].name).unlink()
         end = source.latest_positions(start)
-        found += offsets(source, start, end)
+        actual += offsets(source, start, end)
         start = end
-    assert found == list(range(1500))
+    assert actual == list(range(1500))
 
 
 def test_a_trigger_is_planned_again_after_a_restart(partition: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_trigger_is_planned_again_after_a_restart(partition: Path) -> None:
 
 
 def test_a_cleaned_segment_is_read_by_its_offsets(partition: Path) -> None:
-    """What is before the position has been removed: its byte means nothing any more."""
+    """Batches before the position were removed: its byte has no meaning any more."""
     data = LOGS[0].read_bytes()
     ends = positions(data)
     (partition / LOGS[0].name).write_bytes(data[: ends[6]])
@@ -106,46 +106,46 @@ def test_a_cleaned_segment_is_read_by_its_offsets(partition: Path) -> None:
     cleaned = data[ends[2] : ends[4]] + data[ends[7] :]
     (partition / LOGS[0].name).write_bytes(cleaned)
     shutil.copy(LOGS[1], partition)
-    rest = offsets(source, end, source.latest_positions(end))
-    assert rest == list(range(140, 480))
+    remaining = offsets(source, end, source.latest_positions(end))
+    assert remaining == list(range(140, 480))
 
 
-@pytest.mark.parametrize("most", [1, 4000, 70_000])
-def test_a_limit_of_bytes_cuts_between_batches(most: int, partition: Path) -> None:
+@pytest.mark.parametrize("limit", [1, 4000, 70_000])
+def test_a_limit_of_bytes_cuts_between_batches(limit: int, partition: Path) -> None:
     for log in LOGS[:3]:
         shutil.copy(log, partition)
     shutil.copytree(TXN.parent, partition.parent / "txn-0")
     source = follower(partition)
     start: dict[str, Any] = {}
-    found: list[int] = []
+    actual: list[int] = []
     sizes: list[int] = []
-    while (end := source.latest_positions(start, TriggerBudget(most))) != start:
-        more = offsets(source, start, end)
-        found += more
-        sizes.append(len(more))
+    while (end := source.latest_positions(start, TriggerBudget(limit))) != start:
+        trigger_offsets = offsets(source, start, end)
+        actual += trigger_offsets
+        sizes.append(len(trigger_offsets))
         start = end
         assert len(sizes) < 400
-    theirs = kfmt("dump", partition.parent, "--records", "--json").of("record")
-    assert sorted(found) == sorted(row["offset"] for row in theirs)
-    assert len(sizes) > {1: 100, 4000: 20, 70_000: 2}[most]
+    records = kfmt("dump", partition.parent, "--records", "--json").of("record")
+    assert sorted(actual) == sorted(row["offset"] for row in records)
+    assert len(sizes) > {1: 100, 4000: 20, 70_000: 2}[limit]
 
 
 def test_damage_does_not_stop_a_stream(partition: Path) -> None:
     data = bytearray(LOGS[0].read_bytes())
-    at = positions(bytes(data))[4]
-    data[at + 8 : at + 12] = b"\xff\xff\xff\xff"
+    position = positions(bytes(data))[4]
+    data[position + 8 : position + 12] = b"\xff\xff\xff\xff"
     (partition / LOGS[0].name).write_bytes(bytes(data))
     source = follower(partition)
     end = source.latest_positions({})
-    found = offsets(source, {}, end)
+    actual = offsets(source, {}, end)
     shutil.copy(LOGS[1], partition)
-    for most in (1 << 62, 10):
-        later = source.latest_positions(end, TriggerBudget(most))
-        if later != end:
-            found += offsets(source, end, later)
-            end = later
-    found += offsets(source, end, source.latest_positions(end))
-    assert found == list(range(480))  # the checksum says where the batch ends
+    for limit in (1 << 62, 10):
+        next_end = source.latest_positions(end, TriggerBudget(limit))
+        if next_end != end:
+            actual += offsets(source, end, next_end)
+            end = next_end
+    actual += offsets(source, end, source.latest_positions(end))
+    assert actual == list(range(480))  # the checksum shows where the batch ends
 
 
 def test_streams_of_other_tables_are_refused() -> None:
@@ -166,12 +166,12 @@ def test_a_trigger_without_new_data_looks_at_nothing(partition: Path) -> None:
 
 
 def test_a_tiered_topic_can_be_followed(tmp_path: Path) -> None:
-    shutil.copytree(KEPT / "zstd/tiered", tmp_path / "bucket")
+    shutil.copytree(AIVEN / "zstd/tiered", tmp_path / "bucket")
     source = follower(tmp_path / "bucket/x", topics="txn")
-    theirs = kfmt("dump", tmp_path / "bucket", "--records", "--json").of("record")
+    records = kfmt("dump", tmp_path / "bucket", "--records", "--json").of("record")
     end = source.latest_positions({})
-    found = offsets(source, {}, end)
-    assert found == [row["offset"] for row in theirs if row["topic"] == "txn"]
+    actual = offsets(source, {}, end)
+    assert actual == [row["offset"] for row in records if row["topic"] == "txn"]
     assert source.latest_positions(end) == end
 
 
@@ -186,9 +186,9 @@ def test_a_limit_of_rows_cuts_between_batches(partition: Path) -> None:
         start = end
     assert sum(sizes) == 720
     assert set(sizes) == {40}  # two batches
-    one = source.latest_positions({}, TriggerBudget(remaining_offsets=1))
-    assert offsets(source, {}, one) == list(range(20))
-    assert source.latest_positions({}, TriggerBudget(remaining_offsets=39)) == one
+    first_end = source.latest_positions({}, TriggerBudget(remaining_offsets=1))
+    assert offsets(source, {}, first_end) == list(range(20))
+    assert source.latest_positions({}, TriggerBudget(remaining_offsets=39)) == first_end
 
 
 def test_an_empty_disk_does_not_stop_the_others(partition: Path, tmp_path: Path) -> None:
@@ -213,11 +213,11 @@ def test_a_path_that_does_not_exist_is_an_error_at_the_start(tmp_path: Path) -> 
 
 
 def test_a_tiered_topic_and_its_local_log_are_one(tmp_path: Path) -> None:
-    """A stream that has read the tiered part goes on in the local one."""
-    shutil.copytree(KEPT / "zstd/tiered", tmp_path / "bucket")
+    """A stream that has read the tiered log continues in the local one."""
+    shutil.copytree(AIVEN / "zstd/tiered", tmp_path / "bucket")
     source = follower(tmp_path / "bucket/x", topics="txn")
     start = source.latest_positions({})
-    found = offsets(source, {}, start)
+    tiered_offsets = offsets(source, {}, start)
     (key,) = start
     local = tmp_path / "disk/txn-0"
     local.mkdir(parents=True)
@@ -225,19 +225,21 @@ def test_a_tiered_topic_and_its_local_log_are_one(tmp_path: Path) -> None:
     for base in (357, 635):
         shutil.copy(TXN.parent / f"{base:020}.log", local)
     paths = (str(tmp_path / "bucket"), str(tmp_path / "disk"))
-    both = StreamFollower(replace(source.request, paths=paths))
-    end = both.latest_positions(start)
+    combined = StreamFollower(replace(source.request, paths=paths))
+    end = combined.latest_positions(start)
     assert end.keys() == start.keys()
-    whole = [row["offset"] for row in kfmt("dump", TXN.parent, "--records", "--json").of("record")]
-    assert found + offsets(both, start, end) == whole
-    assert offsets(both, {}, both.latest_positions({})) == whole
+    expected = [
+        row["offset"] for row in kfmt("dump", TXN.parent, "--records", "--json").of("record")
+    ]
+    assert tiered_offsets + offsets(combined, start, end) == expected
+    assert offsets(combined, {}, combined.latest_positions({})) == expected
 
 
 @pytest.mark.spark
 def test_a_query_that_is_restarted_has_every_record_once(
     partition: Path, tmp_path: Path, spark: Any
 ) -> None:
-    """Segments arrive between its runs, which end by AvailableNow; one run is cut by its limit."""
+    """Segments arrive between its runs, which end by AvailableNow; a limit divides one run."""
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     for i in (1, 3, 7):
         for log in LOGS[:i]:
@@ -264,10 +266,10 @@ def test_a_query_that_is_restarted_has_every_record_once(
 
 
 def _run(spark: Any, tmp_path: Path, paths: list[Path]) -> list[int]:
-    """The offsets in the output of a query, after a run until nothing is left."""
-    given = json.dumps(list(map(str, paths)))
+    """The offsets in the output of a query, after it has read all data."""
+    paths_option = json.dumps(list(map(str, paths)))
     reader = spark.readStream.format("kfmt").option("columns", "offset")
-    stream = reader.option("paths", given).load()
+    stream = reader.option("paths", paths_option).load()
     query = (
         stream.writeStream.format("parquet")
         .option("path", str(tmp_path / "out"))
@@ -299,7 +301,7 @@ def test_a_query_goes_on_with_a_partition_that_moved(
 def test_a_query_ends_if_a_disk_cannot_be_listed(
     partition: Path, tmp_path: Path, spark: Any
 ) -> None:
-    """And goes on when it can be listed again, with each record once."""
+    """And continues when it can be listed again, with each record once."""
     from pyspark.errors import StreamingQueryException
 
     disks = [tmp_path / "logs", tmp_path / "other"]

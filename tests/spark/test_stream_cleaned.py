@@ -24,117 +24,121 @@ from kfmt_cli.spark.source_options import parse_request
 from kfmt_cli.spark.streaming.follower import StreamFollower
 
 LOGS = sorted(ORDERS.parent.glob("*.log"))[:4]  # 240 records in 12 batches each
-LEFT = [offset for offset in range(960) if offset >= 480 or offset // 20 % 3 == 0]
-"""The offsets that the cleaner leaves."""
+REMAINING = [offset for offset in range(960) if offset >= 480 or offset // 20 % 3 == 0]
+"""The offsets that the cleaner retains."""
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "logs/orders-0"
-    made.mkdir(parents=True)
+def directory(tmp_path: Path) -> Path:
+    path = tmp_path / "logs/orders-0"
+    path.mkdir(parents=True)
     for log in LOGS:
-        (made / log.name).write_bytes(log.read_bytes())
-    return made
+        (path / log.name).write_bytes(log.read_bytes())
+    return path
 
 
-def clean(folder: Path) -> None:
+def clean(directory: Path) -> None:
     """Merge the first two segments, with every third batch, as the cleaner does."""
-    kept = []
-    for number, log in enumerate(LOGS[:2]):
+    batches = []
+    for index, log in enumerate(LOGS[:2]):
         data = log.read_bytes()
         ends = [*positions(data), len(data)]
-        kept += [data[ends[i] : ends[i + 1]] for i in range(12) if (12 * number + i) % 3 == 0]
-    swap = folder / f"{LOGS[0].name}.swap"
-    swap.write_bytes(b"".join(kept))
+        batches += [data[ends[i] : ends[i + 1]] for i in range(12) if (12 * index + i) % 3 == 0]
+    swap = directory / f"{LOGS[0].name}.swap"
+    swap.write_bytes(b"".join(batches))
     for log in LOGS[:2]:
-        (folder / log.name).rename(folder / f"{log.name}.deleted")
-    swap.rename(folder / LOGS[0].name)
+        (directory / log.name).rename(directory / f"{log.name}.deleted")
+    swap.rename(directory / LOGS[0].name)
 
 
-def split_of(source: StreamFollower) -> KfmtInputPartition:
+def plan_split(source: StreamFollower) -> KfmtInputPartition:
     (split,) = source.input_partitions({}, source.latest_positions({}))
     return split
 
 
-def follower(folder: Path) -> StreamFollower:
-    return StreamFollower(replace(parse_request({}), paths=(str(folder.parent),)))
+def follower(directory: Path) -> StreamFollower:
+    return StreamFollower(replace(parse_request({}), paths=(str(directory.parent),)))
 
 
 @pytest.mark.parametrize("n_read", range(4))
-def test_each_offset_is_read_once(n_read: int, folder: Path) -> None:
-    """The log is cleaned before the first piece is read, or after some."""
-    source = follower(folder)
-    split, found = split_of(source), list[int]()
+def test_each_offset_is_read_once(n_read: int, directory: Path) -> None:
+    """The log is cleaned before the first split is read, or after some splits."""
+    source = follower(directory)
+    split, actual = plan_split(source), list[int]()
     for i, batch in enumerate(read_input_partition(source.request, split)):
-        found += batch.column("offset").to_pylist()
+        actual += batch.column("offset").to_pylist()
         if i == n_read - 1:
-            assert len(found) == 240 * n_read
-            clean(folder)
+            assert len(actual) == 240 * n_read
+            clean(directory)
     if not n_read:
-        clean(folder)
-        found = [
+        clean(directory)
+        actual = [
             offset
             for batch in read_input_partition(source.request, split)
             for offset in batch.column("offset").to_pylist()
         ]
-    assert set(Counter(found).values()) == {1}
-    assert set(LEFT) <= set(found)
+    assert set(Counter(actual).values()) == {1}
+    assert set(REMAINING) <= set(actual)
 
 
-def test_a_log_that_is_read_in_parts_is_not_read_after_cleaning(folder: Path) -> None:
-    source = follower(folder)
-    split = split_of(source)
-    parts = FileSplits(piece.with_byte_range(0, piece.size // 2) for piece in split.splits)
-    clean(folder)
+def test_a_log_that_is_read_in_parts_is_not_read_after_cleaning(directory: Path) -> None:
+    source = follower(directory)
+    split = plan_split(source)
+    halves = FileSplits(
+        file_split.with_byte_range(0, file_split.size // 2) for file_split in split.splits
+    )
+    clean(directory)
     with pytest.raises(UnreadableInputError, match="was cleaned while it was read in parts"):
-        list(read_input_partition(source.request, replace(split, splits=parts)))
+        list(read_input_partition(source.request, replace(split, splits=halves)))
 
 
-def test_what_is_deleted_is_an_error(folder: Path) -> None:
-    source = follower(folder)
-    split = split_of(source)
-    (folder / LOGS[0].name).unlink()
+def test_what_is_deleted_is_an_error(directory: Path) -> None:
+    source = follower(directory)
+    split = plan_split(source)
+    (directory / LOGS[0].name).unlink()
     with pytest.raises(UnreadableInputError, match=r"000\.log: No such file or directory"):
         list(read_input_partition(source.request, split))
 
 
 @pytest.mark.parametrize("reads", ["task", "plan"])
 def test_a_swap_under_way_is_waited_for(
-    reads: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    reads: str, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Old segments have gone, and the new one has not its name yet."""
-    source = follower(folder)
-    split = split_of(source)
-    clean(folder)
-    swap = folder / f"{LOGS[0].name}.swap"
-    (folder / LOGS[0].name).rename(swap)
+    """Old segments are deleted, and the new one does not have its name yet."""
+    source = follower(directory)
+    split = plan_split(source)
+    clean(directory)
+    swap = directory / f"{LOGS[0].name}.swap"
+    (directory / LOGS[0].name).rename(swap)
     renamed: list[Path] = []
-    while_asleep(monkeypatch, lambda: renamed.append(swap.rename(folder / LOGS[0].name)))
+    while_asleep(monkeypatch, lambda: renamed.append(swap.rename(directory / LOGS[0].name)))
     if reads == "plan":
-        split = split_of(follower(folder))
+        split = plan_split(follower(directory))
     rows = read_input_partition(source.request, split)
-    assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == LEFT
+    assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == REMAINING
     assert len(renamed) == 1
 
 
 def test_a_listing_that_misses_a_renamed_segment_is_read_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new segment is renamed while the directory is read, so that neither name is seen."""
-    clean(folder)
-    times = list[str]()
+    """The new segment is renamed while the directory is read: the listing has neither name."""
+    clean(directory)
+    listed_paths = list[str]()
 
-    def read(path: str) -> LocalEntries:
-        found = scan_directory(path)
-        if path == str(folder):
-            times.append(path)
-            if len(times) == 1:
-                found.files = [file for file in found.files if not file.path.endswith(LOGS[0].name)]
-                (folder / LOGS[0].name).rename(folder / "between")
-                (folder / "between").rename(folder / LOGS[0].name)
-        return found
+    def list_directory(path: str) -> LocalEntries:
+        entries = scan_directory(path)
+        if path == str(directory):
+            listed_paths.append(path)
+            if len(listed_paths) == 1:
+                entries.files = [
+                    file for file in entries.files if not file.path.endswith(LOGS[0].name)
+                ]
+                (directory / LOGS[0].name).rename(directory / "between")
+                (directory / "between").rename(directory / LOGS[0].name)
+        return entries
 
-    monkeypatch.setattr("kfmt_cli.spark.streaming.stream_listing.scan_directory", read)
-    source = follower(folder)
-    rows = read_input_partition(source.request, split_of(source))
-    assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == LEFT
+    monkeypatch.setattr("kfmt_cli.spark.streaming.stream_listing.scan_directory", list_directory)
+    source = follower(directory)
+    rows = read_input_partition(source.request, plan_split(source))
+    assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == REMAINING

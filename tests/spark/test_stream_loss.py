@@ -1,4 +1,4 @@
-"""What a stream does when partitions move, and when what it has promised is not there any more."""
+"""Streams over partitions that move, and over offsets that are deleted before they are read."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def disks(tmp_path: Path) -> list[Path]:
     """Two directories, and a partition in the first one."""
-    made = [tmp_path / "a", tmp_path / "b"]
-    for disk in made:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for disk in paths:
         disk.mkdir()
-    (made[0] / "orders-0").mkdir()
-    shutil.copy(METADATA, made[0] / "orders-0")
+    (paths[0] / "orders-0").mkdir()
+    shutil.copy(METADATA, paths[0] / "orders-0")
     for log in LOGS[:2]:
-        shutil.copy(log, made[0] / "orders-0")
-    return made
+        shutil.copy(log, paths[0] / "orders-0")
+    return paths
 
 
 def follower(disks: list[Path], *, fails: bool = True, **options: str) -> StreamFollower:
@@ -73,18 +73,18 @@ def test_the_key_is_the_topic_id_and_partition(disks: list[Path]) -> None:
 def test_checkpoints_with_paths_are_understood(
     has_id: bool, is_moved: bool, disks: list[Path]
 ) -> None:
-    folder = disks[0] / "orders-0"
-    at = positions(LOGS[1].read_bytes())[3]
-    old = {str(folder): {"offset": 300, "segment": 240, "byte": at}}
+    directory = disks[0] / "orders-0"
+    position = positions(LOGS[1].read_bytes())[3]
+    old = {str(directory): {"offset": 300, "segment": 240, "byte": position}}
     if not has_id:
-        (folder / "partition.metadata").unlink()
+        (directory / "partition.metadata").unlink()
     if is_moved:
-        folder.rename(disks[1] / "orders-0")
+        directory.rename(disks[1] / "orders-0")
     source = follower(disks)
     end = source.latest_positions(old)
     assert list(end) == [f"orders-0@{ID}" if has_id else "orders-0"]
     assert offsets(source, old, end) == list(range(300, 480))
-    assert offsets(source, {str(folder): {**old[str(folder)], "offset": 0}}, old) == list(
+    assert offsets(source, {str(directory): {**old[str(directory)], "offset": 0}}, old) == list(
         range(300)
     )
 
@@ -127,33 +127,33 @@ def test_a_directory_that_is_renamed_meanwhile_is_looked_for_again(
 ) -> None:
     source = follower(disks)
     start = source.latest_positions({})
-    folder = disks[0] / "orders-0"
-    folder.rename(disks[0] / "away")
+    directory = disks[0] / "orders-0"
+    directory.rename(disks[0] / "away")
     (disks[0] / "away").rename(disks[0].parent / "away")
-    while_asleep(monkeypatch, lambda: (disks[0].parent / "away").rename(folder))
+    while_asleep(monkeypatch, lambda: (disks[0].parent / "away").rename(directory))
     assert source.latest_positions(start) == start
 
 
-def lose(disks: list[Path], how: str) -> None:
+def lose(disks: list[Path], loss: str) -> None:
     """Lose offsets of a partition that was read up to 480."""
-    folder = disks[0] / "orders-0"
-    if how == "deleted":
-        shutil.rmtree(folder)
-    elif how == "recreated":
+    directory = disks[0] / "orders-0"
+    if loss == "deleted":
+        shutil.rmtree(directory)
+    elif loss == "recreated":
         other = METADATA.read_text().replace(ID, "A" * 21 + "w")
-        (folder / "partition.metadata").write_text(other)
-    elif how == "cut":
-        (folder / LOGS[1].name).write_bytes(
+        (directory / "partition.metadata").write_text(other)
+    elif loss == "cut":
+        (directory / LOGS[1].name).write_bytes(
             LOGS[1].read_bytes()[: positions(LOGS[1].read_bytes())[4]]
         )
-    elif how == "written again":
+    elif loss == "written again":
         old = LOGS[1].read_bytes()
         new = b"".join(batch_bytes(offset, 7) for offset in range(320, 600, 20))
-        (folder / LOGS[1].name).write_bytes(old[: positions(old)[4]] + new)
-    elif how == "retained":
+        (directory / LOGS[1].name).write_bytes(old[: positions(old)[4]] + new)
+    elif loss == "retained":
         for log in LOGS[:2]:
-            (folder / log.name).unlink()
-        shutil.copy(LOGS[3], folder)
+            (directory / log.name).unlink()
+        shutil.copy(LOGS[3], directory)
 
 
 LOSSES = {
@@ -171,37 +171,39 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("how", LOSSES)
+@pytest.mark.parametrize("loss", LOSSES)
 def test_lost_data_is_an_error_or_a_warning(
-    how: str, disks: list[Path], caplog: pytest.LogCaptureFixture
+    loss: str, disks: list[Path], caplog: pytest.LogCaptureFixture
 ) -> None:
-    words, expected = LOSSES[how]
+    message, expected = LOSSES[loss]
     start = follower(disks).latest_positions({})
-    lose(disks, how)
+    lose(disks, loss)
     strict, tolerant = follower(disks), follower(disks, fails=False)
     for _ in range(2):
-        with pytest.raises(DataLossError, match=f"{words}.*set the option failOnDataLoss"):
+        with pytest.raises(DataLossError, match=f"{message}.*set the option failOnDataLoss"):
             strict.latest_positions(start)
     assert "orders" not in caplog.text
     end = tolerant.latest_positions(start)
     assert offsets(tolerant, start, end) == list(expected)
-    (said,) = [one for one in caplog.messages if "orders" in one]
-    assert "failOnDataLoss" not in said
+    (warning,) = [text for text in caplog.messages if "orders" in text]
+    assert "failOnDataLoss" not in warning
     assert tolerant.latest_positions(end) == end
     assert offsets(follower(disks, fails=False), start, end) == list(expected)
 
 
-@pytest.mark.parametrize("how", [*LOSSES, "unlisted"])
+@pytest.mark.parametrize("loss", [*LOSSES, "unlisted"])
 def test_a_trigger_does_not_give_less_than_it_said(
-    how: str, disks: list[Path], monkeypatch: pytest.MonkeyPatch
+    loss: str, disks: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What happens between `latestOffset` and `partitions`."""
+    """Changes between `latestOffset` and `partitions`."""
     source = follower(disks)
     end = source.latest_positions({})
-    start = {key: {**at, "offset": 200, "byte": 0, "last": -1} for key, at in end.items()}
-    if how == "unlisted":
+    start = {
+        key: {**position, "offset": 200, "byte": 0, "last": -1} for key, position in end.items()
+    }
+    if loss == "unlisted":
         close(disks[0] / "orders-0", monkeypatch)
-    lose(disks, how)
+    lose(disks, loss)
     with pytest.raises(DataLossError, match=r"failOnDataLoss|offsets 200 to 479"):
         source.input_partitions(start, end)
     monkeypatch.undo()
@@ -234,8 +236,8 @@ def test_a_listing_that_fails(disks: list[Path], caplog: pytest.LogCaptureFixtur
         assert len(offsets(tolerant, start, end)) == 240
         assert caplog.messages.count(f"kfmt: {disks[0] / 'orders-0'}: Permission denied") == 1
         other = follower(disks, topics="other")
-        kept = {key: at for key, at in start.items() if "other" in key}
-        assert len(other.latest_positions(kept)) == 1  # the other topic is not concerned
+        other_positions = {key: position for key, position in start.items() if "other" in key}
+        assert len(other.latest_positions(other_positions)) == 1  # the other topic is not concerned
     shutil.copy(LOGS[2], disks[0] / "orders-0")
     assert len(offsets(strict, end, strict.latest_positions(end))) == 240
 
@@ -253,21 +255,21 @@ def test_a_path_that_had_files_and_has_none(disks: list[Path]) -> None:
 def test_a_log_that_cannot_be_read(
     disks: list[Path], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In a trigger, or while its end is looked for."""
+    """In a trigger, or in the search for its end."""
     source = follower(disks)
     end = source.latest_positions({})
     splits = source.input_partitions({}, end)
-    lost = disks[0] / "orders-0" / LOGS[0].name
-    lost.rename(lost.with_suffix(".away"))
-    with pytest.raises(UnreadableInputError, match=rf"{lost}: No such file"):
-        list(map(partial(rows_of, source), splits))
-    lost.with_suffix(".away").rename(lost)
-    opened = os.open
+    unreadable = disks[0] / "orders-0" / LOGS[0].name
+    unreadable.rename(unreadable.with_suffix(".away"))
+    with pytest.raises(UnreadableInputError, match=rf"{unreadable}: No such file"):
+        list(map(partial(read_batches, source), splits))
+    unreadable.with_suffix(".away").rename(unreadable)
+    original_open = os.open
 
-    def fails(path: Any, *arguments: Any, **named: Any) -> int:
+    def fails(path: Any, *arguments: Any, **options: Any) -> int:
         if str(path).endswith(LOGS[1].name):
             raise PermissionError(13, "Permission denied", path)
-        return opened(path, *arguments, **named)
+        return original_open(path, *arguments, **options)
 
     monkeypatch.setattr("kfmt_cli.core.source.os.open", fails)
     for ignored in ("true", "false"):
@@ -280,50 +282,50 @@ def test_a_log_that_cannot_be_read(
                 again.latest_positions({})
 
 
-def rows_of(source: StreamFollower, split: KfmtInputPartition) -> list[Any]:
+def read_batches(source: StreamFollower, split: KfmtInputPartition) -> list[Any]:
     return list(read_input_partition(source.request, split))
 
 
-def _noted(asked: list[str], name: str, made: Callable[[str], Any], path: str) -> Any:
-    asked.append(name)
-    return made(path)
+def _recorded(calls: list[str], name: str, function: Callable[[str], Any], path: str) -> Any:
+    calls.append(name)
+    return function(path)
 
 
 def test_a_settled_directory_is_not_read_again(
     disks: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor is its partition.metadata; new and grown segments are seen all the same."""
+    """Nor is its partition.metadata; the stream finds new and grown segments all the same."""
     monkeypatch.setattr(stream_listing, "SETTLE_SECONDS", 0.0)
-    asked: list[str] = []
+    calls: list[str] = []
     for name in ("scan_directory", "read_topic_id_in"):
         monkeypatch.setattr(
-            stream_listing, name, partial(_noted, asked, name, vars(stream_listing)[name])
+            stream_listing, name, partial(_recorded, calls, name, vars(stream_listing)[name])
         )
     partition = MovingPartition(disks, "moving-0", random.Random(1))
     source = follower(disks)
     start = source.latest_positions({})
-    assert sorted(asked) == ["read_topic_id_in"] * 2 + ["scan_directory"] * 4
-    asked.clear()
+    assert sorted(calls) == ["read_topic_id_in"] * 2 + ["scan_directory"] * 4
+    calls.clear()
     assert source.latest_positions(start) == start
-    assert asked == []
+    assert calls == []
     log = partition.folder / f"{0:020}.log"
     with log.open("ab") as out:
         out.write(batch_bytes(partition.end, 0))
     end = source.latest_positions(start)
     assert offsets(source, start, end) == list(range(partition.end, partition.end + 20))
-    assert asked == []
+    assert calls == []
     (partition.folder / f"{partition.end + 20:020}.log").write_bytes(
         batch_bytes(partition.end + 20, 0)
     )
-    later = source.latest_positions(end)
-    assert len(offsets(source, end, later)) == 20
-    assert asked == ["scan_directory"]
+    next_end = source.latest_positions(end)
+    assert len(offsets(source, end, next_end)) == 20
+    assert calls == ["scan_directory"]
 
 
 def test_what_is_idle_costs_three_calls_a_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own time, its last segment and one other file in turn; a change of any is found."""
+    """The directory's time, its last segment and one other file in turn; any change is found."""
     monkeypatch.setattr(stream_listing, "SETTLE_SECONDS", 0.0)
     logs = [tmp_path / f"orders-0/{base:020}.log" for base in range(0, 100, 20)]
     logs[0].parent.mkdir()
@@ -331,33 +333,33 @@ def test_what_is_idle_costs_three_calls_a_directory(
         log.write_bytes(b"")
     listings = stream_listing.StreamListing((str(tmp_path),))
     assert listings.update()
-    asked: list[str] = []
-    stat = os.stat
+    calls: list[str] = []
+    original_stat = os.stat
 
-    def counted(path: str, **more: Any) -> os.stat_result:
-        asked.append(str(path))
-        return stat(path, **more)
+    def counting_stat(path: str, **options: Any) -> os.stat_result:
+        calls.append(str(path))
+        return original_stat(path, **options)
 
-    monkeypatch.setattr(os, "stat", counted)
+    monkeypatch.setattr(os, "stat", counting_stat)
     assert not listings.update()
-    below = [path for path in asked if str(logs[0].parent) in path]
-    assert below[:2] == [str(logs[0].parent), str(logs[-1])]
-    assert [path for path in map(str, logs[:-1]) if path in below] == below[2:]
-    assert len(below) == 3
+    directory_calls = [path for path in calls if str(logs[0].parent) in path]
+    assert directory_calls[:2] == [str(logs[0].parent), str(logs[-1])]
+    assert [path for path in map(str, logs[:-1]) if path in directory_calls] == directory_calls[2:]
+    assert len(directory_calls) == 3
     logs[2].write_bytes(b"changed")
     assert any(listings.update() for _ in logs[:-1])
     (file,) = (file for file in listings.files_by_path[str(tmp_path)] if file.path == str(logs[2]))
     assert file.size == len(b"changed")
 
 
-@pytest.mark.parametrize("how", ["recreated", "cut", "deleted"])
-def test_up_to_spark_4_1_a_reader_is_not_told_the_start(how: str, disks: list[Path]) -> None:
-    """Before the first trigger of a process, it only learns it with the end."""
+@pytest.mark.parametrize("loss", ["recreated", "cut", "deleted"])
+def test_up_to_spark_4_1_a_reader_is_not_told_the_start(loss: str, disks: list[Path]) -> None:
+    """Before the first trigger of a process, it gets the start only together with the end."""
     request = replace(parse_request({}), paths=tuple(map(str, disks)))
     reader = KfmtStreamReader(request, DriverEnvironment(None), StreamOptions())
     start = reader.latestOffset()
     assert len(reader.partitions({}, start)) == 1
-    lose(disks, how)
+    lose(disks, loss)
     with pytest.raises(DataLossError, match="orders-0"):
         reader.latestOffset()
     again = KfmtStreamReader(request, DriverEnvironment(None), StreamOptions())
@@ -374,7 +376,7 @@ def test_the_progress_of_a_query_has_the_end_of_each_partition(disks: list[Path]
     )
     assert reader.reportLatestOffset() is None
     end = reader.latestOffset({}, reader.getDefaultReadLimit())
-    assert [at["offset"] for at in end.values()] == [20]
+    assert [position["offset"] for position in end.values()] == [20]
     assert reader.reportLatestOffset() == {f"orders-0@{ID}": {"offset": 240}}
     reader.latestOffset(end)
     assert reader.reportLatestOffset() == {f"orders-0@{ID}": {"offset": 480}}
@@ -395,10 +397,10 @@ def test_a_segment_that_becomes_readable_is_read(
     disks: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its directory does not change by that."""
-    found, is_refused = vars(following)["list_input_files"], True
+    original_listing, is_refused = vars(following)["list_input_files"], True
 
-    def refused(*arguments: Any, **named: Any) -> FileSplits:
-        files = list(found(*arguments, **named))
+    def refused(*arguments: Any, **options: Any) -> FileSplits:
+        files = list(original_listing(*arguments, **options))
         if is_refused:
             files[0] = replace(files[0], read_error="HTTP status 403")
         return FileSplits(files)

@@ -1,4 +1,4 @@
-"""A stream over partitions that grow, roll, are truncated, deleted, made again and moved.
+"""A stream over partitions that grow, roll, are truncated, deleted, recreated and moved.
 
 Each batch of each topic id comes once, or there is an error."""
 
@@ -27,42 +27,42 @@ COLUMNS = "topic_id,base_offset,partition_leader_epoch"
 
 
 class Stream:
-    """A query: its checkpoint, and what it has given."""
+    """A query with its checkpoint."""
 
-    def __init__(self, disks: list[Path], room: TriggerBudget | None) -> None:
-        self.room = room
+    def __init__(self, disks: list[Path], budget: TriggerBudget | None) -> None:
+        self.budget = budget
         options = {"table": "batches", "columns": COLUMNS}
         self.request = replace(parse_request(options), paths=tuple(map(str, disks)))
-        self.kept: dict[str, Any] = {}
+        self.positions: dict[str, Any] = {}
         self.restart()
 
     def restart(self) -> None:
-        """Go on in another process."""
+        """Continue in another process."""
         self.strict, self.tolerant = (
             StreamFollower(self.request),
             StreamFollower(self.request, fails_on_data_loss=False),
         )
 
     def trigger(self, source: StreamFollower, rows: list[Batch]) -> None:
-        """Add the batches of a trigger; with a limit, of all triggers until nothing is left."""
-        while (more := self._some(source)) and self.room is not None:
-            rows += more
-        rows += more
+        """Add the batches of a trigger; with a limit, of all triggers until no data remains."""
+        while (batches := self._next_batches(source)) and self.budget is not None:
+            rows += batches
+        rows += batches
 
-    def _some(self, source: StreamFollower) -> list[Batch]:
-        end = json.loads(json.dumps(source.latest_positions(self.kept, self.room)))
+    def _next_batches(self, source: StreamFollower) -> list[Batch]:
+        end = json.loads(json.dumps(source.latest_positions(self.positions, self.budget)))
         rows = [
             tuple(row.values())
-            for split in source.input_partitions(self.kept, end)
+            for split in source.input_partitions(self.positions, end)
             for batch in read_input_partition(source.request, split)
             for row in batch.to_pylist()
         ]
-        self.kept = end
+        self.positions = end
         return rows
 
-    def triggered(self, is_lost: bool | None) -> list[Batch]:
-        """The batches of a trigger, which fails if and only if offsets are lost; then it is done
-        again with failOnDataLoss=false."""
+    def run_trigger(self, is_lost: bool | None) -> list[Batch]:
+        """The batches of a trigger, which fails if and only if offsets are lost; then it
+        runs again with failOnDataLoss=false."""
         rows: list[Batch] = []
         try:
             self.trigger(self.strict, rows)
@@ -73,37 +73,37 @@ class Stream:
         return rows
 
 
-def check(seed: int, folder: Path) -> None:
+def check(seed: int, directory: Path) -> None:
     """Compare a stream with the model over a sequence of changes."""
-    disks = [folder / "a", folder / "b", folder / "c"]
-    room = (None, TriggerBudget(remaining_bytes=5000), TriggerBudget(remaining_offsets=50), None)[
+    disks = [directory / "a", directory / "b", directory / "c"]
+    budget = (None, TriggerBudget(remaining_bytes=5000), TriggerBudget(remaining_offsets=50), None)[
         seed % 4
     ]
-    stream, done = Stream(disks, room), []
-    for what, partitions in steps_of(seed, disks):
-        done.append(what)
-        if what == "restart":
+    stream, steps = Stream(disks, budget), []
+    for step, partitions in steps_of(seed, disks):
+        steps.append(step)
+        if step == "restart":
             stream.restart()
-        elif what in ("trigger", "unlisted"):
+        elif step in ("trigger", "unlisted"):
             try:
-                _trigger(stream, partitions, is_listed=what == "trigger")
+                _trigger(stream, partitions, is_listed=step == "trigger")
             except AssertionError as error:
-                raise AssertionError(f"seed {seed}: {', '.join(done)}: {error}") from error
+                raise AssertionError(f"seed {seed}: {', '.join(steps)}: {error}") from error
 
 
 def _trigger(stream: Stream, partitions: list[MovingPartition], *, is_listed: bool) -> None:
     hidden = None if is_listed else partitions[0]
-    seen = [partition for partition in partitions if partition is not hidden]
-    losses = [partition.loss() for partition in seen] + [hidden is not None]
+    visible = [partition for partition in partitions if partition is not hidden]
+    losses = [partition.loss() for partition in visible] + [hidden is not None]
     is_lost = True if True in losses else None if None in losses else False
     with pytest.MonkeyPatch.context() as patch:
         if hidden is not None:
             close(hidden.folder, patch)
             if hidden.other is not None:
                 return  # the other copy is read
-        rows = stream.triggered(is_lost)
+        rows = stream.run_trigger(is_lost)
     assert len(rows) == len(set(rows))
-    expected = {partition.name: partition.trigger() for partition in seen}
+    expected = {partition.name: partition.trigger() for partition in visible}
     assert set(rows) == set().union(*expected.values())
 
 

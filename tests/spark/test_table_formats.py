@@ -75,11 +75,11 @@ def test_rows_are_there_once_while_inputs_grow_and_go(
 ) -> None:
     to = tmp_path / "to"
     last = segment(logs, 1440)
-    whole = last.read_bytes()
-    last.write_bytes(whole[: len(whole) // 2])
+    data = last.read_bytes()
+    last.write_bytes(data[: len(data) // 2])
     export(to, logs, table=kind)
     assert 1440 < sum(committed(kind, to).values()) < 1500
-    last.write_bytes(whole)
+    last.write_bytes(data)
     segment(logs, 0).unlink()
     export(to, logs, table=kind)
     assert committed(kind, to) == rows(0, 1500)
@@ -91,52 +91,54 @@ def test_rows_are_there_once_while_inputs_grow_and_go(
 
 
 @FORMATS
-def test_every_table_is_one(kind: str, tmp_path: Path) -> None:
+def test_every_table_has_the_format(kind: str, tmp_path: Path) -> None:
     to = tmp_path / "to"
     summary = export(to, BROKER1, table=kind, tables="records,batches")
     for table in ("records", "batches", "snapshot_records"):
-        found = TABLE_READERS[kind](to, table)
+        content = TABLE_READERS[kind](to, table)
         assert (
-            len(found) == summary.counts[table.replace("_", " ")]
+            len(content) == summary.counts[table.replace("_", " ")]
             if table
             in (
                 "records",
                 "batches",
             )
-            else len(found)
+            else len(content)
         )
 
 
 @FORMATS
-def test_others_read_them(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_polars_and_duckdb_read_them(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
     pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
     to = tmp_path / "to"
     summary = export(to, BROKER1, table=kind)
-    place = str(to / "records") if kind == "delta" else iceberg_table(to)
-    scanned = (pl.scan_delta if kind == "delta" else pl.scan_iceberg)(place)
+    location = str(to / "records") if kind == "delta" else iceberg_table(to)
+    scanned = (pl.scan_delta if kind == "delta" else pl.scan_iceberg)(location)
     offsets = pl.col("topic") == "orders"
     assert scanned.filter(offsets).select("offset").collect()["offset"].n_unique() == 1500
     made = TABLE_READERS[kind](to)
-    asked = "select count(*), count(timestamp), count(timestamp_ms) from made"
+    query = "select count(*), count(timestamp), count(timestamp_ms) from made"
     assert len(made) == summary.counts["records"]
-    assert duckdb.sql(asked).fetchall() == [(len(made),) * 3]
+    assert duckdb.sql(query).fetchall() == [(len(made),) * 3]
 
 
 @FORMATS
 def test_times_that_no_calendar_has_are_null_beside_their_number(kind: str, tmp_path: Path) -> None:
     """Year 0, year 10000, and nanoseconds as if they were milliseconds."""
-    numbers = [-62_167_219_200_000, 253_402_300_800_000, 1_700_000_000_000_000_000]
+    timestamps = [-62_167_219_200_000, 253_402_300_800_000, 1_700_000_000_000_000_000]
     rows = [
-        {"type": "record", "offset": offset, "timestamp": number, "key": None, "value": "v"}
-        for offset, number in enumerate(numbers)
+        {"type": "record", "offset": offset, "timestamp": timestamp, "key": None, "value": "v"}
+        for offset, timestamp in enumerate(timestamps)
     ]
     lines = "".join(f"{json.dumps(row)}\n" for row in rows)
     assert kfmt("build", "-", tmp_path / "in/odd-0", stdin=lines.encode()).code == 0
     export(tmp_path / "to", tmp_path / "in", table=kind)
-    made = TABLE_READERS[kind](tmp_path / "to")
-    assert made["timestamp_ms"].to_pylist() == numbers
-    assert made["timestamp"].to_pylist() == [None] * 3
+    exported = TABLE_READERS[kind](tmp_path / "to")
+    assert exported["timestamp_ms"].to_pylist() == timestamps
+    assert exported["timestamp"].to_pylist() == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -154,18 +156,18 @@ def test_a_kill_leaves_the_old_rows_or_the_new(
     """Each table on its own: a run commits to one after the other."""
     to, options = tmp_path / "to", {"table": kind, "tables": "records,batches"}
     last = segment(logs, 1440)
-    whole = last.read_bytes()
-    last.write_bytes(whole[: len(whole) // 2])
+    data = last.read_bytes()
+    last.write_bytes(data[: len(data) // 2])
     export(to, logs, **options)
     old = committed(kind, to)
-    last.write_bytes(whole)
+    last.write_bytes(data)
     segment(logs, 0).unlink()
     format_: Any = {"delta": DeltaOpenTable, "iceberg": IcebergOpenTable}[kind]
     owner: Any = format_ if "table" in point else lake_table.LakeTable
     if point == "write_commit":
         owner = lake_table
     name = "commit" if "table" in point else point
-    real, calls = getattr(owner, name), 0
+    original, calls = getattr(owner, name), 0
 
     def killed(*arguments: Any) -> None:
         nonlocal calls
@@ -173,14 +175,14 @@ def test_a_kill_leaves_the_old_rows_or_the_new(
         if calls < {"second table": 2, "_move_staged_files": 2}.get(
             point, 1
         ):  # it opens a run, too
-            real(*arguments)
+            original(*arguments)
             return
         if after:
-            real(*arguments)
+            original(*arguments)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as dying:
-        dying.setattr(owner, name, killed)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, killed)
         with pytest.raises(KeyboardInterrupt):
             export(to, logs, **options)
     assert committed(kind, to) in (old, rows(0, 1500))
@@ -195,15 +197,15 @@ def test_rows_of_files_that_another_writer_replaced_are_not_doubled(
 ) -> None:
     to = tmp_path / "to"
     last = segment(logs, 1440)
-    whole = last.read_bytes()
-    last.write_bytes(whole[: len(whole) // 2])
+    data = last.read_bytes()
+    last.write_bytes(data[: len(data) // 2])
     options: dict[str, Any] = {"table": "delta", "one_file_per_partition": True}
     options["target_file_bytes"] = 1 << 16
     export(to, logs, **options)
     before = committed("delta", to)
     table = deltalake.DeltaTable(str(to / "records"))
     assert table.optimize.compact()["numFilesRemoved"] > 1
-    last.write_bytes(whole)
+    last.write_bytes(data)
     with pytest.raises(OutputError, match=r"another writer replaced .*nothing committed"):
         export(to, logs, **options)
     assert committed("delta", to) == before
@@ -222,7 +224,7 @@ def test_names_in_directories_are_escaped(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+def served_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     """A bucket of a server in a process of its own: deltalake holds the interpreter's lock while it
     waits for an answer."""
     pytest.importorskip("moto.server")
@@ -238,25 +240,25 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
         server.terminate()
 
 
-def test_a_table_in_a_bucket(served: Bucket, logs: Path) -> None:
-    to = served.file("table")
+def test_a_table_in_a_bucket(served_bucket: Bucket, logs: Path) -> None:
+    to = served_bucket.file("table")
     export(to, logs, table="delta")
     segment(logs, 0).unlink()
     os.utime(segment(logs, 1440))
     export(to, logs, table="delta")
     options = store_settings(f"{to}/") or {}
     options |= {"allow_http": "true"}
-    made = deltalake.DeltaTable(f"{to}/records", storage_options=options).to_pyarrow_table()
-    assert sorted(made["offset"].to_pylist()) == list(range(1500))
+    exported = deltalake.DeltaTable(f"{to}/records", storage_options=options).to_pyarrow_table()
+    assert sorted(exported["offset"].to_pylist()) == list(range(1500))
     with pytest.raises(UsageError, match=r"tables in a store need --catalog CATALOG\.NAMESPACE"):
-        export(served.file("other"), logs, table="iceberg")
+        export(served_bucket.file("other"), logs, table="iceberg")
 
 
 def test_a_configured_catalog(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = f"sqlite:///{tmp_path}/shared.db"
     monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__TYPE", "sql")
     monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", uri)
-    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())  # was read at the import
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())  # read at the import
     options: dict[str, Any] = {"table": "iceberg", "catalog": "lake.kafka.raw"}
     export(tmp_path / "to", logs, **options)
     table = SqlCatalog("lake", uri=uri).load_table("kafka.raw.records")
@@ -268,17 +270,19 @@ def test_a_configured_catalog(logs: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--table", "delta", "--format", "json"], "--table delta needs --format parquet"),
         (["--table", "delta", "--catalog", "a.b"], "--table delta has no --catalog"),
         (["--catalog", "a.b"], "--catalog needs --table iceberg"),
     ],
 )
-def test_options_that_do_not_belong_together(options: list[str], said: str, tmp_path: Path) -> None:
-    done = kfmt("pipeline", "export", ORDERS.parent, "--to", tmp_path / "to", *options)
-    assert (done.code, done.out) == (2, "")
-    assert said in done.err
+def test_options_that_do_not_belong_together(
+    options: list[str], message: str, tmp_path: Path
+) -> None:
+    result = kfmt("pipeline", "export", ORDERS.parent, "--to", tmp_path / "to", *options)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
     assert not (tmp_path / "to").exists()
 
 

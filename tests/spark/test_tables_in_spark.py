@@ -29,7 +29,13 @@ pytestmark = [
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
     pytest.mark.skipif(SPARK not in JARS, reason=f"Delta and Iceberg have no jars for {SPARK}"),
 ]
-WANTED = ("delta-spark", "delta-storage", "delta-kernel", "unitycatalog-client", "iceberg-spark")
+JAR_PREFIXES = (
+    "delta-spark",
+    "delta-storage",
+    "delta-kernel",
+    "unitycatalog-client",
+    "iceberg-spark",
+)
 DEPENDENCIES = """
 <dependency><groupId>io.delta</groupId><artifactId>delta-spark_{spark}_2.13</artifactId>
 <version>{delta}</version><exclusions><exclusion><groupId>org.apache.spark</groupId>
@@ -62,8 +68,10 @@ print(json.dumps([list(row) for row in rows]))
 def jars() -> str:
     delta, iceberg = JARS[SPARK]
     text = DEPENDENCIES.format(spark=SPARK, delta=delta, iceberg=iceberg)
-    folder = fetched(f"spark-{SPARK}-tables", text)
-    return ",".join(str(jar) for jar in folder.glob("*.jar") if jar.name.startswith(WANTED))
+    directory = fetched(f"spark-{SPARK}-tables", text)
+    return ",".join(
+        str(jar) for jar in directory.glob("*.jar") if jar.name.startswith(JAR_PREFIXES)
+    )
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
@@ -75,22 +83,22 @@ def test_spark_reads_each_row_once(
     logs, to = tmp_path / "in", tmp_path / "to"
     shutil.copytree(ORDERS.parent, logs / "orders-0")
     last = logs / f"orders-0/{1440:020}.log"
-    whole = last.read_bytes()
-    last.write_bytes(whole[: len(whole) // 2])
+    data = last.read_bytes()
+    last.write_bytes(data[: len(data) // 2])
     export(to, logs, table=kind)
-    last.write_bytes(whole)
+    last.write_bytes(data)
     export(to, logs, table=kind)
     path = str(to / "records")
     if kind == "iceberg":  # a table without a catalog is read by its metadata
         path = iceberg_table(to).metadata_location.removeprefix("file://")
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", READ, jars(), kind, path, *COLUMNS],
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    rows = json.loads(done.stdout.splitlines()[-1])
+    assert result.returncode == 0, result.stderr[-3000:]
+    rows = json.loads(result.stdout.splitlines()[-1])
     topic_id = (ORDERS.parent / "partition.metadata").read_text().split()[-1]
     assert sorted(rows) == [[topic_id, 0, offset] for offset in range(1500)]

@@ -1,4 +1,4 @@
-"""Tiered storage in a bucket: each manifest is asked for once, by the process that lists it."""
+"""Tiered storage in a bucket: the process that lists a manifest requests it, once."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-KEPT = ROOT / "tests/kept/aiven-1.0.0"
-KEY = {"rsmPrivateKey": str(KEPT / "encrypted/test-key.pkcs8.der")}
+AIVEN = ROOT / "tests/kept/aiven-1.0.0"
+KEY = {"rsmPrivateKey": str(AIVEN / "encrypted/test-key.pkcs8.der")}
 
 
 @pytest.fixture(autouse=True)
-def _no_store_is_known(server: str) -> None:
+def _forget_stores(server: str) -> None:
     del server
     small_objects._object_store_client.cache_clear()
 
 
-def asked_of(bucket: Bucket, end: str = "rsm-manifest") -> Counter[str]:
+def count_requests(bucket: Bucket, end: str = "rsm-manifest") -> Counter[str]:
     """The number of requests for each object with this end, by method and name."""
     return Counter(bucket.asked(rf"\.{end}($|\?)"))
 
 
-def manifests_of(name: str) -> int:
-    return len(list((KEPT / name).rglob("*.rsm-manifest")))
+def count_manifests(name: str) -> int:
+    return len(list((AIVEN / name).rglob("*.rsm-manifest")))
 
 
 def request_for(url: str, **options: str) -> ReadRequest:
@@ -60,30 +60,30 @@ def request_for(url: str, **options: str) -> ReadRequest:
 @pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
 def test_the_chunks_of_a_segment_are_few_bytes_of_a_plan(name: str) -> None:
     pytest.importorskip("cryptography")
-    most = {"plain": 40, "zstd": 100, "encrypted": 550}[name]
-    for piece in list_input_files(request_for(str(KEPT / name))):
-        assert 0 < len(piece.encoded_chunking) < most
+    limit = {"plain": 40, "zstd": 100, "encrypted": 550}[name]
+    for file_split in list_input_files(request_for(str(AIVEN / name))):
+        assert 0 < len(file_split.encoded_chunking) < limit
 
 
 @pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
 def test_only_the_listing_asks_for_manifests(name: str, bucket: Bucket) -> None:
     pytest.importorskip("cryptography")
-    request = request_for(bucket.put(KEPT / name / "tiered", "tiered"), maxSplitBytes="20000")
+    request = request_for(bucket.put(AIVEN / name / "tiered", "tiered"), maxSplitBytes="20000")
     bucket.requests.clear()
     splits = [pickle.dumps(split) for split in plan_input_partitions(request)]
     assert len(splits) > 1
-    listed = asked_of(bucket)
-    assert set(listed.values()) == {1}
-    assert {method[:4] for method in listed} == {"GET "}
-    assert len(listed) == manifests_of(name)
+    listing_requests = count_requests(bucket)
+    assert set(listing_requests.values()) == {1}
+    assert {method[:4] for method in listing_requests} == {"GET "}
+    assert len(listing_requests) == count_manifests(name)
     rows = sum(
         batch.num_rows
         for split in splits
         for batch in read_input_partition(request, pickle.loads(split))  # noqa: S301 (made above)
     )
     assert rows > 600
-    assert asked_of(bucket) == listed
-    assert not [head for head in asked_of(bucket, "log") if head.startswith("HEAD")]
+    assert count_requests(bucket) == listing_requests
+    assert not [head for head in count_requests(bucket, "log") if head.startswith("HEAD")]
 
 
 @pytest.mark.spark
@@ -94,13 +94,13 @@ def test_the_tasks_of_a_job_do_not_ask_for_manifests(
     from kfmt_cli.spark.jobs import verify
     from kfmt_cli.spark.jobs.context import JobContext
 
-    request = request_for(bucket.put(KEPT / "zstd/tiered", "tiered"))
+    request = request_for(bucket.put(AIVEN / "zstd/tiered", "tiered"))
     bucket.requests.clear()
     context = JobContext(spark, request, str(tmp_path / "out"), "parquet", lambda _: None)
     assert verify.run_job(context).counts["damaged"] == 0
-    asked = asked_of(bucket)
-    assert set(asked.values()) == {1}
-    assert len(asked) == manifests_of("zstd")
+    requests = count_requests(bucket)
+    assert set(requests.values()) == {1}
+    assert len(requests) == count_manifests("zstd")
 
 
 @pytest.mark.parametrize("options", [KEY, {}])
@@ -109,32 +109,32 @@ def test_a_stream_asks_for_new_manifests_only(
 ) -> None:
     """Also if a segment cannot be read, which is tried again in each trigger."""
     pytest.importorskip("cryptography")
-    shutil.copytree(KEPT / "zstd/tiered", tmp_path / "first")
-    (late,) = (tmp_path / "first").glob("txn-*/0/*357-*.rsm-manifest")
-    late.rename(tmp_path / late.name)
+    shutil.copytree(AIVEN / "zstd/tiered", tmp_path / "first")
+    (new_manifest,) = (tmp_path / "first").glob("txn-*/0/*357-*.rsm-manifest")
+    new_manifest.rename(tmp_path / new_manifest.name)
     bucket.put(tmp_path / "first", "all/zstd")
-    bucket.put(KEPT / "encrypted/tiered", "all/encrypted")
+    bucket.put(AIVEN / "encrypted/tiered", "all/encrypted")
     request = parse_request({**options, "ignoreUnreadable": "true"})
     source = StreamFollower(replace(request, paths=(bucket.file("all"),)), fails_on_data_loss=False)
     bucket.requests.clear()
     end = source.latest_positions({})
     source.input_partitions({}, end)
-    assert set(asked_of(bucket).values()) == {1}
+    assert set(count_requests(bucket).values()) == {1}
     bucket.requests.clear()
     for _ in range(3):
         assert source.latest_positions(end) == end
-    assert not asked_of(bucket)
+    assert not count_requests(bucket)
     (tmp_path / "more").mkdir()
-    late = (tmp_path / late.name).rename(tmp_path / "more" / late.name)
-    below = next((KEPT / "zstd/tiered").glob("txn-*")).name
-    bucket.put(late.parent, f"all/zstd/{below}/0")
+    new_manifest = (tmp_path / new_manifest.name).rename(tmp_path / "more" / new_manifest.name)
+    directory = next((AIVEN / "zstd/tiered").glob("txn-*")).name
+    bucket.put(new_manifest.parent, f"all/zstd/{directory}/0")
     bucket.requests.clear()
     assert source.latest_positions(end) != end
-    assert sorted(asked_of(bucket).values()) == [1]
+    assert sorted(count_requests(bucket).values()) == [1]
 
 
 def test_a_changed_manifest_is_asked_for_again(bucket: Bucket, tmp_path: Path) -> None:
-    shutil.copytree(KEPT / "plain/tiered", tmp_path / "tiered")
+    shutil.copytree(AIVEN / "plain/tiered", tmp_path / "tiered")
     url = bucket.put(tmp_path / "tiered", "tiered")
     source = StreamFollower(request_for(url, topics="txn"))
     source.latest_positions({})
@@ -143,14 +143,14 @@ def test_a_changed_manifest_is_asked_for_again(bucket: Bucket, tmp_path: Path) -
     bucket.put(tmp_path / "tiered", "tiered")
     bucket.requests.clear()
     splits = source.input_partitions({}, source.latest_positions({}))
-    assert [piece.base_offset for split in splits for piece in split.splits] == [357]
-    assert any(path.name in request for request in asked_of(bucket))
+    assert [file_split.base_offset for split in splits for file_split in split.splits] == [357]
+    assert any(path.name in request for request in count_requests(bucket))
 
 
 def test_a_manifest_that_is_too_long_for_a_plan_is_read_by_tasks(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = request_for(bucket.put(KEPT / "zstd/tiered", "tiered"))
+    request = request_for(bucket.put(AIVEN / "zstd/tiered", "tiered"))
     rows = [
         batch.num_rows
         for split in plan_input_partitions(request)
@@ -159,9 +159,9 @@ def test_a_manifest_that_is_too_long_for_a_plan_is_read_by_tasks(
     monkeypatch.setattr(tiered_logs, "MAX_CHUNKING_BYTES", 10)
     bucket.requests.clear()
     splits = plan_input_partitions(request)
-    assert not any(piece.encoded_chunking for split in splits for piece in split.splits)
-    listed = asked_of(bucket).total()
+    assert not any(file_split.encoded_chunking for split in splits for file_split in split.splits)
+    n_listing_requests = count_requests(bucket).total()
     assert [
         batch.num_rows for split in splits for batch in read_input_partition(request, split)
     ] == rows
-    assert asked_of(bucket).total() > listed == manifests_of("zstd")
+    assert count_requests(bucket).total() > n_listing_requests == count_manifests("zstd")
