@@ -1,5 +1,5 @@
-"""--config: a broker's properties, read as Java reads them; what is in them never reaches a
-terminal raw."""
+"""--config: a broker's properties, read as Java reads them; their values never reach a terminal
+raw."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ listeners=a:\
 """.replace(b"\\xe9", b"\xe9").replace(b"\\xff\\xfe", b"\xff\xfe")
 
 
-def settings_of(config: bytes, folder: Path) -> Row:
+def settings_from_file(config: bytes, directory: Path) -> Row:
     """The settings that retention takes from a file, by name."""
-    path = folder / "server.properties"
+    path = directory / "server.properties"
     path.write_bytes(config)
-    done = kfmt("retention", ORDERS.parent, "--config", path, "--json")
-    assert done.code == 0, done.err
-    told = done.of("retention")[0]["settings"]
-    return {name: said["value"] for name, said in told.items() if said["source"] == "file"}
+    result = kfmt("retention", ORDERS.parent, "--config", path, "--json")
+    assert result.code == 0, result.err
+    settings = result.of("retention")[0]["settings"]
+    return {
+        name: setting["value"] for name, setting in settings.items() if setting["source"] == "file"
+    }
 
 
 def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
-    assert settings_of(BROKER_CONFIG, tmp_path) == {
+    assert settings_from_file(BROKER_CONFIG, tmp_path) == {
         "cleanup.policy": "compact,delete",
         "retention.ms": 50,
         "retention.bytes": 7,
@@ -41,25 +43,25 @@ def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
 
 
 def test_the_last_of_two_lines_wins_whatever_ends_them(tmp_path: Path) -> None:
-    found = settings_of(b"log.retention.ms=1\rlog.retention.ms=\t2\r\n", tmp_path)
-    assert found == {"retention.ms": 2}
+    settings = settings_from_file(b"log.retention.ms=1\rlog.retention.ms=\t2\r\n", tmp_path)
+    assert settings == {"retention.ms": 2}
 
 
 def test_an_escape_that_stops_a_broker_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_bytes(b"broker.id=1\nlog.dirs=C:\\users\n")
-    done = kfmt("retention", ORDERS.parent, "--config", path)
-    assert done.code == 2
-    assert done.err.startswith(f"kfmt: {path} byte 12: incomplete \\u escape in ")
+    result = kfmt("retention", ORDERS.parent, "--config", path)
+    assert result.code == 2
+    assert result.err.startswith(f"kfmt: {path} byte 12: incomplete \\u escape in ")
 
 
 @pytest.mark.parametrize("command", ["retention", "compaction"])
 def test_no_value_reaches_a_terminal_raw(command: str, tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_bytes(b"log.cleanup.policy=\x1b]0;title\x07\n")
-    done = kfmt(command, ORDERS.parent, "--config", path)
-    assert r"\x1b]0;title\x07" in done.out
-    assert not {"\x1b", "\x07"} & set(done.out + done.err)
+    result = kfmt(command, ORDERS.parent, "--config", path)
+    assert r"\x1b]0;title\x07" in result.out
+    assert not {"\x1b", "\x07"} & set(result.out + result.err)
 
 
 @pytest.mark.parametrize(
@@ -85,5 +87,5 @@ def test_no_value_reaches_a_terminal_raw(command: str, tmp_path: Path) -> None:
     ids=lambda arguments: arguments[0].strip("\x1b[m"),
 )
 def test_no_argument_reaches_a_terminal_raw(arguments: tuple[str | Path, ...]) -> None:
-    done = kfmt(*arguments)
-    assert "\x1b" not in done.out + done.err
+    result = kfmt(*arguments)
+    assert "\x1b" not in result.out + result.err

@@ -15,12 +15,12 @@ from kfmt_cli.broker.offsets.offset_map import OffsetMap
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 
-# Four segments of unlike sizes; their records are of 1000, 2000, 3000 and 4000.
+# Four segments of different sizes; their records have the times 1000, 2000, 3000 and 4000.
 SEGMENTS = [
     CleanerSegment(base, 1 << i, 1000 * (i + 1), 1000 * (i + 1) - 500)
     for i, base in enumerate((0, 10, 20, 30))
 ]
-PLAIN: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "checkpoint": None,
     "log_start": 0,
     "log_end": 40,
@@ -34,11 +34,11 @@ YOUNG = "records newer than min.compaction.lag.ms"
 
 
 @pytest.mark.parametrize(
-    ("changes", "first", "end", "why", "clean", "dirty"),
+    ("changes", "first", "end", "reason", "clean", "dirty"),
     [
         ({}, 0, 30, ACTIVE, 0, 7),
         ({"checkpoint": 10}, 10, 30, ACTIVE, 1, 6),
-        ({"checkpoint": 15}, 15, 30, ACTIVE, 3, 6),  # within a segment, which is dirty as a whole
+        ({"checkpoint": 15}, 15, 30, ACTIVE, 3, 6),  # within a segment, all of which is dirty
         ({"checkpoint": 30}, 30, 30, ACTIVE, 7, 0),
         ({"checkpoint": 40}, 40, 30, ACTIVE, 15, 0),
         ({"checkpoint": 41}, 0, 30, ACTIVE, 0, 7),  # after the end: not of this log
@@ -57,24 +57,24 @@ YOUNG = "records newer than min.compaction.lag.ms"
     ],
 )
 def test_the_dirty_range(
-    changes: dict[str, Any], first: int, end: int, why: str, clean: int, dirty: int
+    changes: dict[str, Any], first: int, end: int, reason: str, clean: int, dirty: int
 ) -> None:
-    found = compute_dirty_range(SEGMENTS, **PLAIN | changes)
-    assert asdict(found) == {
+    dirty_range = compute_dirty_range(SEGMENTS, **DEFAULTS | changes)
+    assert asdict(dirty_range) == {
         "first": first,
         "end": end,
-        "why": why,
+        "why": reason,
         "clean_bytes": clean,
         "dirty_bytes": dirty,
         "forced": False,
     }
-    assert found.ratio == (dirty / (clean + dirty) if clean + dirty else 0.0)
+    assert dirty_range.ratio == (dirty / (clean + dirty) if clean + dirty else 0.0)
 
 
 @pytest.mark.parametrize(
     ("changes", "is_forced"),
     [
-        # The first batch of the first dirty segment is of 500, or of 1500.
+        # The first batch of the first dirty segment has the time 500, or 1500.
         *(({"max_lag": 9499}, True), ({"max_lag": 9500}, False), ({"max_lag": 0}, True)),
         *(({"max_lag": -1}, False), ({"max_lag": 10_000}, False)),
         *(
@@ -87,15 +87,15 @@ def test_the_dirty_range(
 def test_records_older_than_the_longest_lag_force_a_cleaning(
     changes: dict[str, Any], is_forced: bool
 ) -> None:
-    assert compute_dirty_range(SEGMENTS, **PLAIN | changes).forced is is_forced
+    assert compute_dirty_range(SEGMENTS, **DEFAULTS | changes).forced is is_forced
 
 
 def test_a_first_batch_without_a_time_forces_none() -> None:
     for first in (None, 0, -1):
         segments = [CleanerSegment(base, 1, 5, first) for base in (0, 10)]
-        assert not compute_dirty_range(segments, **PLAIN | {"max_lag": 0}).forced
+        assert not compute_dirty_range(segments, **DEFAULTS | {"max_lag": 0}).forced
     segments = [CleanerSegment(base, 1, 5, 1) for base in (0, 10)]
-    assert compute_dirty_range(segments, **PLAIN | {"max_lag": 0}).forced
+    assert compute_dirty_range(segments, **DEFAULTS | {"max_lag": 0}).forced
 
 
 COUNTS = (
@@ -113,26 +113,26 @@ COUNTS = (
 )
 def test_what_a_cleaning_counts(partition: str, counts: tuple[int, ...]) -> None:
     """Every record is kept or removed, and for one reason."""
-    folder = SAMPLES / "kafka-3.9.1-broker1" / partition
-    (row,) = kfmt("compaction", folder, "--cleanup-policy", "compact", "--json").of("compaction")
-    total = kfmt("stat", folder, "--json").of("stat")[0]["records"]
+    directory = SAMPLES / "kafka-3.9.1-broker1" / partition
+    (row,) = kfmt("compaction", directory, "--cleanup-policy", "compact", "--json").of("compaction")
+    total = kfmt("stat", directory, "--json").of("stat")[0]["records"]
     assert row["records_kept"] + row["records_removed"] == total
     reasons = ("replaced", "without_key", "of_aborted_transactions")
     assert sum(row[name] for name in reasons) == row["records_removed"]
-    for name, number in zip(COUNTS, counts, strict=True):
-        assert row[name] == number, name
+    for name, count in zip(COUNTS, counts, strict=True):
+        assert row[name] == count, name
 
 
 def test_a_cleaning_begins_where_the_last_one_ended(tmp_path: Path) -> None:
-    """Aborted transactions before it are known from their index, not from their batches."""
-    folder = tmp_path / "txn-0"
-    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/txn-0", folder)
+    """Aborted transactions before it come from their index, not from their batches."""
+    directory = tmp_path / "txn-0"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/txn-0", directory)
     (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\ntxn 0 357\n")
-    (row,) = kfmt("compaction", folder, "--cleanup-policy", "compact", "--json").of("compaction")
+    (row,) = kfmt("compaction", directory, "--cleanup-policy", "compact", "--json").of("compaction")
     assert (row["first_dirty_offset"], row["first_uncleanable_offset"]) == (357, 635)
     assert row["records_kept"] + row["records_removed"] == 736
-    assert row["clean_bytes"] == (folder / f"{0:020}.log").stat().st_size
-    assert row["dirty_bytes"] == (folder / f"{357:020}.log").stat().st_size
+    assert row["clean_bytes"] == (directory / f"{0:020}.log").stat().st_size
+    assert row["dirty_bytes"] == (directory / f"{357:020}.log").stat().st_size
 
 
 def test_a_map_that_grows_keeps_the_latest_offset_of_each_key() -> None:
@@ -149,10 +149,10 @@ def test_a_map_that_grows_keeps_the_latest_offset_of_each_key() -> None:
         assert (map_.get(-keys[:5]) == -1).all()
 
 
-@pytest.mark.parametrize(("buffer", "most"), [(0, 0), (47, 0), (48, 1), (239, 8), (240, 9)])
-def test_as_many_keys_fit_as_a_brokers_buffer_holds(buffer: int, most: int) -> None:
+@pytest.mark.parametrize(("buffer", "capacity"), [(0, 0), (47, 0), (48, 1), (239, 8), (240, 9)])
+def test_as_many_keys_fit_as_a_brokers_buffer_holds(buffer: int, capacity: int) -> None:
     """24 bytes each, of which nine in ten are used."""
     map_ = OffsetMap(buffer)
-    assert map_.capacity == most
+    assert map_.capacity == capacity
     keys = np.arange(1, 30, dtype=np.int64)
     assert map_.put(keys, keys) == map_.capacity == len(map_)

@@ -1,4 +1,4 @@
-"""compaction: what it counts and lists; a small map; one key."""
+"""compaction: its counts and offsets; a small offset map; one key."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ ORDERS = SAMPLES / "kafka-3.9.1-broker1/orders-0"
 TXN = SAMPLES / "kafka-3.9.1-broker1/txn-0"
 
 
-def what_stays(partition: Path, end: int) -> set[int]:
-    """The offsets that stay of plain records, by a dictionary."""
+def retained_offsets(partition: Path, end: int) -> set[int]:
+    """The offsets of non-transactional records that the cleaner retains, by a dictionary."""
     rows = kfmt("dump", partition, "--records", "--json").of("record")
     latest = {row["key"]: row["offset"] for row in rows if row["offset"] < end}
     return {
@@ -30,7 +30,7 @@ def what_stays(partition: Path, end: int) -> set[int]:
 
 
 def remaining(*arguments: str | Path) -> tuple[dict[str, object], set[int]]:
-    """A partition's object, and the offsets in it."""
+    """The row of a partition, and its remaining offsets."""
     options = ("--offsets", "--json", "--cleanup-policy", "compact")
     (row,) = kfmt("compaction", *arguments, *options).of("compaction")
     ranges = row["remaining_offsets"]
@@ -38,10 +38,10 @@ def remaining(*arguments: str | Path) -> tuple[dict[str, object], set[int]]:
 
 
 def test_the_latest_of_each_key_stays() -> None:
-    row, stays = remaining(ORDERS)
-    assert stays == what_stays(ORDERS, 1440)
-    assert row["records_kept"] == len(stays)
-    assert row["records_removed"] == 1500 - len(stays)
+    row, retained = remaining(ORDERS)
+    assert retained == retained_offsets(ORDERS, 1440)
+    assert row["records_kept"] == len(retained)
+    assert row["records_removed"] == 1500 - len(retained)
     assert (row["first_dirty_offset"], row["first_uncleanable_offset"]) == (0, 1440)
     assert (row["dirty_ratio"], row["picked"], row["passes"]) == (1.0, True, 1)
     (row,) = kfmt("compaction", ORDERS, "--json").of("compaction")
@@ -49,9 +49,9 @@ def test_the_latest_of_each_key_stays() -> None:
 
 
 def test_several_passes_keep_the_same() -> None:
-    row, stays = remaining(ORDERS, "--dedupe-buffer-bytes", "600")
+    row, retained = remaining(ORDERS, "--dedupe-buffer-bytes", "600")
     assert int(str(row["passes"])) > 1
-    assert stays == remaining(ORDERS)[1]
+    assert retained == remaining(ORDERS)[1]
 
 
 def test_a_buffer_without_room_for_a_key_keeps_everything() -> None:
@@ -67,17 +67,17 @@ def test_a_checkpoint_and_lags(tmp_path: Path) -> None:
     row, _ = remaining(tmp_path / "orders-0")
     assert row["first_dirty_offset"] == 720
     assert 0 < float(str(row["dirty_ratio"])) < 1
-    row, stays = remaining(tmp_path / "orders-0", "--min-cleanable-ratio", "0.9")
-    assert (row["picked"], len(stays)) == (False, 1500)
-    row, stays = remaining(tmp_path / "orders-0", "--min-compaction-lag-ms", str(10**15))
-    assert (row["dirty_bytes"], len(stays)) == (0, 1500)
+    row, retained = remaining(tmp_path / "orders-0", "--min-cleanable-ratio", "0.9")
+    assert (row["picked"], len(retained)) == (False, 1500)
+    row, retained = remaining(tmp_path / "orders-0", "--min-compaction-lag-ms", str(10**15))
+    assert (row["dirty_bytes"], len(retained)) == (0, 1500)
     assert row["held_by"] == "records newer than min.compaction.lag.ms"
     checkpoint.write_text("0\n1\norders 0 99999\n")
     assert remaining(tmp_path / "orders-0")[0]["first_dirty_offset"] == 0
 
 
 def test_aborted_records_go_and_markers_stay() -> None:
-    row, stays = remaining(TXN)
+    row, retained = remaining(TXN)
     aborted = {
         offset
         for row in kfmt("txn", TXN, "--json").of("transaction")
@@ -85,10 +85,10 @@ def test_aborted_records_go_and_markers_stay() -> None:
         for offset in range(row["first_offset"], row["last_offset"] + 1)
     }
     assert aborted
-    assert not aborted & stays
+    assert not aborted & retained
     assert row["of_aborted_transactions"] == len(aborted)
     markers = {row["marker_offset"] for row in kfmt("txn", TXN, "--json").of("transaction")}
-    assert {marker for marker in markers if marker < 635} <= stays
+    assert {marker for marker in markers if marker < 635} <= retained
 
 
 def test_one_key() -> None:
@@ -105,18 +105,18 @@ def test_one_key() -> None:
 def test_a_key_of_a_topic_that_is_not_compacted_stays() -> None:
     rows = kfmt("compaction", ORDERS, "--key", "customer-7", "--json").of("key")
     assert [row["stays"] for row in rows] == [True] * 23
-    (said,) = kfmt("compaction", ORDERS, "--json").of("compaction")
-    assert {row["why"] for row in rows} == {said["never_because"]}
-    shown = kfmt("compaction", ORDERS, "--key", "customer-7")
-    assert "removed" not in shown.out + shown.err
-    assert "the cleaner ignores this partition" in shown.out
+    (partition_row,) = kfmt("compaction", ORDERS, "--json").of("compaction")
+    assert {row["why"] for row in rows} == {partition_row["never_because"]}
+    result = kfmt("compaction", ORDERS, "--key", "customer-7")
+    assert "removed" not in result.out + result.err
+    assert "the cleaner ignores this partition" in result.out
 
 
 def test_a_key_that_is_not_there_is_not_found(tmp_path: Path) -> None:
-    done = kfmt("compaction", ORDERS.parent / "compacted-0", "--key", "nobody")
-    assert (done.code, done.out, done.err) == (1, "not found\n", "")
-    done = kfmt("compaction", ORDERS.parent / "compacted-0", "--key", "nobody", "--json")
-    assert (done.code, done.out) == (1, "")
+    result = kfmt("compaction", ORDERS.parent / "compacted-0", "--key", "nobody")
+    assert (result.code, result.out, result.err) == (1, "not found\n", "")
+    result = kfmt("compaction", ORDERS.parent / "compacted-0", "--key", "nobody", "--json")
+    assert (result.code, result.out) == (1, "")
     assert kfmt("compaction", tmp_path, "--key", "nobody").code == 3
     assert "int:" in kfmt("compaction", "--help").out
     line = b'{"key":"AAAABQ==","key_encoding":"base64","value":"x"}\n'
@@ -126,12 +126,12 @@ def test_a_key_that_is_not_there_is_not_found(tmp_path: Path) -> None:
 
 def test_an_empty_value_is_no_tombstone_and_an_empty_key_is_a_key(tmp_path: Path) -> None:
     records = [("a", ""), ("b", None), ("", "x"), (None, "y")]
-    closed = [{"file": f"{0:020}.log", "key": key, "value": value} for key, value in records]
-    lines = [*closed, {"file": f"{4:020}.log", "key": "c", "value": None}]
+    closed_lines = [{"file": f"{0:020}.log", "key": key, "value": value} for key, value in records]
+    lines = [*closed_lines, {"file": f"{4:020}.log", "key": "c", "value": None}]
     data = "".join(json.dumps(line) + "\n" for line in lines).encode()
     assert kfmt("build", "-", tmp_path / "t-0", stdin=data).code == 0
     latest = "latest record for its key"
-    for key, offset, size, why in (
+    for key, offset, size, reason in (
         ("a", 0, 0, latest),
         ("b", 1, -1, f"{latest}: a tombstone, removed at its delete horizon"),
         ("", 2, 1, latest),
@@ -140,26 +140,26 @@ def test_an_empty_value_is_no_tombstone_and_an_empty_key_is_a_key(tmp_path: Path
         options = ("--cleanup-policy", "compact", "--json")
         (row,) = kfmt("compaction", tmp_path / "t-0", "--key", key, *options).of("key")
         assert (row["offset"], row["value_size"], row["stays"]) == (offset, size, True)
-        assert row["why"] == why
+        assert row["why"] == reason
 
 
 @given(st.lists(st.integers(0, 300), max_size=600), st.integers(1, 400))
-def test_the_map_is_a_dictionary_as_far_as_it_has_room(keys: list[int], most: int) -> None:
+def test_the_map_is_a_dictionary_up_to_its_capacity(keys: list[int], capacity: int) -> None:
     data = b"".join(key.to_bytes(4, "big") for key in keys)
     starts = np.arange(len(keys), dtype=np.int64) * 4
     hashes = hash_keys(data, starts, np.full(len(keys), 4))
     map_ = OffsetMap(1)
-    map_.capacity = most
-    taken = map_.put(hashes, np.arange(len(keys), dtype=np.int64))
-    known: dict[int, int] = {}
+    map_.capacity = capacity
+    n_added = map_.put(hashes, np.arange(len(keys), dtype=np.int64))
+    latest: dict[int, int] = {}
     expected = 0
     for offset, key in enumerate(keys):
-        if len(known) >= most:
+        if len(latest) >= capacity:
             break
-        known[key] = offset
+        latest[key] = offset
         expected += 1
-    assert (taken, len(map_)) == (expected, len(known))
-    assert map_.get(hashes).tolist() == [known.get(key, -1) for key in keys]
+    assert (n_added, len(map_)) == (expected, len(latest))
+    assert map_.get(hashes).tolist() == [latest.get(key, -1) for key in keys]
 
 
 def test_a_topic_that_is_not_compacted_is_never_cleaned(tmp_path: Path) -> None:
@@ -170,8 +170,10 @@ def test_a_topic_that_is_not_compacted_is_never_cleaned(tmp_path: Path) -> None:
     assert not row["picked"]
     assert row["records_removed"] == 0
     assert "cleanup.policy is delete (Kafka's default)" in row["never_because"]
-    asked = kfmt("compaction", broker / "orders-0", "--cleanup-policy", "compact", "--json")
-    (row,) = asked.of("compaction")
+    compact_result = kfmt(
+        "compaction", broker / "orders-0", "--cleanup-policy", "compact", "--json"
+    )
+    (row,) = compact_result.of("compaction")
     assert row["never_because"] is None
     assert row["records_removed"] > 0
     (row,) = kfmt("compaction", broker / "compacted-0", "--json").of("compaction")
@@ -181,13 +183,13 @@ def test_a_topic_that_is_not_compacted_is_never_cleaned(tmp_path: Path) -> None:
 
 
 def test_a_damaged_log_is_not_cleaned(tmp_path: Path) -> None:
-    folder = tmp_path / "orders-0"
-    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/orders-0", folder)
-    log = folder / f"{240:020}.log"
+    directory = tmp_path / "orders-0"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/orders-0", directory)
+    log = directory / f"{240:020}.log"
     data = bytearray(log.read_bytes())
     data[13500] ^= 1
     log.write_bytes(bytes(data))
-    (row,) = kfmt("compaction", folder, "--json").of("compaction")
+    (row,) = kfmt("compaction", directory, "--json").of("compaction")
     assert (row["picked"], row["records_removed"]) == (False, 0)
     assert "uncleanable" in row["never_because"]
 
@@ -197,7 +199,7 @@ def test_each_setting_says_where_it_comes_from() -> None:
     (row,) = kfmt(
         "compaction", broker / "compacted-0", "--json", "--min-cleanable-ratio", "0.9"
     ).of("compaction")
-    told = {name: its["source"] for name, its in row["settings"].items()}
-    assert told["cleanup.policy"] == "metadata log"
-    assert told["min.cleanable.dirty.ratio"] == "option"
-    assert told["min.compaction.lag.ms"] == "Kafka's default"
+    sources = {name: setting["source"] for name, setting in row["settings"].items()}
+    assert sources["cleanup.policy"] == "metadata log"
+    assert sources["min.cleanable.dirty.ratio"] == "option"
+    assert sources["min.compaction.lag.ms"] == "Kafka's default"

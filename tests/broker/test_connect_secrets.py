@@ -1,4 +1,4 @@
-"""No value of a connector's setting is shown that may be a secret."""
+"""Values of a connector's settings that may be secret are hidden."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ def topic(tmp_path: Path) -> Path:
         for i, (key, value) in enumerate(pairs)
     ]
     lines = "".join(f"{json.dumps(row)}\n" for row in rows)
-    folder = tmp_path / "connect-configs-0"
-    assert kfmt("build", "-", folder, stdin=lines.encode()).code == 0
-    return folder
+    directory = tmp_path / "connect-configs-0"
+    assert kfmt("build", "-", directory, stdin=lines.encode()).code == 0
+    return directory
 
 
 def test_only_what_is_known_to_be_harmless_is_shown(topic: Path) -> None:
-    done = kfmt("state", topic, "--json")
-    for row in (*done.of("connector"), *done.of("connector_task")):
-        shown = {name: value for name, value in row["config"].items() if value != "hidden"}
-        assert shown == HARMLESS
+    result = kfmt("state", topic, "--json")
+    for row in (*result.of("connector"), *result.of("connector_task")):
+        visible = {name: value for name, value in row["config"].items() if value != "hidden"}
+        assert visible == HARMLESS
         assert row["config"].keys() >= SETTINGS.keys()
     for options in ([], ["--wide"], ["--format", "csv"], ["--json"], ["--since-offset", "0"]):
-        done = kfmt("state", topic, *options)
-        assert done.out
-        assert PLANTED not in done.out + done.err
+        result = kfmt("state", topic, *options)
+        assert result.out
+        assert PLANTED not in result.out + result.err
 
 
 def test_all_values_are_shown_when_asked_for(topic: Path) -> None:
-    done = kfmt("state", topic, "--json", "--show-values")
-    (row,) = done.of("connector")
+    result = kfmt("state", topic, "--json", "--show-values")
+    (row,) = result.of("connector")
     assert row["config"].items() >= SETTINGS.items()

@@ -1,4 +1,4 @@
-"""Who leads a partition after an order of starts, by Kafka's rules."""
+"""Which broker leads a partition after an order of starts, by Kafka's rules."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ def brokers(*unfenced: int, elr: bool = False, clean: tuple[int, ...] = ()) -> C
 
 
 def leaders(
-    given: ClusterBrokers, state: PartitionLeadership, order: str, homeless: frozenset[int] = NOBODY
+    cluster_brokers: ClusterBrokers,
+    state: PartitionLeadership,
+    order: str,
+    new_disks: frozenset[int] = NOBODY,
 ) -> set[int]:
     stages = [
-        StartStage(tuple(map(int, part.rstrip("!").split("+"))), part.endswith("!"))
-        for part in order.split(",")
+        StartStage(tuple(map(int, stage.rstrip("!").split("+"))), stage.endswith("!"))
+        for stage in order.split(",")
     ]
-    return {its.leader for its in possible_leaders(given, state, homeless, stages)}
+    return {result.leader for result in possible_leaders(cluster_brokers, state, new_disks, stages)}
 
 
 @pytest.mark.parametrize(
@@ -63,9 +66,9 @@ def test_a_new_disk_of_the_last_in_the_isr_is_elected_at_the_next_event() -> Non
 def test_a_new_disk_among_several_in_the_isr_is_a_race() -> None:
     """If the broker waits for its old session, its replica leaves the ISR before it registers."""
     state = PartitionLeadership((1, 2, 3), (1, 2, 3), leader=1)
-    found = leaders(brokers(2, 3, 1), state, "1,2,3", frozenset({1}))
-    assert 1 in found
-    assert found & {2, 3}
+    elected = leaders(brokers(2, 3, 1), state, "1,2,3", frozenset({1}))
+    assert 1 in elected
+    assert elected & {2, 3}
     assert leaders(brokers(2, 3, 1), state, "2,3,1", frozenset({1})) == {2}
 
 

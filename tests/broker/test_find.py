@@ -1,4 +1,4 @@
-"""`kfmt find`: places by offset, time, key and producer, through indexes where they are sound."""
+"""`kfmt find`: positions by offset, time, key and producer, by undamaged indexes."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ PARTITIONS = [
 ]
 
 
-def found(*arguments: str | Path) -> list[Row]:
-    done = kfmt("find", *arguments, "--json")
-    rows = done.of("found")
-    assert done.code == (0 if rows else 1), done.err
+def find(*arguments: str | Path) -> list[Row]:
+    result = kfmt("find", *arguments, "--json")
+    rows = result.of("found")
+    assert result.code == (0 if rows else 1), result.err
     return rows
 
 
-def dumped(partition: Path) -> list[Row]:
+def dump_records(partition: Path) -> list[Row]:
     return kfmt("dump", partition, "--records", "--json").of("record")
 
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda item: item.name)
 def test_an_offset_is_where_dump_shows_it(partition: Path) -> None:
-    records = dumped(partition)
+    records = dump_records(partition)
     for record in random.Random(2).sample(records, min(6, len(records))):
-        (row,) = found(partition, "--offset", str(record["offset"]))
+        (row,) = find(partition, "--offset", str(record["offset"]))
         assert row["file"] == record["file"]
         names = {"offset": "offset", "position": "batch_position", "record_position": "position"}
         assert {name: row[name] for name in names} == {
-            name: record[of] for name, of in names.items()
+            name: record[column] for name, column in names.items()
         }
     last = max(record["offset"] for record in records)
-    assert found(partition, "--offset", str(last + 100_000)) == []
+    assert find(partition, "--offset", str(last + 100_000)) == []
 
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=lambda item: item.name)
 def test_a_time_is_found_at_the_first_record_that_is_not_older(partition: Path) -> None:
-    records = [row for row in dumped(partition) if row["timestamp"] is not None]
+    records = [row for row in dump_records(partition) if row["timestamp"] is not None]
     times = sorted({record["timestamp"] for record in records})
     for time in [times[0], times[len(times) // 2], times[-1], times[-1] + 1, times[0] - 5]:
         expected = next(
             (record["offset"] for record in records if record["timestamp"] >= time), None
         )
-        rows = found(partition, "--timestamp", str(time))
+        rows = find(partition, "--timestamp", str(time))
         assert [row["offset"] for row in rows] == ([] if expected is None else [expected])
 
 
 def test_a_time_may_be_written_out() -> None:
     rows = [
-        found(BROKER / "orders-0", "--timestamp", name)
+        find(BROKER / "orders-0", "--timestamp", name)
         for name in ("2023-11-14T22:20", "2023-11-14T22:20:00Z", "2023-11-14T23:20+01:00")
     ]
     assert rows[0] == rows[1] == rows[2]
@@ -69,21 +69,21 @@ def test_a_time_may_be_written_out() -> None:
 
 
 def test_every_record_of_a_key_is_found() -> None:
-    records = [row for row in dumped(BROKER / "orders-0") if row["key"] == "customer-7"]
+    records = [row for row in dump_records(BROKER / "orders-0") if row["key"] == "customer-7"]
     for key in ("customer-7", "hex:" + b"customer-7".hex(), "base64:Y3VzdG9tZXItNw=="):
-        rows = found(BROKER / "orders-0", "--key", key)
+        rows = find(BROKER / "orders-0", "--key", key)
         assert [(row["file"], row["offset"]) for row in rows] == [
             (record["file"], record["offset"]) for record in records
         ]
     assert len(records) > 5
-    assert len(found(BROKER / "orders-0", "--key", "customer-7", "--limit", "4")) == 4
-    assert found(BROKER / "orders-0", "--key", "customer") == []
+    assert len(find(BROKER / "orders-0", "--key", "customer-7", "--limit", "4")) == 4
+    assert find(BROKER / "orders-0", "--key", "customer") == []
     assert "not found" in kfmt("find", BROKER / "orders-0", "--key", "customer").out
 
 
 def test_every_batch_of_a_producer_is_found() -> None:
     batches = kfmt("dump", BROKER / "txn-0", "--json").of("batch")
-    rows = found(BROKER / "txn-0", "--producer-id", "1000")
+    rows = find(BROKER / "txn-0", "--producer-id", "1000")
     expected = [batch["position"] for batch in batches if batch["producer_id"] == 1000]
     assert [row["position"] for row in rows] == expected
     assert len(expected) > 20
@@ -91,39 +91,39 @@ def test_every_batch_of_a_producer_is_found() -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "misplaced", "empty"])
 def test_an_index_that_is_not_sound_is_not_used(damage: str, tmp_path: Path) -> None:
-    folder = tmp_path / "orders-0"
-    shutil.copytree(ORDERS.parent, folder)
-    index = folder / "00000000000000000480.index"
+    directory = tmp_path / "orders-0"
+    shutil.copytree(ORDERS.parent, directory)
+    index = directory / "00000000000000000480.index"
     data = bytearray(index.read_bytes())
     if damage == "missing":
         index.unlink()
     elif damage == "misplaced":
-        for at in range(7, len(data), 8):
-            data[at] ^= 5
+        for position in range(7, len(data), 8):
+            data[position] ^= 5
         index.write_bytes(data)
     else:
         index.write_bytes(b"")
-    done = kfmt("find", folder, "--offset", "700", "--json")
-    (row,) = done.of("found")
+    result = kfmt("find", directory, "--offset", "700", "--json")
+    (row,) = result.of("found")
     assert (row["offset"], row["position"]) == (700, 28548)
     assert row["via"] == ("index" if damage == "empty" else "scan")
-    assert ("scanned from the start" in done.err) == (damage != "empty")
-    (sound,) = found(ORDERS.parent, "--offset", "700")
-    assert sound["via"] == "index"
+    assert ("scanned from the start" in result.err) == (damage != "empty")
+    (undamaged_row,) = find(ORDERS.parent, "--offset", "700")
+    assert undamaged_row["via"] == "index"
 
 
 def test_an_offset_that_compaction_took_is_not_found() -> None:
-    records = {row["offset"] for row in dumped(BROKER / "compacted-0")}
+    records = {row["offset"] for row in dump_records(BROKER / "compacted-0")}
     batches = kfmt("dump", BROKER / "compacted-0", "--json").of("batch")
-    inside = next(
+    removed_offset = next(
         offset
         for batch in batches
         for offset in range(batch["base_offset"], batch["last_offset"] + 1)
         if offset not in records
     )
-    (row,) = found(BROKER / "compacted-0", "--offset", str(inside))
+    (row,) = find(BROKER / "compacted-0", "--offset", str(removed_offset))
     assert row["offset"] is None
-    assert row["base_offset"] <= inside <= row["last_offset"]
+    assert row["base_offset"] <= removed_offset <= row["last_offset"]
 
 
 def test_wrong_usage(tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_a_base_offset_that_is_wrong_hides_no_other_batch(tmp_path: Path) -> Non
     file = tmp_path / "jump-0" / ORDERS.name
     file.parent.mkdir()
     file.write_bytes(data)
-    done = kfmt("find", file.parent, "--offset", "100", "--json")
-    (row,) = done.of("found")
+    result = kfmt("find", file.parent, "--offset", "100", "--json")
+    (row,) = result.of("found")
     assert row["offset"] == 100
 
 
@@ -149,16 +149,16 @@ def test_a_time_index_that_ends_early_hides_nothing(tmp_path: Path) -> None:
     shutil.copytree(BROKER / "orders-0", tmp_path / "orders-0")
     index = min((tmp_path / "orders-0").glob("*.timeindex"))
     index.write_bytes(index.read_bytes()[:12])
-    sought = ("--timestamp", "2023-11-14T22:17:00")
-    (row,) = found(tmp_path / "orders-0", *sought)
-    assert [row["offset"]] == [row["offset"] for row in found(BROKER / "orders-0", *sought)]
+    options = ("--timestamp", "2023-11-14T22:17:00")
+    (row,) = find(tmp_path / "orders-0", *options)
+    assert [row["offset"]] == [row["offset"] for row in find(BROKER / "orders-0", *options)]
 
 
 def test_names_are_shown_without_what_moves_a_terminal(tmp_path: Path) -> None:
-    folder = tmp_path / "esc\x1b[31mX-0"
-    folder.mkdir()
-    shutil.copy(ORDERS, folder)
-    assert "\x1b" not in kfmt("find", folder, "--offset", "5").err
+    directory = tmp_path / "esc\x1b[31mX-0"
+    directory.mkdir()
+    shutil.copy(ORDERS, directory)
+    assert "\x1b" not in kfmt("find", directory, "--offset", "5").err
 
 
 def test_standard_input_is_not_taken() -> None:
@@ -167,11 +167,11 @@ def test_standard_input_is_not_taken() -> None:
 
 def test_what_is_around_an_offset_that_is_not_there() -> None:
     broker = SAMPLES / "kafka-3.9.1-broker1"
-    for name, offset, words in (
+    for name, offset, message in (
         ("compacted-0", 3, "the next batch starts at offset 560"),
         ("orders-0", 99999, "the segment ends before offset 1500"),
         ("empty-0", 0, "it is empty"),
     ):
-        done = kfmt("find", broker / name, "--offset", str(offset))
-        assert done.code == 1
-        assert words in done.err
+        result = kfmt("find", broker / name, "--offset", str(offset))
+        assert result.code == 1
+        assert message in result.err

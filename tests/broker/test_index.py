@@ -23,11 +23,11 @@ def test_an_entry_needs_more_than_the_interval(positions: list[int], n_entries: 
     assert builder.n_offset_entries == n_entries
 
 
-@pytest.mark.parametrize("before", [-1, 0, 5])
-def test_the_largest_timestamp_there_is_gets_its_entry(before: int) -> None:
+@pytest.mark.parametrize("previous", [-1, 0, 5])
+def test_the_largest_timestamp_there_is_gets_its_entry(previous: int) -> None:
     builder = IndexBuilder(0, interval=100)
     largest = 2**63 - 1
-    times = np.array([before, largest, 7])
+    times = np.array([previous, largest, 7])
     assert builder.count_fitting(np.array([0, 200, 400]), times, 1000) == 3
     builder.add(np.array([0, 200, 400]), np.array([0, 1, 2]), times)
     entries = np.frombuffer(builder.time_index(), TIME_INDEX_ENTRY.dtype)

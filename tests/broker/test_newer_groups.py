@@ -10,7 +10,7 @@ import pytest
 from tests.broker.test_state import built, message, of, record, state
 
 TOPIC = "__consumer_offsets"
-# The numbers of a protocol's messages: its epoch, a member, its assignment, the target's epoch.
+# The type ids of a protocol's messages: group epoch, member, assignment, target epoch.
 IDS = {"consumer": (3, 5, 8, 6), "share": (11, 10, 14, 12), "streams": (17, 19, 22, 20)}
 TOPOLOGY = 23
 _CLIENT = {"rack_id": None, "client_id": "c", "client_host": "/h"}
@@ -35,21 +35,21 @@ MEMBER: dict[str, dict[str, Any]] = {
 TASKS = ("active_tasks", "standby_tasks", "warmup_tasks")
 
 
-def assignment(protocol: str, epoch: int, settled: int) -> dict[str, Any]:
-    """What a member has. settled: 0 if it has all of it."""
-    has = {"member_epoch": epoch, "previous_member_epoch": epoch - 1, "state": settled}
+def assignment(protocol: str, epoch: int, member_state: int) -> dict[str, Any]:
+    """The assignment of a member. member_state: 0 if it is complete."""
+    fields = {"member_epoch": epoch, "previous_member_epoch": epoch - 1, "state": member_state}
     if protocol == "streams":
-        has["state"] += 1  # its states begin at 1
+        fields["state"] += 1  # its states begin at 1
         tasks = (*TASKS, *(f"{name}_pending_revocation" for name in TASKS))
-        return has | {name: [] for name in tasks}
-    more: dict[str, Any] = {}
+        return fields | {name: [] for name in tasks}
+    extra: dict[str, Any] = {}
     if protocol == "consumer":
-        more = {"partitions_pending_revocation": []}
-    return has | {"assigned_partitions": []} | more
+        extra = {"partitions_pending_revocation": []}
+    return fields | {"assigned_partitions": []} | extra
 
 
 def group(
-    folder: Path,
+    directory: Path,
     protocol: str,
     epoch: int,
     target: int | None,
@@ -58,29 +58,31 @@ def group(
     **metadata: int,
 ) -> list[dict[str, Any]]:
     """The rows of a group. members: the epoch and state of each, None without an assignment."""
-    number, member, current, targets = IDS[protocol]
+    group_type_id, member_type_id, assignment_type_id, target_type_id = IDS[protocol]
     has_hash = {} if protocol == "consumer" else {"metadata_hash": 0}
-    said: list[tuple[int, dict[str, Any], dict[str, Any]]] = [
-        (number, {}, {"epoch": epoch, **has_hash, **metadata})
+    messages: list[tuple[int, dict[str, Any], dict[str, Any]]] = [
+        (group_type_id, {}, {"epoch": epoch, **has_hash, **metadata})
     ]
-    for i, has in enumerate(members):
-        of_member = {"member_id": f"m{i}"}
-        said.append((member, of_member, MEMBER[protocol]))
-        if has is not None:
-            said.append((current, of_member, assignment(protocol, *has)))
+    for i, epoch_and_state in enumerate(members):
+        member_key = {"member_id": f"m{i}"}
+        messages.append((member_type_id, member_key, MEMBER[protocol]))
+        if epoch_and_state is not None:
+            messages.append(
+                (assignment_type_id, member_key, assignment(protocol, *epoch_and_state))
+            )
     if target is not None:
-        said.append((targets, {}, {"assignment_epoch": target}))
+        messages.append((target_type_id, {}, {"assignment_epoch": target}))
     if topology and protocol == "streams":
-        said.append((TOPOLOGY, {}, {"epoch": 1, "subtopologies": []}))
+        messages.append((TOPOLOGY, {}, {"epoch": 1, "subtopologies": []}))
     records = [
         record(
             offset,
-            message(TOPIC, id_, "key", 0, {"group_id": "g", **key}),
-            message(TOPIC, id_, "value", 0, value),
+            message(TOPIC, type_id, "key", 0, {"group_id": "g", **key}),
+            message(TOPIC, type_id, "value", 0, value),
         )
-        for offset, (id_, key, value) in enumerate(said)
+        for offset, (type_id, key, value) in enumerate(messages)
     ]
-    return state(built(folder / f"{TOPIC}-0", records))
+    return state(built(directory / f"{TOPIC}-0", records))
 
 
 @pytest.mark.parametrize("protocol", IDS)
@@ -107,26 +109,28 @@ def test_the_state_of_a_group(
     tmp_path: Path,
 ) -> None:
     rows = group(tmp_path, protocol, epoch, target, members)
-    (found,) = of(rows, "group")
+    (group_row,) = of(rows, "group")
     if protocol == "share" and members:
-        expected = "Stable"  # it has no members that wait for others
-    assert (found["group"], found["state"]) == ("g", expected)
-    assert (found["generation"], found["members"]) == (epoch, len(members))
-    assert found["protocol_type"] == found["group_type"] == protocol
-    told = of(rows, "member")
-    assert [row["member_id"] for row in told] == [f"m{i}" for i in range(len(members))]
-    assert [row["member_epoch"] for row in told] == [has and has[0] for has in members]
-    for row, has in zip(told, members, strict=True):
+        expected = "Stable"  # its members do not wait for each other
+    assert (group_row["group"], group_row["state"]) == ("g", expected)
+    assert (group_row["generation"], group_row["members"]) == (epoch, len(members))
+    assert group_row["protocol_type"] == group_row["group_type"] == protocol
+    member_rows = of(rows, "member")
+    assert [row["member_id"] for row in member_rows] == [f"m{i}" for i in range(len(members))]
+    assert [row["member_epoch"] for row in member_rows] == [
+        epoch_and_state and epoch_and_state[0] for epoch_and_state in members
+    ]
+    for row, epoch_and_state in zip(member_rows, members, strict=True):
         assert (row["client_id"], row["host"]) == ("c", "/h")
         assert row["instance_id"] == (None if protocol == "share" else "i-1")
-        assert row["assignment"] == (None if has is None else [])
+        assert row["assignment"] == (None if epoch_and_state is None else [])
 
 
 def test_a_streams_group_without_its_topology_is_not_ready(tmp_path: Path) -> None:
     for members, expected in (([(5, 0)], "NotReady"), ([], "Empty")):
-        folder = tmp_path / expected
-        folder.mkdir()
-        rows = group(folder, "streams", 5, 5, [*members], topology=False)
+        directory = tmp_path / expected
+        directory.mkdir()
+        rows = group(directory, "streams", 5, 5, [*members], topology=False)
         assert of(rows, "group")[0]["state"] == expected
 
 

@@ -17,7 +17,7 @@ from tools.kafka import SAMPLES
 
 # org.apache.kafka.common.utils.UtilsTest.testMurmur2
 @pytest.mark.parametrize(
-    ("key", "number"),
+    ("key", "expected"),
     [
         ("21", -973932308),
         ("foobar", -790332482),
@@ -27,8 +27,8 @@ from tools.kafka import SAMPLES
         ("abc", 479470107),
     ],
 )
-def test_murmur2_is_kafkas(key: str, number: int) -> None:
-    assert murmur2(key.encode()) == number
+def test_murmur2_is_kafkas(key: str, expected: int) -> None:
+    assert murmur2(key.encode()) == expected
 
 
 def test_fnv1a_is_an_absolute_value() -> None:
@@ -42,23 +42,23 @@ def test_crc32_is_not_signed() -> None:
 
 
 def test_keys_are_where_a_real_producer_sent_them() -> None:
-    found = 0
+    n_keys = 0
     for log in SAMPLES.glob("kafka-*/*-*/"):
         topic, _, partition = log.name.rpartition("-")
-        count = len([*log.parent.glob(f"{topic}-[0-9]*")])
-        if topic not in ("orders", "compacted", "txn") or count < 2:
+        n_partitions = len([*log.parent.glob(f"{topic}-[0-9]*")])
+        if topic not in ("orders", "compacted", "txn") or n_partitions < 2:
             continue
         for row in kfmt("dump", log, "--records", "--json", "--bytes", "hex").of("record"):
             if row["key"] is not None and "control" not in row:
                 key = bytes.fromhex(row["key"])
-                assert hash_to_partition(murmur2(key), count) == int(partition), (log, key)
-                found += 1
-    assert found > 100
+                assert hash_to_partition(murmur2(key), n_partitions) == int(partition), (log, key)
+                n_keys += 1
+    assert n_keys > 100
 
 
 def test_the_command_takes_keys_as_other_commands_do() -> None:
     keys = ("foobar", "hex:666f6f626172", "base64:Zm9vYmFy")
-    options = [word for key in keys for word in ("--key", key)]
+    options = [argument for key in keys for argument in ("--key", key)]
     rows = kfmt("partition-of", *options, "--partitions", "12", "--json").of("partition_of_key")
     expected = (-790332482 & 0x7FFFFFFF) % 12
     assert [(row["key"], row["hash"], row["partition"]) for row in rows] == [
@@ -78,9 +78,9 @@ def test_the_command_takes_keys_as_other_commands_do() -> None:
     ],
 )
 def test_what_has_no_partition_is_refused(arguments: tuple[str, ...], reason: str) -> None:
-    done = kfmt("partition-of", *arguments)
-    assert done.code == 2
-    assert reason in done.err
+    result = kfmt("partition-of", *arguments)
+    assert result.code == 2
+    assert reason in result.err
 
 
 def keys_of_all_lengths() -> list[bytes]:
@@ -115,7 +115,7 @@ def test_kafkas_own_partitioner_agrees() -> None:
     classes = kafka.compiled(kafka.VERSION, Path(__file__).parent.parent / "support/Keys.java")
     keys = [key for key in keys_of_all_lengths() if key]
     lines = "".join(f"{key.hex()}\n" for key in keys)
-    done = subprocess.run(
+    result = subprocess.run(
         kafka.java(kafka.VERSION, "Keys", classes=classes),
         input=lines,
         capture_output=True,
@@ -123,4 +123,4 @@ def test_kafkas_own_partitioner_agrees() -> None:
         check=True,
     )
     expected = [f"{murmur2(key)} {hash_to_partition(murmur2(key), 12)}" for key in keys]
-    assert done.stdout.splitlines() == expected
+    assert result.stdout.splitlines() == expected

@@ -1,4 +1,4 @@
-"""Ranges of offsets: merged, subtracted, and those that a damaged log contains."""
+"""Offset intervals: merged, subtracted, and those that a damaged log contains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kfmt_cli.broker.start.offset_intervals import (
     subtract_intervals,
 )
 
-MOST = (1 << 31) - 1
+MAX_DELTA = (1 << 31) - 1
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_ranges_that_touch_are_one(ranges: OffsetIntervals, expected: OffsetInte
 
 
 @pytest.mark.parametrize(
-    ("ranges", "others", "left"),
+    ("ranges", "subtracted", "remaining"),
     [
         *(([(0, 9)], [], [(0, 9)]), ([(0, 9)], [(0, 9)], []), ([(0, 9)], [(-5, 20)], [])),
         *(([(0, 9)], [(0, 0)], [(1, 9)]), ([(0, 9)], [(9, 9)], [(0, 8)])),
@@ -42,16 +42,16 @@ def test_ranges_that_touch_are_one(ranges: OffsetIntervals, expected: OffsetInte
     ],
 )
 def test_what_is_left_without_others(
-    ranges: OffsetIntervals, others: OffsetIntervals, left: OffsetIntervals
+    ranges: OffsetIntervals, subtracted: OffsetIntervals, remaining: OffsetIntervals
 ) -> None:
-    assert subtract_intervals(ranges, others) == left
-    assert count_offsets(left) == sum(last - first + 1 for first, last in left)
+    assert subtract_intervals(ranges, subtracted) == remaining
+    assert count_offsets(remaining) == sum(last - first + 1 for first, last in remaining)
 
 
 def test_ranges_are_sets_of_offsets() -> None:
     rng = Random(5)
 
-    def drawn() -> OffsetIntervals:
+    def random_intervals() -> OffsetIntervals:
         firsts = [rng.randrange(60) for _ in range(rng.randrange(6))]
         return [(first, first + rng.randrange(-1, 12)) for first in firsts]
 
@@ -59,66 +59,74 @@ def test_ranges_are_sets_of_offsets() -> None:
         return {offset for first, last in ranges for offset in range(first, last + 1)}
 
     for _ in range(300):
-        one, other = drawn(), drawn()
-        for found, expected in (
-            (merge_intervals([*one, *other]), offsets(one) | offsets(other)),
-            (subtract_intervals(one, other), offsets(one) - offsets(other)),
+        left, right = random_intervals(), random_intervals()
+        for intervals, expected in (
+            (merge_intervals([*left, *right]), offsets(left) | offsets(right)),
+            (subtract_intervals(left, right), offsets(left) - offsets(right)),
         ):
-            assert offsets(found) == expected
-            assert count_offsets(found) == len(expected)
-            assert all(before[1] + 1 < after[0] for before, after in pairwise(found))
+            assert offsets(intervals) == expected
+            assert count_offsets(intervals) == len(expected)
+            assert all(
+                previous[1] + 1 < following[0] for previous, following in pairwise(intervals)
+            )
 
 
-def good(position: int, first: int, last: int) -> BatchOffsets:
+def valid(position: int, first: int, last: int) -> BatchOffsets:
     return BatchOffsets(position, first, last, True)
 
 
-def bad(position: int, first: int, last: int) -> BatchOffsets:
+def invalid(position: int, first: int, last: int) -> BatchOffsets:
     return BatchOffsets(position, first, last, False)
 
 
 @pytest.mark.parametrize(
-    ("batches", "places", "next_base", "size", "held"),
+    ("batches", "damage_positions", "next_base", "size", "expected"),
     [
         ([], [], None, None, []),
-        ([good(0, 10, 19), good(50, 20, 29)], [], 30, None, [(10, 29)]),
-        ([good(0, 10, 19), good(50, 25, 29)], [], 40, None, [(10, 19), (25, 29)]),
-        # Between undamaged batches, all offsets count, whatever the damaged one says.
-        ([good(0, 10, 14), bad(50, 900, 950), good(90, 25, 29)], [], 40, None, [(10, 29)]),
-        ([good(0, 10, 14), good(90, 25, 29)], [50], 40, None, [(10, 29)]),
-        ([bad(0, 10, 14), good(50, 15, 19)], [], 40, None, [(10, 19)]),
-        ([good(50, 15, 19)], [0], None, None, [(10, 19)]),
-        # At the end, all up to the next segment, or what the damaged batches say.
-        ([good(0, 10, 14), bad(50, 15, 19)], [], 30, None, [(10, 29)]),
-        ([good(0, 10, 14)], [50], 30, None, [(10, 29)]),
-        ([good(0, 10, 14), bad(50, 15, 19)], [], None, None, [(10, 19)]),
-        ([good(0, 10, 14), bad(50, 12, 19)], [], None, None, [(10, 19)]),
-        ([good(0, 10, 14), bad(50, 20, 19)], [], None, None, [(10, 14)]),
-        ([good(0, 10, 14), bad(50, 15, 15 + MOST)], [], None, None, [(10, 15 + MOST)]),
-        ([good(0, 10, 14), bad(50, 15, 16 + MOST)], [], None, None, [(10, 14)]),
-        ([good(0, 10, 14)], [50], None, None, [(10, 14)]),
-        # Only so many bytes of the log.
-        ([good(0, 10, 14), good(50, 15, 19)], [], 30, 50, [(10, 14)]),
-        ([good(0, 10, 14), good(50, 15, 19)], [], 30, 51, [(10, 19)]),
-        ([good(0, 10, 14), good(50, 15, 19)], [60], 30, 60, [(10, 19)]),
-        # A batch out of the segment's range says nothing about the damage around it.
-        ([bad(0, 0, 0), good(50, 5, 6), good(90, 15, 19)], [], 30, None, [(5, 6), (10, 19)]),
-        ([good(0, 10, 10 + MOST)], [50], 20, None, [(10, 10 + MOST)]),
+        ([valid(0, 10, 19), valid(50, 20, 29)], [], 30, None, [(10, 29)]),
+        ([valid(0, 10, 19), valid(50, 25, 29)], [], 40, None, [(10, 19), (25, 29)]),
+        # Between undamaged batches, all offsets count, whatever the damaged batch contains.
+        ([valid(0, 10, 14), invalid(50, 900, 950), valid(90, 25, 29)], [], 40, None, [(10, 29)]),
+        ([valid(0, 10, 14), valid(90, 25, 29)], [50], 40, None, [(10, 29)]),
+        ([invalid(0, 10, 14), valid(50, 15, 19)], [], 40, None, [(10, 19)]),
+        ([valid(50, 15, 19)], [0], None, None, [(10, 19)]),
+        # At the end, all up to the next segment, or the offsets in the damaged batches.
+        ([valid(0, 10, 14), invalid(50, 15, 19)], [], 30, None, [(10, 29)]),
+        ([valid(0, 10, 14)], [50], 30, None, [(10, 29)]),
+        ([valid(0, 10, 14), invalid(50, 15, 19)], [], None, None, [(10, 19)]),
+        ([valid(0, 10, 14), invalid(50, 12, 19)], [], None, None, [(10, 19)]),
+        ([valid(0, 10, 14), invalid(50, 20, 19)], [], None, None, [(10, 14)]),
         (
-            [bad(0, 0, 0), good(50, 11 + MOST, 11 + MOST)],
+            [valid(0, 10, 14), invalid(50, 15, 15 + MAX_DELTA)],
+            [],
+            None,
+            None,
+            [(10, 15 + MAX_DELTA)],
+        ),
+        ([valid(0, 10, 14), invalid(50, 15, 16 + MAX_DELTA)], [], None, None, [(10, 14)]),
+        ([valid(0, 10, 14)], [50], None, None, [(10, 14)]),
+        # Only the first bytes of the log.
+        ([valid(0, 10, 14), valid(50, 15, 19)], [], 30, 50, [(10, 14)]),
+        ([valid(0, 10, 14), valid(50, 15, 19)], [], 30, 51, [(10, 19)]),
+        ([valid(0, 10, 14), valid(50, 15, 19)], [60], 30, 60, [(10, 19)]),
+        # A batch out of the segment's range says nothing about the damage around it.
+        ([invalid(0, 0, 0), valid(50, 5, 6), valid(90, 15, 19)], [], 30, None, [(5, 6), (10, 19)]),
+        ([valid(0, 10, 10 + MAX_DELTA)], [50], 20, None, [(10, 10 + MAX_DELTA)]),
+        (
+            [invalid(0, 0, 0), valid(50, 11 + MAX_DELTA, 11 + MAX_DELTA)],
             [],
             20,
             None,
-            [(10, 19), (11 + MOST,) * 2],
+            [(10, 19), (11 + MAX_DELTA,) * 2],
         ),
     ],
 )
 def test_the_offsets_that_a_damaged_log_contains(
     batches: list[BatchOffsets],
-    places: list[int],
+    damage_positions: list[int],
     next_base: int | None,
     size: int | None,
-    held: OffsetIntervals,
+    expected: OffsetIntervals,
 ) -> None:
-    damaged = {*places, *(batch.position for batch in batches if not batch.is_valid)}
-    assert LogOffsets(10, batches, damaged).contained_offsets(next_base, size) == held
+    damaged = {*damage_positions, *(batch.position for batch in batches if not batch.is_valid)}
+    assert LogOffsets(10, batches, damaged).contained_offsets(next_base, size) == expected

@@ -1,6 +1,6 @@
-"""What consumers reach after a start.
+"""The offsets that consumers reach after a broker starts.
 
-Expected is what Kafka's own log and consumer give for a seek to each offset: tools/judge.py.
+Expected is what Kafka's own log and consumer return for a seek to each offset: tools/judge.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tools.observe import Files
 Ranges = list[list[int]]
 BROKEN = {f"{claim.code} {claim.what}".strip(): claim.broken for claim in LOG_CLAIMS}
 BROKEN |= {f"{claim.code} {claim.what}".strip(): claim.broken for claim in RECORD_CLAIMS}
-# Of the starts after a crash and after a clean shutdown; where a crash cuts the log, none.
+# After a crash and after a clean shutdown; none where recovery truncates the log.
 UNREACHABLE: dict[str, tuple[Ranges, Ranges]] = {
     "crc-mismatch in a closed segment": ([], [[340, 359]]),
     "crc-mismatch first batch of a segment": ([], [[240, 259]]),
@@ -61,58 +61,58 @@ UNREACHABLE: dict[str, tuple[Ranges, Ranges]] = {
 }
 
 
-def unreachable(files: Files, folder: Path) -> tuple[Ranges, Ranges]:
-    """What a crash and a clean shutdown leave out of reach; the recovery point is 0."""
-    partition = folder / "given-0"
+def unreachable(files: Files, directory: Path) -> tuple[Ranges, Ranges]:
+    """Unreachable offsets after a crash and after a clean shutdown; the recovery point is 0."""
+    partition = directory / "given-0"
     partition.mkdir(parents=True)
     for name, content in files.items():
         (partition / name).write_bytes(content)
-    (folder / "recovery-point-offset-checkpoint").write_text("0\n1\ngiven 0 0\n")
-    rows = kfmt("check", folder, "--json").of("broker_start")
+    (directory / "recovery-point-offset-checkpoint").write_text("0\n1\ngiven 0 0\n")
+    rows = kfmt("check", directory, "--json").of("broker_start")
     starts = {row["after"]: row for row in rows if row["file"] == str(partition)}
     assert all(row["starts"] for row in starts.values())
     crash, clean = starts["crash"], starts["clean-shutdown"]
     return crash["unreachable_offsets"], clean["unreachable_offsets"]
 
 
-@pytest.mark.parametrize("what", UNREACHABLE)
-def test_what_is_not_given_is_unreachable(what: str, tmp_path: Path) -> None:
-    broken: Broken = BROKEN[what]()
-    assert unreachable(broken.files, tmp_path) == UNREACHABLE[what]
+@pytest.mark.parametrize("case", UNREACHABLE)
+def test_offsets_that_no_consumer_receives_are_unreachable(case: str, tmp_path: Path) -> None:
+    broken: Broken = BROKEN[case]()
+    assert unreachable(broken.files, tmp_path) == UNREACHABLE[case]
 
 
-# A poll takes 500 records; where it meets a batch that the consumer does not understand, it fails
-# with all that it has.
+# A poll returns 500 records; if it reads a batch that the consumer does not understand, it fails
+# and returns none of them.
 
 
-def plain(base: int, count: int, codec: int = 0) -> bytes:
+def small_batch(base: int, count: int, codec: int = 0) -> bytes:
     """A batch of small records; one of codec 5 fails a poll."""
     records = b"".join(record(b"k", b"v", delta) for delta in range(count))
     return batch_of(records, codec, count, base)
 
 
-def overlong(base: int, whole: int, count: int) -> bytes:
-    """A batch that fails a poll at the record after some whole ones: its size has six bytes."""
-    records = b"".join(record(b"k", b"v", delta) for delta in range(whole))
+def batch_with_overlong_record(base: int, n_valid: int, count: int) -> bytes:
+    """A batch whose record after the valid ones fails a poll: its size has six bytes."""
+    records = b"".join(record(b"k", b"v", delta) for delta in range(n_valid))
     return batch_of(records + b"\xff" * 5 + b"\x01" + bytes(40), 0, count, base)
 
 
-def one_too_few(base: int, count: int) -> bytes:
-    """A batch with a record more than it says: the one before that is an error."""
-    return with_crc(with_bytes(plain(base, count), 57, int32(count - 1)))
+def undercounted_batch(base: int, count: int) -> bytes:
+    """A batch with one record more than its count: the record before it is an error."""
+    return with_crc(with_bytes(small_batch(base, count), 57, int32(count - 1)))
 
 
 def test_a_poll_that_is_full_does_not_meet_the_batch_that_would_fail_it(tmp_path: Path) -> None:
-    for before, first in ((499, 0), (500, 1), (501, 2)):
-        for sizes in ((before,), (before - 1, 1), (1, before - 1)):
+    for n_before, first in ((499, 0), (500, 1), (501, 2)):
+        for sizes in ((n_before,), (n_before - 1, 1), (1, n_before - 1)):
             data, base = b"", 0
             for size in sizes:
-                data += plain(base, size)
+                data += small_batch(base, size)
                 base += size
-            data += plain(base, 10, codec=5) + plain(base + 10, 20)
-            folder = tmp_path / "-".join(map(str, sizes))
+            data += small_batch(base, 10, codec=5) + small_batch(base + 10, 20)
+            directory = tmp_path / "-".join(map(str, sizes))
             expected = [[first, base + 9]]
-            assert unreachable({NAME: data}, folder) == (expected, expected), sizes
+            assert unreachable({NAME: data}, directory) == (expected, expected), sizes
 
 
 @pytest.mark.parametrize(
@@ -123,59 +123,61 @@ def test_a_fetch_of_one_mebibyte_does_not_reach_the_batch_that_would_fail_its_po
 ) -> None:
     """Where the batches before it fill the fetch, as max.partition.fetch.bytes is 1 MiB."""
     large = batch_of(record(None, bytes(size)), 0, 1, 10)
-    data = plain(0, 10) + large + plain(11, 10, codec=5) + plain(21, 5)
+    data = small_batch(0, 10) + large + small_batch(11, 10, codec=5) + small_batch(21, 5)
     expected = [[0 if is_in_the_fetch else 11, 20]]
     assert unreachable({NAME: data}, tmp_path) == (expected, expected)
 
 
 @pytest.mark.parametrize(("length", "fails"), [(-1, True), (-12, True), (-13, False)])
 def test_a_length_that_overflows_fails_a_poll(length: int, fails: bool, tmp_path: Path) -> None:
-    """With the 12 bytes before it, it does not fit 32 bits; a length that does is waited for."""
-    for before, first in ((499, 0), (500, 1), (501, 2)):
-        broken = with_bytes(plain(before, 10), 8, int32((1 << 31) + length))
-        end = before + 30
+    """With the 12 bytes before it, it overflows 32 bits; the consumer waits for one that fits."""
+    for n_before, first in ((499, 0), (500, 1), (501, 2)):
+        broken = with_bytes(small_batch(n_before, 10), 8, int32((1 << 31) + length))
+        end = n_before + 30
         logs = {
-            0: plain(0, before) + broken + plain(before + 10, 20),
-            end: plain(end, 20),
+            0: small_batch(0, n_before) + broken + small_batch(n_before + 10, 20),
+            end: small_batch(end, 20),
         }
         files: dict[str, bytes] = {}
         for base, data in logs.items():
             contents = {".log": data, ".index": b"", ".timeindex": bytes(12)}
             files |= {f"{base:020}{suffix}": content for suffix, content in contents.items()}
-        expected = [[first if fails else before, end - 1]]
-        assert unreachable(files, tmp_path / str(before)) == ([], expected), before
+        expected = [[first if fails else n_before, end - 1]]
+        assert unreachable(files, tmp_path / str(n_before)) == ([], expected), n_before
 
 
-@pytest.mark.parametrize(("number", "last"), [(2, 59), (22, 459)])
+@pytest.mark.parametrize(("batch_index", "last"), [(2, 59), (22, 459)])
 def test_a_wrapper_of_another_magic_fails_the_poll_of_those_before(
-    number: int, last: int, tmp_path: Path
+    batch_index: int, last: int, tmp_path: Path
 ) -> None:
     data = sample(V1_GZIP)[NAME]
-    files = {**sample(V1_GZIP), NAME: with_bytes(data, positions(data)[number] + 16, b"\0")}
+    files = {**sample(V1_GZIP), NAME: with_bytes(data, positions(data)[batch_index] + 16, b"\0")}
     assert unreachable(files, tmp_path) == ([], [[0, last]])
 
 
 def test_a_poll_may_be_full_inside_the_batch_that_would_fail_it(tmp_path: Path) -> None:
-    for whole, first in ((499, 0), (500, 1), (501, 2)):
-        for ahead in (0, 30):
-            end = ahead + whole + 50
-            data = plain(0, ahead) if ahead else b""
-            data += overlong(ahead, whole, whole + 50) + plain(end, 20)
-            expected = [[ahead + first, end - 1]]
-            found = unreachable({NAME: data}, tmp_path / f"{ahead}-{whole}")
-            assert found == (expected, expected), (ahead, whole)
+    for n_valid, first in ((499, 0), (500, 1), (501, 2)):
+        for n_before in (0, 30):
+            end = n_before + n_valid + 50
+            data = small_batch(0, n_before) if n_before else b""
+            data += batch_with_overlong_record(n_before, n_valid, n_valid + 50) + small_batch(
+                end, 20
+            )
+            expected = [[n_before + first, end - 1]]
+            actual = unreachable({NAME: data}, tmp_path / f"{n_before}-{n_valid}")
+            assert actual == (expected, expected), (n_before, n_valid)
 
 
 def test_a_consumer_that_stops_at_an_error_keeps_what_is_before_it(tmp_path: Path) -> None:
-    """It does not come to the batch that would fail its poll."""
+    """It does not read the batch that would fail its poll."""
     stopping = {
-        "too few": (one_too_few(20, 20), 38),
+        "too few": (undercounted_batch(20, 20), 38),
         "cut": (
             batch_of(b"".join(record(None, b"v", i) for i in range(9)) + b"\2\0", 0, 20, 20),
             29,
         ),
     }
     for name, (batch, first) in stopping.items():
-        data = plain(0, 20) + batch + plain(40, 10, codec=5) + plain(50, 20)
+        data = small_batch(0, 20) + batch + small_batch(40, 10, codec=5) + small_batch(50, 20)
         expected = [[first, 49]]
         assert unreachable({NAME: data}, tmp_path / name) == (expected, expected), name

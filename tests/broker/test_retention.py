@@ -1,4 +1,4 @@
-"""retention: the rules, where its settings come from, and what it shows."""
+"""retention: its rules, the sources of its settings, and its output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FOREVER = TopicSettings(retention_ms=-1)
 
 
 def segments(*days_old: float, size: int = 100) -> list[SegmentTimes]:
-    """Segments of ten offsets and one hundred bytes, so many days old."""
+    """Segments of ten offsets and one hundred bytes each, with these ages in days."""
     return [
         SegmentTimes(
             f"{i}.log", 10 * i, size, int(NOW - age * DAY_MS), FROM_TIME_INDEX, 10 * i + 10
@@ -42,9 +42,11 @@ def segments(*days_old: float, size: int = 100) -> list[SegmentTimes]:
     ]
 
 
-def gone(found: list[SegmentTimes], settings: TopicSettings, bounds: DeletionBounds) -> list[int]:
-    """The segments that go."""
-    verdicts = check_retention(found, settings, bounds, NOW)
+def deletable_indexes(
+    segment_times: list[SegmentTimes], settings: TopicSettings, bounds: DeletionBounds
+) -> list[int]:
+    """The indexes of the segments that retention deletes."""
+    verdicts = check_retention(segment_times, settings, bounds, NOW)
     return [i for i, verdict in enumerate(verdicts) if verdict.deletable]
 
 
@@ -74,7 +76,7 @@ def gone(found: list[SegmentTimes], settings: TopicSettings, bounds: DeletionBou
 def test_the_rules(
     ages: tuple[float, ...], settings: TopicSettings, bounds: DeletionBounds, expected: list[int]
 ) -> None:
-    assert gone(segments(*ages), settings, bounds) == expected
+    assert deletable_indexes(segments(*ages), settings, bounds) == expected
 
 
 def test_why_and_when() -> None:
@@ -117,12 +119,14 @@ def test_what_rolls_next(changes: dict[str, int | None], reason: str) -> None:
 
 def test_settings() -> None:
     broker = {"log.retention.hours": "2", "log.retention.minutes": "3", "log.roll.hours": "1"}
-    found = apply_properties(TopicSettings(), broker)
-    assert (found.retention_ms, found.segment_ms) == (180_000, 3_600_000)
-    found = apply_properties(found, {"retention.ms": "5", "cleanup.policy": "compact, delete"})
-    assert (found.retention_ms, found.cleanup_policy) == (5, frozenset({"compact", "delete"}))
+    settings = apply_properties(TopicSettings(), broker)
+    assert (settings.retention_ms, settings.segment_ms) == (180_000, 3_600_000)
+    settings = apply_properties(
+        settings, {"retention.ms": "5", "cleanup.policy": "compact, delete"}
+    )
+    assert (settings.retention_ms, settings.cleanup_policy) == (5, frozenset({"compact", "delete"}))
     with pytest.raises(UsageError):
-        apply_properties(found, {"retention.ms": "long"})
+        apply_properties(settings, {"retention.ms": "long"})
 
 
 def test_the_metadata_log_beside_has_the_settings() -> None:
@@ -133,17 +137,17 @@ def test_the_metadata_log_beside_has_the_settings() -> None:
 def test_a_table_and_objects(tmp_path: Path) -> None:
     copy = tmp_path / "orders-0"
     shutil.copytree(ORDERS, copy)
-    done = kfmt("retention", copy, "--json", "--now", "2023-11-25T00:00")
-    rows = done.of("retention")
+    result = kfmt("retention", copy, "--json", "--now", "2023-11-25T00:00")
+    rows = result.of("retention")
     assert [row["base_offset"] for row in rows] == list(range(0, 1500, 240))
     assert all(row["deletable"] for row in rows)
     assert [row["active"] for row in rows] == [False] * 6 + [True]
-    (roll,) = done.of("roll")
+    (roll,) = result.of("roll")
     assert (roll["reason"], roll["at_bytes"]) == ("retention", 1 << 30)
-    assert done.of("freed")[0]["bytes_now"] == sum(row["bytes"] for row in rows)
-    later = kfmt("retention", copy, "--now", "2023-11-15")
-    assert "kept until 2023-11-21" in later.out
-    assert "by 2023-11-21" in later.out
+    assert result.of("freed")[0]["bytes_now"] == sum(row["bytes"] for row in rows)
+    text_result = kfmt("retention", copy, "--now", "2023-11-15")
+    assert "kept until 2023-11-21" in text_result.out
+    assert "by 2023-11-21" in text_result.out
     index = copy / f"{240:020}.timeindex"
     index.write_bytes(index.read_bytes() + bytes(24))
     rows = kfmt("retention", copy, "--json", "--now", "2023-11-15").of("retention")
@@ -162,9 +166,9 @@ def test_a_setting_says_where_it_comes_from(tmp_path: Path) -> None:
     row = kfmt("retention", tmp_path / "orders-0", *options).of("retention")[0]
     assert row["settings"]["retention.ms"] == {"value": 5, "source": "option"}
     assert row["settings"]["retention.bytes"]["source"] == "Kafka's default"
-    done = kfmt("retention", tmp_path / "__cluster_metadata-0", "--json")
-    assert done.of("retention") == []
-    assert "does not apply to the metadata log" in done.err
+    result = kfmt("retention", tmp_path / "__cluster_metadata-0", "--json")
+    assert result.of("retention") == []
+    assert "does not apply to the metadata log" in result.err
 
 
 @pytest.mark.parametrize(
@@ -174,49 +178,52 @@ def test_a_setting_says_where_it_comes_from(tmp_path: Path) -> None:
 )
 def test_the_sum_is_that_of_the_segments(options: tuple[str, ...]) -> None:
     for now in ("2023-11-15", "2023-11-21T22:20", "2026-11-25"):
-        done = kfmt("retention", ORDERS.parent, "--now", now, *options, "--json")
-        rows, (freed,) = done.of("retention"), done.of("freed")
-        gone_now = [row for row in rows if row["deletable"]]
-        gone_later = [row for row in rows if not row["deletable"] and row["deletable_at"]]
-        odd = [row for row in gone_later if row["odd"]]
-        gone_later = [row for row in gone_later if row not in odd]
-        assert freed["bytes_now"] == sum(row["bytes"] for row in gone_now)
-        assert freed["bytes_later"] == sum(row["bytes"] for row in gone_later)
-        assert freed["bytes_odd"] == sum(row["bytes"] for row in odd)
+        result = kfmt("retention", ORDERS.parent, "--now", now, *options, "--json")
+        rows, (freed,) = result.of("retention"), result.of("freed")
+        deletable_now = [row for row in rows if row["deletable"]]
+        deletable_later = [row for row in rows if not row["deletable"] and row["deletable_at"]]
+        far_future = [row for row in deletable_later if row["odd"]]
+        deletable_later = [row for row in deletable_later if row not in far_future]
+        assert freed["bytes_now"] == sum(row["bytes"] for row in deletable_now)
+        assert freed["bytes_later"] == sum(row["bytes"] for row in deletable_later)
+        assert freed["bytes_odd"] == sum(row["bytes"] for row in far_future)
 
 
-AT = ("--now", "2026-11-23T15:00")
+NOW_OPTION = ("--now", "2026-11-23T15:00")
 
 
 def test_an_empty_active_segment_has_no_date() -> None:
     empty = SAMPLES / "kafka-3.9.1-broker1/empty-0"
-    (row,) = kfmt("retention", empty, *AT, "--json").of("retention")
+    (row,) = kfmt("retention", empty, *NOW_OPTION, "--json").of("retention")
     assert (row["active"], row["bytes"], row["deletable_at"]) == (True, 0, None)
-    assert "kept: it is the active segment, which is empty" in kfmt("retention", empty, *AT).out
+    assert (
+        "kept: it is the active segment, which is empty"
+        in kfmt("retention", empty, *NOW_OPTION).out
+    )
 
 
 def test_bars_have_dates_at_which_something_goes() -> None:
-    rows = kfmt("retention", ORDERS.parent, *AT, "--json").of("retention")
+    rows = kfmt("retention", ORDERS.parent, *NOW_OPTION, "--json").of("retention")
     dates = {format_time(row["deletable_at"])[:19] for row in rows if row["deletable_at"]}
-    out = kfmt("retention", ORDERS.parent, *AT).out
-    shown = re.findall(r"   by (\S+ \S+)  ", out)
-    assert 1 < len(shown) <= 8
-    assert set(shown) <= dates
-    assert shown[-1] == "2026-11-27 15:25:15"
+    output = kfmt("retention", ORDERS.parent, *NOW_OPTION).out
+    bar_dates = re.findall(r"   by (\S+ \S+)  ", output)
+    assert 1 < len(bar_dates) <= 8
+    assert set(bar_dates) <= dates
+    assert bar_dates[-1] == "2026-11-27 15:25:15"
 
 
 def test_times_far_ahead_are_odd_and_in_no_sum() -> None:
     weird = SAMPLES / "kafka-3.9.1-broker1/weird-times-0"
-    done = kfmt("retention", weird, *AT, "--json")
-    assert [row["odd"] for row in done.of("retention")] == [False, True, True]
-    (freed,) = done.of("freed")
+    result = kfmt("retention", weird, *NOW_OPTION, "--json")
+    assert [row["odd"] for row in result.of("retention")] == [False, True, True]
+    (freed,) = result.of("freed")
     assert (freed["bytes_now"], freed["bytes_later"], freed["bytes_odd"]) == (161, 0, 314)
-    out = kfmt("retention", weird, *AT).out
-    assert "kept until 2100-01-08 00:00:00, unusually late" in out
-    assert "314 bytes kept much longer because of timestamps in the future" in out
-    assert " by 2" not in out
-    used = kfmt("stat", weird.parent, "--json").of("disk_usage")
-    logs = next(row for row in used if row["purpose"] == "logs")
+    output = kfmt("retention", weird, *NOW_OPTION).out
+    assert "kept until 2100-01-08 00:00:00, unusually late" in output
+    assert "314 bytes kept much longer because of timestamps in the future" in output
+    assert " by 2" not in output
+    usage_rows = kfmt("stat", weird.parent, "--json").of("disk_usage")
+    logs = next(row for row in usage_rows if row["purpose"] == "logs")
     assert logs["freed_odd"] == 314
     assert logs["freed_by"] is None or logs["freed_by"] < 1_800_000_000_000
     assert "after the year 9999" not in kfmt("stat", weird.parent).out
@@ -229,47 +236,47 @@ def test_the_active_segment_ends_after_its_last_record() -> None:
 
 
 def test_a_segment_is_judged_among_all_of_its_partition() -> None:
-    folder = SAMPLES / "kafka-3.9.1-broker1/orders-0"
-    logs = sorted(folder.glob("*.log"))
-    rows = kfmt("retention", folder, "--json").of("retention")
-    for given in ([logs[1]], [logs[0], logs[-1]]):
-        done = kfmt("retention", *given, "--json")
-        names = {str(log) for log in given}
-        assert done.of("retention") == [row for row in rows if row["file"] in names]
-        assert len(done.of("roll")) == (logs[-1] in given)
+    directory = SAMPLES / "kafka-3.9.1-broker1/orders-0"
+    logs = sorted(directory.glob("*.log"))
+    rows = kfmt("retention", directory, "--json").of("retention")
+    for selected in ([logs[1]], [logs[0], logs[-1]]):
+        result = kfmt("retention", *selected, "--json")
+        names = {str(log) for log in selected}
+        assert result.of("retention") == [row for row in rows if row["file"] in names]
+        assert len(result.of("roll")) == (logs[-1] in selected)
 
 
 def test_segments_that_are_not_in_remote_storage_yet_are_kept(tmp_path: Path) -> None:
-    """The last segment that is there ends at 3731."""
+    """Remote storage ends at offset 3731."""
     broker = tmp_path / "broker"
     shutil.copytree(SAMPLES / "kafka-3.9.1-tiered/broker", broker)
-    marks = broker / "replication-offset-checkpoint"
-    marks.write_text(re.sub(r"vault 0 \d+", "vault 0 3752", marks.read_text()))
+    checkpoint = broker / "replication-offset-checkpoint"
+    checkpoint.write_text(re.sub(r"vault 0 \d+", "vault 0 3752", checkpoint.read_text()))
     batch = (SAMPLES / "kafka-3.9.1-broker1/orders-0" / f"{0:020}.log").read_bytes()
     batch = batch[: 12 + struct.unpack_from(">i", batch, 8)[0]]
-    for base in (3712, 3732, 3752):
-        data = bytearray(batch if base < 3752 else b"")
-        data[:8] = struct.pack(">q", base) if data else b""
-        log = broker / f"vault-0/{base:020}.log"
+    for base_offset in (3712, 3732, 3752):
+        data = bytearray(batch if base_offset < 3752 else b"")
+        data[:8] = struct.pack(">q", base_offset) if data else b""
+        log = broker / f"vault-0/{base_offset:020}.log"
         log.write_bytes(bytes(data))
         os.utime(log, (1, 1))
-    done = kfmt("retention", broker / "vault-0", "--json")
-    gone = {row["base_offset"]: row["deletable"] for row in done.of("retention")}
-    assert gone == {3712: True, 3732: False, 3752: False}
-    why = [row["why"] for row in done.of("retention")]
-    assert why[1] == "it has not been copied to remote storage yet"
-    for folder in broker.glob("__remote_log_metadata-*"):
-        shutil.rmtree(folder)
-    done = kfmt("retention", broker / "vault-0", "--json")
-    first, second, _ = done.of("retention")
+    result = kfmt("retention", broker / "vault-0", "--json")
+    deletable = {row["base_offset"]: row["deletable"] for row in result.of("retention")}
+    assert deletable == {3712: True, 3732: False, 3752: False}
+    reasons = [row["why"] for row in result.of("retention")]
+    assert reasons[1] == "it has not been copied to remote storage yet"
+    for directory in broker.glob("__remote_log_metadata-*"):
+        shutil.rmtree(directory)
+    result = kfmt("retention", broker / "vault-0", "--json")
+    first, second, _ = result.of("retention")
     assert first["deletable"]
     assert second["deletable"]
     assert "if remote storage has it, which is not known" in second["why"]
 
 
 def test_a_log_under_another_name_is_judged_by_itself(tmp_path: Path) -> None:
-    folder = tmp_path / "orders-0"
-    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/orders-0", folder)
-    shutil.copy(folder / f"{240:020}.log", folder / "copy.log")
-    (row,) = kfmt("retention", folder / "copy.log", "--json").of("retention")
-    assert (row["file"], row["active"]) == (str(folder / "copy.log"), True)
+    directory = tmp_path / "orders-0"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1/orders-0", directory)
+    shutil.copy(directory / f"{240:020}.log", directory / "copy.log")
+    (row,) = kfmt("retention", directory / "copy.log", "--json").of("retention")
+    assert (row["file"], row["active"]) == (str(directory / "copy.log"), True)

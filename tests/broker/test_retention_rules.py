@@ -1,4 +1,4 @@
-"""Which segments a retention check deletes, when the others go, and when the active one rolls."""
+"""Which segments retention deletes, when it deletes the others, and when the active one rolls."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SEGMENTS = [
 FOREVER = TopicSettings(retention_ms=-1)
 
 
-def gone(
+def deleted_base_offsets(
     settings: TopicSettings, bounds: DeletionBounds, segments: list[SegmentTimes]
 ) -> list[int]:
-    fates = check_retention(segments, settings, bounds, NOW)
-    assert [fate.active for fate in fates] == [False] * (len(segments) - 1) + [True]
-    return [fate.segment.base_offset for fate in fates if fate.deletable]
+    verdicts = check_retention(segments, settings, bounds, NOW)
+    assert [verdict.active for verdict in verdicts] == [False] * (len(segments) - 1) + [True]
+    return [verdict.segment.base_offset for verdict in verdicts if verdict.deletable]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def gone(
         *(({"retention_ms": 9000}, {}, []), ({"retention_ms": 8999}, {}, [0])),
         *(({"retention_ms": 7999}, {}, [0, 10]), ({"retention_ms": 5999}, {}, [0, 10, 20, 30])),
         ({"retention_ms": 0}, {}, [0, 10, 20, 30]),
-        # By size: what is left without a segment must still be as much.
+        # By size: the log without a segment must still have as many bytes.
         *(({"retention_bytes": 400}, {}, []), ({"retention_bytes": 301}, {}, [])),
         *(({"retention_bytes": 300}, {}, [0]), ({"retention_bytes": 299}, {}, [0])),
         *(({"retention_bytes": 200}, {}, [0, 10]), ({"retention_bytes": 0}, {}, [0, 10, 20, 30])),
@@ -81,7 +81,7 @@ def gone(
                 [0],
             ),
         ),
-        # Of tiered topics, what is kept here.
+        # For tiered topics, the local retention.
         ({"local_retention_ms": 0}, {}, []),
         ({"remote": True, "local_retention_ms": 0}, {}, [0, 10, 20, 30]),
         ({"remote": True, "retention_ms": 8999}, {}, [0]),
@@ -92,35 +92,48 @@ def gone(
 def test_what_a_check_deletes(
     settings: dict[str, Any], bounds: dict[str, Any], expected: list[int]
 ) -> None:
-    assert gone(replace(FOREVER, **settings), DeletionBounds(**bounds), SEGMENTS) == expected
+    assert (
+        deleted_base_offsets(replace(FOREVER, **settings), DeletionBounds(**bounds), SEGMENTS)
+        == expected
+    )
 
 
 def test_an_empty_active_segment_stays() -> None:
     empty = [*SEGMENTS[:3], SegmentTimes("30", 30, 0, 0, FROM_FILE_TIME, 30)]
-    assert gone(TopicSettings(retention_ms=0), DeletionBounds(), empty) == [0, 10, 20]
-    assert gone(TopicSettings(retention_bytes=0), DeletionBounds(), empty) == [0, 10, 20]
+    assert deleted_base_offsets(TopicSettings(retention_ms=0), DeletionBounds(), empty) == [
+        0,
+        10,
+        20,
+    ]
+    assert deleted_base_offsets(TopicSettings(retention_bytes=0), DeletionBounds(), empty) == [
+        0,
+        10,
+        20,
+    ]
     closed = [SegmentTimes("0", 0, 0, 0, FROM_FILE_TIME, 0), *SEGMENTS[1:]]
-    assert gone(TopicSettings(retention_ms=8999), DeletionBounds(), closed) == [0]
+    assert deleted_base_offsets(TopicSettings(retention_ms=8999), DeletionBounds(), closed) == [0]
 
 
 def test_a_segment_goes_when_it_and_all_before_it_have_expired() -> None:
     """A record of the future keeps its segment and those after it."""
     times = [5000, 90_000, 3000, 95_000]
-    odd = [
-        replace(segment, largest_timestamp=at) for segment, at in zip(SEGMENTS, times, strict=True)
+    segments = [
+        replace(segment, largest_timestamp=timestamp)
+        for segment, timestamp in zip(SEGMENTS, times, strict=True)
     ]
-    fates = check_retention(odd, TopicSettings(retention_ms=8000), DeletionBounds(), NOW)
-    assert [fate.deletable_at for fate in fates] == [13_001, 98_001, 98_001, 103_001]
-    fates = check_retention(odd, TopicSettings(retention_ms=4999), DeletionBounds(), NOW)
-    assert [fate.deletable for fate in fates] == [True, False, False, False]
-    assert [fate.deletable_at for fate in fates] == [10_000, 94_999 + 1, 95_000, 100_000]
-    for never in (FOREVER, TopicSettings(cleanup_policy=frozenset({"compact"}))):
+    verdicts = check_retention(segments, TopicSettings(retention_ms=8000), DeletionBounds(), NOW)
+    assert [verdict.deletable_at for verdict in verdicts] == [13_001, 98_001, 98_001, 103_001]
+    verdicts = check_retention(segments, TopicSettings(retention_ms=4999), DeletionBounds(), NOW)
+    assert [verdict.deletable for verdict in verdicts] == [True, False, False, False]
+    assert [verdict.deletable_at for verdict in verdicts] == [10_000, 94_999 + 1, 95_000, 100_000]
+    for settings in (FOREVER, TopicSettings(cleanup_policy=frozenset({"compact"}))):
         assert [
-            fate.deletable_at for fate in check_retention(odd, never, DeletionBounds(), NOW)
+            verdict.deletable_at
+            for verdict in check_retention(segments, settings, DeletionBounds(), NOW)
         ] == [None] * 4
-    endless = replace(odd[0], largest_timestamp=MAX_TIMESTAMP - 5)
-    (fate,) = check_retention([endless], TopicSettings(retention_ms=10), DeletionBounds(), NOW)
-    assert fate.deletable_at == MAX_TIMESTAMP
+    endless = replace(segments[0], largest_timestamp=MAX_TIMESTAMP - 5)
+    (verdict,) = check_retention([endless], TopicSettings(retention_ms=10), DeletionBounds(), NOW)
+    assert verdict.deletable_at == MAX_TIMESTAMP
 
 
 ACTIVE = ActiveSegmentFacts("0.log", 100, 1000, 5000, 6000, 150, 3, 3)
@@ -149,23 +162,23 @@ SETTINGS = TopicSettings(segment_ms=10_000, segment_bytes=50_000, segment_index_
 def test_what_rolls_the_active_segment_next(
     changes: dict[str, Any], now: int, reason: str, at_time: int | None
 ) -> None:
-    found = predict_roll(replace(ACTIVE, **changes), SETTINGS, now, all_expired=False)
-    assert (found.name, found.reason) == ("0.log", reason)
-    assert (found.at_bytes, found.at_time) == (50_000, at_time)
+    roll = predict_roll(replace(ACTIVE, **changes), SETTINGS, now, all_expired=False)
+    assert (roll.name, roll.reason) == ("0.log", reason)
+    assert (roll.at_bytes, roll.at_time) == (50_000, at_time)
 
 
 def test_an_expired_segment_rolls_whatever_else() -> None:
     full = replace(ACTIVE, size=50_000, entries=500)
     assert predict_roll(full, SETTINGS, NOW, all_expired=True).reason == "retention"
-    late = predict_roll(ACTIVE, SETTINGS, 15_001, all_expired=False)
-    assert late.text.startswith("at the next append")
+    roll = predict_roll(ACTIVE, SETTINGS, 15_001, all_expired=False)
+    assert roll.text.startswith("at the next append")
     assert not predict_roll(ACTIVE, SETTINGS, 15_000, all_expired=False).text.startswith(
         "at the next"
     )
 
 
 @pytest.mark.parametrize(
-    ("given", "changed"),
+    ("properties", "changes"),
     [
         ({}, {}),
         ({"retention.ms": "5"}, {"retention_ms": 5}),
@@ -184,10 +197,10 @@ def test_an_expired_segment_rolls_whatever_else() -> None:
     ],
 )
 def test_properties_of_topics_win_over_those_of_brokers(
-    given: dict[str, str], changed: dict[str, object]
+    properties: dict[str, str], changes: dict[str, object]
 ) -> None:
-    assert apply_properties(TopicSettings(), given) == replace(TopicSettings(), **changed)  # type: ignore[arg-type]
-    assert overridden_fields(given) >= set(changed)
+    assert apply_properties(TopicSettings(), properties) == replace(TopicSettings(), **changes)  # type: ignore[arg-type]
+    assert overridden_fields(properties) >= set(changes)
 
 
 def test_a_value_that_is_none_is_refused() -> None:

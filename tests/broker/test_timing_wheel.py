@@ -1,4 +1,4 @@
-"""The timing wheels fire what a priority queue would, and when."""
+"""The timing wheels fire the same timers as a priority queue, at the same times."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ def test_it_fires_what_a_queue_does(
             assert delay < tick
             fired.append(timer.name)
         else:
-            # A bucket is looked at when its tick begins.
+            # A bucket expires when its tick begins.
             heappush(queue, (delay // tick * tick, timer.name))
-    now = 0
+    now_ms = 0
     for stride in [*strides, 200_000]:
-        now += stride
+        now_ms += stride
         due: list[tuple[int, str]] = []
-        while queue and queue[0][0] <= now:
+        while queue and queue[0][0] <= now_ms:
             due.append(heappop(queue))
-        got = [step for step in wheels.advance(now) if step.kind == "fired"]
-        assert sorted((step.time_ms, step.timer.name) for step in got) == sorted(due)
-        assert [step.time_ms for step in got] == sorted(item.time_ms for item in got)
-        fired += [step.timer.name for step in got]
+        fired_steps = [step for step in wheels.advance(now_ms) if step.kind == "fired"]
+        assert sorted((step.time_ms, step.timer.name) for step in fired_steps) == sorted(due)
+        assert [step.time_ms for step in fired_steps] == sorted(
+            item.time_ms for item in fired_steps
+        )
+        fired += [step.timer.name for step in fired_steps]
     assert sorted(fired) == sorted(str(i) for i in range(len(delays)))
     assert wheels.next_due_ms is None
 
@@ -71,8 +73,8 @@ def test_added_while_time_goes_on() -> None:
 
 
 def test_the_page_draws_it() -> None:
-    done = kfmt("explain", "timing-wheel", "--tick", "1", "--size", "20", "--timer", "450")
-    assert done.code == 0
-    assert "level 2" in done.out
+    result = kfmt("explain", "timing-wheel", "--tick", "1", "--size", "20", "--timer", "450")
+    assert result.code == 0
+    assert "level 2" in result.out
     steps = kfmt("explain", "timing-wheel", "--timer", "450", "--at", "445", "--json").of("step")
     assert [step["kind"] for step in steps] == ["added", "cascaded", "cascaded"]

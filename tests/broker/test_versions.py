@@ -1,4 +1,4 @@
-"""What the versions of Kafka make differently of the same files.
+"""Differences between versions of Kafka in reading the same files.
 
 Expected is what UnifiedLog of each version does: tests/interop/test_versions.py.
 """
@@ -32,18 +32,18 @@ from tools.observe import Files
 
 BROKER = ORDERS.parent
 NAMES = [version.name for version in KAFKA_VERSIONS]
-# Whose wrapper is the first batch from the last entry of the index that recovery rebuilds.
+# The wrapper is the first batch after the last entry of the index that recovery rebuilds.
 AT_LAST_ENTRY = ("v0-lz4-0", "v0-snappy-0", "v1-snappy-0", "real08-snappy-0")
 
 
-def starts(files: Files, folder: Path, *options: str) -> list[Row]:
+def starts(files: Files, directory: Path, *options: str) -> list[Row]:
     """The predicted starts of a partition."""
-    partition = folder / "given-0"
+    partition = directory / "given-0"
     partition.mkdir()
     for file, content in files.items():
         (partition / file).write_bytes(content)
-    done = kfmt("check", partition, "--json", "--jobs", "1", *options)
-    return done.of("broker_start")
+    result = kfmt("check", partition, "--json", "--jobs", "1", *options)
+    return result.of("broker_start")
 
 
 @pytest.mark.parametrize("version", NAMES)
@@ -89,8 +89,8 @@ def test_the_end_of_the_batch_before_a_hole_cannot_be_sought_since_4_1(
     version: str, hidden: list[list[int]], tmp_path: Path
 ) -> None:
     data = sample(ORDERS)[name(240)]
-    places = positions(data)
-    hole = with_bytes(data, places[5], bytes(places[6] - places[5]))
+    batch_positions = positions(data)
+    hole = with_bytes(data, batch_positions[5], bytes(batch_positions[6] - batch_positions[5]))
     rows = starts({**sample(ORDERS), name(240): hole}, tmp_path, "--kafka-version", version)
     clean = next(row for row in rows if row["after"] == "clean-shutdown")
     assert clean["unreachable_offsets"] == hidden
@@ -109,24 +109,26 @@ def test_levels_of_metadata_version() -> None:
 
 
 def test_versions_in_words() -> None:
-    both = [
+    predictions = [
         version_from_level(21),
         DEFAULT_PREDICTED_VERSION,
         version_from_option("4.2"),
         version_from_level(21),
     ]
-    words = "for Kafka 3.9, by the metadata log or the default; for Kafka 4.2, by --kafka-version"
-    assert format_predicted_versions(both) == words
+    expected = (
+        "for Kafka 3.9, by the metadata log or the default; for Kafka 4.2, by --kafka-version"
+    )
+    assert format_predicted_versions(predictions) == expected
 
 
-def looked_up(files: Files, folder: Path, offset: int, *options: str) -> Row:
+def look_up(files: Files, directory: Path, offset: int, *options: str) -> Row:
     """A lookup of an offset in a partition."""
-    partition = folder / "given-0"
+    partition = directory / "given-0"
     partition.mkdir()
     for file, content in files.items():
         (partition / file).write_bytes(content)
-    done = kfmt("index-check", partition, "--lookup-offset", str(offset), "--json", *options)
-    (row,) = done.of("lookup")
+    result = kfmt("index-check", partition, "--lookup-offset", str(offset), "--json", *options)
+    (row,) = result.of("lookup")
     return row
 
 
@@ -142,10 +144,10 @@ def test_a_lookup_before_a_hole_by_version(
     version: str, offset: int, is_found: bool, tmp_path: Path
 ) -> None:
     data = sample(ORDERS)[name(240)]
-    places = positions(data)
-    hole = with_bytes(data, places[5], bytes(places[6] - places[5]))
+    batch_positions = positions(data)
+    hole = with_bytes(data, batch_positions[5], bytes(batch_positions[6] - batch_positions[5]))
     files = {**sample(ORDERS), name(240): hole}
-    row = looked_up(files, tmp_path, offset, "--kafka-version", version)
+    row = look_up(files, tmp_path, offset, "--kafka-version", version)
     assert row["kafka_version"] == version
     assert (row["batch"] is not None) == is_found
     assert (row["error"] is None) == is_found
@@ -156,39 +158,39 @@ def test_a_lookup_before_a_hole_by_version(
 def test_the_metadata_log_decides_the_version(tmp_path: Path) -> None:
     log_directory = tmp_path / "data"
     shutil.copytree(BROKER, log_directory)
-    for level, words in (
+    for level, message in (
         (21, "for Kafka 3.9, by the metadata log"),
         (25, "for Kafka 4.0, by the metadata log"),
         (29, "for Kafka 4.2, by the metadata log"),
         (77, "for Kafka 4.2, the newest that kfmt knows; the metadata log has metadata.version"),
     ):
         set_level(log_directory / "__cluster_metadata-0", level)
-        out = " ".join(kfmt("check", log_directory).out.split())
-        assert words in out, out
-        of_one = " ".join(kfmt("check", log_directory / "orders-0").out.split())
-        assert words in of_one, of_one
-    out = kfmt("check", log_directory, "--kafka-version", "4.1").out
-    assert "for Kafka 4.1, by --kafka-version" in " ".join(out.split())
+        output = " ".join(kfmt("check", log_directory).out.split())
+        assert message in output, output
+        partition_output = " ".join(kfmt("check", log_directory / "orders-0").out.split())
+        assert message in partition_output, partition_output
+    output = kfmt("check", log_directory, "--kafka-version", "4.1").out
+    assert "for Kafka 4.1, by --kafka-version" in " ".join(output.split())
     shutil.rmtree(log_directory / "__cluster_metadata-0")
-    out = kfmt("check", log_directory / "orders-0").out
-    assert "for Kafka 3.9, the default" in " ".join(out.split())
+    output = kfmt("check", log_directory / "orders-0").out
+    assert "for Kafka 3.9, the default" in " ".join(output.split())
 
 
 def set_level(partition: Path, level: int) -> None:
-    """Have the newest snapshot of the metadata log name another level of metadata.version."""
+    """Set the level of metadata.version in the newest snapshot of the metadata log."""
     snapshot = max(partition.glob("*.checkpoint"))
     data = snapshot.read_bytes()
-    at = data.index(b"metadata.version") + len(b"metadata.version")
-    places = positions(data)
-    number = sum(place < at for place in places) - 1
-    begin, end = places[number], places[number + 1]
-    batch = with_bytes(data, at, struct.pack(">h", level))[begin:end]
+    level_position = data.index(b"metadata.version") + len(b"metadata.version")
+    batch_positions = positions(data)
+    batch_index = sum(position < level_position for position in batch_positions) - 1
+    begin, end = batch_positions[batch_index], batch_positions[batch_index + 1]
+    batch = with_bytes(data, level_position, struct.pack(">h", level))[begin:end]
     snapshot.write_bytes(data[:begin] + with_crc(batch) + data[end:])
 
 
 def test_an_unknown_version_is_refused() -> None:
-    done = kfmt("check", ORDERS, "--kafka-version", "2.8")
-    assert done.code == 2
+    result = kfmt("check", ORDERS, "--kafka-version", "2.8")
+    assert result.code == 2
     with pytest.raises(UsageError):
         check(ORDERS, kafka_version="2.8")
     (row, *_) = check(ORDERS, kafka_version="4.2").of("broker_start")

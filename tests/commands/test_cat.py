@@ -1,4 +1,4 @@
-"""cat: what it writes, which records it chooses, how it reads keys and values."""
+"""cat: its output, how it selects records and decodes keys and values."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ V1 = kafka.SAMPLES / "kafka-2.8.2/v1-none-0"
 
 
 def offsets(*arguments: str | Path) -> list[int]:
-    """The offsets that are written."""
+    """The offsets in the output."""
     return [int(text) for text in kfmt("cat", *arguments, "-f", "%o\\n").out.split()]
 
 
 def records(partition: Path) -> list[dict[str, object]]:
-    """The records of a partition, as dump has them."""
+    """The records of a partition in the output of dump."""
     rows = kfmt("dump", partition, "--records", "--json", "--bytes", "base64").of("record")
     return [row for row in rows if "control" not in row]
 
@@ -56,62 +56,64 @@ def _line(offset: int, value: bytes) -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of payloads: a long, Avro, Protobuf and a registry's framing of three kinds."""
-    folder = tmp_path_factory.mktemp("payloads")
+def payload_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of payloads: a long, Avro, Protobuf, and three in a schema registry's framing."""
+    directory = tmp_path_factory.mktemp("payloads")
     avro = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
-    (folder / "r.avsc").write_text(json.dumps(avro))
+    (directory / "r.avsc").write_text(json.dumps(avro))
     file = descriptor_pb2.FileDescriptorProto(name="m.proto", package="p", syntax="proto3")
     message = file.message_type.add(name="M")
     field = message.field.add(name="id", number=1, type=3, label=1)
     assert field.number == 1
-    (folder / "m.desc").write_bytes(
+    (directory / "m.desc").write_bytes(
         descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
     )
-    schemas = folder / "schemas"
+    schemas = directory / "schemas"
     schemas.mkdir()
-    shutil.copy(folder / "r.avsc", schemas / "1.avsc")
-    shutil.copy(folder / "m.desc", schemas / "2.desc")
+    shutil.copy(directory / "r.avsc", schemas / "1.avsc")
+    shutil.copy(directory / "m.desc", schemas / "2.desc")
     (schemas / "3.json").write_text("{}")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    made = message_factory.GetMessageClass(pool.FindMessageTypeByName("p.M"))
-    written = BytesIO()
-    fastavro.schemaless_writer(written, avro, {"id": 7})
-    of_avro, of_proto = written.getvalue(), made(id=8).SerializeToString()
+    message_class = message_factory.GetMessageClass(pool.FindMessageTypeByName("p.M"))
+    buffer = BytesIO()
+    fastavro.schemaless_writer(buffer, avro, {"id": 7})
+    avro_payload, protobuf_payload = buffer.getvalue(), message_class(id=8).SerializeToString()
     values = [
         struct.pack(">q", 5),
-        of_avro,
-        of_proto,
-        b"\0\0\0\0\1" + of_avro,
-        b"\0\0\0\0\2\0" + of_proto,
+        avro_payload,
+        protobuf_payload,
+        b"\0\0\0\0\1" + avro_payload,
+        b"\0\0\0\0\2\0" + protobuf_payload,
         b'\0\0\0\0\3{"id":9}',
     ]
     lines = [json.dumps(_line(i, value)) for i, value in enumerate(values)]
-    done = kfmt("build", "-", folder / "log-0", stdin="\n".join(lines).encode())
-    assert done.code == 0, done.err
-    return folder
+    result = kfmt("build", "-", directory / "log-0", stdin="\n".join(lines).encode())
+    assert result.code == 0, result.err
+    return directory
 
 
 def test_every_part_of_a_record() -> None:
-    form = "%t|%p|%o|%T|%K|%k|%S|%s|%h|%%\\x41\\t\\n"
-    (line,) = kfmt("cat", ORDERS, "-f", form, "--from-offset", "1", "--limit", "1").out.splitlines()
+    format_string = "%t|%p|%o|%T|%K|%k|%S|%s|%h|%%\\x41\\t\\n"
+    (line,) = kfmt(
+        "cat", ORDERS, "-f", format_string, "--from-offset", "1", "--limit", "1"
+    ).out.splitlines()
     assert line.startswith("orders|0|1|1699999999235|10|customer-1|117|{")
     assert line.endswith("}||%A\t")
     assert kfmt("cat", ORDERS, "-f", "%k %K %S\n", "--limit", "1").out == "NULL -1 -1\n"
     assert kfmt("cat", ORDERS, "-f", "%k\n", "--limit", "1", "--null", "∅").out == "∅\n"
     rows = kfmt("dump", ORDERS, "--records", "--json").of("record")
-    plain = [
+    rows_with_headers = [
         row for row in rows if len(row["headers"]) > 1 and "encoding" not in str(row["headers"])
     ]
-    for row in plain[:3]:
-        at = str(row["offset"])
-        done = kfmt("cat", ORDERS, "-f", "%h", "--from-offset", at, "--to-offset", at)
+    for row in rows_with_headers[:3]:
+        offset = str(row["offset"])
+        result = kfmt("cat", ORDERS, "-f", "%h", "--from-offset", offset, "--to-offset", offset)
         values = (
             (item["key"], "NULL" if item["value"] is None else item["value"])
             for item in row["headers"]
         )
-        assert done.out == ",".join(f"{key}={value}" for key, value in values)
+        assert result.out == ",".join(f"{key}={value}" for key, value in values)
 
 
 def test_all_records_of_every_sample() -> None:
@@ -120,8 +122,8 @@ def test_all_records_of_every_sample() -> None:
 
 
 def test_wrong_format_strings() -> None:
-    for form in ("%q", "%", "\\xzz"):
-        assert kfmt("cat", ORDERS, "-f", form).code == 2
+    for format_string in ("%q", "%", "\\xzz"):
+        assert kfmt("cat", ORDERS, "-f", format_string).code == 2
 
 
 def test_bounds() -> None:
@@ -131,18 +133,18 @@ def test_bounds() -> None:
     }
     first, last = times[300], times[700]
     low, high = min(first, last), max(first, last)
-    wanted = [offset for offset, at in times.items() if low <= at <= high]
-    assert offsets(ORDERS, "--from-time", str(low), "--to-time", str(high)) == wanted
+    expected = [offset for offset, timestamp in times.items() if low <= timestamp <= high]
+    assert offsets(ORDERS, "--from-time", str(low), "--to-time", str(high)) == expected
 
 
 def test_keys_and_values() -> None:
     rows = kfmt("dump", ORDERS, "--records", "--json").of("record")
-    of_key = [row["offset"] for row in rows if row["key"] == "customer-7"]
-    assert offsets(ORDERS, "--key", "customer-7") == of_key != []
-    assert offsets(ORDERS, "--key", f"hex:{b'customer-7'.hex()}") == of_key
-    assert offsets(ORDERS, "--key", "~^customer-7$") == of_key
-    amber = [row["offset"] for row in rows if "amber" in (row["value"] or "")]
-    assert offsets(ORDERS, "--value", "~amber") == amber != []
+    with_key = [row["offset"] for row in rows if row["key"] == "customer-7"]
+    assert offsets(ORDERS, "--key", "customer-7") == with_key != []
+    assert offsets(ORDERS, "--key", f"hex:{b'customer-7'.hex()}") == with_key
+    assert offsets(ORDERS, "--key", "~^customer-7$") == with_key
+    with_amber = [row["offset"] for row in rows if "amber" in (row["value"] or "")]
+    assert offsets(ORDERS, "--value", "~amber") == with_amber != []
     value = next(row["value"] for row in rows if row["value"])
     assert offsets(ORDERS, "--value", value) == [
         row["offset"] for row in rows if row["value"] == value
@@ -153,17 +155,17 @@ def test_keys_and_values() -> None:
 def test_headers() -> None:
     rows = kfmt("dump", ORDERS, "--records", "--json").of("record")
 
-    def having(name: str, value: str | None) -> list[int]:
+    def offsets_with_header(name: str, value: str | None) -> list[int]:
         return [
             row["offset"]
             for row in rows
             if any(h["key"] == name and value in (None, h["value"]) for h in row["headers"])
         ]
 
-    assert offsets(ORDERS, "--header", "trace-id") == having("trace-id", None) != []
-    wanted = having("trace-id", "00000000")
-    assert offsets(ORDERS, "--header", "trace-id=00000000") == wanted != []
-    assert offsets(ORDERS, "--header", "trace-id=~^0+$") == wanted
+    assert offsets(ORDERS, "--header", "trace-id") == offsets_with_header("trace-id", None) != []
+    expected = offsets_with_header("trace-id", "00000000")
+    assert offsets(ORDERS, "--header", "trace-id=00000000") == expected != []
+    assert offsets(ORDERS, "--header", "trace-id=~^0+$") == expected
 
 
 def test_headers_are_written_however_many_a_record_has(tmp_path: Path) -> None:
@@ -172,24 +174,24 @@ def test_headers_are_written_however_many_a_record_has(tmp_path: Path) -> None:
         for n in (0, 1, 2)
     ]
     lines = "".join(json.dumps(record) + "\n" for record in records)
-    for n, shown in ((0, ""), (1, "h0=x"), (2, "h0=x,h1=x")):
-        folder = tmp_path / str(n)  # where no record has more than this one
+    for n, expected in ((0, ""), (1, "h0=x"), (2, "h0=x,h1=x")):
+        directory = tmp_path / str(n)  # where no record has more headers
         line = lines.splitlines()[n]
-        assert kfmt("build", "-", folder, stdin=line.encode()).code == 0
-        assert kfmt("cat", folder, "-f", "%h\n").out == f"{shown}\n"
+        assert kfmt("build", "-", directory, stdin=line.encode()).code == 0
+        assert kfmt("cat", directory, "-f", "%h\n").out == f"{expected}\n"
     assert kfmt("build", "-", tmp_path / "all", stdin=lines.encode()).code == 0
     assert kfmt("cat", tmp_path / "all", "-f", "%h\n").out == "\nh0=x\nh0=x,h1=x\n"
 
 
 def test_a_producer() -> None:
     batches = kfmt("dump", TXN, "--json").of("batch")
-    wanted = {
+    expected = {
         offset
         for batch in batches
         if batch["producer_id"] == 0 and not batch["attributes"]["control"]
         for offset in range(batch["base_offset"], batch["last_offset"] + 1)
     }
-    assert set(offsets(TXN, "--producer-id", "0")) == wanted != set()
+    assert set(offsets(TXN, "--producer-id", "0")) == expected != set()
 
 
 @pytest.mark.parametrize(
@@ -212,33 +214,35 @@ def test_a_producer() -> None:
         ),
     ],
 )
-def test_payloads(built: Path, arguments: tuple[str, ...], text: str) -> None:
-    more: tuple[str | Path, ...] = ()
+def test_payloads(payload_directory: Path, arguments: tuple[str, ...], text: str) -> None:
+    schema_options: tuple[str | Path, ...] = ()
     if "avro" in arguments:
-        more = ("--value-schema", built / "r.avsc")
+        schema_options = ("--value-schema", payload_directory / "r.avsc")
     elif "protobuf" in arguments:
-        more = ("--value-schema", f"{built / 'm.desc'}:p.M")
+        schema_options = ("--value-schema", f"{payload_directory / 'm.desc'}:p.M")
     elif "confluent" in arguments:
-        more = ("--schemas", built / "schemas")
-    done = kfmt("cat", built / "log-0", *arguments, *more)
-    assert (done.out.strip(), done.err) == (text, "")
+        schema_options = ("--schemas", payload_directory / "schemas")
+    result = kfmt("cat", payload_directory / "log-0", *arguments, *schema_options)
+    assert (result.out.strip(), result.err) == (text, "")
     if "-f" not in arguments:
-        shown = kfmt("dump", built / "log-0", "--records", *arguments, *more).out
-        assert all(said in shown for said in text.splitlines()), shown
+        output = kfmt(
+            "dump", payload_directory / "log-0", "--records", *arguments, *schema_options
+        ).out
+        assert all(line in output for line in text.splitlines()), output
 
 
-def test_readers_of_payloads_are_made_once_in_each_process(built: Path) -> None:
+def test_payload_readers_are_created_once_per_process(payload_directory: Path) -> None:
     payloads = PayloadDeclarations(
-        value=PayloadDeclaration("confluent", SchemaSource(directory=built / "schemas"))
+        value=PayloadDeclaration("confluent", SchemaSource(directory=payload_directory / "schemas"))
     )
     assert payloads.readers is payloads.readers
     assert payloads.readers[0] is None
-    sent = pickle.loads(pickle.dumps(payloads))  # noqa: S301 (what reads does not go along)
-    assert (sent, "readers" in vars(sent)) == (payloads, False)
+    unpickled = pickle.loads(pickle.dumps(payloads))  # noqa: S301 (readers are not pickled)
+    assert (unpickled, "readers" in vars(unpickled)) == (payloads, False)
 
 
 def test_threads_share_what_reads_payloads(tmp_path: Path) -> None:
-    """Values of many items, whose bounds are looked at first."""
+    """Values of many items, whose sizes are checked first."""
     schema = {"type": "array", "items": "string"}
     (tmp_path / "tags.avsc").write_text(json.dumps(schema))
     decoder = PayloadDeclarations(
@@ -247,89 +251,102 @@ def test_threads_share_what_reads_payloads(tmp_path: Path) -> None:
     assert decoder is not None
     values = []
     for n in range(200):
-        out = BytesIO()
-        fastavro.schemaless_writer(out, schema, [f"tag {i}" for i in range(n % 37)])
-        values.append(out.getvalue())
+        buffer = BytesIO()
+        fastavro.schemaless_writer(buffer, schema, [f"tag {i}" for i in range(n % 37)])
+        values.append(buffer.getvalue())
     expected = [decoder.decode_value(None, value) for value in values]
     assert "cannot be decoded" not in str(expected)
     with ThreadPoolExecutor(8) as pool:
         tasks = [
-            pool.submit(lambda: [decoder.decode_value(None, of) for of in values])
+            pool.submit(lambda: [decoder.decode_value(None, payload) for payload in values])
             for _ in range(64)
         ]
         assert all(task.result() == expected for task in tasks)
 
 
-def test_what_does_not_decode_is_written_as_it_is(built: Path) -> None:
-    done = kfmt("cat", ORDERS, "--value-format", "long", "--limit", "3", "--from-offset", "1")
-    assert done.out == kfmt("cat", ORDERS, "--limit", "3", "--from-offset", "1").out
-    assert "cannot be decoded as long" in done.err
-    arguments = ("--value-format", "confluent", "--schemas", built / "schemas", "--limit", "1")
+def test_what_does_not_decode_is_written_as_it_is(payload_directory: Path) -> None:
+    result = kfmt("cat", ORDERS, "--value-format", "long", "--limit", "3", "--from-offset", "1")
+    assert result.out == kfmt("cat", ORDERS, "--limit", "3", "--from-offset", "1").out
+    assert "cannot be decoded as long" in result.err
+    arguments = (
+        "--value-format",
+        "confluent",
+        "--schemas",
+        payload_directory / "schemas",
+        "--limit",
+        "1",
+    )
     assert "zero byte" in kfmt("cat", ORDERS, *arguments, "--from-offset", "1").err
     for missing in ("avro", "protobuf", "confluent"):
         assert kfmt("cat", ORDERS, "--value-format", missing).code == 2
 
 
 def test_notes_of_what_does_not_decode_are_capped_and_counted(tmp_path: Path) -> None:
-    for n, more in ((10, ""), (11, "1 more"), (200, "190 more")):
+    for n, suppressed_note in ((10, ""), (11, "1 more"), (200, "190 more")):
         records = b"".join(record(b"k", b"no long", delta) for delta in range(n))
         log = write(tmp_path / str(n), batch_of(records, 0, n))
-        done = kfmt("cat", log, "--value-format", "long")
-        notes = done.err.splitlines()
+        result = kfmt("cat", log, "--value-format", "long")
+        notes = result.err.splitlines()
         assert [int(note.split()[1].rstrip(":")) for note in notes[:10]] == list(range(10))
-        assert len(notes) == 10 + bool(more)
-        assert more in notes[-1]
+        assert len(notes) == 10 + bool(suppressed_note)
+        assert suppressed_note in notes[-1]
 
 
-def test_dump_takes_the_same_formats(built: Path) -> None:
+def test_dump_takes_the_same_formats(payload_directory: Path) -> None:
     arguments = ("--records", "--json", "--value-format", "avro")
-    done = kfmt("dump", built / "log-0", *arguments, "--value-schema", built / "r.avsc")
-    (row,) = [row for row in done.of("record") if row["offset"] == 1]
+    result = kfmt(
+        "dump",
+        payload_directory / "log-0",
+        *arguments,
+        "--value-schema",
+        payload_directory / "r.avsc",
+    )
+    (row,) = [row for row in result.of("record") if row["offset"] == 1]
     assert row["decoded_value"] == {"format": "avro", "value": {"id": 7}}
-    assert kfmt("dump", built / "log-0", "--value-format", "json").code == 2
+    assert kfmt("dump", payload_directory / "log-0", "--value-format", "json").code == 2
 
 
 def test_damaged_batches_are_left_out(tmp_path: Path) -> None:
-    done = kfmt("cat", "damaged_segments/flipped-bit-0", "-f", "%o\\n")
-    assert done.code == 1
-    assert "crc-mismatch" in done.err
-    assert [int(text) for text in done.out.split()] == [*range(60), *range(80, 240)]
+    result = kfmt("cat", "damaged_segments/flipped-bit-0", "-f", "%o\\n")
+    assert result.code == 1
+    assert "crc-mismatch" in result.err
+    assert [int(text) for text in result.out.split()] == [*range(60), *range(80, 240)]
     assert kfmt("cat", tmp_path / "nothing").code == 3
 
 
 def test_findings_of_records_are_capped(tmp_path: Path) -> None:
-    """Each kind in one file is shown so often, whether batches or their records have it."""
+    """--max-findings limits each code in a file, for batches and for records."""
     data = sample(ORDERS)[name(0)]
     pairs = list(pairwise(positions(data)))
-    log = b"".join(record_malformed(data[at:end]) for at, end in pairs)
+    log = b"".join(record_malformed(data[start:end]) for start, end in pairs)
     (tmp_path / name(0)).write_bytes(log)
-    done = kfmt("cat", tmp_path / name(0), "--max-findings", "2", "-f", "%o\\n")
-    assert done.code == 1
-    assert done.err.count("error    record-malformed") == 2
-    assert f"{len(pairs) - 2} more record-malformed" in done.err
+    result = kfmt("cat", tmp_path / name(0), "--max-findings", "2", "-f", "%o\\n")
+    assert result.code == 1
+    assert result.err.count("error    record-malformed") == 2
+    assert f"{len(pairs) - 2} more record-malformed" in result.err
 
 
 def test_a_log_that_grows(tmp_path: Path) -> None:
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
     files = sample(ORDERS)
-    log = folder / name(0)
+    log = directory / name(0)
     log.write_bytes(files[name(0)][:1000])
-    command = [sys.executable, "-m", "kfmt_cli", "cat", str(folder), "--follow", "-f", "%o\\n"]
+    command = [sys.executable, "-m", "kfmt_cli", "cat", str(directory), "--follow", "-f", "%o\\n"]
     with subprocess.Popen([*command, "--limit", "260"], stdout=subprocess.PIPE) as follower:
         time.sleep(1)
         log.write_bytes(files[name(0)])
         time.sleep(0.5)
-        (folder / name(240)).write_bytes(files[name(240)])
+        (directory / name(240)).write_bytes(files[name(240)])
         out, _ = follower.communicate(timeout=60)
     assert [int(data) for data in out.split()] == list(range(260))
 
 
 def test_committed_needs_no_index() -> None:
     assert find_committed([]).last_stable_offset == 0
-    kept = offsets(TXN, "--isolation", "read_committed")
-    everything = offsets(TXN)
-    assert set(kept) < set(everything)
+    committed = offsets(TXN, "--isolation", "read_committed")
+    all_offsets = offsets(TXN)
+    assert set(committed) < set(all_offsets)
 
 
 @pytest.mark.interop
@@ -339,7 +356,7 @@ def test_committed_records_are_those_of_a_real_consumer() -> None:
     other = kafka.SAMPLES / "kafka-3.9.1-broker2/txn-1"
     partitions = [TXN, live, other]
     consumed = broker.consume_all(partitions, True, "read_committed")
-    for partition, its in zip(partitions, consumed, strict=True):
+    for partition, messages in zip(partitions, consumed, strict=True):
         assert offsets(partition, "--isolation", "read_committed") == [
-            consumed.offset for consumed in its
+            message.offset for message in messages
         ]

@@ -27,119 +27,121 @@ from tools.kafka import SAMPLES
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
 
 
-def built(folder: Path, values: list[tuple[int, int, str]]) -> Path:
-    """A partition of batches of ten records: first offset, leader epoch, what the values say."""
+def built(directory: Path, values: list[tuple[int, int, str]]) -> Path:
+    """Build a partition of batches of ten records: first offset, leader epoch, label in values."""
     lines: list[dict[str, Any]] = []
-    for first, epoch, word in values:
+    for first, epoch, label in values:
         batch = {"type": "batch", "magic": 2, "base_offset": first, "partition_leader_epoch": epoch}
         lines.append(batch)
         for offset in range(first, first + 10):
             record = {"type": "record", "offset": offset, "timestamp": 1, "key": f"k{offset % 7}"}
-            lines.append({**record, "value": f"{word}-{offset}"})
-    file = folder.with_suffix(".jsonl")
+            lines.append({**record, "value": f"{label}-{offset}"})
+    file = directory.with_suffix(".jsonl")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert kfmt("build", file, folder).code == 0
-    return folder
+    assert kfmt("build", file, directory).code == 0
+    return directory
 
 
-def verdict(done: Done) -> dict[str, Any]:
-    (row,) = done.of("diff")
+def verdict(result: Done) -> dict[str, Any]:
+    (row,) = result.of("diff")
     return row
 
 
-def relations(done: Done) -> list[tuple[str, int, int]]:
-    return [(row["relation"], row["first_offset"], row["last_offset"]) for row in done.of("range")]
+def relations(result: Done) -> list[tuple[str, int, int]]:
+    return [
+        (row["relation"], row["first_offset"], row["last_offset"]) for row in result.of("range")
+    ]
 
 
 def test_replicas_that_are_the_same() -> None:
-    one, other = (SAMPLES / f"kafka-3.9.1-broker{name}/replicated-0" for name in (1, 2))
-    done = kfmt("diff", one, other, "--json")
-    assert (done.code, relations(done)) == (0, [("identical", 0, 3999)])
-    assert verdict(done)["verdict"] == "identical"
-    assert kfmt("diff", one, one).out.endswith("identical; log end offset: A 4000, B 4000\n")
+    left, right = (SAMPLES / f"kafka-3.9.1-broker{name}/replicated-0" for name in (1, 2))
+    result = kfmt("diff", left, right, "--json")
+    assert (result.code, relations(result)) == (0, [("identical", 0, 3999)])
+    assert verdict(result)["verdict"] == "identical"
+    assert kfmt("diff", left, left).out.endswith("identical; log end offset: A 4000, B 4000\n")
 
 
 def test_a_divergence_is_found_where_it_begins(tmp_path: Path) -> None:
-    both = [(n, 0, "both") for n in range(0, 300, 10)]
-    a = built(tmp_path / "a/div-0", [*both, *((n, 0, "one") for n in range(300, 500, 10))])
-    b = built(tmp_path / "b/div-0", [*both, *((n, 2, "two") for n in range(300, 450, 10))])
-    done = kfmt("diff", a, b, "--json")
-    assert done.code == 1
-    assert relations(done) == [
+    common = [(n, 0, "both") for n in range(0, 300, 10)]
+    a = built(tmp_path / "a/div-0", [*common, *((n, 0, "one") for n in range(300, 500, 10))])
+    b = built(tmp_path / "b/div-0", [*common, *((n, 2, "two") for n in range(300, 450, 10))])
+    result = kfmt("diff", a, b, "--json")
+    assert result.code == 1
+    assert relations(result) == [
         ("identical", 0, 299),
         ("diverged", 300, 449),
         ("only in A", 450, 499),
     ]
-    row = verdict(done)
+    row = verdict(result)
     assert (row["verdict"], row["diverged_at"], row["later"]) == ("diverged", 300, "B")
     assert (row["a_end"], row["b_end"]) == (500, 450)
-    out = kfmt("diff", tmp_path / "a", tmp_path / "b").out
-    assert "diverged at offset 300: latest leader epoch A 0, B 2" in out
-    assert "only in A: 300–499; only in B: 300–449" in out
+    output = kfmt("diff", tmp_path / "a", tmp_path / "b").out
+    assert "diverged at offset 300: latest leader epoch A 0, B 2" in output
+    assert "only in A: 300–499; only in B: 300–449" in output
 
 
 def test_a_replica_that_is_behind_or_begins_later_has_not_diverged(tmp_path: Path) -> None:
-    whole = [(n, 0, "both") for n in range(0, 100, 10)]
-    a = built(tmp_path / "a/t-0", whole)
-    b = built(tmp_path / "b/t-0", whole[:6])
-    done = kfmt("diff", a, b, "--json")
-    assert (done.code, verdict(done)["verdict"]) == (0, "consistent")
-    assert done.of("range")[-1]["why"] == "the other has not caught up"
-    c = built(tmp_path / "c/t-0", whole[3:])
-    done = kfmt("diff", a, c, "--json")
-    assert (done.code, verdict(done)["verdict"]) == (0, "consistent")
-    assert done.of("range")[0]["why"] == "the other starts later (retention)"
-    d = built(tmp_path / "d/t-0", [*whole[:3], *whole[5:]])
-    done = kfmt("diff", a, d, "--json")
-    assert (done.code, verdict(done)["verdict"]) == (1, "missing")
-    assert relations(done)[1] == ("only in A", 30, 49)
+    batches = [(n, 0, "both") for n in range(0, 100, 10)]
+    a = built(tmp_path / "a/t-0", batches)
+    b = built(tmp_path / "b/t-0", batches[:6])
+    result = kfmt("diff", a, b, "--json")
+    assert (result.code, verdict(result)["verdict"]) == (0, "consistent")
+    assert result.of("range")[-1]["why"] == "the other has not caught up"
+    c = built(tmp_path / "c/t-0", batches[3:])
+    result = kfmt("diff", a, c, "--json")
+    assert (result.code, verdict(result)["verdict"]) == (0, "consistent")
+    assert result.of("range")[0]["why"] == "the other starts later (retention)"
+    d = built(tmp_path / "d/t-0", [*batches[:3], *batches[5:]])
+    result = kfmt("diff", a, d, "--json")
+    assert (result.code, verdict(result)["verdict"]) == (1, "missing")
+    assert relations(result)[1] == ("only in A", 30, 49)
 
 
 def test_compaction_is_no_divergence(tmp_path: Path) -> None:
     rows = kfmt("dump", BROKER / "compacted-0", "--records", "--json").rows
-    kept = []
+    retained = []
     for row in rows:
         if row["type"] == "batch":
-            of_batch = row["records_count"]
-            kept.append({name: value for name, value in row.items() if name != "records_count"})
-            kept[-1] |= {"records_count": 0} if not of_batch else {}
-        elif of_batch == 1 or row["offset"] % 3:
-            kept.append(row)
-    (tmp_path / "lines").write_text("".join(json.dumps(row) + "\n" for row in kept))
+            n_records = row["records_count"]
+            retained.append({name: value for name, value in row.items() if name != "records_count"})
+            retained[-1] |= {"records_count": 0} if not n_records else {}
+        elif n_records == 1 or row["offset"] % 3:
+            retained.append(row)
+    (tmp_path / "lines").write_text("".join(json.dumps(row) + "\n" for row in retained))
     assert kfmt("build", tmp_path / "lines", tmp_path / "b/compacted-0").code == 0
-    done = kfmt("diff", BROKER / "compacted-0", tmp_path / "b/compacted-0", "--json")
-    assert (done.code, verdict(done)["verdict"]) == (0, "consistent"), done.out[-2000:]
-    assert "compacted" in {row["relation"] for row in done.of("range")}
+    result = kfmt("diff", BROKER / "compacted-0", tmp_path / "b/compacted-0", "--json")
+    assert (result.code, verdict(result)["verdict"]) == (0, "consistent"), result.out[-2000:]
+    assert "compacted" in {row["relation"] for row in result.of("range")}
 
 
-def test_damage_is_said(tmp_path: Path) -> None:
+def test_damage_is_reported(tmp_path: Path) -> None:
     shutil.copytree(BROKER / "orders-0", tmp_path / "orders-0")
     log = tmp_path / "orders-0/00000000000000000240.log"
     data = bytearray(log.read_bytes())
     data[13400] ^= 1
     log.write_bytes(data)
-    done = kfmt("diff", BROKER / "orders-0", tmp_path / "orders-0", "--json")
-    assert done.code == 1
-    assert "crc-mismatch" in done.codes
+    result = kfmt("diff", BROKER / "orders-0", tmp_path / "orders-0", "--json")
+    assert result.code == 1
+    assert "crc-mismatch" in result.codes
 
 
 @pytest.mark.parametrize(
-    ("other", "words"),
+    ("other", "message"),
     [
         (BROKER / "txn-0", "orders-0 and txn-0 are two topics, not replicas"),
         (SAMPLES / "kafka-3.9.1-broker2/txn-1", "txn-0 and txn-1 are two partitions, not replicas"),
     ],
     ids=["topics", "partitions"],
 )
-def test_two_that_are_no_replicas_are_said_to_be_none(other: Path, words: str) -> None:
-    one = BROKER / ("orders-0" if other.name == "txn-0" else "txn-0")
-    shown = kfmt("diff", one, other)
-    assert f"{words}: their records differ from offset 0 onward\n" in shown.out
-    assert "diverged at" not in shown.out
-    assert "truncated" not in shown.out
-    (row,) = kfmt("diff", one, other, "--json").of("diff")
-    assert (shown.code, row["verdict"], row["cut_to"]) == (1, "diverged", None)
+def test_partitions_that_are_no_replicas_are_named(other: Path, message: str) -> None:
+    replica = BROKER / ("orders-0" if other.name == "txn-0" else "txn-0")
+    result = kfmt("diff", replica, other)
+    assert f"{message}: their records differ from offset 0 onward\n" in result.out
+    assert "diverged at" not in result.out
+    assert "truncated" not in result.out
+    (row,) = kfmt("diff", replica, other, "--json").of("diff")
+    assert (result.code, row["verdict"], row["cut_to"]) == (1, "diverged", None)
 
 
 def test_wrong_usage(tmp_path: Path) -> None:
@@ -150,39 +152,48 @@ def test_wrong_usage(tmp_path: Path) -> None:
 
 
 def test_ranges_of_batches() -> None:
-    def held(base: int, last: int, epoch: int = 0, crc: int = 1) -> ReplicaBatch:
+    def batch(base: int, last: int, epoch: int = 0, crc: int = 1) -> ReplicaBatch:
         return ReplicaBatch(base, last, epoch, crc)
 
-    def ranges(
-        a: list[ReplicaBatch], b: list[ReplicaBatch], at: int | None
+    def compared(
+        a: list[ReplicaBatch], b: list[ReplicaBatch], diverged_at: int | None
     ) -> list[tuple[ReplicaRelation, int, int]]:
-        found = compare_replicas(columns(a), columns(b), lambda *_: at)
-        return [(owned.relation, owned.first_offset, owned.last_offset) for owned in found]
+        offset_ranges = compare_replicas(columns(a), columns(b), lambda *_: diverged_at)
+        return [
+            (offset_range.relation, offset_range.first_offset, offset_range.last_offset)
+            for offset_range in offset_ranges
+        ]
 
     def columns(batches: list[ReplicaBatch]) -> list[ReplicaBatches]:
-        """Two in each part but the last."""
+        """Chunks of two batches; the last may have one."""
         rows = [
-            [each.base_offset, each.last_offset, each.leader_epoch, each.crc] for each in batches
+            [
+                replica_batch.base_offset,
+                replica_batch.last_offset,
+                replica_batch.leader_epoch,
+                replica_batch.crc,
+            ]
+            for replica_batch in batches
         ]
-        parts = [np.array(rows[i : i + 2]).T for i in range(0, len(rows), 2)]
-        return [ReplicaBatches(part, np.ones(part.shape[1], np.bool_)) for part in parts]
+        chunks = [np.array(rows[i : i + 2]).T for i in range(0, len(rows), 2)]
+        return [ReplicaBatches(chunk, np.ones(chunk.shape[1], np.bool_)) for chunk in chunks]
 
-    same = [held(0, 9), held(10, 19)]
-    assert ranges(same, same, None) == [(ReplicaRelation.IDENTICAL, 0, 19)]
-    assert ranges(same, [held(0, 19, crc=2)], None) == [(ReplicaRelation.COMPACTED, 0, 19)]
-    assert ranges(same, [held(0, 9), held(10, 14, 1)], 12) == [
+    same = [batch(0, 9), batch(10, 19)]
+    assert compared(same, same, None) == [(ReplicaRelation.IDENTICAL, 0, 19)]
+    assert compared(same, [batch(0, 19, crc=2)], None) == [(ReplicaRelation.COMPACTED, 0, 19)]
+    assert compared(same, [batch(0, 9), batch(10, 14, 1)], 12) == [
         (ReplicaRelation.IDENTICAL, 0, 9),
         (ReplicaRelation.DIVERGED, 12, 14),
         (ReplicaRelation.ONLY_A, 15, 19),
     ]
-    assert ranges([], same, None) == [(ReplicaRelation.ONLY_B, 0, 19)]
-    long = [held(n, n + 9) for n in range(0, 70, 10)]
-    assert ranges(long, [*long[:3], held(30, 39, crc=2), *long[4:]], 33) == [
+    assert compared([], same, None) == [(ReplicaRelation.ONLY_B, 0, 19)]
+    long = [batch(n, n + 9) for n in range(0, 70, 10)]
+    assert compared(long, [*long[:3], batch(30, 39, crc=2), *long[4:]], 33) == [
         (ReplicaRelation.IDENTICAL, 0, 29),
         (ReplicaRelation.DIVERGED, 33, 39),
         (ReplicaRelation.IDENTICAL, 40, 69),
     ]
-    assert ranges(long, [*long[:3], *long[4:]], None) == [
+    assert compared(long, [*long[:3], *long[4:]], None) == [
         (ReplicaRelation.IDENTICAL, 0, 29),
         (ReplicaRelation.ONLY_A, 30, 39),
         (ReplicaRelation.IDENTICAL, 40, 69),
@@ -190,38 +201,38 @@ def test_ranges_of_batches() -> None:
 
 
 def test_other_headers_are_a_divergence(tmp_path: Path) -> None:
-    both = []
-    for word in ("one", "two"):
-        headers = [{"key": "who", "value": word}]
+    partitions = []
+    for label in ("one", "two"):
+        headers = [{"key": "who", "value": label}]
         line = json.dumps({"value": "x", "timestamp": 1, "headers": headers})
-        done = kfmt("build", "-", tmp_path / word / "t-0", stdin=line.encode())
-        assert done.code == 0, done.err
-        both.append(tmp_path / word / "t-0")
-    done = kfmt("diff", *both, "--json")
-    assert (done.code, verdict(done)["diverged_at"]) == (1, 0)
+        result = kfmt("build", "-", tmp_path / label / "t-0", stdin=line.encode())
+        assert result.code == 0, result.err
+        partitions.append(tmp_path / label / "t-0")
+    result = kfmt("diff", *partitions, "--json")
+    assert (result.code, verdict(result)["diverged_at"]) == (1, 0)
 
 
 def test_what_is_damaged_is_not_said_to_be_the_same(tmp_path: Path) -> None:
-    for name, at in (("value", 800), ("crc", 2575 + 17)):
+    for name, position in (("value", 800), ("crc", 2575 + 17)):
         damaged = shutil.copytree(BROKER / "orders-0", tmp_path / name / "orders-0")
         log = min(damaged.glob("*.log"))
         data = bytearray(log.read_bytes())
-        data[at] ^= 1
+        data[position] ^= 1
         log.write_bytes(data)
-        done = kfmt("diff", BROKER / "orders-0", damaged, "--json")
+        result = kfmt("diff", BROKER / "orders-0", damaged, "--json")
         first = 0 if name == "value" else 20
-        assert ("damaged", first, first + 19) in relations(done)
-        assert (done.code, verdict(done)["verdict"]) == (1, "damaged")
+        assert ("damaged", first, first + 19) in relations(result)
+        assert (result.code, verdict(result)["verdict"]) == (1, "damaged")
 
 
 def test_offsets_inside_of_wrappers_are_compared() -> None:
     old = SAMPLES / "kafka-2.8.2"
-    done = kfmt("diff", old / "v0-gzip-0", old / "v0-none-0", "--json")
-    assert done.code == 0
-    assert {relation for relation, _, _ in relations(done)} <= {"compacted", "identical"}
+    result = kfmt("diff", old / "v0-gzip-0", old / "v0-none-0", "--json")
+    assert result.code == 0
+    assert {relation for relation, _, _ in relations(result)} <= {"compacted", "identical"}
 
 
-def test_only_from_where_they_part_is_alone(tmp_path: Path) -> None:
+def test_ranges_of_one_replica_begin_at_the_divergence(tmp_path: Path) -> None:
     log = BROKER / "orders-0" / f"{0:020}.log"
     data = bytearray(log.read_bytes())
     data[2575 + 14] ^= 1
@@ -234,15 +245,15 @@ def test_only_from_where_they_part_is_alone(tmp_path: Path) -> None:
 def test_a_directory_is_the_same_as_itself(tmp_path: Path) -> None:
     for name in ("one", "two"):
         shutil.copytree(BROKER / "orders-0", tmp_path / "both" / name / "orders-0")
-    done = kfmt("diff", tmp_path / "both", tmp_path / "both", "--json")
-    assert done.code == 0
-    assert [row["file"] for row in done.of("diff")] == [
+    result = kfmt("diff", tmp_path / "both", tmp_path / "both", "--json")
+    assert result.code == 0
+    assert [row["file"] for row in result.of("diff")] == [
         str(tmp_path / "both" / name / "orders-0") for name in ("one", "two")
     ]
     shutil.copytree(BROKER, tmp_path / "other")
-    done = kfmt("diff", tmp_path / "other", tmp_path / "both")
-    assert done.code == 2
-    assert "have the same name" in done.err
+    result = kfmt("diff", tmp_path / "other", tmp_path / "both")
+    assert result.code == 2
+    assert "have the same name" in result.err
 
 
 def test_standard_input_is_no_replica() -> None:
@@ -250,7 +261,7 @@ def test_standard_input_is_no_replica() -> None:
 
 
 @pytest.mark.parametrize(
-    ("follower", "leader", "cut"),
+    ("follower", "leader", "expected"),
     [
         (LeaderEpochs({0: 0}, 900), LeaderEpochs({0: 0, 2: 300}, 700), 300),
         (LeaderEpochs({0: 0, 1: 300}, 900), LeaderEpochs({0: 0, 2: 300}, 700), 300),
@@ -260,29 +271,33 @@ def test_standard_input_is_no_replica() -> None:
     ],
 )
 def test_a_follower_is_cut_where_its_epoch_ends(
-    follower: LeaderEpochs, leader: LeaderEpochs, cut: int
+    follower: LeaderEpochs, leader: LeaderEpochs, expected: int
 ) -> None:
-    assert truncation_offset(follower, leader) == cut
+    assert truncation_offset(follower, leader) == expected
 
 
-def test_replicas_that_parted_say_what_becomes_of_them(tmp_path: Path) -> None:
-    for side, epoch in (("a", 0), ("b", 2)):
-        folder = tmp_path / side / "orders-0"
-        folder.mkdir(parents=True)
+def test_diverged_replicas_name_their_truncation(tmp_path: Path) -> None:
+    for replica, epoch in (("a", 0), ("b", 2)):
+        directory = tmp_path / replica / "orders-0"
+        directory.mkdir(parents=True)
         for file, content in sample(ORDERS).items():
             if not file.endswith(".log") or int(file[:20]) > 240:
                 continue
             data = content
-            for at in positions(data)[:-1]:
-                if int.from_bytes(data[at : at + 8], "big") >= 300 and side == "b":
-                    end = at + 12 + int.from_bytes(data[at + 8 : at + 12], "big")
-                    other = with_crc(with_bytes(data[at:end], end - at - 5, b"!"))
-                    data = data[:at] + with_bytes(other, 12, int32(epoch)) + data[end:]
-            (folder / file).write_bytes(data)
-    done = kfmt("diff", tmp_path / "a", tmp_path / "b", "--json")
-    assert done.code == 1
-    (row,) = done.of("diff")
-    # Of the first batch that differs, only the last record does; its epoch begins at 300.
+            for position in positions(data)[:-1]:
+                if int.from_bytes(data[position : position + 8], "big") >= 300 and replica == "b":
+                    end = position + 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+                    changed_batch = with_crc(
+                        with_bytes(data[position:end], end - position - 5, b"!")
+                    )
+                    data = (
+                        data[:position] + with_bytes(changed_batch, 12, int32(epoch)) + data[end:]
+                    )
+            (directory / file).write_bytes(data)
+    result = kfmt("diff", tmp_path / "a", tmp_path / "b", "--json")
+    assert result.code == 1
+    (row,) = result.of("diff")
+    # In the first differing batch, only the last record differs; its epoch begins at 300.
     assert (row["diverged_at"], row["later"], row["cut_to"]) == (319, "B", 300)
     assert "A is truncated to offset 300" in kfmt("diff", tmp_path / "a", tmp_path / "b").out
     # The latest epoch decides, not the one at the fork.

@@ -1,4 +1,4 @@
-"""What commands do for each partition of a broker, and what once for all of them."""
+"""What commands do for each partition of a broker, and what only once."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ COMMANDS = {
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
     """A log directory with 20 partitions of a topic, from each of which records were deleted."""
-    for number in range(20):
-        shutil.copytree(BROKER / "orders-0", tmp_path / f"disk/orders-{number}")
-    lines = [f"orders {number} 300" for number in range(20)]
+    for partition in range(20):
+        shutil.copytree(BROKER / "orders-0", tmp_path / f"disk/orders-{partition}")
+    lines = [f"orders {partition} 300" for partition in range(20)]
     (tmp_path / "disk" / STARTS).write_text("\n".join(["0", "20", *lines, ""]))
     return tmp_path / "disk"
 
@@ -41,22 +41,22 @@ def test_log_start_offsets_are_read_once_for_all_partitions(
     command: str, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: Counter[str] = Counter()
-    open_ = os.open
+    original_open = os.open
 
-    def counted(path: str, *rest: Any, **options: Any) -> int:
+    def counting_open(path: str, *arguments: Any, **keywords: Any) -> int:
         opened[Path(os.fsdecode(path)).name] += 1
-        return open_(path, *rest, **options)
+        return original_open(path, *arguments, **keywords)
 
-    monkeypatch.setattr(os, "open", counted)
-    done = kfmt(command, *COMMANDS[command], disk)
-    assert done.err.count("log start offset 300") == 20
-    assert 1 <= opened[STARTS] <= 2  # retention decides with them, too
+    monkeypatch.setattr(os, "open", counting_open)
+    result = kfmt(command, *COMMANDS[command], disk)
+    assert result.err.count("log start offset 300") == 20
+    assert 1 <= opened[STARTS] <= 2  # retention also applies them
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_unreadable_checkpoint_is_said_once(command: str, disk: Path) -> None:
+def test_an_unreadable_checkpoint_is_reported_once(command: str, disk: Path) -> None:
     (disk / STARTS).unlink()
     (disk / STARTS).symlink_to("/proc/self/mem")  # its first byte cannot be read
-    done = kfmt(command, *COMMANDS[command], disk)
-    assert done.code == 3
-    assert done.err.count(STARTS) == 1
+    result = kfmt(command, *COMMANDS[command], disk)
+    assert result.code == 3
+    assert result.err.count(STARTS) == 1

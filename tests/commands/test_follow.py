@@ -23,29 +23,29 @@ from tests.support.segments import positions, write
 
 DATA = ORDERS.read_bytes()
 ENDS = positions(DATA)
-"""Where the twelve batches begin, and where the last one ends."""
+"""The positions of the twelve batches, and the end of the last one."""
 
 
 class NothingNewError(Exception):
     """Raised when the follower waits and nothing more happens."""
 
 
-def partition_at(folder: Path) -> Partition:
-    logs = [classify_file(str(log), log.name) for log in sorted(folder.glob("*.log"))]
-    return Partition(folder.name, folder, logs)
+def partition_at(directory: Path) -> Partition:
+    logs = [classify_file(str(log), log.name) for log in sorted(directory.glob("*.log"))]
+    return Partition(directory.name, directory, logs)
 
 
-def after(partition: Partition, n_batches: int) -> tuple[InputFile, int]:
+def log_position(partition: Partition, n_batches: int) -> tuple[InputFile, int]:
     """The last log of a partition, and the end of some of its batches."""
     return partition.logs[-1], ENDS[n_batches]
 
 
 def test_batches_come_once_they_are_complete(tmp_path: Path) -> None:
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
-    log = folder / ORDERS.name
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    log = directory / ORDERS.name
     log.write_bytes(DATA[: ENDS[2]])
-    # Nothing of a batch that is cut, whose rest is missing, or whose checksum is not there yet.
+    # No batch that is truncated, or whose bytes or checksum are not written yet.
     steps = [
         DATA[: ENDS[2] + 10],
         DATA[: ENDS[3] - 1],
@@ -54,7 +54,7 @@ def test_batches_come_once_they_are_complete(tmp_path: Path) -> None:
         DATA[: ENDS[5]] + DATA[ENDS[5] : ENDS[5] + 61] + bytes(ENDS[6] - ENDS[5] - 61),
         DATA[: ENDS[7]],
     ]
-    seen: list[tuple[int, list[int]]] = []
+    batches: list[tuple[int, list[int]]] = []
     waits = 0
 
     def wait() -> None:
@@ -65,45 +65,47 @@ def test_batches_come_once_they_are_complete(tmp_path: Path) -> None:
         waits += 1
 
     with suppress(NothingNewError):
-        partition = partition_at(folder)
-        for file, block in tail_partition(partition, after(partition, 2), wait):
+        partition = partition_at(directory)
+        for file, block in tail_partition(partition, log_position(partition, 2), wait):
             assert file.path == str(log)
-            seen.append((waits, block.batches.base_offset.tolist()))
-    assert seen == [(3, [40]), (4, [60, 80]), (6, [100, 120])]
+            batches.append((waits, block.batches.base_offset.tolist()))
+    assert batches == [(3, [40]), (4, [60, 80]), (6, [100, 120])]
 
 
 def test_the_next_segment_is_followed_when_the_broker_rolls(tmp_path: Path) -> None:
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
-    (folder / f"{0:020}.log").write_bytes(DATA[: ENDS[1]])
-    partition = partition_at(folder)
-    later = [f"{base:020}.log" for base in (480, 240)]
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / f"{0:020}.log").write_bytes(DATA[: ENDS[1]])
+    partition = partition_at(directory)
+    new_logs = [f"{base_offset:020}.log" for base_offset in (480, 240)]
     waits = 0
 
     def wait() -> None:
         nonlocal waits
         waits += 1
         if waits == 1:
-            for name in later:
-                (folder / name).write_bytes((ORDERS.parent / name).read_bytes())
-            (folder / "notes.log").write_bytes(DATA)
+            for name in new_logs:
+                (directory / name).write_bytes((ORDERS.parent / name).read_bytes())
+            (directory / "notes.log").write_bytes(DATA)
             return
         raise NothingNewError
 
-    found = []
+    offsets = []
     with suppress(NothingNewError):
-        for file, block in tail_partition(partition, after(partition, 1), wait):
-            found += [(file.base_offset, int(at)) for at in block.batches.base_offset]
-    firsts = [(base, base + 20 * i) for base in (240, 480) for i in range(12)]
-    assert found == firsts
+        for file, block in tail_partition(partition, log_position(partition, 1), wait):
+            offsets += [(file.base_offset, int(offset)) for offset in block.batches.base_offset]
+    expected = [
+        (base_offset, base_offset + 20 * i) for base_offset in (240, 480) for i in range(12)
+    ]
+    assert offsets == expected
 
 
 def test_a_log_that_cannot_be_read_any_more_is_no_log_without_news(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
-    log = folder / ORDERS.name
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    log = directory / ORDERS.name
     log.write_bytes(DATA[: ENDS[1]])
 
     def fail(*_: object) -> bytes:
@@ -115,17 +117,17 @@ def test_a_log_that_cannot_be_read_any_more_is_no_log_without_news(
         log.write_bytes(DATA)
         monkeypatch.setattr(os, "pread", fail)
 
-    partition = partition_at(folder)
+    partition = partition_at(directory)
     with pytest.raises(InputError, match=f"{log.name} byte .*: Input/output error"):
-        list(tail_partition(partition, after(partition, 1), wait))
+        list(tail_partition(partition, log_position(partition, 1), wait))
 
 
 def test_a_log_that_a_broker_removes_meanwhile_has_no_news(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
-    log = folder / ORDERS.name
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    log = directory / ORDERS.name
     log.write_bytes(DATA[: ENDS[1]])
     waits = 0
 
@@ -137,9 +139,9 @@ def test_a_log_that_a_broker_removes_meanwhile_has_no_news(
         log.unlink()
         monkeypatch.setattr(partition_tail, "file_size", lambda _: len(DATA))
 
-    partition = partition_at(folder)
+    partition = partition_at(directory)
     with pytest.raises(NothingNewError):
-        list(tail_partition(partition, after(partition, 1), wait))
+        list(tail_partition(partition, log_position(partition, 1), wait))
 
 
 def test_nothing_is_missed_between_reading_and_following(
@@ -147,16 +149,16 @@ def test_nothing_is_missed_between_reading_and_following(
 ) -> None:
     log = write(tmp_path / "orders-0", DATA[: ENDS[3] + 100])
 
-    def late(partition: Partition, *given: Any) -> Iterator[tuple[InputFile, Block]]:
+    def grow_and_tail(partition: Partition, *arguments: Any) -> Iterator[tuple[InputFile, Block]]:
         log.write_bytes(DATA)
-        return tail_partition(partition, *given)
+        return tail_partition(partition, *arguments)
 
-    monkeypatch.setattr(command, "tail_partition", late)
-    ran = kfmt("cat", log.parent, "--follow", "-f", "%o\\n", "--limit", "240")
-    assert [int(offset) for offset in ran.out.split()] == list(range(240))
+    monkeypatch.setattr(command, "tail_partition", grow_and_tail)
+    result = kfmt("cat", log.parent, "--follow", "-f", "%o\\n", "--limit", "240")
+    assert [int(offset) for offset in result.out.split()] == list(range(240))
 
 
 def test_one_partition_is_followed() -> None:
-    ran = kfmt("cat", ORDERS.parent.parent, "--follow")
-    assert ran.code == 2
-    assert "--follow needs a single partition" in ran.err
+    result = kfmt("cat", ORDERS.parent.parent, "--follow")
+    assert result.code == 2
+    assert "--follow needs a single partition" in result.err

@@ -1,4 +1,4 @@
-"""Answers about inputs that are rare: old formats, duplicate names, missing files."""
+"""Output for rare inputs: old formats, duplicate names, missing files."""
 
 from __future__ import annotations
 
@@ -33,52 +33,54 @@ def copy_partition(source: Path, target: Path, *suffixes: str) -> Path:
 
 
 def test_headers_hidden_on_a_narrow_terminal_are_named() -> None:
-    shown = on_a_terminal("request-header", REQUEST + REQUEST, columns=60)
-    assert "columns hidden" in shown
+    output = on_a_terminal("request-header", REQUEST + REQUEST, columns=60)
+    assert "columns hidden" in output
 
 
 @pytest.mark.parametrize("page", ["record-batch", "attributes", "lz4"])
 def test_pages_about_batches_do_not_read_old_messages_as_batches(page: str) -> None:
-    old = kfmt("explain", page, SAMPLES / "kafka-0.8.2.2/real08-gzip-0")
-    assert old.code == 0
-    assert "records_count            0" not in old.out
+    old_result = kfmt("explain", page, SAMPLES / "kafka-0.8.2.2/real08-gzip-0")
+    assert old_result.code == 0
+    assert "records_count            0" not in old_result.out
     if page != "lz4":
-        assert "has no batch of magic 2" in old.out
-    mixed = kfmt("explain", page, SAMPLES / "kafka-2.8.2/upgraded-0")
-    assert "has no batch of magic 2" not in mixed.out
+        assert "has no batch of magic 2" in old_result.out
+    mixed_result = kfmt("explain", page, SAMPLES / "kafka-2.8.2/upgraded-0")
+    assert "has no batch of magic 2" not in mixed_result.out
 
 
 def test_a_lookup_is_explained_within_a_log_that_begins_later(tmp_path: Path) -> None:
     partition = copy_partition(ORDERS.parent, tmp_path / "orders-0", ".log")
     (partition / ORDERS.name).unlink()
-    shown = kfmt("explain", "look-up", partition).out
-    assert "Offset 240 in" in shown
-    assert "offsets 240–" in shown
+    output = kfmt("explain", "look-up", partition).out
+    assert "Offset 240 in" in output
+    assert "offsets 240–" in output
 
 
 def test_lookups_continue_after_a_path_without_a_log(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    done = kfmt("index-check", tmp_path / "empty", ORDERS.parent, "--lookup-offset", "5", "--json")
-    assert done.code == 3
-    assert [row["target"] for row in done.of("lookup")] == [5]
-    assert "empty" in done.err
+    result = kfmt(
+        "index-check", tmp_path / "empty", ORDERS.parent, "--lookup-offset", "5", "--json"
+    )
+    assert result.code == 3
+    assert [row["target"] for row in result.of("lookup")] == [5]
+    assert "empty" in result.err
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_ambiguous_pairs_are_refused_on_either_side(is_reversed: bool, tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    copy_partition(ORDERS.parent, one / "orders-0", ".log")
+    left, right = tmp_path / "one", tmp_path / "two"
+    copy_partition(ORDERS.parent, left / "orders-0", ".log")
     for directory in ("a", "b"):
-        copy_partition(ORDERS.parent, two / directory / "orders-0", ".log")
-    done = kfmt("diff", *((two, one) if is_reversed else (one, two)))
-    assert done.code == 2
-    assert "have the same name" in done.err
+        copy_partition(ORDERS.parent, right / directory / "orders-0", ".log")
+    result = kfmt("diff", *((right, left) if is_reversed else (left, right)))
+    assert result.code == 2
+    assert "have the same name" in result.err
 
 
 def test_a_topic_may_be_called_none(tmp_path: Path) -> None:
     source = copy_partition(ORDERS.parent, tmp_path / "None-0", ".log")
-    done = kfmt("salvage", source, tmp_path / "out", "--as", "restored")
-    assert done.code == 0, done.err
+    result = kfmt("salvage", source, tmp_path / "out", "--as", "restored")
+    assert result.code == 0, result.err
     assert (tmp_path / "out/restored-0" / ORDERS.name).exists()
 
 
@@ -86,9 +88,9 @@ def test_an_index_that_is_a_directory_is_named(tmp_path: Path) -> None:
     partition = copy_partition(ORDERS.parent, tmp_path / "orders-0", ".log", ".timeindex")
     index = (partition / ORDERS.name).with_suffix(".index")
     index.mkdir()
-    done = kfmt("rebuild-index", partition, "--in-place")
-    assert done.code == 3
-    assert f"{index}: is a directory" in done.err
+    result = kfmt("rebuild-index", partition, "--in-place")
+    assert result.code == 3
+    assert f"{index}: is a directory" in result.err
     assert (partition / "00000000000000000240.index").is_file()
 
 
@@ -96,15 +98,15 @@ def test_an_index_that_is_a_directory_is_named(tmp_path: Path) -> None:
     ("digits", "reason"), [("hex:zz", "has the digits"), ("hex:abc", "two digits per byte")]
 )
 def test_text_that_is_not_hexadecimal_is_refused_for_its_reason(digits: str, reason: str) -> None:
-    done = kfmt("hex", digits)
-    assert done.code == 3
-    assert reason in done.err
+    result = kfmt("hex", digits)
+    assert result.code == 3
+    assert reason in result.err
 
 
 def test_lines_of_a_text_file_are_called_lines() -> None:
-    done = kfmt("hex", BROKER / "meta.properties", "--entry", "9")
-    assert "no line 9" in done.err
-    assert "lines" in done.err.rpartition("has ")[2]
+    result = kfmt("hex", BROKER / "meta.properties", "--entry", "9")
+    assert "no line 9" in result.err
+    assert "lines" in result.err.rpartition("has ")[2]
 
 
 def test_topic_names_are_escaped_with_a_reason() -> None:
@@ -128,8 +130,8 @@ def test_the_state_since_the_end_of_a_snapshot_is_not_after_the_last_record(
     partition = tmp_path / metadata.name
     partition.mkdir()
     shutil.copy(snapshot, partition)
-    done = kfmt("state", partition, "--since-offset", str(end - 1))
-    assert "is after the last record" not in done.err
+    result = kfmt("state", partition, "--since-offset", str(end - 1))
+    assert "is after the last record" not in result.err
     assert f"at {end - 1}" in kfmt("state", partition, "--since-offset", str(end)).err
 
 
@@ -147,14 +149,18 @@ def test_the_last_deletion_is_drawn() -> None:
 def test_a_refused_remain_hides_no_later_one() -> None:
     def batches(*ranges: tuple[int, int]) -> UndamagedBatches:
         n = len(ranges)
-        firsts, lasts = (np.array(column, np.int64) for column in zip(*ranges, strict=True))
-        numbers = np.arange(n, dtype=np.int64)
+        first_offsets, last_offsets = (
+            np.array(column, np.int64) for column in zip(*ranges, strict=True)
+        )
+        indexes = np.arange(n, dtype=np.int64)
         sizes, epochs = np.full(n, 10), np.zeros(n, np.int64)
-        return UndamagedBatches(0, numbers * 10, sizes, firsts, lasts, numbers, epochs)
+        return UndamagedBatches(
+            0, indexes * 10, sizes, first_offsets, last_offsets, indexes, epochs
+        )
 
     remains = batches((5, 9), (8, 1000), (20, 29), (30, 39))
-    placed = arrange([batches((0, 4))], remains).segments
-    ranges = [(part.first_offset, part.last_offset) for _, parts in placed for part in parts]
+    segments = arrange([batches((0, 4))], remains).segments
+    ranges = [(run.first_offset, run.last_offset) for _, runs in segments for run in runs]
     assert ranges[0][0] == 0
     assert ranges[-1][1] == 39
     assert all(last < 1000 for _, last in ranges)
@@ -172,17 +178,17 @@ def test_control_records_of_kraft_are_not_transactional(tmp_path: Path) -> None:
         "".join(f"{json.dumps(line)}\n" for line in (leader_change, {**marker, "offset": 9}))
     )
     assert kfmt("build", lines, tmp_path / "out").code == 0
-    built = kfmt("dump", tmp_path / "out", "--json").of("batch")
-    assert [row["attributes"]["transactional"] for row in built] == [False, True]
-    assert built[0]["attributes"]["raw"] == batch["attributes"]["raw"]
+    built_batches = kfmt("dump", tmp_path / "out", "--json").of("batch")
+    assert [row["attributes"]["transactional"] for row in built_batches] == [False, True]
+    assert built_batches[0]["attributes"]["raw"] == batch["attributes"]["raw"]
 
 
 def test_a_line_of_notes_with_a_repeated_key_is_refused(tmp_path: Path) -> None:
     lines = tmp_path / "notes.jsonl"
     lines.write_text('{"value":"a","value":"b"}\n')
-    done = kfmt("build", lines, tmp_path / "out", "--layout", "notes-v0")
-    assert done.code == 2
-    assert "line 1: duplicate key 'value'" in done.err
+    result = kfmt("build", lines, tmp_path / "out", "--layout", "notes-v0")
+    assert result.code == 2
+    assert "line 1: duplicate key 'value'" in result.err
 
 
 def test_findings_in_a_store_have_its_url() -> None:

@@ -1,4 +1,4 @@
-"""The functions for programs: what they refuse, and what answers look like."""
+"""The Python functions: what they refuse, and what they return."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.samples import ORDERS
 from tools.kafka import ROOT, SAMPLES
 
 BROKER, DAMAGED = SAMPLES / "kafka-3.9.1-broker1", ROOT / "damaged_segments"
-OF_PATHS: dict[str, Callable[[Any], Any]] = {
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "check": kfmt_cli.check,
     "stat": kfmt_cli.stat,
     "find": lambda path: kfmt_cli.find(path, offset=1),
@@ -34,38 +34,40 @@ OF_PATHS: dict[str, Callable[[Any], Any]] = {
     "read_batches": lambda path: list(kfmt_cli.read_batches(path).columns()),
     "read_file": kfmt_cli.read_file,
 }
-OF_SEVERAL = [name for name in OF_PATHS if name not in ("diff", "diff with", "read_file")]
+MULTI_PATH_FUNCTIONS = [
+    name for name in FUNCTIONS if name not in ("diff", "diff with", "read_file")
+]
 
 
-@pytest.mark.parametrize("name", OF_PATHS)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_path_where_there_is_nothing_raises(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file or directory") as raised:
-        OF_PATHS[name](tmp_path / "nowhere")
+        FUNCTIONS[name](tmp_path / "nowhere")
     assert str(tmp_path / "nowhere") in str(raised.value)
 
 
-@pytest.mark.parametrize("name", OF_SEVERAL)
+@pytest.mark.parametrize("name", MULTI_PATH_FUNCTIONS)
 def test_also_one_of_several(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere: No such file or directory"):
-        OF_PATHS[name]([ORDERS.parent, tmp_path / "nowhere"])
+        FUNCTIONS[name]([ORDERS.parent, tmp_path / "nowhere"])
 
 
 def test_a_path_in_an_archive(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "backup.tar", "w") as archive:
         archive.add(ORDERS.parent, "orders-0")
-    inside = tmp_path / "backup.tar/orders-0"
-    (row,) = kfmt_cli.stat(inside).of("stat")
+    path = tmp_path / "backup.tar/orders-0"
+    (row,) = kfmt_cli.stat(path).of("stat")
     assert row["records"] == 1500
     assert type(row["codecs"]) is type(row["magics"]) is dict
     with pytest.raises(InputError, match=r"backup.tar/orders-1: No such file or directory"):
         kfmt_cli.stat(tmp_path / "backup.tar/orders-1")
 
 
-@pytest.mark.parametrize("name", OF_PATHS)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_bytes_are_a_path(name: str) -> None:
     paths = {"read_file": ORDERS, "state": BROKER / "__consumer_offsets-1"}
     path = paths.get(name, ORDERS.parent)
-    assert OF_PATHS[name](os.fsencode(path)) is not None
+    assert FUNCTIONS[name](os.fsencode(path)) is not None
 
 
 @pytest.mark.parametrize("name", ["check", "stat", "txn", "retention", "verify"])
@@ -73,20 +75,20 @@ def test_a_directory_that_may_not_be_listed_raises(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "orders-0").mkdir()
-    scanned = os.scandir
+    original_scandir = os.scandir
 
     def denying(path: Any) -> Any:
         if str(path) == str(tmp_path):
             raise PermissionError(13, "Permission denied", str(path))
-        return scanned(path)
+        return original_scandir(path)
 
     monkeypatch.setattr(os, "scandir", denying)
     with pytest.raises(InputError, match="Permission denied"):
-        OF_PATHS[name](tmp_path)
+        FUNCTIONS[name](tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("function", "message"),
     [
         (lambda: kfmt_cli.find(BROKER), "pass exactly one of"),
         (lambda: kfmt_cli.retention(BROKER, retention=1), "no setting"),
@@ -99,23 +101,23 @@ def test_a_directory_that_may_not_be_listed_raises(
         (lambda: kfmt_cli.read_batches(ORDERS, last_time="now"), "last_time is 'now'"),  # type: ignore[arg-type]
     ],
 )
-def test_arguments_that_are_refused(call: Callable[[], object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        call()
+def test_arguments_that_are_refused(function: Callable[[], object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        function()
 
 
 def test_keys_and_times_as_programs_have_them() -> None:
     assert kfmt_cli.find(ORDERS, key="customer-7") == kfmt_cli.find(ORDERS, key=b"customer-7")
     times = [row["timestamp"] for row in kfmt_cli.read_records(ORDERS).objects()]
-    later = datetime.fromtimestamp(times[100] / 1000, timezone.utc)
+    start_time = datetime.fromtimestamp(times[100] / 1000, timezone.utc)
     for since in (
-        later,
-        later.replace(tzinfo=None),
-        later.astimezone(timezone(timedelta(hours=5))),
+        start_time,
+        start_time.replace(tzinfo=None),
+        start_time.astimezone(timezone(timedelta(hours=5))),
     ):
         rows = kfmt_cli.read_records(ORDERS, first_time=since).objects()
         assert sum(1 for _ in rows) == sum(time >= times[100] for time in times)
-    between = later + timedelta(microseconds=500)
+    between = start_time + timedelta(microseconds=500)
     rows = kfmt_cli.read_records(ORDERS, first_time=between).objects()
     assert sum(1 for _ in rows) == sum(time > times[100] for time in times)
     rows = kfmt_cli.read_records(ORDERS, last_time=between).objects()
@@ -136,8 +138,8 @@ def test_answers_are_short_on_a_screen() -> None:
 
 def test_an_answer_of_one_type_is_a_table() -> None:
     pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
-    found = kfmt_cli.find(ORDERS, key="customer-7")
-    assert pl.DataFrame(found).height == pa.table(found).num_rows == len(found) > 1
+    answer = kfmt_cli.find(ORDERS, key="customer-7")
+    assert pl.DataFrame(answer).height == pa.table(answer).num_rows == len(answer) > 1
     state = kfmt_cli.state(BROKER)
     assert sum(map(len, state.tables.values())) == len(state)
     assert pl.DataFrame(state.tables["committed_offset"]).height > 0
@@ -170,25 +172,27 @@ def test_columns_that_only_arrow_has_are_refused_for_numpy() -> None:
 def test_null_keys_are_masked_in_numpy() -> None:
     keys = [row["key"] for row in kfmt_cli.read_records(ORDERS).objects()]
     columns = kfmt_cli.read_records(ORDERS, columns=["key"]).columns()
-    masks = [bool(masked) for part in columns for masked in np.ma.getmaskarray(part["key"])]
+    masks = [bool(masked) for chunk in columns for masked in np.ma.getmaskarray(chunk["key"])]
     assert masks == [key is None for key in keys]
     assert any(masks)
 
 
-@pytest.mark.parametrize("mark", ["future", "delete", "stray"])
-def test_marked_directories_are_read_only_by_name(mark: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", ["future", "delete", "stray"])
+def test_marked_directories_are_read_only_by_name(suffix: str, tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
-    marked = tmp_path / f"orders-0.{'0' * 32}-{mark}"
-    shutil.copytree(ORDERS.parent, marked)
-    for read in (kfmt_cli.read_records, kfmt_cli.dataset):
-        assert sum(len(part["offset"]) for part in parts_of(read(tmp_path))) == 1500
-        assert sum(len(part["offset"]) for part in parts_of(read(marked))) == 1500
+    marked_directory = tmp_path / f"orders-0.{'0' * 32}-{suffix}"
+    shutil.copytree(ORDERS.parent, marked_directory)
+    for function in (kfmt_cli.read_records, kfmt_cli.dataset):
+        assert sum(len(chunk["offset"]) for chunk in iter_chunks(function(tmp_path))) == 1500
+        assert (
+            sum(len(chunk["offset"]) for chunk in iter_chunks(function(marked_directory))) == 1500
+        )
 
 
-def parts_of(rows: Any) -> Iterable[Any]:
-    """The columns of rows, or of a dataset, in parts."""
-    parts: Iterable[Any] = rows.to_batches() if hasattr(rows, "to_batches") else rows.columns()
-    return parts
+def iter_chunks(rows: Any) -> Iterable[Any]:
+    """The columns of rows, or of a dataset, in chunks."""
+    chunks: Iterable[Any] = rows.to_batches() if hasattr(rows, "to_batches") else rows.columns()
+    return chunks
 
 
 def test_a_directory_has_the_records_of_its_logs() -> None:
@@ -212,5 +216,5 @@ def test_logs_of_which_none_can_be_read_raise(tmp_path: Path) -> None:
 def test_a_file_in_an_archive_is_read(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         archive.add(ORDERS, "orders-0/" + ORDERS.name)
-    found = kfmt_cli.read_file(tmp_path / "a.tar/orders-0" / ORDERS.name)
-    assert len(list(found.objects())) == 12
+    contents = kfmt_cli.read_file(tmp_path / "a.tar/orders-0" / ORDERS.name)
+    assert len(list(contents.objects())) == 12

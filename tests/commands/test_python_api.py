@@ -1,4 +1,4 @@
-"""What kfmt offers to programs says what the commands say."""
+"""The Python API returns the same rows as the commands."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ SMALL = [log for log in every_log() if 0 < log.stat().st_size < 100_000]
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda item: item.split("\n")[-2][:30])
 def test_the_examples_of_the_docs_run(example: str) -> None:
-    for word, module in (("arrow", "pyarrow"), ("polars", "polars"), ("duckdb", "duckdb")):
-        if word in example:
+    for name, module in (("arrow", "pyarrow"), ("polars", "polars"), ("duckdb", "duckdb")):
+        if name in example:
             pytest.importorskip(module)
             pytest.importorskip("pyarrow")
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-W", "error", "-c", example], cwd=ROOT, capture_output=True, check=False
     )
-    assert done.returncode == 0, done.stderr.decode()
-    assert done.stdout
-    assert not done.stderr
+    assert result.returncode == 0, result.stderr.decode()
+    assert result.stdout
+    assert not result.stderr
 
 
 @pytest.mark.parametrize("log", SMALL, ids=name_of)
@@ -41,23 +41,23 @@ def test_objects_are_the_rows_of_the_commands(log: Path) -> None:
     dumped = kfmt("dump", log, "--records", "--json", "--bytes", "hex")
     for type_, read in (("batch", kfmt_cli.read_batches), ("record", kfmt_cli.read_records)):
         expected = dumped.of(type_)
-        found = list(read(str(log)).objects())
+        rows = list(read(str(log)).objects())
         if type_ == "batch":
-            for row, other in zip(found, expected, strict=True):
+            for row, expected_row in zip(rows, expected, strict=True):
                 # Only decompression shows where a wrapper begins.
-                row["base_offset"] = other["base_offset"]
+                row["base_offset"] = expected_row["base_offset"]
         else:
-            for row in found:
+            for row in rows:
                 _as_hex(row)
-        assert found == expected
+        assert rows == expected
 
 
 def _as_hex(row: dict[str, object]) -> None:
-    for part in (row, *(row["headers"] or ())):  # type: ignore[misc]
+    for item in (row, *(row["headers"] or ())):  # type: ignore[misc]
         for name in ("key", "value"):
-            if part[name] is not None:
-                part[name] = part[name].hex()
-                part[f"{name}_encoding"] = "hex"
+            if item[name] is not None:
+                item[name] = item[name].hex()
+                item[f"{name}_encoding"] = "hex"
 
 
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED], ids=name_of)
@@ -67,26 +67,26 @@ def test_columns_and_arrow_hold_the_same(log: Path) -> None:
     table = pyarrow.table(rows)
     columns = list(rows.columns())
     for name in ("offset", "key", "value", "sequence"):
-        found = [item for part in columns for item in np.ma.getdata(part[name]).tolist()]
+        values = [item for chunk in columns for item in np.ma.getdata(chunk[name]).tolist()]
         arrow = table.column(name).to_pylist()
-        assert [None if item == -1 and name == "sequence" else item for item in found] == arrow or (
-            log is UPGRADED and name == "sequence"
-        )
+        assert [
+            None if item == -1 and name == "sequence" else item for item in values
+        ] == arrow or (log is UPGRADED and name == "sequence")
     objects = list(rows.objects())
     assert [row["offset"] for row in objects] == table.column("offset").to_pylist()
     assert [row["key"] for row in objects] == table.column("key").to_pylist()
 
 
 def test_findings_are_those_of_verify_crc() -> None:
-    folder = ROOT / "damaged_segments"
+    directory = ROOT / "damaged_segments"
     for deep in (False, True):
-        found = [finding_row(finding) for finding in kfmt_cli.verify(folder, deep=deep)]
-        told = kfmt("verify-crc", folder, "--json", *(["--deep"] if deep else []))
-        assert found == [
+        finding_rows = [finding_row(finding) for finding in kfmt_cli.verify(directory, deep=deep)]
+        result = kfmt("verify-crc", directory, "--json", *(["--deep"] if deep else []))
+        assert finding_rows == [
             {k: v for k, v in finding.items() if k not in {"type", *LOCATION_COLUMNS}}
-            for finding in told.of("finding")
+            for finding in result.of("finding")
         ]
-    rows = kfmt_cli.read_records(folder)
+    rows = kfmt_cli.read_records(directory)
     assert sum(1 for _ in rows.objects()) == 1720
     assert {finding.code.name for finding in rows.findings} >= {"crc-mismatch", "zero-tail"}
 
@@ -97,8 +97,11 @@ def test_bounds_and_columns() -> None:
     (batch,) = rows.arrow()
     assert batch.to_pydict() == {"offset": [7, 8, 9]}
     assert [row["offset"] for row in rows.objects()] == [7, 8, 9]
-    many = kfmt_cli.read_batches([ORDERS, TXN], columns=["file"])
-    assert {name for batch in many for name in batch["file"].to_pylist()} == {str(ORDERS), str(TXN)}
+    batches = kfmt_cli.read_batches([ORDERS, TXN], columns=["file"])
+    assert {name for batch in batches for name in batch["file"].to_pylist()} == {
+        str(ORDERS),
+        str(TXN),
+    }
 
 
 def test_what_cannot_be_read_or_asked_for() -> None:
@@ -115,9 +118,11 @@ def test_what_cannot_be_read_or_asked_for() -> None:
 def test_a_file_of_any_kind() -> None:
     for file in sorted(SAMPLES.glob("kafka-3.9.1-broker1/txn-0/*.*")):
         if file.suffix != ".metadata":
-            shown = kfmt("dump", file, "--json")
-            read = kfmt_cli.read_file(file)
-            assert [row["type"] for row in read.objects()] == [row["type"] for row in shown.rows]
+            result = kfmt("dump", file, "--json")
+            contents = kfmt_cli.read_file(file)
+            assert [row["type"] for row in contents.objects()] == [
+                row["type"] for row in result.rows
+            ]
     control = [row for row in kfmt_cli.read_records(TXN).objects() if "control" in row]
     assert {row["control"]["type"] for row in control} == {"ABORT", "COMMIT"}
 

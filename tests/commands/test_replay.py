@@ -1,4 +1,4 @@
-"""kfmt replay as far as it goes without a cluster; tests/interop/test_replay.py has one."""
+"""kfmt replay without a cluster; tests/interop/test_replay.py has one."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ OPTIONS = {"as": None, "by_key": False}
 
 
 def preview(*arguments: str | Path) -> Done:
-    """What a dry run says."""
+    """The result of a dry run."""
     return kfmt("replay", *arguments, "--dry-run", "--json")
 
 
 def test_a_dry_run_says_what_would_be_sent() -> None:
-    done = preview(BROKER, "--topic", "orders", "--topic", "txn")
-    assert done.code == 0, done.err
-    orders, txn = done.of("replayed")
+    result = preview(BROKER, "--topic", "orders", "--topic", "txn")
+    assert result.code == 0, result.err
+    orders, txn = result.of("replayed")
     assert (orders["topic"], orders["partition"], orders["records"]) == ("orders", 0, 1500)
     assert (orders["first_offset"], orders["last_offset"]) == (0, 1499)
     transactions = kfmt("txn", TXN.parent, "--json").of("transaction")
-    lost = sum(row["records"] for row in transactions if row["outcome"] != "committed")
-    all_of_them = kfmt("cat", TXN.parent, "--json").out.splitlines()
-    assert (txn["records"], txn["not_committed"]) == (len(all_of_them) - lost, lost)
+    n_uncommitted = sum(row["records"] for row in transactions if row["outcome"] != "committed")
+    records = kfmt("cat", TXN.parent, "--json").out.splitlines()
+    assert (txn["records"], txn["not_committed"]) == (len(records) - n_uncommitted, n_uncommitted)
     assert txn["first_offset"] == 6
     assert orders["dry_run"]
     assert txn["dry_run"]
@@ -59,7 +59,7 @@ def test_offsets_and_times_choose_records() -> None:
 
 
 def test_an_open_transaction_holds_back_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "t-0"
+    directory = tmp_path / "t-0"
     lines = [
         {"value": "a", "producer_id": 7, "producer_epoch": 0, "transactional": True},
         {"value": "b", "producer_id": -1, "transactional": False},
@@ -79,22 +79,22 @@ def test_an_open_transaction_holds_back_nothing(tmp_path: Path) -> None:
         + json.dumps({"type": "record", "offset": i, "value": line["value"]})
         for i, line in enumerate(lines)
     )
-    assert kfmt("build", "-", folder, stdin=text.encode()).code == 0
-    (row,) = preview(folder).of("replayed")
+    assert kfmt("build", "-", directory, stdin=text.encode()).code == 0
+    (row,) = preview(directory).of("replayed")
     assert (row["records"], row["first_offset"], row["not_committed"]) == (1, 1, 1)
 
 
 def test_damage_is_reported_and_the_rest_is_counted(tmp_path: Path) -> None:
-    folder = tmp_path / "orders-0"
-    shutil.copytree(ORDERS.parent, folder)
-    log = folder / ORDERS.name
+    directory = tmp_path / "orders-0"
+    shutil.copytree(ORDERS.parent, directory)
+    log = directory / ORDERS.name
     data = bytearray(log.read_bytes())
     data[len(data) // 2] ^= 1
     log.write_bytes(data)
-    done = preview(folder)
-    assert done.code == 1
-    assert done.codes == ["crc-mismatch"]
-    assert 1000 < done.of("replayed")[0]["records"] < 1500
+    result = preview(directory)
+    assert result.code == 1
+    assert result.codes == ["crc-mismatch"]
+    assert 1000 < result.of("replayed")[0]["records"] < 1500
 
 
 def test_archives_are_read_like_directories(tmp_path: Path) -> None:
@@ -109,13 +109,13 @@ def test_archives_are_read_like_directories(tmp_path: Path) -> None:
 
 def test_copies_of_a_partition_are_refused(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
-    done = preview(BROKER, tmp_path)
-    assert done.code == 2
-    assert "are copies of orders-0; give only one of them" in done.err
+    result = preview(BROKER, tmp_path)
+    assert result.code == 2
+    assert "are copies of orders-0; give only one of them" in result.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "code", "message"),
     [
         ((ORDERS.parent, "--by-key", "--groups"), 2, "cannot be combined with --by-key"),
         ((BROKER, "--as", "one"), 2, "--as needs a single topic"),
@@ -125,30 +125,30 @@ def test_copies_of_a_partition_are_refused(tmp_path: Path) -> None:
         ((BROKER / "__consumer_offsets-1",), 1, "only internal topics found"),
     ],
 )
-def test_what_cannot_be_replayed_is_said(
-    arguments: tuple[Path | str, ...], code: int, words: str
+def test_inputs_that_cannot_be_replayed_are_reported(
+    arguments: tuple[Path | str, ...], code: int, message: str
 ) -> None:
-    done = preview(*arguments)
-    assert done.code == code, done.err
-    assert words in done.err
+    result = preview(*arguments)
+    assert result.code == code, result.err
+    assert message in result.err
 
 
 def test_topics_are_created_as_the_newest_metadata_log_describes_them(tmp_path: Path) -> None:
-    """The broker's own copy ends before the topic was made; the controller's has it."""
+    """The broker's own copy ends before the topic was created; the controller's has it."""
     metadata = BROKER / "__cluster_metadata-0"
     shutil.copytree(BROKER / "orders-0", tmp_path / "broker/orders-0")
     shutil.copytree(metadata, tmp_path / "controller" / metadata.name)
-    (old := tmp_path / "broker" / metadata.name).mkdir()
+    (own_metadata := tmp_path / "broker" / metadata.name).mkdir()
     log = "00000000000000000000.log"
-    (old / log).write_bytes((metadata / log).read_bytes()[:2000])
-    names = (str(tmp_path / "broker"), str(tmp_path / "controller"))
-    complaints: list[str] = []
-    for paths in (names[:1], names):
-        found = find_partitions(paths, complaints.append, complaints.append)
-        plan = create_plans(find_sources(found, (), None), found, complaints.append)["orders"]
+    (own_metadata / log).write_bytes((metadata / log).read_bytes()[:2000])
+    directories = (str(tmp_path / "broker"), str(tmp_path / "controller"))
+    errors: list[str] = []
+    for paths in (directories[:1], directories):
+        partitions = find_partitions(paths, errors.append, errors.append)
+        plan = create_plans(find_sources(partitions, (), None), partitions, errors.append)["orders"]
         assert plan.n_partitions == 1
-        assert (plan.replication_factor == 1) is (paths == names)
-    assert complaints == []
+        assert (plan.replication_factor == 1) is (paths == directories)
+    assert errors == []
 
 
 def test_a_damaged_snapshot_does_not_decide(tmp_path: Path) -> None:
@@ -159,34 +159,34 @@ def test_a_damaged_snapshot_does_not_decide(tmp_path: Path) -> None:
     data = bytearray(newest.read_bytes())
     data[data.find(b"compact")] ^= 1
     newest.write_bytes(data)
-    complaints: list[str] = []
-    found = find_partitions((str(tmp_path / "compacted-0"),), print, print)
-    plan = create_plans(find_sources(found, (), None), found, complaints.append)["compacted"]
+    errors: list[str] = []
+    partitions = find_partitions((str(tmp_path / "compacted-0"),), print, print)
+    plan = create_plans(find_sources(partitions, (), None), partitions, errors.append)["compacted"]
     assert plan.settings["cleanup.policy"] == "compact"
-    assert complaints == [f"{newest} byte 83: a batch fails its checksum"]
-    done = kfmt("retention", tmp_path / "compacted-0")
-    assert done.code == 3
-    assert "cleanup.policy=compact (metadata log)" in done.out
-    assert "a batch fails its checksum" in done.err
+    assert errors == [f"{newest} byte 83: a batch fails its checksum"]
+    result = kfmt("retention", tmp_path / "compacted-0")
+    assert result.code == 3
+    assert "cleanup.policy=compact (metadata log)" in result.out
+    assert "a batch fails its checksum" in result.err
 
 
 def test_a_topic_that_is_not_there_is_named_next_to_others() -> None:
-    done = preview(BROKER, "--topic", "orders", "--topic", "ordres")
-    assert done.code == 1
-    assert "no partition of topic ordres" in done.err
+    result = preview(BROKER, "--topic", "orders", "--topic", "ordres")
+    assert result.code == 1
+    assert "no partition of topic ordres" in result.err
 
 
 def test_a_cluster_is_needed_except_for_a_dry_run() -> None:
-    done = kfmt("replay", ORDERS.parent)
-    assert done.code == 2
-    assert "--bootstrap-server" in done.err
+    result = kfmt("replay", ORDERS.parent)
+    assert result.code == 2
+    assert "--bootstrap-server" in result.err
 
 
 def test_an_unreachable_cluster_is_named_with_the_reason() -> None:
     pytest.importorskip("confluent_kafka")
-    done = kfmt("replay", ORDERS.parent, "--bootstrap-server", "127.0.0.1:1")
-    assert done.code == 3
-    (line,) = done.err.splitlines()
+    result = kfmt("replay", ORDERS.parent, "--bootstrap-server", "127.0.0.1:1")
+    assert result.code == 3
+    (line,) = result.err.splitlines()
     assert line.startswith("kfmt: 127.0.0.1:1: ")
     assert "Connection refused" in line
 
@@ -194,9 +194,16 @@ def test_an_unreachable_cluster_is_named_with_the_reason() -> None:
 def test_settings_of_the_client_stay_secret(tmp_path: Path) -> None:
     pytest.importorskip("confluent_kafka")
     file = tmp_path / "client.properties"
-    to = ("replay", ORDERS.parent, "--bootstrap-server", "127.0.0.1:1", "--producer-config", file)
+    arguments = (
+        "replay",
+        ORDERS.parent,
+        "--bootstrap-server",
+        "127.0.0.1:1",
+        "--producer-config",
+        file,
+    )
     secret = "hunter2secret"  # noqa: S105
-    for text, words in (
+    for text, message in (
         (f"sasl.password={secret}\nno.such.setting=1\n", "no.such.setting"),
         (f"sasl.password={secret}\nsecurity.protocol={secret}\n", "security.protocol"),
         (f"sasl.jaas.config={secret}\n", "JAAS"),
@@ -204,10 +211,10 @@ def test_settings_of_the_client_stay_secret(tmp_path: Path) -> None:
         ("transactional.id=a\n", "transactional.id is set by kfmt replay"),
     ):
         file.write_text(text)
-        done = kfmt(*to)
-        assert done.code == 2, done.err
-        assert words in done.err
-        assert secret not in done.out + done.err
+        result = kfmt(*arguments)
+        assert result.code == 2, result.err
+        assert message in result.err
+        assert secret not in result.out + result.err
 
 
 @settings(max_examples=30)
@@ -215,8 +222,8 @@ def test_settings_of_the_client_stay_secret(tmp_path: Path) -> None:
 def test_partitions_of_many_keys_are_those_of_each(keys: list[bytes]) -> None:
     sizes = np.array([len(key) for key in keys], np.int64)
     starts = np.cumsum(sizes) - sizes
-    found = partition_keys(b"".join(keys), starts, sizes, 12)
-    assert found.tolist() == [hash_to_partition(murmur2(key), 12) for key in keys]
+    partitions = partition_keys(b"".join(keys), starts, sizes, 12)
+    assert partitions.tolist() == [hash_to_partition(murmur2(key), 12) for key in keys]
 
 
 def test_a_state_file_keeps_what_was_acknowledged(tmp_path: Path) -> None:

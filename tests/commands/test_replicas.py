@@ -1,4 +1,4 @@
-"""`kfmt replicas`: eight dead clusters of real brokers, and what each then did."""
+"""`kfmt replicas`: eight stopped clusters of real brokers, and how each started."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def unpacked(name: str, to: Path) -> list[Path]:
 
 
 @cache
-def told(name: str) -> Done:
-    """What kfmt says of a cluster, with every order that was tried."""
-    outcome = next(each for each in OUTCOMES if each["case"] == name)
-    orders = dict.fromkeys(seen["order"] for seen in outcome["seen"])
-    words = [word for order in orders for word in ("--order", order)]
-    return kfmt("replicas", archive(name), *words, "--json")
+def replicas_result(name: str) -> Done:
+    """The output of kfmt for a cluster, with every start order that was tried."""
+    outcome = next(candidate for candidate in OUTCOMES if candidate["case"] == name)
+    orders = dict.fromkeys(observation["order"] for observation in outcome["seen"])
+    options = [argument for order in orders for argument in ("--order", order)]
+    return kfmt("replicas", archive(name), *options, "--json")
 
 
-def advised(done: Done, start: str) -> list[str]:
-    """The commands of an answer that begin so."""
-    return [row["command"] for row in done.of("next") if row["command"].startswith(start)]
+def advised(result: Done, start: str) -> list[str]:
+    """The advised commands that begin with start."""
+    return [row["command"] for row in result.of("next") if row["command"].startswith(start)]
 
 
 def value_of(order: str) -> list[int] | str:
@@ -58,43 +58,48 @@ def value_of(order: str) -> list[int] | str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_of_every_replica(name: str) -> None:
-    outcome = next(each for each in OUTCOMES if each["case"] == name)
-    found = {
+    outcome = next(candidate for candidate in OUTCOMES if candidate["case"] == name)
+    rows = {
         (f"{row['topic']}-{row['partition']}", Path(row["file"]).parent.name[-1]): row
-        for row in told(name).of("replica")
+        for row in replicas_result(name).of("replica")
         if row["file"] is not None
     }
-    for place, replicas in outcome["replicas"].items():
+    for topic_partition, replicas in outcome["replicas"].items():
         for node, facts in replicas.items():
-            row = found.pop((place, node))
+            row = rows.pop((topic_partition, node))
             assert len(row["damaged_offsets"]) == facts.pop("damaged", len(row["damaged_offsets"]))
             assert {key: row[key] for key in facts} == facts
-    assert not found
+    assert not rows
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_ends_are_those_that_were_seen(name: str) -> None:
-    outcome = next(each for each in OUTCOMES if each["case"] == name)
+    outcome = next(candidate for candidate in OUTCOMES if candidate["case"] == name)
     rows = {
         (str(row["order"]), f"{row['topic']}-{row['partition']}"): row
-        for row in told(name).of("start_order")
+        for row in replicas_result(name).of("start_order")
     }
-    for seen in outcome["seen"]:
-        row = rows[str(value_of(seen["order"])), seen["partition"]]
-        end = {"leader": seen["leader"], "log_end_offset": seen["log_end_offset"]}
-        in_turn = "+" not in seen["order"]
+    for observation in outcome["seen"]:
+        row = rows[str(value_of(observation["order"])), observation["partition"]]
+        expected = {
+            "leader": observation["leader"],
+            "log_end_offset": observation["log_end_offset"],
+        }
+        in_turn = "+" not in observation["order"]
         if row["certain"]:
-            assert {key: row[key] for key in end} == end, seen
-            assert row["lost_offsets"] == seen["lost"]
-            assert row["returning_offsets"] == seen["returned"]
+            assert {key: row[key] for key in expected} == expected, observation
+            assert row["lost_offsets"] == observation["lost"]
+            assert row["returning_offsets"] == observation["returned"]
         else:
             assert not in_turn
             assert 2 <= len(row["alternatives"]) <= 3
-            assert end in row["alternatives"]
+            assert expected in row["alternatives"]
 
 
 def test_exit_codes_and_verdicts() -> None:
-    verdicts = {name: {row["verdict"] for row in told(name).of("replicas")} for name in NAMES}
+    verdicts = {
+        name: {row["verdict"] for row in replicas_result(name).of("replicas")} for name in NAMES
+    }
     assert verdicts == {
         "c01-power-off": {"identical"},
         "c02-last-man": {"behind"},
@@ -105,14 +110,14 @@ def test_exit_codes_and_verdicts() -> None:
         ELR: {"behind"},
         "c29-directory-gone": {"empty"},
     }
-    assert {name for name in NAMES if told(name).code == 0} == {"c01-power-off"}
+    assert {name for name in NAMES if replicas_result(name).code == 0} == {"c01-power-off"}
 
 
 def test_the_answer_comes_first(tmp_path: Path) -> None:
-    said = kfmt("replicas", archive(ELR)).out.splitlines()
-    assert said[0].startswith("4 directories: brokers 1, 2, 3, controller 100 · cluster ")
-    assert said[3] == "Start broker 1 first, alone until it leads, then 2 and 3: nothing is lost."
-    assert said[4].startswith(
+    lines = kfmt("replicas", archive(ELR)).out.splitlines()
+    assert lines[0].startswith("4 directories: brokers 1, 2, 3, controller 100 · cluster ")
+    assert lines[3] == "Start broker 1 first, alone until it leads, then 2 and 3: nothing is lost."
+    assert lines[4].startswith(
         "DO NOT start broker 2 or 3 first, or all together: up to 100 offsets"
     )
     calm = kfmt("replicas", archive("c01-power-off"))
@@ -127,19 +132,19 @@ def test_the_answer_comes_first(tmp_path: Path) -> None:
 
 
 def test_without_the_controller_the_newest_copy_decides(tmp_path: Path) -> None:
-    """Broker 1, the last to die, has the newest copy, and it is said that there may be a newer."""
+    """Broker 1, the last to stop, has the newest copy; a note says there may be a newer one."""
     *brokers, _ = unpacked("c02-last-man", tmp_path)
-    done = kfmt("replicas", *brokers, "--json")
-    by_file = {Path(row["file"]).name: row for row in done.of("directory")}
+    result = kfmt("replicas", *brokers, "--json")
+    by_file = {Path(row["file"]).name: row for row in result.of("directory")}
     assert {name: row["metadata_is_newest"] for name, row in by_file.items()} == {
         "broker1": True,
         "broker2": False,
         "broker3": False,
     }
-    assert {row["metadata_from"] for row in done.of("replicas")} == {str(tmp_path / "broker1")}
-    said = kfmt("replicas", *brokers).out
-    assert "no controller's directory was given: the newest copy of the metadata log is " in said
-    assert f"{tmp_path}/broker1, but a controller may have a newer one" in said
+    assert {row["metadata_from"] for row in result.of("replicas")} == {str(tmp_path / "broker1")}
+    output = kfmt("replicas", *brokers).out
+    assert "no controller's directory was given: the newest copy of the metadata log is " in output
+    assert f"{tmp_path}/broker1, but a controller may have a newer one" in output
 
 
 def test_a_controller_older_than_its_brokers(tmp_path: Path) -> None:
@@ -148,108 +153,110 @@ def test_a_controller_older_than_its_brokers(tmp_path: Path) -> None:
     controller = next(path for path in directories if path.name == "controller100")
     shutil.rmtree(controller)
     shutil.copytree(early[-1], controller)
-    done = kfmt("replicas", *directories)
-    assert f"the controller {controller} is older than its brokers" in done.out
-    assert "do not start it" in done.out
+    result = kfmt("replicas", *directories)
+    assert f"the controller {controller} is older than its brokers" in result.out
+    assert "do not start it" in result.out
 
 
 def test_evidence_of_a_disk_that_lost_something() -> None:
-    gone = {
-        (row["topic"], said)
-        for row in told("c29-directory-gone").of("replicas")
-        for said in row["evidence"]
+    evidence = {
+        (row["topic"], text)
+        for row in replicas_result("c29-directory-gone").of("replicas")
+        for text in row["evidence"]
     }
-    assert ("a", "broker 1 has no directory for the partition") in gone
-    assert any("broker 1 was the last leader, but its log ends at 0" in said for _, said in gone)
-    assert not any(row["evidence"] for row in told("c01-power-off").of("replicas"))
+    assert ("a", "broker 1 has no directory for the partition") in evidence
+    assert any(
+        "broker 1 was the last leader, but its log ends at 0" in text for _, text in evidence
+    )
+    assert not any(row["evidence"] for row in replicas_result("c01-power-off").of("replicas"))
 
 
 def test_a_directory_of_another_topic_id_and_one_of_an_unknown_topic(tmp_path: Path) -> None:
     directories = unpacked("c01-power-off", tmp_path)
-    told = tmp_path / "broker1/a-0/partition.metadata"
-    told.write_text("version: 0\ntopic_id: Jd4qCpYkZMw8zR87hsZyqQ\n")
+    metadata = tmp_path / "broker1/a-0/partition.metadata"
+    metadata.write_text("version: 0\ntopic_id: Jd4qCpYkZMw8zR87hsZyqQ\n")
     shutil.copytree(tmp_path / "broker1/a-0", tmp_path / "broker1/unknown-0")
-    done = kfmt("replicas", *directories, "--json")
-    evidence = {row["topic"]: row["evidence"] for row in done.of("replicas")}
+    result = kfmt("replicas", *directories, "--json")
+    evidence = {row["topic"]: row["evidence"] for row in result.of("replicas")}
     assert evidence.pop("unknown") == []
     assert "the replica of broker 1 has topic id Jd4qCpYkZMw8zR87hsZyqQ" in evidence.pop("a")[0]
     assert not any(evidence.values())
-    assert "unknown" not in {row["topic"] for row in done.of("start_order")}
+    assert "unknown" not in {row["topic"] for row in result.of("start_order")}
 
 
 def test_a_disk_of_another_cluster_and_a_node_given_twice(tmp_path: Path) -> None:
-    rows = {Path(row["file"]).name: row for row in told(FOREIGN).of("directory")}
+    rows = {Path(row["file"]).name: row for row in replicas_result(FOREIGN).of("directory")}
     assert "its cluster id is" in rows["broker2"]["why_not"]
     assert {name for name, row in rows.items() if row["why_not"]} == {"broker2"}
-    for row in told(FOREIGN).of("start_order"):
+    for row in replicas_result(FOREIGN).of("start_order"):
         assert row["leader"] != 2
     directories = unpacked("c01-power-off", tmp_path)
-    twice = tmp_path / "again"
-    shutil.copytree(directories[0], twice)
-    done = kfmt("replicas", *directories, twice, "--json")
-    refused = [row for row in done.of("directory") if row["why_not"]]
+    duplicate = tmp_path / "again"
+    shutil.copytree(directories[0], duplicate)
+    result = kfmt("replicas", *directories, duplicate, "--json")
+    refused = [row for row in result.of("directory") if row["why_not"]]
     assert [Path(row["file"]).name for row in refused] == ["again"]
     assert "has the same node id, 1" in refused[0]["why_not"]
-    once = kfmt("replicas", *directories, "--json")
-    for given in ((*directories, twice), (twice, *directories)):
-        done = kfmt("replicas", *given, "--json")
-        assert ends_in(done) == ends_in(once)
+    expected = kfmt("replicas", *directories, "--json")
+    for paths in ((*directories, duplicate), (duplicate, *directories)):
+        result = kfmt("replicas", *paths, "--json")
+        assert start_order_ends(result) == start_order_ends(expected)
 
 
-def ends_in(done: Done) -> list[tuple[object, ...]]:
-    """Where each partition ends with each order of starts."""
+def start_order_ends(result: Done) -> list[tuple[object, ...]]:
+    """The leader and log end offset of each partition, by start order."""
     return [
         (row["topic"], row["partition"], str(row["order"]), row["leader"], row["log_end_offset"])
-        for row in done.of("start_order")
+        for row in result.of("start_order")
     ]
 
 
 def test_a_registered_broker_whose_disk_was_not_given_is_named(tmp_path: Path) -> None:
     directories = unpacked("c01-power-off", tmp_path)
-    words = "No directory of broker 1 was given"
-    assert words in kfmt("replicas", *directories[1:], TERM="dumb").out
-    assert words not in kfmt("replicas", *directories).out
+    message = "No directory of broker 1 was given"
+    assert message in kfmt("replicas", *directories[1:], TERM="dumb").out
+    assert message not in kfmt("replicas", *directories).out
 
 
 @pytest.mark.parametrize(
-    ("order", "words"),
+    ("order", "message"),
     [
         ("1,x", "'x' is not a valid stage; write broker ids as in 1,2,3"),
         ("1,9", "no directory of broker 9; the given directories belong to brokers 1, 2, 3, 100"),
         ("1,2,1", "a broker is named twice"),
     ],
 )
-def test_wrong_orders(order: str, words: str) -> None:
-    done = kfmt("replicas", archive("c01-power-off"), "--order", order)
-    assert done.code == 2
-    assert words in done.err
+def test_wrong_orders(order: str, message: str) -> None:
+    result = kfmt("replicas", archive("c01-power-off"), "--order", order)
+    assert result.code == 2
+    assert message in result.err
 
 
 def test_the_advised_merge_of_diverged_replicas_loses_nothing(tmp_path: Path) -> None:
-    """It names the branch, and also takes replicas of brokers whose other logs stop their start."""
+    """It names the branch, and uses replicas of brokers that other logs keep from starting."""
     directories = unpacked("c09-unclean", tmp_path / "dead")
     for node, topic in ((1, "b"), (2, "a"), (3, "u"), (3, "b")):
         flip(tmp_path / f"dead/broker{node}/{topic}-0" / LOG, 1 / 3)
-    told = kfmt("replicas", *directories, "--json")
-    stopped = [row["why_not"] for row in told.of("directory")]
-    assert [words and words.partition(":")[0] for words in stopped] == [
+    diagnosis = kfmt("replicas", *directories, "--json")
+    stopped = [row["why_not"] for row in diagnosis.of("directory")]
+    assert [reason and reason.partition(":")[0] for reason in stopped] == [
         *("it does not start", None, "it does not start", None)
     ]
-    (merge,) = advised(told, "kfmt merge")
+    (merge,) = advised(diagnosis, "kfmt merge")
     assert merge.endswith(" --to DST --branch 2")
-    done = kfmt(*shlex.split(merge.replace("DST", str(tmp_path / "merged")))[1:], "--json")
-    assert done.code == 0, done.out + done.err
+    result = kfmt(*shlex.split(merge.replace("DST", str(tmp_path / "merged")))[1:], "--json")
+    assert result.code == 0, result.out + result.err
     assert {path.name for path in (tmp_path / "merged").iterdir()} == {"a-0", "b-0", "u-0"}
 
 
 def test_wrong_paths(tmp_path: Path) -> None:
-    done = kfmt("replicas", tmp_path / "nothing")
-    assert done.code == 3
-    assert "nothing: No such file or directory" in done.err
+    result = kfmt("replicas", tmp_path / "nothing")
+    assert result.code == 3
+    assert "nothing: No such file or directory" in result.err
     (tmp_path / "empty").mkdir()
-    done = kfmt("replicas", tmp_path / "empty")
-    assert done.code == 3
-    assert "no broker or controller directory found" in done.err
+    result = kfmt("replicas", tmp_path / "empty")
+    assert result.code == 3
+    assert "no broker or controller directory found" in result.err
 
 
 def test_a_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -257,9 +264,9 @@ def test_a_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     log = directories[0] / "a-0" / "00000000000000000000.log"
     log.unlink()
     log.symlink_to(tmp_path / "gone")
-    done = kfmt("replicas", *directories, "--json")
-    assert done.code == 3
-    assert str(log) in done.err
+    result = kfmt("replicas", *directories, "--json")
+    assert result.code == 3
+    assert str(log) in result.err
 
 
 def test_nothing_is_changed(tmp_path: Path) -> None:
@@ -269,9 +276,9 @@ def test_nothing_is_changed(tmp_path: Path) -> None:
                 yield str(path), path.stat().st_mtime_ns, path.read_bytes()
 
     directories = unpacked(DAMAGED, tmp_path)
-    before = list(state())
+    original = list(state())
     kfmt("replicas", *directories)
-    assert list(state()) == before
+    assert list(state()) == original
 
 
 def test_an_end_is_certain_if_it_is_the_only_one() -> None:
@@ -283,15 +290,15 @@ def test_an_end_is_certain_if_it_is_the_only_one() -> None:
 
 
 def test_the_merged_log_replaces_that_of_the_broker_that_leads(tmp_path: Path) -> None:
-    """Of two orders that cost the same, the one is named first whose first broker cannot lead."""
+    """Of two orders that lose the same, the first is the one whose first broker cannot lead."""
     directories = [tmp_path / name for name in ("kafka-3.9.1-broker1", "kafka-3.9.1-broker2")]
     for directory in directories:
         shutil.copytree(SAMPLES / directory.name, directory)
     log = max((directories[1] / "replicated-0").glob("*.log"))
     log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
-    done = kfmt("replicas", *directories, "--json")
-    (step,) = done.of("next")
-    (partition,) = (row for row in done.of("replicas") if row["topic"] == "replicated")
+    result = kfmt("replicas", *directories, "--json")
+    (step,) = result.of("next")
+    (partition,) = (row for row in result.of("replicas") if row["topic"] == "replicated")
     assert partition["isr"] == [2]
     assert step["price"].endswith("replace broker 2's directories with these, and start it first")
 
@@ -299,19 +306,19 @@ def test_the_merged_log_replaces_that_of_the_broker_that_leads(tmp_path: Path) -
 def test_a_metadata_log_that_is_read_in_part_knows_no_topics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rest of it may have them."""
+    """Its unreadable part may have them."""
     disks = unpacked(DAMAGED, tmp_path)
-    whole = kfmt("replicas", *disks, "--json").of("start_order")
+    expected = kfmt("replicas", *disks, "--json").of("start_order")
     lose(disks[0] / "__cluster_metadata-0" / f"{0:020}.log", [(4096, 8192)], monkeypatch)
     checked = kfmt("check", disks[0])
     assert checked.code == 3
     assert "partition-set-aside" not in checked.out
     assert "-stray" not in checked.out
     assert f"kfmt salvage {disks[0]} DST" in checked.out
-    done = kfmt("replicas", *disks, "--json")
-    assert done.code == 3
-    assert [row["order"] for row in done.of("start_order")] == [row["order"] for row in whole]
-    assert done.of("start_order") == whole
+    result = kfmt("replicas", *disks, "--json")
+    assert result.code == 3
+    assert [row["order"] for row in result.of("start_order")] == [row["order"] for row in expected]
+    assert result.of("start_order") == expected
 
 
 def test_the_end_of_a_log_that_cannot_be_read_is_no_sign_of_loss(
@@ -319,7 +326,7 @@ def test_the_end_of_a_log_that_cannot_be_read_is_no_sign_of_loss(
 ) -> None:
     disks = unpacked(DAMAGED, tmp_path)
     lose(disks[1] / "a-0" / f"{0:020}.log", [(0, 4096)], monkeypatch)
-    done = kfmt("replicas", *disks)
-    assert done.code == 3
-    assert "it has lost offsets" not in done.out
-    assert re.search(r"a-0 +1 +1,2,3 +100→30 ✗ +\? ", done.out)
+    result = kfmt("replicas", *disks)
+    assert result.code == 3
+    assert "it has lost offsets" not in result.out
+    assert re.search(r"a-0 +1 +1,2,3 +100→30 ✗ +\? ", result.out)

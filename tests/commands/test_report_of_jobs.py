@@ -1,4 +1,4 @@
-"""The data of a page from what jobs wrote: sums by partition and topic, times, findings."""
+"""The data of a report from the tables of jobs: totals by partition and topic, times, findings."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tests.render.test_report import job
 pytest.importorskip("pyarrow", reason="the extra arrow is not installed")
 
 
-def segment(file: str, base: int, times: tuple[str | None, str | None], **more: Any) -> Any:
+def segment(file: str, base_offset: int, times: tuple[str | None, str | None], **extra: Any) -> Any:
     topic, _, partition = file.split("/")[-2].rpartition("-")
     return {
         "file": file,
         "topic": topic,
         "partition": int(partition),
-        "base_offset": base,
+        "base_offset": base_offset,
         "bytes": 100,
         "batches": 4,
         "records": 10,
-        "first_offset": base,
-        "last_offset": base + 9,
+        "first_offset": base_offset,
+        "last_offset": base_offset + 9,
         "min_timestamp": times[0],
         "max_timestamp": times[1],
         "codecs": ["gzip"],
         "magics": [2],
-        **more,
+        **extra,
     }
 
 
@@ -49,19 +49,19 @@ SEGMENTS = [
     segment("/d/b-0/00000000000000000000.log", 0, (None, None), codecs=[], magics=[1, 0]),
     segment("/d/__cluster_metadata-0/00000000000000000005-0000000001.checkpoint", 5, (None, None)),
 ]
-COUNTED = ("segments", "bytes", "batches", "records", "records_per_batch")
+COUNT_COLUMNS = ("segments", "bytes", "batches", "records", "records_per_batch")
 
 
-def rows_of(folder: Path, tables: dict[str, list[Any]]) -> Sequence[dict[str, Any]]:
-    return gather_jobs((str(job(folder, "verify", tables)),)).rows_of_type("stat")
+def stat_rows(directory: Path, tables: dict[str, list[Any]]) -> Sequence[dict[str, Any]]:
+    return gather_jobs((str(job(directory, "verify", tables)),)).rows_of_type("stat")
 
 
 def test_logs_are_summed_by_partition_and_by_topic(tmp_path: Path) -> None:
-    rows = rows_of(tmp_path, {"segments": SEGMENTS})
+    rows = stat_rows(tmp_path, {"segments": SEGMENTS})
     assert [(row["topic"], row["partition"]) for row in rows] == [
         *(("a", 0), ("a", 1), ("b", 0), ("a", None), ("b", None))
     ]
-    assert [[row[name] for name in COUNTED] for row in rows] == [
+    assert [[row[name] for name in COUNT_COLUMNS] for row in rows] == [
         *([2, 150, 8, 20, 2.5], [1, 100, 0, 3, None], [1, 100, 4, 10, 2.5]),
         *([3, 250, 8, 23, 2.88], [1, 100, 4, 10, 2.5]),
     ]
@@ -86,10 +86,10 @@ def test_each_log_is_a_row_of_its_topics_page(tmp_path: Path) -> None:
 
 
 def test_statistics_count_where_no_logs_are_known(tmp_path: Path) -> None:
-    def partition(topic: str, number: int | None) -> Any:
+    def partition(topic: str, index: int | None) -> Any:
         return {
             "topic": topic,
-            "partition": number,
+            "partition": index,
             "bytes": 7,
             "batches": 2,
             "records": 9,
@@ -102,11 +102,11 @@ def test_statistics_count_where_no_logs_are_known(tmp_path: Path) -> None:
         }
 
     tables = {"segments": SEGMENTS[:2], "partitions": [partition("a", 0), partition("c", 3)]}
-    rows = rows_of(tmp_path, tables)
+    rows = stat_rows(tmp_path, tables)
     assert [(row["file"], row["topic"], row["partition"]) for row in rows] == [
         *(("/d/a-0", "a", 0), ("c-3", "c", 3), ("/d", "a", None), ("", "c", None))
     ]
-    assert [[row[name] for name in COUNTED] for row in rows[:2]] == [
+    assert [[row[name] for name in COUNT_COLUMNS] for row in rows[:2]] == [
         *([2, 150, 8, 20, 2.5], [0, 7, 2, 9, 4.5])
     ]
     assert (rows[1]["min_timestamp"], rows[1]["max_timestamp"]) == (5000, 6000)
@@ -114,9 +114,9 @@ def test_statistics_count_where_no_logs_are_known(tmp_path: Path) -> None:
 
 
 def finding(severity: str) -> dict[str, Any]:
-    made: dict[str, Any] = {column.name: None for column in FINDING_ROW.columns}
-    made |= {"file": "/d/a-0/x.log", "severity": severity, "code": "crc-mismatch"}
-    return made | {"message": "bad", "topic": "a", "partition": 0, "log_dir": "/d"}
+    row: dict[str, Any] = {column.name: None for column in FINDING_ROW.columns}
+    row |= {"file": "/d/a-0/x.log", "severity": severity, "code": "crc-mismatch"}
+    return row | {"message": "bad", "topic": "a", "partition": 0, "log_dir": "/d"}
 
 
 @pytest.mark.parametrize(
@@ -134,13 +134,13 @@ def test_errors_of_a_job_are_the_pages(severity: str, code: ExitCode, tmp_path: 
 
 def test_jobs_over_the_same_logs_count_each_once(tmp_path: Path) -> None:
     tables = {"segments": SEGMENTS[:3], "findings": [finding("error"), finding("note")]}
-    audit, more = (str(job(tmp_path / name, "verify", tables)) for name in ("audit", "more"))
-    once = gather_jobs((audit,))
-    for folders in ((audit, f"{audit}/_kfmt"), (audit, audit), (audit, more)):
-        twice = gather_jobs(folders)
+    audit, repeated = (str(job(tmp_path / name, "verify", tables)) for name in ("audit", "more"))
+    expected = gather_jobs((audit,))
+    for paths in ((audit, f"{audit}/_kfmt"), (audit, audit), (audit, repeated)):
+        data = gather_jobs(paths)
         for type_ in ("stat", "finding", "segment_strip"):
-            assert twice.rows_of_type(type_) == once.rows_of_type(type_)
-        assert twice.n_findings == once.n_findings
+            assert data.rows_of_type(type_) == expected.rows_of_type(type_)
+        assert data.n_findings == expected.n_findings
 
 
 def test_a_job_that_checks_nothing_finds_nothing_undamaged(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`scan` and `dataset` give engines the rows of `read_records`; only needed columns are built."""
+"""`scan` and `dataset` return the rows of `read_records`; only needed columns are built."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ DAMAGED = ROOT / "damaged_segments"
 
 
 @pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def read_columns(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The columns of each read."""
-    found: list[Any] = []
+    column_lists: list[Any] = []
 
-    def seen(path: Any, records: bool, columns: Any, wanted: Any) -> Any:
-        found.append(columns)
-        return log_rows(path, records, columns, wanted)
+    def recording_log_rows(path: Any, reads_records: bool, columns: Any, selection: Any) -> Any:
+        column_lists.append(columns)
+        return log_rows(path, reads_records, columns, selection)
 
-    monkeypatch.setattr(lazy_tables, "log_rows", seen)
-    return found
+    monkeypatch.setattr(lazy_tables, "log_rows", recording_log_rows)
+    return column_lists
 
 
 @pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def decoded_blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A 1 for each block that is decoded."""
-    found: list[int] = []
-    read = LogRowsReader.read_rows
+    marks: list[int] = []
+    original_function = LogRowsReader.read_rows
 
-    def seen(self: LogRowsReader, *blocks: Any) -> Any:
-        found.append(1)
-        return read(self, *blocks)
+    def recording_function(self: LogRowsReader, *blocks: Any) -> Any:
+        marks.append(1)
+        return original_function(self, *blocks)
 
-    monkeypatch.setattr(LogRowsReader, "read_rows", seen)
-    return found
+    monkeypatch.setattr(LogRowsReader, "read_rows", recording_function)
+    return marks
 
 
 @pytest.fixture
-def lost(tmp_path: Path) -> Path:
+def partly_unreadable(tmp_path: Path) -> Path:
     """A partition with a log that can be read, and a link to nothing."""
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
-    (folder / ORDERS.name).write_bytes(ORDERS.read_bytes())
-    (folder / "00000000000000009999.log").symlink_to(tmp_path / "nothing")
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / ORDERS.name).write_bytes(ORDERS.read_bytes())
+    (directory / "00000000000000009999.log").symlink_to(tmp_path / "nothing")
     return tmp_path
 
 
@@ -66,24 +66,24 @@ def test_rows_are_those_of_reading(table: str, path: Any) -> None:
     frame = kfmt_cli.scan(path, table=table)
     assert frame.collect_schema() == pl.DataFrame(rows.schema.empty_table()).schema
     assert frame.collect().equals(pl.DataFrame(rows))
-    found = kfmt_cli.dataset(path, table=table)
-    assert found.schema == rows.schema
-    assert found.to_table().equals(rows)
-    assert found.count_rows() == len(rows)
+    dataset = kfmt_cli.dataset(path, table=table)
+    assert dataset.schema == rows.schema
+    assert dataset.to_table().equals(rows)
+    assert dataset.count_rows() == len(rows)
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-def test_polars_passes_columns_rows_and_filters(engine: Any, built: list[Any]) -> None:
+def test_polars_passes_columns_rows_and_filters(engine: Any, read_columns: list[Any]) -> None:
     pl = pytest.importorskip("polars")
     rows = pl.DataFrame(pa.table(kfmt_cli.read_records(BROKER)))
     frame = kfmt_cli.scan(BROKER)
-    built.clear()  # of the schema
-    late = pl.col("offset") > 1490
-    asked: Any = (
+    read_columns.clear()  # of the schema
+    condition = pl.col("offset") > 1490
+    queries: Any = (
         (lambda t: t.select("key", "offset"), {"key", "offset"}),
-        (lambda t: t.filter(late).select("topic"), {"offset", "topic"}),
-        (lambda t: t.filter(late).head(7).select("topic"), {"offset", "topic"}),
-        (lambda t: t.head(3000).filter(late).select("offset"), {"offset"}),
+        (lambda t: t.filter(condition).select("topic"), {"offset", "topic"}),
+        (lambda t: t.filter(condition).head(7).select("topic"), {"offset", "topic"}),
+        (lambda t: t.head(3000).filter(condition).select("offset"), {"offset"}),
         (lambda t: t.slice(100, 5).select("offset"), {"offset"}),
         (lambda t: t.select(pl.len()), None),
         (
@@ -91,25 +91,25 @@ def test_polars_passes_columns_rows_and_filters(engine: Any, built: list[Any]) -
             {"topic", "value"},
         ),
     )
-    for ask, needed in asked:
-        assert ask(frame).collect(engine=engine).equals(ask(rows))
-        columns = built.pop()
+    for query, needed in queries:
+        assert query(frame).collect(engine=engine).equals(query(rows))
+        columns = read_columns.pop()
         assert set(columns) == needed if needed else len(columns) == 1
-    assert built == []
+    assert read_columns == []
 
 
-def test_the_first_rows_need_only_the_first_log(decoded: list[int]) -> None:
+def test_the_first_rows_need_only_the_first_log(decoded_blocks: list[int]) -> None:
     pytest.importorskip("polars")
     frame = kfmt_cli.scan(BROKER)
-    assert decoded == []
+    assert decoded_blocks == []
     assert len(frame.head(5).collect()) == 5
-    assert len(decoded) < 6
+    assert len(decoded_blocks) < 6
     assert len(frame.head(0).collect()) == 0
     assert len(kfmt_cli.dataset(BROKER).head(5)) == 5
-    assert len(decoded) < 12
-    decoded.clear()
+    assert len(decoded_blocks) < 12
+    decoded_blocks.clear()
     frame.collect()
-    assert len(decoded) > 30
+    assert len(decoded_blocks) > 30
 
 
 def test_bounds_are_those_of_reading() -> None:
@@ -121,23 +121,23 @@ def test_bounds_are_those_of_reading() -> None:
     }
 
 
-def test_what_cannot_be_read_raises_unless_ignored(lost: Path) -> None:
+def test_what_cannot_be_read_raises_unless_ignored(partly_unreadable: Path) -> None:
     pytest.importorskip("polars")
     with pytest.raises(InputError, match=r"00000000000000009999\.log"):
-        kfmt_cli.scan(lost).collect()
+        kfmt_cli.scan(partly_unreadable).collect()
     with pytest.raises(InputError, match=r"00000000000000009999\.log"):
-        kfmt_cli.dataset(lost).to_table()
+        kfmt_cli.dataset(partly_unreadable).to_table()
     rows = pa.table(kfmt_cli.read_records(ORDERS))
-    assert len(kfmt_cli.scan(lost, ignore_unreadable=True).collect()) == len(rows)
-    assert len(kfmt_cli.dataset(lost, ignore_unreadable=True).to_table()) == len(rows)
+    assert len(kfmt_cli.scan(partly_unreadable, ignore_unreadable=True).collect()) == len(rows)
+    assert len(kfmt_cli.dataset(partly_unreadable, ignore_unreadable=True).to_table()) == len(rows)
     with pytest.raises(InputError, match="No such file"):
         kfmt_cli.scan("/no/such/file").collect()
 
 
 def test_what_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    for read in (kfmt_cli.scan, kfmt_cli.dataset):
+    for function in (kfmt_cli.scan, kfmt_cli.dataset):
         with pytest.raises(UsageError, match="no table named 'x'; choose from records, batches"):
-            read(ORDERS, table="x")
+            function(ORDERS, table="x")
     with pytest.raises(NotImplementedError, match="no fragments"):
         kfmt_cli.dataset(ORDERS).get_fragments()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -165,25 +165,25 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_duckdb_passes_columns_and_filters(query: str, built: list[Any]) -> None:
+def test_duckdb_passes_columns_and_filters(query: str, read_columns: list[Any]) -> None:
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect() as engine:
         engine.register("logs", pa.table(kfmt_cli.read_records(BROKER)))
         expected = engine.sql(query).fetchall()
         engine.register("logs", kfmt_cli.dataset(BROKER))
-        built.clear()  # of the schema
+        read_columns.clear()  # of the schema
         assert engine.sql(query).fetchall() == expected
-    assert [set(names) for names in built] == [QUERIES[query]]
+    assert [set(names) for names in read_columns] == [QUERIES[query]]
 
 
 def test_duckdb_stops_after_a_limit_and_names_what_cannot_be_read(
-    decoded: list[int], lost: Path
+    decoded_blocks: list[int], partly_unreadable: Path
 ) -> None:
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect() as engine:
         engine.register("logs", kfmt_cli.dataset(BROKER))
         assert len(engine.sql('SELECT "offset" FROM logs LIMIT 5').fetchall()) == 5
-        assert 0 < len(decoded) < 30
-        engine.register("logs", kfmt_cli.dataset(lost))
+        assert 0 < len(decoded_blocks) < 30
+        engine.register("logs", kfmt_cli.dataset(partly_unreadable))
         with pytest.raises(Exception, match=r"00000000000000009999\.log"):
             engine.sql('SELECT sum("offset") FROM logs').fetchall()

@@ -1,4 +1,4 @@
-"""What a command says when an option or an input changes little."""
+"""The output of commands for rare options and inputs."""
 
 from __future__ import annotations
 
@@ -37,63 +37,69 @@ def damaged(tmp_path: Path) -> Path:
 
 
 def test_find_in_indexes_alone_is_an_error(index: Path) -> None:
-    alone = kfmt("find", index, "--offset", "5")
-    assert (alone.code, alone.err) == (3, f"kfmt: {index}: the log of this index is missing\n")
+    index_result = kfmt("find", index, "--offset", "5")
+    assert (index_result.code, index_result.err) == (
+        3,
+        f"kfmt: {index}: the log of this index is missing\n",
+    )
     for options in (["--offset", "5"], ["--key", "x", "--json"]):
-        done = kfmt("find", index.parent, *options)
-        assert done.code == 3
-        assert "no log segments in or under this directory" in done.err
+        result = kfmt("find", index.parent, *options)
+        assert result.code == 3
+        assert "no log segments in or under this directory" in result.err
 
 
 @pytest.mark.parametrize("name", ["cat", "find"])
 def test_omitted_findings_are_counted_up_to_the_limit(name: str, damaged: Path) -> None:
     options = {"cat": ["-f", "%o\n"], "find": ["--value", "~amber"]}[name]
-    done = kfmt(name, damaged, *options, "--max-findings", "1", "--limit", "3")
-    assert done.code == 1
-    assert "and 2 more" in done.out + done.err
+    result = kfmt(name, damaged, *options, "--max-findings", "1", "--limit", "3")
+    assert result.code == 1
+    assert "and 2 more" in result.out + result.err
 
 
 def test_replay_counts_omitted_findings(damaged: Path) -> None:
     pytest.importorskip("confluent_kafka", reason="the extra replay is not installed")
-    done = kfmt("replay", damaged, "--dry-run", "--max-findings", "2", "--json")
-    assert sum(row["count"] for row in done.of("findings_left_out")) == 4
+    result = kfmt("replay", damaged, "--dry-run", "--max-findings", "2", "--json")
+    assert sum(row["count"] for row in result.of("findings_left_out")) == 4
 
 
 def test_a_fault_in_a_batch_has_one_exit_code_in_every_format() -> None:
-    for form in ("table", "json", "csv"):
-        assert kfmt("hex", ORDERS, "--topic", "__consumer_offsets", "--format", form).code == 1
+    for output_format in ("table", "json", "csv"):
+        assert (
+            kfmt("hex", ORDERS, "--topic", "__consumer_offsets", "--format", output_format).code
+            == 1
+        )
 
 
 @pytest.mark.parametrize("options", [[], ["--from-offset", "0"], ["--limit", "5000"]])
 def test_csv_of_topics_with_and_without_decoders_has_one_heading(options: list[str]) -> None:
-    done = kfmt("dump", BROKER, "--records", "--format", "csv", *options)
-    assert sum(line.startswith("file,") for line in done.out.splitlines()) == 1
+    result = kfmt("dump", BROKER, "--records", "--format", "csv", *options)
+    assert sum(line.startswith("file,") for line in result.out.splitlines()) == 1
 
 
 def test_the_last_records_are_those_of_the_log(tmp_path: Path) -> None:
     metadata = BROKER / "__cluster_metadata-0"
-    done = kfmt("export", metadata, "--last", "4", "--to", tmp_path / "lake", "--report", "json")
-    assert done.of("summary")[0]["records"] == 4
+    result = kfmt("export", metadata, "--last", "4", "--to", tmp_path / "lake", "--report", "json")
+    assert result.of("summary")[0]["records"] == 4
 
 
 @pytest.mark.parametrize("name", [f"{0:020}.index", f"{736:020}.snapshot"])
 def test_stat_takes_logs_only(name: str) -> None:
-    done = kfmt("stat", TXN.parent / name)
-    assert done.code == 3
-    assert ", not a log segment" in done.err
+    result = kfmt("stat", TXN.parent / name)
+    assert result.code == 3
+    assert ", not a log segment" in result.err
 
 
 def test_conditions_on_records_are_refused_for_files_without_records() -> None:
     index = ORDERS.with_suffix(".index")
     for options in (["--key", "x"], ["--to-time", "now"], ["--last", "1"], ["--latest"]):
-        done = kfmt("dump", index, *options)
-        assert done.code in (2, 3), options
-        assert not done.out
+        result = kfmt("dump", index, *options)
+        assert result.code in (2, 3), options
+        assert not result.out
     assert kfmt("dump", index, "--from-offset", "200", "--json").of("offset_index_entry")
 
 
 def test_a_key_stays_in_a_partition_that_the_cleaner_skips() -> None:
-    words: list[str | Path] = [
+    arguments: list[str | Path] = [
         "compaction",
         ORDERS.parent,
         "--cleanup-policy",
@@ -101,10 +107,10 @@ def test_a_key_stays_in_a_partition_that_the_cleaner_skips() -> None:
         "--key",
         "customer-1",
     ]
-    removed = kfmt(*words, "--now", "2026-11-21", "--json").of("key")
+    removed = kfmt(*arguments, "--now", "2026-11-21", "--json").of("key")
     assert not all(row["stays"] for row in removed)
-    skips = ["--min-cleanable-ratio", "1", "--now", "2026-11-21"]
-    rows = kfmt(*words, *skips, "--json").of("key")
+    options = ["--min-cleanable-ratio", "1", "--now", "2026-11-21"]
+    rows = kfmt(*arguments, *options, "--json").of("key")
     assert {(row["stays"], row["why"]) for row in rows} == {
         (True, "the cleaner skips this partition for now")
     }

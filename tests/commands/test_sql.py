@@ -1,4 +1,4 @@
-"""`kfmt sql` answers from the files that a query needs, in every format."""
+"""`kfmt sql` reads only the files that a query needs, and writes every format."""
 
 from __future__ import annotations
 
@@ -26,72 +26,74 @@ DAMAGED = ROOT / "damaged_segments"
 TABLES = ("batches", "findings", "index_entries", "records", "segments", "snapshot_records")
 
 
-def ask(query: str, *paths: str | Path) -> list[dict[str, Any]]:
-    """The rows of an answer, without their type."""
-    done = kfmt("sql", query, *(paths or (BROKER,)), "--json")
-    assert (done.code, done.err) == (0, "")
-    rows = done.rows
+def select_rows(query: str, *paths: str | Path) -> list[dict[str, Any]]:
+    """The rows of a query, without their type."""
+    result = kfmt("sql", query, *(paths or (BROKER,)), "--json")
+    assert (result.code, result.err) == (0, "")
+    rows = result.rows
     assert {row.pop("type") for row in rows} <= {"row"}
     return rows
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+def opened_logs(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The logs that are opened, as directory/file."""
-    found: set[str] = set()
-    real = os.open
+    logs: set[str] = set()
+    original_open = os.open
 
-    def seen(path: Any, *more: Any, **given: Any) -> int:
+    def recording_open(path: Any, *arguments: Any, **keywords: Any) -> int:
         if str(path).endswith((".log", ".index", ".timeindex")):
-            found.add("/".join(Path(path).parts[-2:]))
-        return real(path, *more, **given)
+            logs.add("/".join(Path(path).parts[-2:]))
+        return original_open(path, *arguments, **keywords)
 
-    monkeypatch.setattr(os, "open", seen)
-    return found
+    monkeypatch.setattr(os, "open", recording_open)
+    return logs
 
 
 def test_an_answer_is_that_of_dump() -> None:
     records = kfmt("dump", BROKER, "--records", "--json").of("record")
     # The first snapshot is not in the directory of the topic.
-    known = Counter(row["topic"] or "__cluster_metadata" for row in records)
-    # The metadata log, too, has records of snapshots: in a table of their own.
-    rows = ask("select topic, count(*) as n from records group by 1")
-    snapshots = ask("select topic, count(*) as n from snapshot_records group by 1")
-    found = {row["topic"]: row["n"] for row in rows}
+    expected = Counter(row["topic"] or "__cluster_metadata" for row in records)
+    # The metadata log also has records of snapshots, in a table of their own.
+    rows = select_rows("select topic, count(*) as n from records group by 1")
+    snapshots = select_rows("select topic, count(*) as n from snapshot_records group by 1")
+    counts = {row["topic"]: row["n"] for row in rows}
     for row in snapshots:
-        found[row["topic"]] += row["n"]
-    assert found == known
+        counts[row["topic"]] += row["n"]
+    assert counts == expected
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_table_answers(table: str) -> None:
-    where = DAMAGED if table == "findings" else BROKER
-    done = kfmt("sql", f"select * from {table}", where, "--json")
-    assert done.code == 0
-    (counted,) = kfmt("sql", f"select count(*) as n from {table}", where, "--json").rows
-    assert len(done.rows) == counted["n"] > 0
+    path = DAMAGED if table == "findings" else BROKER
+    result = kfmt("sql", f"select * from {table}", path, "--json")
+    assert result.code == 0
+    (count_row,) = kfmt("sql", f"select count(*) as n from {table}", path, "--json").rows
+    assert len(result.rows) == count_row["n"] > 0
 
 
-def test_only_needed_files_are_opened(opened: set[str]) -> None:
+def test_only_needed_files_are_opened(opened_logs: set[str]) -> None:
     query = "select count(*) as n from records where topic = 'orders' and partition = 0"
-    assert ask(query) == [{"n": 1500}]
-    assert len(opened) == 7
-    assert {name.split("/")[0] for name in opened} == {"orders-0"}
-    opened.clear()
-    assert ask(f'{query} and "offset" between 900 and 905') == [{"n": 6}]
-    assert len(opened) == 1
-    opened.clear()
-    assert ask("select count(*) as n from records where topic in ('codec-gzip', 'codec-lz4')") == [
-        {"n": 2400}
-    ]
-    assert {name.split("/")[0].startswith("codec-") for name in opened} == {True}
-    opened.clear()
-    assert ask("select count(*) as n from batches where last_offset < 100 and topic = 'orders'")
-    assert len(opened) == 1
-    opened.clear()
-    assert ask("select 1 as n from records where topic = 'nothing'") == []
-    assert ask("select 1 as n") == [{"n": 1}]
-    assert not opened
+    assert select_rows(query) == [{"n": 1500}]
+    assert len(opened_logs) == 7
+    assert {name.split("/")[0] for name in opened_logs} == {"orders-0"}
+    opened_logs.clear()
+    assert select_rows(f'{query} and "offset" between 900 and 905') == [{"n": 6}]
+    assert len(opened_logs) == 1
+    opened_logs.clear()
+    assert select_rows(
+        "select count(*) as n from records where topic in ('codec-gzip', 'codec-lz4')"
+    ) == [{"n": 2400}]
+    assert {name.split("/")[0].startswith("codec-") for name in opened_logs} == {True}
+    opened_logs.clear()
+    assert select_rows(
+        "select count(*) as n from batches where last_offset < 100 and topic = 'orders'"
+    )
+    assert len(opened_logs) == 1
+    opened_logs.clear()
+    assert select_rows("select 1 as n from records where topic = 'nothing'") == []
+    assert select_rows("select 1 as n") == [{"n": 1}]
+    assert not opened_logs
 
 
 @pytest.mark.parametrize(
@@ -114,11 +116,11 @@ def test_only_needed_files_are_opened(opened: set[str]) -> None:
     ],
 )
 def test_a_filter_that_is_pushed_down_changes_no_row(where: str) -> None:
-    # A filter on a table that DuckDB has made is its own.
+    # DuckDB itself filters a materialized table.
     select = 'select file, "offset", timestamp_ms from'
-    pushed = ask(f"{select} records where {where} order by all")
-    made = "with all_of_it as materialized (select * from records)"
-    assert pushed == ask(f"{made} {select} all_of_it where {where} order by all")
+    pushed = select_rows(f"{select} records where {where} order by all")
+    materialized = "with all_of_it as materialized (select * from records)"
+    assert pushed == select_rows(f"{materialized} {select} all_of_it where {where} order by all")
 
 
 def test_values_in_every_format() -> None:
@@ -128,9 +130,9 @@ def test_values_in_every_format() -> None:
         " [1, null] as l, timestamptz '1970-01-01 00:00:01Z' as t, 1 as a,"
         " 2 as a, interval 3 days as i"
     )
-    done = kfmt("sql", query, BROKER, "--json")
-    assert '"d":1.50' in done.out
-    assert done.rows == [
+    result = kfmt("sql", query, BROKER, "--json")
+    assert '"d":1.50' in result.out
+    assert result.rows == [
         {"type": "row", "n": None, "e": "", "type_1": "x", "b": True, "d": 1.5, "h": 7}
         | {"f": "NaN", "bytes": "/w==", "bytes_encoding": "base64", "day": "2026-01-02"}
         | {"l": [1, None], "t": 1000, "a": 1, "a_1": 2, "i": "3 days"}
@@ -151,12 +153,12 @@ def test_an_empty_answer() -> None:
     query = "select topic, key from records where 1 = 2"
     assert kfmt("sql", query, BROKER, "--json").out == ""
     assert kfmt("sql", query, BROKER, "--format", "csv").out == "topic,key,key_encoding\n"
-    done = kfmt("sql", query, BROKER)
-    assert (done.code, done.out.split()) == (0, ["topic", "key", "0", "rows", "shown"])
+    result = kfmt("sql", query, BROKER)
+    assert (result.code, result.out.split()) == (0, ["topic", "key", "0", "rows", "shown"])
 
 
 @pytest.mark.parametrize(
-    ("query", "code", "words"),
+    ("query", "code", "message"),
     [
         ("selct 1 ", 2, 'kfmt: Parser Error: syntax error at or near "selct" (line 1, column 1)'),
         ("select 1\n from batches limt 1", 2, "(line 2, column 20)"),
@@ -167,35 +169,35 @@ def test_an_empty_answer() -> None:
         ("copy (select 1) to '/nowhere/x.csv'", 3, "/nowhere/x.csv"),
     ],
 )
-def test_a_mistake_is_one_line(query: str, code: int, words: str) -> None:
-    done = kfmt("sql", query, BROKER)
-    assert done.code == code
-    assert words.lower() in done.err.lower()
-    assert len(done.err.splitlines()) == 1
+def test_a_mistake_is_one_line(query: str, code: int, message: str) -> None:
+    result = kfmt("sql", query, BROKER)
+    assert result.code == code
+    assert message.lower() in result.err.lower()
+    assert len(result.err.splitlines()) == 1
 
 
-def test_damage_is_told_and_its_rows_are_findings() -> None:
-    done = kfmt("sql", "select count(*) as n from records", DAMAGED, "--json")
-    assert done.code == 1
-    assert "see the table findings" in done.err
+def test_damage_is_reported_and_its_rows_are_findings() -> None:
+    result = kfmt("sql", "select count(*) as n from records", DAMAGED, "--json")
+    assert result.code == 1
+    assert "see the table findings" in result.err
     checked = kfmt("verify-crc", "--deep", DAMAGED, "--json").of("finding")
-    rows = ask("select code, message from findings where severity = 'error'", DAMAGED)
+    rows = select_rows("select code, message from findings where severity = 'error'", DAMAGED)
     errors = [row for row in checked if row["severity"] == "error"]
     assert sorted(row["code"] for row in rows) == sorted(row["code"] for row in errors)
 
 
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_inputs_are_reported(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "orders-0" / ORDERS.name).write_bytes(ORDERS.read_bytes())
     (tmp_path / "orders-0/00000000000000009999.log").symlink_to(tmp_path / "nothing")
     query = "select count(*) as n from records"
-    done = kfmt("sql", query, tmp_path, tmp_path / "none", "--json")
-    assert done.code == 3
-    assert done.rows[0]["n"] == len(kfmt("dump", ORDERS, "--records", "--json").of("record"))
-    assert "none: No such file or directory" in done.err
-    assert "00000000000000009999.log" in done.err
-    alone = kfmt("sql", query, tmp_path / "none")
-    assert (alone.code, alone.out, len(alone.err.splitlines())) == (3, "", 1)
+    result = kfmt("sql", query, tmp_path, tmp_path / "none", "--json")
+    assert result.code == 3
+    assert result.rows[0]["n"] == len(kfmt("dump", ORDERS, "--records", "--json").of("record"))
+    assert "none: No such file or directory" in result.err
+    assert "00000000000000009999.log" in result.err
+    missing = kfmt("sql", query, tmp_path / "none")
+    assert (missing.code, missing.out, len(missing.err.splitlines())) == (3, "", 1)
 
 
 def test_arguments() -> None:
@@ -210,28 +212,30 @@ def test_arguments() -> None:
 
 def test_statements_from_standard_input() -> None:
     text = b".tables\nselect 1 as a;\nselect ';\n' as b\n;select 2 as c"
-    done = kfmt("sql", BROKER, "--json", stdin=text)
-    names, (one, two, three) = done.rows[:6], done.rows[6:]
+    result = kfmt("sql", BROKER, "--json", stdin=text)
+    names, (first, second, third) = result.rows[:6], result.rows[6:]
     assert tuple(row["name"] for row in names) == TABLES
-    assert (one["a"], two["b"], three["c"]) == (1, ";\n", 2)
+    assert (first["a"], second["b"], third["c"]) == (1, ";\n", 2)
     assert kfmt("sql", BROKER, stdin=b"select nothing;\nselect 1;").code == 2
 
 
 def test_a_file_of_parquet_is_written(tmp_path: Path) -> None:
-    to = tmp_path / "x.parquet"
-    ask(f"copy (select topic from records limit 3) to '{to}'")
-    assert ask(f"select count(*) as n from '{to}'") == [{"n": 3}]
+    output = tmp_path / "x.parquet"
+    select_rows(f"copy (select topic from records limit 3) to '{output}'")
+    assert select_rows(f"select count(*) as n from '{output}'") == [{"n": 3}]
 
 
 def test_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.util
 
-    real = importlib.util.find_spec
+    original_find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *more: None if name == "duckdb" else real(name)
+        importlib.util,
+        "find_spec",
+        lambda name, *arguments: None if name == "duckdb" else original_find_spec(name),
     )
-    done = kfmt("sql", "select 1", BROKER)
-    assert (done.code, done.err) == (
+    result = kfmt("sql", "select 1", BROKER)
+    assert (result.code, result.err) == (
         2,
         "kfmt: kfmt sql needs duckdb: pip install 'kfmt-cli[sql]'\n",
     )
@@ -240,9 +244,13 @@ def test_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_long_answer_takes_no_more_memory(tmp_path: Path) -> None:
     def peak(n: int) -> int:
         with (tmp_path / "out").open("wb") as out:
-            words = ["sql", f"select range as n, 'x' || range as t from range({n})", str(BROKER)]
+            arguments = [
+                "sql",
+                f"select range as n, 'x' || range as t from range({n})",
+                str(BROKER),
+            ]
             running = warm.start(
-                [*words, "--json"],
+                [*arguments, "--json"],
                 cwd=ROOT,
                 env=environment(),
                 stdin=out,
@@ -279,37 +287,41 @@ def test_ctrl_c_ends_a_query(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes().strip().splitlines() == [b'{"type":"row","n":1}']
 
 
-def test_packed_logs_are_read_as_those_that_were_packed(tmp_path: Path) -> None:
-    folder = tmp_path / "logs/orders-0"
-    shutil.copytree(BROKER / "orders-0", folder)
-    for log in folder.glob("*.log"):
+def test_compressed_logs_are_read_like_uncompressed_ones(tmp_path: Path) -> None:
+    directory = tmp_path / "logs/orders-0"
+    shutil.copytree(BROKER / "orders-0", directory)
+    for log in directory.glob("*.log"):
         log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
         log.unlink()
-    assert ask("select count(*) as n from records", tmp_path / "logs") == [{"n": 1500}]
+    assert select_rows("select count(*) as n from records", tmp_path / "logs") == [{"n": 1500}]
 
 
 def test_a_log_at_two_paths_is_read_once(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
     query = "select count(*) as n, count(distinct file) as files from records"
     paths = (tmp_path / "orders-0", f"{tmp_path}/./orders-0", tmp_path)
-    assert ask(query, *paths) == [{"n": 1500, "files": 7}]
+    assert select_rows(query, *paths) == [{"n": 1500, "files": 7}]
 
 
-def test_damage_of_an_index_is_told(tmp_path: Path) -> None:
+def test_damage_of_an_index_is_reported(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
     with (tmp_path / "orders-0" / f"{0:020}.index").open("ab") as index:
         index.write(b"abc")
-    done = kfmt("sql", "select count(*) as n from index_entries", tmp_path, "--json")
-    assert done.code == 1
-    assert "1 error in 1 file" in done.err
+    result = kfmt("sql", "select count(*) as n from index_entries", tmp_path, "--json")
+    assert result.code == 1
+    assert "1 error in 1 file" in result.err
 
 
 def test_a_log_alone_has_no_index_entries() -> None:
-    assert ask("select count(*) as n from index_entries", ORDERS) == [{"n": 0}]
-    (both,) = ask("select count(*) as n from index_entries", ORDERS, ORDERS.with_suffix(".index"))
-    assert both["n"] > 0
+    assert select_rows("select count(*) as n from index_entries", ORDERS) == [{"n": 0}]
+    (row,) = select_rows(
+        "select count(*) as n from index_entries", ORDERS, ORDERS.with_suffix(".index")
+    )
+    assert row["n"] > 0
 
 
 def test_a_day_that_python_does_not_have() -> None:
-    rows = ask("select 'infinity'::date as never, date '12345-01-02' as late, null::date as none")
+    rows = select_rows(
+        "select 'infinity'::date as never, date '12345-01-02' as late, null::date as none"
+    )
     assert rows == [{"never": "infinity", "late": "12345-01-02", "none": None}]

@@ -1,4 +1,4 @@
-"""stat: its numbers are those of what dump shows."""
+"""stat: its counts are those of the rows of dump."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def test_the_numbers_are_those_of_dump(partition: Path) -> None:
     rows = kfmt("stat", partition, "--deep", "--json").of("stat")
     dumped = kfmt("dump", partition, "--records", "--json")
     batches = [row for row in dumped.of("batch") if row["file"].endswith(".log")]
-    every = [row for row in dumped.of("record") if row["file"].endswith(".log")]
+    records = [row for row in dumped.of("record") if row["file"].endswith(".log")]
     if not rows:
         assert not batches
         return
     (row,) = rows
     assert row["batches"] == len(batches)
-    assert row["records"] == len(every)
-    data = [row for row in every if "control" not in row]
+    assert row["records"] == len(records)
+    data = [row for row in records if "control" not in row]
     if batches:
         assert row["null_keys"] == sum(row["key"] is None for row in data)
         assert row["empty_keys"] == sum(row["key_size"] == 0 for row in data)
@@ -63,17 +63,17 @@ def test_rows() -> None:
 
 def test_what_if() -> None:
     codecs = ("--what-if", "zstd", "--what-if", "none", "--what-if", "zstd")
-    done = kfmt("stat", BROKER / "codec-none-0", *codecs, "--json")
-    zstd, none, again = done.of("what_if")
+    result = kfmt("stat", BROKER / "codec-none-0", *codecs, "--json")
+    zstd, none, again = result.of("what_if")
     assert zstd == again
     assert zstd["codec"] == "zstd"
     assert 0.5 < zstd["saved"] < 0.9
     assert none["saved"] == 0
-    real = kfmt("stat", BROKER / "codec-zstd-0", "--json").of("stat")[0]["bytes"]
-    whole = kfmt("stat", BROKER / "codec-none-0", "--json").of("stat")[0]["bytes"]
-    assert abs(real / whole - (1 - zstd["saved"])) < 0.05
-    for wrong in ("lzma", "snappy:3", "gzip:x", "gzip:99"):
-        assert kfmt("stat", BROKER / "orders-0", "--what-if", wrong).code == 2
+    compressed_bytes = kfmt("stat", BROKER / "codec-zstd-0", "--json").of("stat")[0]["bytes"]
+    uncompressed_bytes = kfmt("stat", BROKER / "codec-none-0", "--json").of("stat")[0]["bytes"]
+    assert abs(compressed_bytes / uncompressed_bytes - (1 - zstd["saved"])) < 0.05
+    for invalid in ("lzma", "snappy:3", "gzip:x", "gzip:99"):
+        assert kfmt("stat", BROKER / "orders-0", "--what-if", invalid).code == 2
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_levels(codec: str, levels: tuple[int, ...]) -> None:
     data = b"".join(b'{"id":%d,"name":"some one"}' % i for i in range(5000))
     sizes = []
     for level in levels:
-        made = compress(codec, data, 2, level)
-        assert decompress(codec, made, len(data)) == data
-        sizes.append(len(made))
+        compressed = compress(codec, data, 2, level)
+        assert decompress(codec, compressed, len(data)) == data
+        sizes.append(len(compressed))
     assert sizes == sorted(sizes, reverse=True)
     assert compress(codec, data, 2) == compress(codec, data, 2, None)
 
@@ -106,12 +106,12 @@ def test_a_selection_counts_damaged_batches_that_can_be_decoded(tmp_path: Path) 
         for batch in batches:
             data = with_bytes(data, positions(data)[batch] + 100, b"zzzz")
         log.write_bytes(data)
-    chosen = kfmt("stat", tmp_path, "--from-offset", "0", "--json")
-    assert chosen.of("stat")[0]["records"] == 1500
-    assert chosen.err == ""
-    whole = kfmt("stat", tmp_path, "--json")
-    assert whole.of("stat")[0]["records"] == 1500
-    assert "damaged" not in whole.err
+    selected = kfmt("stat", tmp_path, "--from-offset", "0", "--json")
+    assert selected.of("stat")[0]["records"] == 1500
+    assert selected.err == ""
+    full = kfmt("stat", tmp_path, "--json")
+    assert full.of("stat")[0]["records"] == 1500
+    assert "damaged" not in full.err
 
 
 def test_what_fills_the_disk(tmp_path: Path) -> None:
@@ -135,10 +135,10 @@ def test_what_fills_the_disk(tmp_path: Path) -> None:
     assert rows["other"]["bytes"] == 4
     marked = sum(file.stat().st_size for file in files if "-delete" in str(file))
     assert rows["marked_delete"]["bytes"] == marked
-    shown = kfmt("stat", broker).out
-    assert "left over, 8.2 kB: a broker deletes them when it starts" in shown
-    assert "other, 4.1 kB: no broker ever deletes them" in shown
-    assert "kfmt retention" in shown
+    output = kfmt("stat", broker).out
+    assert "left over, 8.2 kB: a broker deletes them when it starts" in output
+    assert "other, 4.1 kB: no broker ever deletes them" in output
+    assert "kfmt retention" in output
     assert rows["marked_delete"]["becomes"] == "A broker deletes them after it starts."
     assert rows["indexes"]["becomes"] is rows["indexes"]["freed_now"] is None
 
@@ -147,53 +147,56 @@ def test_what_retention_frees_is_what_retention_says(tmp_path: Path) -> None:
     (usage,) = (
         row for row in kfmt("stat", BROKER, "--json").of("disk_usage") if row["purpose"] == "logs"
     )
-    (said,) = kfmt("retention", BROKER, "--json").of("freed")
-    assert (usage["freed_now"], usage["freed_later"]) == (said["bytes_now"], said["bytes_later"])
+    (freed,) = kfmt("retention", BROKER, "--json").of("freed")
+    assert (usage["freed_now"], usage["freed_later"]) == (freed["bytes_now"], freed["bytes_later"])
     assert 0 < usage["freed_now"] < usage["bytes"]
     segments = kfmt("retention", BROKER, "--json").of("retention")
     later = [row for row in segments if not row["odd"] and not row["deletable"]]
     times = [row["deletable_at"] for row in later if row["deletable_at"] is not None]
     assert usage["freed_by"] == max(times, default=None)
-    alone = tmp_path / "data"
-    shutil.copytree(BROKER / "orders-0", alone / "orders-0")
-    shutil.copytree(BROKER / "orders-0", alone / f"orders-1.{'0' * 32}-stray")
-    shown = kfmt("stat", alone).out
-    assert "logs, under Kafka's default settings: 195 kB deletable now\n" in shown
-    assert ": no broker ever deletes them" in shown
+    data_directory = tmp_path / "data"
+    shutil.copytree(BROKER / "orders-0", data_directory / "orders-0")
+    shutil.copytree(BROKER / "orders-0", data_directory / f"orders-1.{'0' * 32}-stray")
+    output = kfmt("stat", data_directory).out
+    assert "logs, under Kafka's default settings: 195 kB deletable now\n" in output
+    assert ": no broker ever deletes them" in output
 
 
 def test_rows_by_size_and_totals() -> None:
     rows = kfmt("stat", BROKER, "--sort", "bytes", "--json").of("stat")
     sizes = [row["bytes"] for row in rows]
     assert sizes == sorted(sizes, reverse=True)
-    shown = kfmt("stat", BROKER).out
-    assert " topic __consumer_offsets " in shown
-    assert " 100% " in next(line for line in shown.splitlines() if line.startswith(" all "))
+    output = kfmt("stat", BROKER).out
+    assert " topic __consumer_offsets " in output
+    assert " 100% " in next(line for line in output.splitlines() if line.startswith(" all "))
 
 
 @pytest.mark.parametrize("name", ["v1-gzip-0", "v1-appendtime-0", "v0-gzip-0", "upgraded-0"])
 def test_wrappers_are_counted_by_what_they_hold(name: str) -> None:
-    folder = SAMPLES / "kafka-2.8.2" / name
-    records = kfmt("dump", folder, "--records", "--json").of("record")
-    (deep,) = kfmt("stat", folder, "--deep", "--json").of("stat")
+    directory = SAMPLES / "kafka-2.8.2" / name
+    records = kfmt("dump", directory, "--records", "--json").of("record")
+    (deep,) = kfmt("stat", directory, "--deep", "--json").of("stat")
     assert deep["records"] == len(records)
     offsets = [row["offset"] for row in records]
     assert (deep["first_offset"], deep["last_offset"]) == (min(offsets), max(offsets))
     assert 0 < deep["offset_density"] <= 1
     times = [row["timestamp"] for row in records if (row["timestamp"] or -1) >= 0]
     assert deep["min_timestamp"] == min(times, default=None)
-    (flat,) = kfmt("stat", folder, "--json").of("stat")
+    (flat,) = kfmt("stat", directory, "--json").of("stat")
     assert flat["offset_density"] is None
 
 
 def test_a_topic_is_counted_together_however_its_directories_are_named(tmp_path: Path) -> None:
     shutil.copytree(BROKER / "txn-0", tmp_path / "disk" / "txn-1")
-    near, far = "sample_segments/kafka-3.9.1-broker1/txn-0", str(tmp_path / "disk" / "txn-1")
+    relative, absolute = (
+        "sample_segments/kafka-3.9.1-broker1/txn-0",
+        str(tmp_path / "disk" / "txn-1"),
+    )
     for paths, file in (
-        ((near, far), ""),
-        ((far, near), ""),
-        ((str(BROKER / "txn-0"), far), os.path.commonpath([BROKER, tmp_path / "disk"])),
-        ((near,), "sample_segments/kafka-3.9.1-broker1"),
+        ((relative, absolute), ""),
+        ((absolute, relative), ""),
+        ((str(BROKER / "txn-0"), absolute), os.path.commonpath([BROKER, tmp_path / "disk"])),
+        ((relative,), "sample_segments/kafka-3.9.1-broker1"),
     ):
         (row,) = kfmt("stat", *paths, "--by", "topic", "--json").of("stat")
         assert (row["topic"], row["file"]) == ("txn", file)
@@ -202,29 +205,29 @@ def test_a_topic_is_counted_together_however_its_directories_are_named(tmp_path:
 
 def test_what_is_no_log(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# Notes\n" * 100)
-    done = kfmt("stat", tmp_path / "notes.md")
-    assert (done.code, done.out) == (3, "")
-    assert "not a Kafka log" in done.err
+    result = kfmt("stat", tmp_path / "notes.md")
+    assert (result.code, result.out) == (3, "")
+    assert "not a Kafka log" in result.err
 
 
 def test_space_that_is_not_written_is_of_no_batch(tmp_path: Path) -> None:
-    """Of a preallocated log the size counts it, and what a batch takes does not."""
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
-    shutil.copy(ORDERS, folder)
-    (before,) = kfmt("stat", folder, "--json").of("stat")
-    os.truncate(folder / ORDERS.name, 1 << 20)
-    (after,) = kfmt("stat", folder, "--json").of("stat")
-    assert after["bytes"] == 1 << 20
+    """It counts in the size of a preallocated log, but not in bytes per batch."""
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    shutil.copy(ORDERS, directory)
+    (original,) = kfmt("stat", directory, "--json").of("stat")
+    os.truncate(directory / ORDERS.name, 1 << 20)
+    (preallocated,) = kfmt("stat", directory, "--json").of("stat")
+    assert preallocated["bytes"] == 1 << 20
     for name in ("bytes_per_batch", "bytes_per_record", "offset_density", "batches"):
-        assert after[name] == before[name]
+        assert preallocated[name] == original[name]
 
 
 def test_a_filter_counts_the_batches_that_other_commands_show() -> None:
-    """One that fails its checksum can be decoded: statistics verify no checksums."""
-    folder = "damaged_segments/flipped-bit-0"
+    """A batch that fails its checksum can be decoded: statistics verify no checksums."""
+    directory = "damaged_segments/flipped-bit-0"
     for first, last in ((0, 239), (60, 79), (50, 99)):
-        words = ("--from-offset", first, "--to-offset", last, folder, "--json")
-        (row,) = kfmt("stat", *map(str, words)).of("stat")
-        assert row["records"] == len(kfmt("dump", "--records", *map(str, words)).of("record"))
+        options = ("--from-offset", first, "--to-offset", last, directory, "--json")
+        (row,) = kfmt("stat", *map(str, options)).of("stat")
+        assert row["records"] == len(kfmt("dump", "--records", *map(str, options)).of("record"))
         assert row["records"] == last - first + 1

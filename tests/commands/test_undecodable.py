@@ -1,4 +1,4 @@
-"""Batches that cannot be decompressed: no command passes them over in silence."""
+"""Batches that cannot be decompressed: every command reports them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def damaged(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("find", "--timestamp", "1700000055000"),
         ("find", "--offset", "555"),
@@ -36,11 +36,13 @@ def damaged(tmp_path: Path) -> Path:
     ],
     ids=" ".join,
 )
-def test_a_batch_that_cannot_be_decompressed_is_told(words: tuple[str, ...], damaged: Path) -> None:
-    name, *options = words
-    done = kfmt(name, damaged, *options)
-    assert done.code == 1
-    assert "decompression-failed" in done.out + done.err
+def test_a_batch_that_cannot_be_decompressed_is_reported(
+    arguments: tuple[str, ...], damaged: Path
+) -> None:
+    name, *options = arguments
+    result = kfmt(name, damaged, *options)
+    assert result.code == 1
+    assert "decompression-failed" in result.out + result.err
     assert kfmt(name, SAMPLE, *options).code == 0
 
 

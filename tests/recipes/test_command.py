@@ -1,4 +1,4 @@
-"""More that a contributor adds: a command, a page of explain, the state of a topic.
+"""Other things that a contributor adds: a command, a page of explain, the state of a topic.
 
 The command is the example of CONTRIBUTING: a task, a row type, a command, a line.
 """
@@ -34,10 +34,10 @@ from tests.support.samples import ORDERS
 from tools.kafka import SAMPLES
 
 __all__ = ["run"]
-HERE = __name__
+MODULE = __name__
 TXN = SAMPLES / "kafka-3.9.1-broker1/txn-0"
 
-# A command: what its rows are, …
+# A command: its row type, …
 LARGE_BATCH = RowType(
     "large_batch",
     "One of the largest batches of a partition.",
@@ -50,26 +50,26 @@ LARGE_BATCH = RowType(
 )
 
 
-# … what it does, …
-def largest_batches(run: CommandRun, given: tuple[str, ...], number: int) -> None:
+# … its task, …
+def largest_batches(run: CommandRun, paths: tuple[str, ...], n_batches: int) -> None:
     """Show the largest batches of each partition."""
 
-    def take(partition: Partition) -> None:
+    def output_largest(partition: Partition) -> None:
         largest: list[tuple[int, str, int, int]] = []
         for log, block in read_log_blocks(partition.logs):
             batches = block.batches
             columns = (batches.size, batches.position, batches.base_offset)
             for size, position, base in zip(*(column.tolist() for column in columns), strict=True):
                 largest.append((size, log.name, position, base))
-            largest = heapq.nlargest(number, largest)
+            largest = heapq.nlargest(n_batches, largest)
         rows = [(log, position, size, base) for size, log, position, base in largest]
         run.output_rows(partition.name, LARGE_BATCH, [rows], ("batch", "batches"))
 
-    for_each_partition(run, given, take)
+    for_each_partition(run, paths, output_largest)
     run.sink.flush()
 
 
-# … and how it is asked for.
+# … and its options.
 @click.command()
 @paths_argument
 @click.option("--number", default=10, show_default=True, help="How many batches.")
@@ -93,9 +93,9 @@ def test_a_command(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         json.loads(line) for line in run("largest", TXN, "--number", "3", "--json").splitlines()
     ]
-    every = [json.loads(line) for line in run("dump", TXN, "--json").splitlines()]
-    wanted = heapq.nlargest(3, (item["size"] for item in every if item["type"] == "batch"))
-    assert [row["size"] for row in rows] == wanted
+    dumped_rows = [json.loads(line) for line in run("dump", TXN, "--json").splitlines()]
+    expected = heapq.nlargest(3, (item["size"] for item in dumped_rows if item["type"] == "batch"))
+    assert [row["size"] for row in rows] == expected
     assert list(rows[0]) == ["type", "file", "log", "position", "size", "base_offset"]
     assert run("largest", TXN, "--number", "3").splitlines()[-1] == "3 batches shown"
     heading, *lines = run("largest", TXN, "--number", "3", "--format", "csv").splitlines()
@@ -115,12 +115,12 @@ def sizes(facts: PageFacts) -> Iterator[str | list[str]]:
 
 
 def test_a_page(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = PageSpec("batch-sizes", "How large batches are", f"{HERE}:sizes")
+    page = PageSpec("batch-sizes", "How large batches are", f"{MODULE}:sizes")
     monkeypatch.setitem(pages.EXPLAIN_PAGES, page.name, page)
     assert "batch-sizes" in run("explain")
-    shown = run("explain", "batch-sizes", ORDERS.parent)
-    assert "A log has batches of many sizes." in shown
-    assert "2575 bytes" in shown
+    output = run("explain", "batch-sizes", ORDERS.parent)
+    assert "A log has batches of many sizes." in output
+    assert "2575 bytes" in output
 
 
 # The state of a topic: a decoder, a replay, two lines.
@@ -135,7 +135,7 @@ GUESTS = JsonDecoder(lambda key: KeyContent("Guest", {"name": key.decode()}))
 
 
 class Guests(CompactedTopicReplay):
-    """Who is there."""
+    """The guests."""
 
     topic = "guests"
     row_types = (GUEST,)
@@ -146,9 +146,9 @@ class Guests(CompactedTopicReplay):
 
 
 def test_the_state_of_a_topic(run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    topic = KnownTopic("guests", "who is there", decoder_target=f"{HERE}:GUESTS")
+    topic = KnownTopic("guests", "who is there", decoder_target=f"{MODULE}:GUESTS")
     monkeypatch.setitem(DECODED_TOPICS, "guests", topic)
-    monkeypatch.setitem(states.REPLAYS, "guests", f"{HERE}:Guests")
+    monkeypatch.setitem(states.REPLAYS, "guests", f"{MODULE}:Guests")
     lines = [{"key": "ann", "value": "{}"}, {"key": "bob", "value": "{}"}, {"key": "ann"}]
     (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
     run("build", tmp_path / "lines", tmp_path / "guests-0")

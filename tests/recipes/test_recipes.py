@@ -1,4 +1,4 @@
-"""What a contributor adds is one file and at most one line in a registry, and is then everywhere.
+"""A contributor adds one file and at most one line in a registry; every surface then has it.
 
 Each test adds something as CONTRIBUTING says, through the registries alone, and finds it in every
 output, in the help and in the docs.
@@ -45,11 +45,11 @@ from tests.support.samples import ORDERS
 from tools import make_docs
 from tools.kafka import ROOT
 
-HERE = __name__
+MODULE = __name__
 
 
 class Ran:
-    """The command line in this process, where the registries hold what a test has added."""
+    """Runs kfmt in this process, so that it sees the registry entries that a test adds."""
 
     def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
         self._capfd = capfd
@@ -57,13 +57,13 @@ class Ran:
         self.err = ""
 
     def __call__(self, *arguments: str | Path) -> str:
-        """What it prints."""
+        """Run kfmt and return its output."""
         self._capfd.readouterr()
         try:
-            done = kfmt.main(list(map(str, arguments)), "kfmt", standalone_mode=False)
-            self.code = int(done or 0)
-        except SystemExit as left:
-            self.code = int(left.code or 0)
+            exit_code = kfmt.main(list(map(str, arguments)), "kfmt", standalone_mode=False)
+            self.code = int(exit_code or 0)
+        except SystemExit as system_exit:
+            self.code = int(system_exit.code or 0)
         out, self.err = self._capfd.readouterr()
         return out
 
@@ -80,11 +80,11 @@ def rows(out: str, type_: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def new_kinds() -> Iterator[list[Kind]]:
-    """The registry of kinds, as it was again after the test."""
-    kept = [*KINDS]
+    """The registry of kinds, which is restored after the test."""
+    saved = [*KINDS]
     classify_name.cache_clear()
     yield KINDS
-    KINDS[:] = kept
+    KINDS[:] = saved
     registry.codes_by_name.cache_clear()
     classify_name.cache_clear()
 
@@ -100,15 +100,15 @@ WATERMARK = Layout(
         Field("reader", Int32, "Who it was."),
     ),
 )
-ODD = error("marks-trailing-bytes", "The file ends with a partial entry.")
+TRAILING_BYTES = error("marks-trailing-bytes", "The file ends with a partial entry.")
 MARKS = Kind(
     "marks",
     FileLevel.SEGMENT,
     suffix=".marks",
     row_types=(build_row_type("watermark", WATERMARK),),
     layouts=(WATERMARK,),
-    codes=(ODD,),
-    read=FixedReader(build_row_type("watermark", WATERMARK), WATERMARK, ODD),
+    codes=(TRAILING_BYTES,),
+    read=FixedReader(build_row_type("watermark", WATERMARK), WATERMARK, TRAILING_BYTES),
 )
 
 
@@ -124,11 +124,11 @@ def test_a_binary_kind(run: Ran, new_kinds: list[Kind], tmp_path: Path) -> None:
         run("dump", file, "--format", "csv").splitlines()[0]
         == "file,topic,partition,log_dir,position,watermark,reader"
     )
-    read = kfmt_cli.read_file(file)
-    assert [row["reader"] for row in read.objects()] == [1, 2]
-    assert next(read.columns())["watermark"].tolist() == [7, 9]
+    contents = kfmt_cli.read_file(file)
+    assert [row["reader"] for row in contents.objects()] == [1, 2]
+    assert next(contents.columns())["watermark"].tolist() == [7, 9]
     arrow = pytest.importorskip("pyarrow")
-    assert arrow.Table.from_batches(read.arrow())["watermark"].to_pylist() == [7, 9]
+    assert arrow.Table.from_batches(contents.arrow())["watermark"].to_pylist() == [7, 9]
     assert ".marks" in run("dump", "--help")
     assert "`marks`" in make_docs.formats()
     registry.codes_by_name.cache_clear()
@@ -181,11 +181,11 @@ def test_a_text_kind(run: Ran, new_kinds: list[Kind], tmp_path: Path) -> None:
 
 # A check of a partition: a class with its codes.
 
-FEW = warning("few-segments", "A partition has fewer than nine segments.")
+FEW_SEGMENTS = warning("few-segments", "A partition has fewer than nine segments.")
 
 
 class Segments(PartitionCheck):
-    codes = (FEW,)
+    codes = (FEW_SEGMENTS,)
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -195,24 +195,24 @@ class Segments(PartitionCheck):
 
     def finish(self) -> Iterator[Finding]:
         if 0 < len(self.names) < 9:
-            yield Finding(self.names[0], FEW, None, f"{len(self.names)} segments")
+            yield Finding(self.names[0], FEW_SEGMENTS, None, f"{len(self.names)} segments")
 
 
 def test_a_check_of_a_partition(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = (Scope.PARTITION, f"{HERE}:Segments")
-    monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
+    registered = (Scope.PARTITION, f"{MODULE}:Segments")
+    monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, registered])
     assert "few-segments" in run("verify-crc", ORDERS.parent)
     out = run("verify-crc", ORDERS.parent, "--json", "--strict")
     assert run.code == 1
-    (found,) = rows(out, "finding")
-    assert (found["code"], found["message"]) == ("few-segments", "7 segments")
+    (finding_row,) = rows(out, "finding")
+    assert (finding_row["code"], finding_row["message"]) == ("few-segments", "7 segments")
     run("verify-crc", ORDERS.parent, "--format", "csv")
     assert "few-segments" in run.err
-    assert [finding.code for finding in kfmt_cli.verify(ORDERS.parent)] == [FEW]
+    assert [finding.code for finding in kfmt_cli.verify(ORDERS.parent)] == [FEW_SEGMENTS]
     assert "### `few-segments`" in make_docs.findings()
 
 
-# A check of a log, which sees neighbours however the work is shared out.
+# A check of a log, which sees the previous batch however tasks split the log.
 
 GROWS = note("batch-grows", "A batch is larger than the one before it.")
 
@@ -234,10 +234,10 @@ class Grows(LogCheck):
 
 
 def test_a_check_of_a_log(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = (Scope.HEADERS, f"{HERE}:Grows")
-    monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
+    registered = (Scope.HEADERS, f"{MODULE}:Grows")
+    monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, registered])
     sizes = [row["size"] for row in rows(run("dump", ORDERS, "--json"), "batch")]
-    expected = [b for a, b in pairwise(sizes) if b > a]
+    expected = [size for previous, size in pairwise(sizes) if size > previous]
     assert expected
     for command in (["dump"], ["verify-crc"], ["verify-crc", "--deep"]):
         out = run(*command, ORDERS, "--json")
@@ -245,13 +245,13 @@ def test_a_check_of_a_log(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "### `batch-grows`" in make_docs.findings()
 
 
-# A check that remembers something is right about small logs, too, which are looked at together.
+# A check with state is also right about small logs, which are read in groups.
 
-FIRST = note("large-first-batch", "The first batch of a log has several records.")
+LARGE_FIRST_BATCH = note("large-first-batch", "The first batch of a log has several records.")
 
 
 class FirstBatch(LogCheck):
-    codes = (FIRST,)
+    codes = (LARGE_FIRST_BATCH,)
 
     def __init__(self, base_offset: int | None = None) -> None:
         super().__init__(base_offset)
@@ -260,31 +260,31 @@ class FirstBatch(LogCheck):
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         assert records is not None
         if not self.has_begun and run.batches["position"][0] == 0 and len(records.rows) > 1:
-            yield create_batch_finding(run, 0, FIRST, " has several records")
+            yield create_batch_finding(run, 0, LARGE_FIRST_BATCH, " has several records")
         self.has_begun = True
 
 
 def test_a_check_of_small_logs(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     logs = [log for log in sorted(ORDERS.parent.glob("*.log")) if log.stat().st_size]
     command = ("verify-crc", "--deep", ORDERS.parent, "--json")
-    read: list[str] = []
-    by_itself = LogChecker.iter_findings
+    file_names: list[str] = []
+    original_function = LogChecker.iter_findings
 
-    def counted(self: LogChecker, file: InputFile, *rest: Any) -> Any:
-        read.append(file.name)
-        return by_itself(self, file, *rest)
+    def recording_function(self: LogChecker, file: InputFile, *arguments: Any) -> Any:
+        file_names.append(file.name)
+        return original_function(self, file, *arguments)
 
-    monkeypatch.setattr(LogChecker, "iter_findings", counted)
-    known = registry.CHECKS
-    listed = (Scope.RECORDS, f"{HERE}:FirstBatch")
-    monkeypatch.setattr(registry, "CHECKS", [*known, listed])
-    found = rows(run(*command), "finding")
-    assert [row["file"] for row in found] == [str(log) for log in logs]
-    never = (Scope.RECORDS, f"{HERE}:NoFault")
-    monkeypatch.setattr(registry, "CHECKS", [*known, never])
-    read.clear()
+    monkeypatch.setattr(LogChecker, "iter_findings", recording_function)
+    checks = registry.CHECKS
+    registered = (Scope.RECORDS, f"{MODULE}:FirstBatch")
+    monkeypatch.setattr(registry, "CHECKS", [*checks, registered])
+    finding_rows = rows(run(*command), "finding")
+    assert [row["file"] for row in finding_rows] == [str(log) for log in logs]
+    harmless_check = (Scope.RECORDS, f"{MODULE}:NoFault")
+    monkeypatch.setattr(registry, "CHECKS", [*checks, harmless_check])
+    file_names.clear()
     assert rows(run(*command), "finding") == []
-    assert read == []  # one call for all of them, as without the check
+    assert file_names == []  # small logs are checked in a group, as without the check
 
 
 class NoFault(FirstBatch):
@@ -295,32 +295,38 @@ class NoFault(FirstBatch):
 
 # A check of the history of a partition.
 
-LONG = note("long-history", "The logs of a partition hold more than 1000 offsets.")
+LONG_HISTORY = note("long-history", "The logs of a partition hold more than 1000 offsets.")
 
 
 class Lengths(HistoryCheck):
-    codes = (LONG,)
+    codes = (LONG_HISTORY,)
     first = -1
 
     def check_log(self, history: LogHistory) -> Iterator[Finding]:
         if self.first < 0 and history.start_offset is not None:
             self.first = history.start_offset
         if history.end_offset is not None and history.end_offset - self.first > 1000:
-            yield Finding(history.file, LONG, None, f"{history.end_offset - self.first} offsets")
+            yield Finding(
+                history.file, LONG_HISTORY, None, f"{history.end_offset - self.first} offsets"
+            )
 
 
 def test_a_check_of_a_history(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = (Scope.HISTORY, f"{HERE}:Lengths")
-    monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, listed])
+    registered = (Scope.HISTORY, f"{MODULE}:Lengths")
+    monkeypatch.setattr(registry, "CHECKS", [*registry.CHECKS, registered])
     registry.codes_by_name.cache_clear()
     out = run("check", ORDERS.parent, "--json", "--only", "long-history")
-    found = rows(out, "finding")
-    assert [row["message"] for row in found] == ["1200 offsets", "1440 offsets", "1500 offsets"]
+    finding_rows = rows(out, "finding")
+    assert [row["message"] for row in finding_rows] == [
+        "1200 offsets",
+        "1440 offsets",
+        "1500 offsets",
+    ]
     assert "### `long-history`" in make_docs.findings()
     registry.codes_by_name.cache_clear()
 
 
-# An output format: a class that says how an object becomes text.
+# An output format: a class that formats an object as text.
 
 
 class Lines(ObjectSink):
@@ -331,8 +337,12 @@ class Lines(ObjectSink):
 
 
 def test_an_output_format(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = output_formats.OutputFormat("pairs", "pairs of name and value", f"{HERE}:Lines")
-    monkeypatch.setattr(output_formats, "OUTPUT_FORMATS", [*output_formats.OUTPUT_FORMATS, made])
+    output_format = output_formats.OutputFormat(
+        "pairs", "pairs of name and value", f"{MODULE}:Lines"
+    )
+    monkeypatch.setattr(
+        output_formats, "OUTPUT_FORMATS", [*output_formats.OUTPUT_FORMATS, output_format]
+    )
     with fresh_commands(monkeypatch):
         batches = run("dump", ORDERS, "--format", "pairs").splitlines()
         assert len(batches) == len(run("dump", ORDERS, "--json").splitlines())
@@ -357,26 +367,26 @@ def test_an_output_format(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fresh_commands(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The modules of the commands as they are imported anew, which is when options are made."""
+    """Import the modules of the commands anew, since options are created on import."""
     import contextlib
     import sys
 
-    def with_options() -> list[str]:
-        of_command = re.compile(r"kfmt_cli\.(cli\.|commands\.\w+\.options)")
-        return list(filter(of_command.match, sys.modules))
+    def option_modules() -> list[str]:
+        pattern = re.compile(r"kfmt_cli\.(cli\.|commands\.\w+\.options)")
+        return list(filter(pattern.match, sys.modules))
 
     @contextlib.contextmanager
-    def anew() -> Iterator[None]:
-        for name in with_options():
+    def fresh_modules() -> Iterator[None]:
+        for name in option_modules():
             monkeypatch.delitem(sys.modules, name)
         yield
-        for name in with_options():
+        for name in option_modules():
             del sys.modules[name]
 
-    return anew()
+    return fresh_modules()
 
 
-# A topic's payloads: the tables of its messages.
+# A topic's payloads: the layouts of its messages.
 
 GREETING_KEY = Layout(
     "GreetingKey", "Whom a greeting is for.", "", (Field("to", String, "Who."),), versions=(0, 0)
@@ -396,7 +406,7 @@ GREETINGS = (MessageType(3, GREETING_VALUE, GREETING_KEY),)
 
 
 def test_an_internal_topic(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = KnownTopic("greetings", "greetings", messages_target=f"{HERE}:GREETINGS")
+    topic = KnownTopic("greetings", "greetings", messages_target=f"{MODULE}:GREETINGS")
     monkeypatch.setitem(DECODED_TOPICS, "greetings", topic)
     key = b"\0\3" + layout_at_version(GREETING_KEY, 0).write({"to": "ann"})
     value = b"\0\1" + layout_at_version(GREETING_VALUE, 1).write({"text": 'say "hi"', "mood": 1})
@@ -407,10 +417,12 @@ def test_an_internal_topic(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyP
         for i, (k, v) in enumerate(pairs)
     ]
     (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    folder = tmp_path / "greetings-0"
-    run("build", tmp_path / "lines", folder)
+    directory = tmp_path / "greetings-0"
+    run("build", tmp_path / "lines", directory)
     assert not run.err
-    first, gone, unknown, cut = rows(run("dump", folder, "--records", "--json"), "record")
+    first, tombstone, unknown, truncated = rows(
+        run("dump", directory, "--records", "--json"), "record"
+    )
     assert run.code == 1
     assert first["decoded_key"] == {"name": "GreetingKey", "type": 3, "data": {"to": "ann"}}
     assert first["decoded_value"] == {
@@ -418,17 +430,17 @@ def test_an_internal_topic(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyP
         "version": 1,
         "data": {"text": 'say "hi"', "mood": 1, "mood_name": "sad"},
     }
-    assert gone["decoded_value"]["deletes"] == "whom a greeting is for: to ann"
+    assert tombstone["decoded_value"]["deletes"] == "whom a greeting is for: to ann"
     assert unknown["decoded_key"]["note"] == "records of type 9 are unknown"
-    assert cut["decoded_value"]["data"] == {}
-    heading, *table = run("dump", folder, "--records", "--format", "csv").splitlines()
+    assert truncated["decoded_value"]["data"] == {}
+    heading, *table = run("dump", directory, "--records", "--format", "csv").splitlines()
     assert heading.endswith("decoded_key,decoded_value")
     assert '""GreetingKey""' in table[0]
-    assert "ann" in run("dump", folder, "--records", "--limit", "3")
-    made = kfmt_cli.read_records(folder).objects()
-    assert next(row for row in made if row["key"])["decoded_key"]["name"] == "GreetingKey"
+    assert "ann" in run("dump", directory, "--records", "--limit", "3")
+    objects = kfmt_cli.read_records(directory).objects()
+    assert next(row for row in objects if row["key"])["decoded_key"]["name"] == "GreetingKey"
     arrow = pytest.importorskip("pyarrow")
-    table = arrow.table(kfmt_cli.read_records(folder, columns=["key", "decoded_key"]))
+    table = arrow.table(kfmt_cli.read_records(directory, columns=["key", "decoded_key"]))
     for stored, text in zip(*(column.to_pylist() for column in table.columns), strict=True):
         assert (text is None) == (stored is None)
     assert "decoded_key" not in run("dump", ORDERS.parents[1] / "txn-0", "--records", "--json")

@@ -1,4 +1,4 @@
-"""What a contributor adds to the surfaces: a view, a chart, a store, an option, a function."""
+"""What a contributor adds to the interfaces: a view, a chart, a store, an option, a function."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from tests.support.samples import ORDERS, environment
 from tools.kafka import ROOT
 
 __all__ = ["run"]
-HERE = __name__
+MODULE = __name__
 
 
-# A view of browse: a function that shows what a command shows, and a line.
+# A view of browse: a function with the output of a command, and a line.
 
 
-def names_of_files(run: CommandRun, place: ViewSubject) -> None:
-    for node in place.node.iter_partitions():
+def show_file_counts(run: CommandRun, subject: ViewSubject) -> None:
+    for node in subject.node.iter_partitions():
         run.sink.write_hint(f"{node.label}: {len(node.children)} files")
 
 
-NAMES = ViewSpec(
+FILES_VIEW = ViewSpec(
     "v",
     "Files",
     "How many files are there?",
-    names_of_files,
-    lambda place: ["stat", *place.node.display_paths, "--by", "partition"],
+    show_file_counts,
+    lambda subject: ["stat", *subject.node.display_paths, "--by", "partition"],
 )
 
 
 def browsed() -> None:
     """The view in the browser, which reads the registry as it starts."""
-    views.VIEWS = (*views.VIEWS, NAMES)
+    views.VIEWS = (*views.VIEWS, FILES_VIEW)
     from tests.support.browser import BROKER, LARGE, driven
     from tests.support.browser import run as run_all
 
@@ -65,45 +65,47 @@ def browsed() -> None:
 
 def test_a_view() -> None:
     pytest.importorskip("textual")
-    words = [sys.executable, "-c", f"import {HERE} as recipe; recipe.browsed()"]
-    done = subprocess.run(
-        words, cwd=ROOT, env=environment(PYTHONPATH=str(ROOT)), capture_output=True, check=False
+    command = [sys.executable, "-c", f"import {MODULE} as recipe; recipe.browsed()"]
+    result = subprocess.run(
+        command, cwd=ROOT, env=environment(PYTHONPATH=str(ROOT)), capture_output=True, check=False
     )
-    assert done.returncode == 0, done.stderr.decode()
+    assert result.returncode == 0, result.stderr.decode()
 
 
-# A chart of the page: its spec, a function that adds its figures and their rows, and a line.
+# A chart of the report: its spec, a function that adds its figures and rows, and a line.
 
 
 def spec_of_ages() -> dict[str, Any]:
     return {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "mark": "bar"}
 
 
-def ages(found: Any, data: Any) -> None:
+def ages(figures: Any, data: Any) -> None:
     from kfmt_cli.commands.report.page.figures import ChartFigure
 
     rows = [{"partition": row.partition, "segments": row.segments} for row in data.partitions]
-    words = "Few segments roll often."
-    found.add("topics", ChartFigure("segments", "Segments by partition", words), "segments", rows)
+    description = "Few segments roll often."
+    figures.add(
+        "topics", ChartFigure("segments", "Segments by partition", description), "segments", rows
+    )
 
 
 def test_a_chart(run: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("altair", reason="the extra report is not installed")
     from kfmt_cli.commands.report.page import chart_registry
 
-    listed = chart_registry.ChartGroup(ages, {"segments": spec_of_ages})
-    monkeypatch.setattr(chart_registry, "CHARTS", [*chart_registry.CHARTS, listed])
+    chart_group = chart_registry.ChartGroup(ages, {"segments": spec_of_ages})
+    monkeypatch.setattr(chart_registry, "CHARTS", [*chart_registry.CHARTS, chart_group])
     run("report", ORDERS.parent, "--to", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "Segments by partition" in page
     assert "Few segments roll often." in page
-    after = page.partition('id="data"')[2].partition(">")[2]
-    charts = json.loads(after.partition("</script>")[0])
+    data_section = page.partition('id="data"')[2].partition(">")[2]
+    charts = json.loads(data_section.partition("</script>")[0])
     assert charts["specs"]["segments"] == spec_of_ages()
     assert charts["tables"]["segments"] == {"columns": ["partition", "segments"], "rows": [[0, 7]]}
 
 
-# A store: a function that makes its file system, and a line.
+# A store: a function that creates its file system, and a line.
 
 
 def shelf(scheme: str, host: str) -> tuple[Any, str]:
@@ -115,36 +117,36 @@ def shelf(scheme: str, host: str) -> tuple[Any, str]:
 
 def test_a_store(run: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow", reason="the extra arrow is not installed")
-    stores = {**store_registry.STORES, "shelf": StoreSpec(f"{HERE}:shelf")}
+    stores = {**store_registry.STORES, "shelf": StoreSpec(f"{MODULE}:shelf")}
     monkeypatch.setattr(store_registry, "STORES", stores)
-    for words in (["verify-crc"], ["cat", "--limit", "3"], ["stat"]):
-        there = run(*words, "shelf://broker1/orders-0", "--json")
-        here = run(*words, ORDERS.parent, "--json")
+    for arguments in (["verify-crc"], ["cat", "--limit", "3"], ["stat"]):
+        remote = run(*arguments, "shelf://broker1/orders-0", "--json")
+        local = run(*arguments, ORDERS.parent, "--json")
         assert run.code == 0
-        assert len(there.splitlines()) == len(here.splitlines())
+        assert len(remote.splitlines()) == len(local.splitlines())
     assert '"file":"shelf://broker1/orders-0/' in run("verify-crc", "shelf://broker1", "--json")
 
 
-# An option for several commands: a line, and its name where commands name theirs.
+# An option of several commands: a line, and its name in each command's list.
 
 
 def test_an_option(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     option = click.option("--least", type=int, default=1, help="How many at least.")
     monkeypatch.setitem(COMMON_OPTIONS, "least", option)
 
-    def made(name: str) -> click.Command:
+    def create_command(name: str) -> click.Command:
         @grouped_command(name=name)
         @common_options("least", "format", "color")
-        def asked(least: int, common: CommonOptions) -> None:
+        def callback(least: int, common: CommonOptions) -> None:
             common.start_run().sink.write_hint(f"{name}: at least {least}")
 
-        return asked
+        return callback
 
     for name in ("one", "two", "three"):
         with pytest.raises(SystemExit):
-            made(name).main(["--help"], name)
+            create_command(name).main(["--help"], name)
         assert "How many at least." in capfd.readouterr().out
-        made(name).main(["--least", "3"], name, standalone_mode=False)
+        create_command(name).main(["--least", "3"], name, standalone_mode=False)
         assert f"{name}: at least 3" in "".join(capfd.readouterr())
 
 
@@ -152,15 +154,17 @@ def test_an_option(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
 
 
 def largest_offset(path: str | Path) -> int:
-    return max(int(of["last_offset"].max()) for of in kfmt_cli.read_batches(path).columns())
+    return max(
+        int(columns["last_offset"].max()) for columns in kfmt_cli.read_batches(path).columns()
+    )
 
 
 def test_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("kfmt_cli.commands.python.offsets")
     module.largest_offset = largest_offset  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    listed = {**kfmt_cli._MODULES, module.__name__: ("largest_offset",)}
-    monkeypatch.setattr(kfmt_cli, "_MODULES", listed)
+    modules = {**kfmt_cli._MODULES, module.__name__: ("largest_offset",)}
+    monkeypatch.setattr(kfmt_cli, "_MODULES", modules)
     added: Any = kfmt_cli
     assert added.largest_offset(ORDERS.parent) == 1499
     with pytest.raises(AttributeError, match="smallest_offset"):

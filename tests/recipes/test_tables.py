@@ -1,4 +1,4 @@
-"""More that a contributor adds: a payload format, a table for Spark."""
+"""Other things that a contributor adds: a payload format, a table for Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.samples import ORDERS
 from tools import make_docs
 
 __all__ = ["run"]
-HERE = __name__
+MODULE = __name__
 
 # A payload format: a function from bytes to a value.
 
@@ -29,7 +29,9 @@ def read_roman(data: bytes) -> int:
     values = [{"I": 1, "V": 5, "X": 10}[chr(digit)] for digit in data if chr(digit) in "IVX"]
     if len(values) != len(data):
         raise ValueError("not all of it is I, V and X")
-    return sum(-one if one < later else one for one, later in pairwise([*values, 0]))
+    return sum(
+        -value if value < next_value else value for value, next_value in pairwise([*values, 0])
+    )
 
 
 def test_a_payload_format(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,14 +42,14 @@ def test_a_payload_format(run: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     run("build", tmp_path / "lines", tmp_path / "years-0")
     assert run("cat", tmp_path / "years-0", "--value-format", "roman") == "14\nA\n"
     assert "offset 1: cannot be decoded as roman: not all of it is I, V and X" in run.err
-    dumped = run("dump", tmp_path / "years-0", "--records", "--json", "--value-format", "roman")
-    decoded = [row["decoded_value"] for row in rows(dumped, "record")]
+    output = run("dump", tmp_path / "years-0", "--records", "--json", "--value-format", "roman")
+    decoded = [row["decoded_value"] for row in rows(output, "record")]
     assert decoded[0] == {"format": "roman", "value": 14}
     assert decoded[1]["note"].startswith("cannot be decoded")
     assert "roman" in run("cat", "--help")
 
 
-# A table for Spark: its columns, and the function that makes its rows.
+# A table for Spark: its columns, and the function that reads its rows.
 
 SIZES = RowType(
     "sizes",
@@ -64,19 +66,19 @@ def test_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     from kfmt_cli.spark.selections import plan_input_partitions
     from kfmt_cli.spark.source_options import parse_request
 
-    def sizes(request: Any, piece: Any, _: object) -> Iterator[Any]:
-        row = {"file": piece.path, "bytes": piece.end - piece.start}
+    def sizes(request: Any, file_split: Any, _: object) -> Iterator[Any]:
+        row = {"file": file_split.path, "bytes": file_split.end - file_split.start}
         yield arrow.RecordBatch.from_pylist([row], arrow_schema(request.result_columns))
 
     monkeypatch.setitem(table_types.TABLES, "sizes", SIZES)
     monkeypatch.setitem(tables.TABLE_READERS, "sizes", sizes)
     request = parse_request({"table": "sizes", "path": str(ORDERS), "columns": "bytes"})
-    made = [
+    batches = [
         batch
         for split in plan_input_partitions(request)
         for batch in read_input_partition(request, split)
     ]
-    assert [row for batch in made for row in batch.to_pylist()] == [
+    assert [row for batch in batches for row in batch.to_pylist()] == [
         {"bytes": ORDERS.stat().st_size}
     ]
     assert "Its size." in make_docs.spark_tables()
