@@ -1,4 +1,4 @@
-"""check: every kind of damage is found where it is, and nothing is found in healthy directories."""
+"""check: each damage is found at its location, and healthy directories have no findings."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.support.matrix import Damage, matrix, partition
 from tests.support.samples import kfmt
 from tools.kafka import ROOT, SAMPLES
 
-# Of the reading of files that change or cannot be read, and of what kfmt decodes or keeps.
-# Of whole brokers: test_owners.py.
+# Codes of files that change or cannot be read, and of what kfmt decodes or stores.
+# For codes of entire brokers, see test_owners.py.
 NOT_IN_THE_MATRIX = {
     *("file-vanished", "file-unreadable", "directory-unreadable", "file-shrank", "file-grew"),
     *("records-limit", "payload-malformed", "notes-crc-mismatch", "notes-malformed"),
     "time-index-timestamp-not-largest",
-    "producers-unknown",  # it is of rebuild-index
+    "producers-unknown",  # reported by rebuild-index
     *(
         "owner-contradicted",
         "replica-missing",
@@ -39,36 +39,36 @@ NOT_IN_THE_MATRIX = {
 DAMAGES = matrix()
 
 
-# The copy of a live broker is without the indexes of its active segments, which are large.
+# The copy of a live broker lacks the indexes of its active segments, which are large.
 HEALTHY = sorted(
     path for path in SAMPLES.iterdir() if path.is_dir() and not path.name.endswith("-live")
 )
 
 
-@pytest.mark.parametrize("folder", HEALTHY, ids=lambda item: item.name)
-def test_nothing_is_wrong_with_healthy_directories(folder: Path) -> None:
-    done = kfmt("check", folder, "--json")
-    assert done.code == 0
-    found = [finding for finding in done.of("finding") if finding["severity"] != "note"]
-    assert found == []
+@pytest.mark.parametrize("directory", HEALTHY, ids=lambda item: item.name)
+def test_nothing_is_wrong_with_healthy_directories(directory: Path) -> None:
+    result = kfmt("check", directory, "--json")
+    assert result.code == 0
+    findings = [finding for finding in result.of("finding") if finding["severity"] != "note"]
+    assert findings == []
     assert all(
         start["starts"] and not start["cut"] and not start["lost_offsets"]
-        for start in done.of("broker_start")
+        for start in result.of("broker_start")
     )
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda item: f"{item.code}: {item.words}")
 def test_each_damage_is_found(damage: Damage, tmp_path: Path) -> None:
     damage.make(tmp_path)
-    done = kfmt("check", tmp_path, "--json", *damage.options)
-    found = [finding for finding in done.of("finding") if finding["code"] == damage.code]
-    assert found, {finding["code"] for finding in done.of("finding")}
-    assert all(row["file"] for row in found)
-    errors = [finding for finding in done.of("finding") if finding["severity"] == "error"]
-    assert done.code == (1 if errors else 0)
+    result = kfmt("check", tmp_path, "--json", *damage.options)
+    findings = [finding for finding in result.of("finding") if finding["code"] == damage.code]
+    assert findings, {finding["code"] for finding in result.of("finding")}
+    assert all(row["file"] for row in findings)
+    errors = [finding for finding in result.of("finding") if finding["severity"] == "error"]
+    assert result.code == (1 if errors else 0)
     strict = kfmt("check", tmp_path, "--json", "--fail-on", "warning", *damage.options)
     assert strict.code == (
-        0 if all(finding["severity"] == "note" for finding in done.of("finding")) else 1
+        0 if all(finding["severity"] == "note" for finding in result.of("finding")) else 1
     )
 
 
@@ -76,21 +76,21 @@ def test_the_matrix_has_every_kind_of_finding() -> None:
     assert {damage.code for damage in DAMAGES} == set(codes_by_name()) - NOT_IN_THE_MATRIX
 
 
-def damaged(folder: Path, *codes: str) -> None:
-    """A log directory with several damaged partitions and a whole one."""
+def write_damaged_directory(directory: Path, *codes: str) -> None:
+    """A log directory with several damaged partitions and an undamaged one."""
     for code in codes:
         damages = [damage for damage in DAMAGES if damage.code == code]
         damage = next(
             (damage for damage in damages if damage.words == "in a closed segment"), damages[0]
         )
-        damage.make(folder / code)
-        shutil.move(next(iter((folder / code).iterdir())), folder / f"{code}-0")
-        (folder / code).rmdir()
-    partition(folder, sample(ORDERS))
+        damage.make(directory / code)
+        shutil.move(next(iter((directory / code).iterdir())), directory / f"{code}-0")
+        (directory / code).rmdir()
+    partition(directory, sample(ORDERS))
 
 
 def test_the_worst_partition_comes_first(tmp_path: Path) -> None:
-    damaged(tmp_path, "index-sparse", "crc-mismatch", "producer-sequence-gap")
+    write_damaged_directory(tmp_path, "index-sparse", "crc-mismatch", "producer-sequence-gap")
     rows = kfmt("check", tmp_path, "--json").of("partition")
     names = [Path(row["file"]).name for row in rows]
     assert names[0] == "crc-mismatch-0"
@@ -98,64 +98,64 @@ def test_the_worst_partition_comes_first(tmp_path: Path) -> None:
 
 
 def test_only_and_ignore(tmp_path: Path) -> None:
-    damaged(tmp_path, "crc-mismatch")
-    done = kfmt("check", tmp_path, "--json", "--ignore", "crc-mismatch")
-    assert "crc-mismatch" not in {finding["code"] for finding in done.of("finding")}
-    done = kfmt("check", tmp_path, "--json", "--only", "index-missing")
-    assert done.of("finding") == []
-    assert done.code == 0
+    write_damaged_directory(tmp_path, "crc-mismatch")
+    result = kfmt("check", tmp_path, "--json", "--ignore", "crc-mismatch")
+    assert "crc-mismatch" not in {finding["code"] for finding in result.of("finding")}
+    result = kfmt("check", tmp_path, "--json", "--only", "index-missing")
+    assert result.of("finding") == []
+    assert result.code == 0
     assert kfmt("check", tmp_path, "--only", "no-such").code == 2
-    shown = kfmt("check", tmp_path, "--ignore", "crc-mismatch").out
-    assert "hidden by --only or --ignore, but included in the start prediction" in shown
+    output = kfmt("check", tmp_path, "--ignore", "crc-mismatch").out
+    assert "hidden by --only or --ignore, but included in the start prediction" in output
 
 
-def test_the_two_starts(tmp_path: Path) -> None:
-    damaged(tmp_path, "crc-mismatch")
+def test_starts_after_a_crash_and_after_a_clean_shutdown(tmp_path: Path) -> None:
+    write_damaged_directory(tmp_path, "crc-mismatch")
     starts = {
         start["after"]: start
         for start in kfmt("check", tmp_path, "--json").of("broker_start")
         if start["file"] == str(tmp_path / "crc-mismatch-0")
     }
     crash, clean = starts["crash"], starts["clean-shutdown"]
-    start_of = crash["file"]
+    directory = crash["file"]
     assert crash["starts"]
     assert clean["starts"]
     assert crash["log_end_offset"] == 340
     assert crash["lost_offsets"] == [[340, 1499]]
-    assert crash["cut"] == [{"file": f"{start_of}/{240:020}.log", "size": 13357}]
-    later = [f"{start_of}/{base:020}.log" for base in range(480, 1500, 240)]
-    assert [item for item in crash["deleted"] if item.endswith(".log")] == later
+    assert crash["cut"] == [{"file": f"{directory}/{240:020}.log", "size": 13357}]
+    later_logs = [f"{directory}/{base:020}.log" for base in range(480, 1500, 240)]
+    assert [item for item in crash["deleted"] if item.endswith(".log")] == later_logs
     assert clean["log_end_offset"] == 1500
     assert clean["lost_offsets"] == clean["deleted"] == clean["cut"] == []
     assert clean["unreachable_offsets"] == [[340, 359]]
 
 
 def test_a_partition_is_named_as_it_is_on_the_disk(tmp_path: Path) -> None:
-    damaged(tmp_path, "crc-mismatch")
-    done = kfmt("check", tmp_path / "crc-mismatch-0", "--json")
-    assert {start["file"] for start in done.of("broker_start")} == {
+    write_damaged_directory(tmp_path, "crc-mismatch")
+    result = kfmt("check", tmp_path / "crc-mismatch-0", "--json")
+    assert {start["file"] for start in result.of("broker_start")} == {
         str(tmp_path / "crc-mismatch-0")
     }
-    # The recovery point of the log directory above counts.
+    # The recovery point of the parent log directory applies.
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\ncrc-mismatch 0 1500\n")
-    done = kfmt("check", tmp_path / "crc-mismatch-0", "--json")
-    assert [start["log_end_offset"] for start in done.of("broker_start")] == [1500, 1500]
+    result = kfmt("check", tmp_path / "crc-mismatch-0", "--json")
+    assert [start["log_end_offset"] for start in result.of("broker_start")] == [1500, 1500]
 
 
 def test_a_file_that_keeps_the_broker_down(tmp_path: Path) -> None:
-    damaged(tmp_path)
+    write_damaged_directory(tmp_path)
     (tmp_path / "replication-offset-checkpoint").write_bytes(b"1\n0\n")
     starts = kfmt("check", tmp_path, "--json").of("broker_start")
-    down = [start for start in starts if not start["starts"]]
-    assert {row["file"] for row in down} == {str(tmp_path / "replication-offset-checkpoint")}
-    assert all(row["log_end_offset"] is None and "version 1" in row["reason"] for row in down)
+    failing = [start for start in starts if not start["starts"]]
+    assert {row["file"] for row in failing} == {str(tmp_path / "replication-offset-checkpoint")}
+    assert all(row["log_end_offset"] is None and "version 1" in row["reason"] for row in failing)
     table = kfmt("check", tmp_path)
     assert "the broker does not start" in table.out
     assert table.code == 1
 
 
 def test_junit(tmp_path: Path) -> None:
-    damaged(tmp_path, "crc-mismatch")
+    write_damaged_directory(tmp_path, "crc-mismatch")
     root = ET.fromstring(  # noqa: S314 (our own)
         kfmt("check", tmp_path, "--format", "junit").out
     )
@@ -173,7 +173,7 @@ def test_junit(tmp_path: Path) -> None:
 
 
 def test_sarif(tmp_path: Path) -> None:
-    damaged(tmp_path, "crc-mismatch", "producer-sequence-gap")
+    write_damaged_directory(tmp_path, "crc-mismatch", "producer-sequence-gap")
     log = json.loads(kfmt("check", tmp_path, "--format", "sarif").out)
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
@@ -184,42 +184,42 @@ def test_sarif(tmp_path: Path) -> None:
     for result in run["results"]:
         assert result["level"] in {"error", "warning", "note"}
         assert result["message"]["text"]
-        (place,) = result["locations"]
-        where = place["physicalLocation"]
-        assert Path(where["artifactLocation"]["uri"].removeprefix("file://")).exists()
-        assert where["region"]["startLine"] == 1
-        assert where["region"].get("byteOffset", 0) >= 0
+        (location,) = result["locations"]
+        physical_location = location["physicalLocation"]
+        assert Path(physical_location["artifactLocation"]["uri"].removeprefix("file://")).exists()
+        assert physical_location["region"]["startLine"] == 1
+        assert physical_location["region"].get("byteOffset", 0) >= 0
     assert json.loads(kfmt("check", HEALTHY[0], "--format", "sarif").out)["runs"]
 
 
 def test_annotations_of_github(tmp_path: Path) -> None:
-    damaged(tmp_path, "crc-mismatch", "producer-sequence-gap")
+    write_damaged_directory(tmp_path, "crc-mismatch", "producer-sequence-gap")
     lines = kfmt("check", tmp_path, "--format", "github").out.splitlines()
-    form = re.compile(r"::(error|warning|notice) file=([^:,]+),line=1,title=[a-z-]+::.+")
+    pattern = re.compile(r"::(error|warning|notice) file=([^:,]+),line=1,title=[a-z-]+::.+")
     assert lines
-    shown = [form.fullmatch(line) for line in lines]
-    assert all(found is not None and Path(found[2]).exists() for found in shown)
+    matches = [pattern.fullmatch(line) for line in lines]
+    assert all(match is not None and Path(match[2]).exists() for match in matches)
     assert any(line.startswith(f"::error file={tmp_path}/crc-mismatch-0/") for line in lines)
 
 
 def test_a_slow_check_finds_the_same(tmp_path: Path) -> None:
-    damaged(tmp_path, "crc-mismatch")
-    whole = kfmt("check", tmp_path, "--json")
-    assert kfmt("check", tmp_path, "--json", "--throttle", "50").out == whole.out
-    assert READ_THROTTLE.rate is None  # the limit was that run's
+    write_damaged_directory(tmp_path, "crc-mismatch")
+    unthrottled = kfmt("check", tmp_path, "--json")
+    assert kfmt("check", tmp_path, "--json", "--throttle", "50").out == unthrottled.out
+    assert READ_THROTTLE.rate is None  # the limit applied to that run only
 
 
 def test_one_file(tmp_path: Path) -> None:
-    damaged(tmp_path, "crc-mismatch")
+    write_damaged_directory(tmp_path, "crc-mismatch")
     log = tmp_path / "crc-mismatch-0" / f"{240:020}.log"
-    done = kfmt("check", log, "--json")
-    assert "crc-mismatch" in {finding["code"] for finding in done.of("finding")}
-    assert done.code == 1
-    assert done.of("broker_start") == []
+    result = kfmt("check", log, "--json")
+    assert "crc-mismatch" in {finding["code"] for finding in result.of("finding")}
+    assert result.code == 1
+    assert result.of("broker_start") == []
     assert kfmt("check", tmp_path / "nothing").code == 3
     (tmp_path / "notes.txt").write_text("no log")
-    done = kfmt("check", tmp_path / "notes.txt")
-    assert (done.code, "not a Kafka log" in done.err) == (3, True)
+    result = kfmt("check", tmp_path / "notes.txt")
+    assert (result.code, "not a Kafka log" in result.err) == (3, True)
     snapshot = tmp_path / "orders-0" / f"{1500:020}.snapshot"
     assert kfmt("check", snapshot).code == 0
     snapshot.write_bytes(b"x")
@@ -228,78 +228,78 @@ def test_one_file(tmp_path: Path) -> None:
     }
 
 
-def lost(folder: Path) -> list[str]:
-    """What check says is lost already."""
-    rows = kfmt("check", folder, "--json").of("finding")
+def lost_offset_messages(directory: Path) -> list[str]:
+    """The messages of check about offsets that are already lost."""
+    rows = kfmt("check", directory, "--json").of("finding")
     return [row["message"] for row in rows if row["code"] == "offsets-lost"]
 
 
-def test_what_is_already_lost_is_said_with_what_proves_it(tmp_path: Path) -> None:
+def test_lost_offsets_are_reported_with_their_evidence(tmp_path: Path) -> None:
     broker = tmp_path / "broker"
-    for each in ("__cluster_metadata-0", "orders-0"):
-        shutil.copytree(SAMPLES / "kafka-3.9.1-broker1" / each, broker / each)
+    for name in ("__cluster_metadata-0", "orders-0"):
+        shutil.copytree(SAMPLES / "kafka-3.9.1-broker1" / name, broker / name)
     log, last = (broker / f"orders-0/{base:020}.log" for base in (240, 1440))
     content = log.read_bytes()
-    assert lost(broker) == []
+    assert lost_offset_messages(broker) == []
     log.write_bytes(b"")
-    words = (
+    evidence = (
         f"{log.name} has 0 bytes, and the next segment starts at 480; the topic is not compacted"
     )
-    assert lost(broker) == [f"offsets 240–479 are already missing: {words}"]
+    assert lost_offset_messages(broker) == [f"offsets 240–479 are already missing: {evidence}"]
     log.unlink()
-    words = f"{240:020}.index exists, but its log does not"
-    assert lost(broker) == [f"offsets 240–479 are already missing: {words}"]
+    evidence = f"{240:020}.index exists, but its log does not"
+    assert lost_offset_messages(broker) == [f"offsets 240–479 are already missing: {evidence}"]
     log.write_bytes(content)
     last.write_bytes(bytes(last.stat().st_size))
-    words = "log end offset 1440, but 00000000000000001500.snapshot records 1500"
-    assert lost(broker) == [f"offsets 1440–1499 are already missing: {words}"]
+    evidence = "log end offset 1440, but 00000000000000001500.snapshot records 1500"
+    assert lost_offset_messages(broker) == [f"offsets 1440–1499 are already missing: {evidence}"]
 
 
-@pytest.mark.parametrize("mark", ["delete", "stray"])
-def test_a_marked_directory_is_not_the_one_in_the_checkpoints(mark: str, tmp_path: Path) -> None:
-    """Another partition may have its name: what they say of one is not said of the other."""
-    names = ("orders-0", f"orders-0.{'0a' * 16}-{mark}")
-    folder, marked = (Path(shutil.copytree(ORDERS, tmp_path / name)) for name in names)
+@pytest.mark.parametrize("suffix", ["delete", "stray"])
+def test_a_marked_directory_is_not_the_one_in_the_checkpoints(suffix: str, tmp_path: Path) -> None:
+    """Another partition may have its name: checkpoint entries for it do not apply here."""
+    names = ("orders-0", f"orders-0.{'0a' * 16}-{suffix}")
+    directory, marked = (Path(shutil.copytree(ORDERS, tmp_path / name)) for name in names)
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 1500\n")
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 300\n")
 
-    def said() -> list[tuple[str, str]]:
+    def codes_and_paths() -> list[tuple[str, str]]:
         rows = kfmt("check", tmp_path, "--json", "--notes").of("finding")
-        found = ((row["code"], row["file"].removeprefix(f"{tmp_path}/")) for row in rows)
-        return [each for each in found if "segment" not in each[0]]
+        pairs = ((row["code"], row["file"].removeprefix(f"{tmp_path}/")) for row in rows)
+        return [pair for pair in pairs if "segment" not in pair[0]]
 
-    assert said() == []
+    assert codes_and_paths() == []
     for file in marked.glob("*1440*"):
         file.unlink()
     (marked / f"{1500:020}.snapshot").unlink()
-    assert said() == []
-    for file in folder.glob("*1[24]*"):
+    assert codes_and_paths() == []
+    for file in directory.glob("*1[24]*"):
         file.unlink()
-    (folder / f"{1500:020}.snapshot").unlink()
-    assert said() == [("offsets-lost", "orders-0")]
+    (directory / f"{1500:020}.snapshot").unlink()
+    assert codes_and_paths() == [("offsets-lost", "orders-0")]
 
 
 def test_a_partition_is_checked_from_inside_and_by_a_link(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", tmp_path / "data")
-    folder = tmp_path / "data" / "orders-0"
-    (tmp_path / "link").symlink_to(folder)
-    for path, cwd in ((".", folder), ("../orders-0", folder), (tmp_path / "link", tmp_path)):
-        done = kfmt("check", path, "--json", cwd=cwd)
-        assert (done.code, done.err) == (0, "")
-        (row,) = done.of("partition")
+    directory = tmp_path / "data" / "orders-0"
+    (tmp_path / "link").symlink_to(directory)
+    for path, cwd in ((".", directory), ("../orders-0", directory), (tmp_path / "link", tmp_path)):
+        result = kfmt("check", path, "--json", cwd=cwd)
+        assert (result.code, result.err) == (0, "")
+        (row,) = result.of("partition")
         assert (row["topic"], row["partition"]) == ("orders", 0)
-        assert {start["starts"] for start in done.of("broker_start")} == {True}
+        assert {start["starts"] for start in result.of("broker_start")} == {True}
 
 
 def test_deleted_records_are_no_contradiction(tmp_path: Path) -> None:
     shutil.copytree(ORDERS, tmp_path / "orders-0")
     (tmp_path / "orders-0/leader-epoch-checkpoint").write_text("0\n1\n0 300\n")
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 300\n")
-    done = kfmt("check", tmp_path, "--json")
-    assert "leader-epoch-contradicted" not in done.codes
-    assert {start["log_start_offset"] for start in done.of("broker_start")} == {300}
-    said = kfmt("stat", tmp_path / "orders-0").err
-    assert "consumers cannot read offsets 0–299: log start offset 300" in said
+    result = kfmt("check", tmp_path, "--json")
+    assert "leader-epoch-contradicted" not in result.codes
+    assert {start["log_start_offset"] for start in result.of("broker_start")} == {300}
+    stderr = kfmt("stat", tmp_path / "orders-0").err
+    assert "consumers cannot read offsets 0–299: log start offset 300" in stderr
 
 
 def test_the_metadata_log_begins_at_its_oldest_snapshot(tmp_path: Path) -> None:
@@ -326,8 +326,8 @@ def test_a_bootstrap_checkpoint_is_no_snapshot_of_the_metadata_log(tmp_path: Pat
 )
 def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(name: str, tmp_path: Path) -> None:
     samples = SAMPLES / "kafka-3.9.1-broker1"
-    for each in ("__cluster_metadata-0", "orders-0"):
-        shutil.copytree(samples / each, tmp_path / each)
+    for partition_name in ("__cluster_metadata-0", "orders-0"):
+        shutil.copytree(samples / partition_name, tmp_path / partition_name)
     shutil.copy(samples / "meta.properties", tmp_path)
     (tmp_path / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / name)
@@ -339,41 +339,41 @@ def test_deleted_records_are_said_to_be_deleted(command: str, tmp_path: Path) ->
     shutil.copytree(ORDERS, tmp_path / "disk/orders-0")
     (tmp_path / "disk/log-start-offset-checkpoint").write_text("0\n1\norders 0 300\n")
     options = {"find": ["--offset", "700"], "export": ["--to", str(tmp_path / "out")]}
-    done = kfmt(command, tmp_path / "disk/orders-0", *options.get(command, []))
-    assert done.code == 0, done.err
-    assert "consumers cannot read offsets 0–299: log start offset 300" in done.err
+    result = kfmt(command, tmp_path / "disk/orders-0", *options.get(command, []))
+    assert result.code == 0, result.err
+    assert "consumers cannot read offsets 0–299: log start offset 300" in result.err
 
 
 def test_a_tree_is_walked_once_and_each_log_of_it_is_read_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    listed: Counter[str] = Counter()
-    opened: Counter[str] = Counter()
+    n_scans: Counter[str] = Counter()
+    n_opens: Counter[str] = Counter()
     scandir, open_ = os.scandir, os.open
 
     def counted_scandir(path: str) -> Any:
-        listed[path] += 1
+        n_scans[path] += 1
         return scandir(path)
 
-    def counted_open(path: str, *rest: Any, **options: Any) -> int:
-        opened[str(path)] += 1
-        return open_(path, *rest, **options)
+    def counted_open(path: str, *args: Any, **options: Any) -> int:
+        n_opens[str(path)] += 1
+        return open_(path, *args, **options)
 
     monkeypatch.setattr(os, "scandir", counted_scandir)
     monkeypatch.setattr(os, "open", counted_open)
     broker = SAMPLES / "kafka-3.9.1-broker1"
-    answer = kfmt_cli.check(broker, jobs=1)
-    logs = {name: n for name, n in opened.items() if name.endswith(".log")}
-    rows = {row["file"]: row for row in answer.of("partition")}
+    result = kfmt_cli.check(broker, jobs=1)
+    logs = {name: n for name, n in n_opens.items() if name.endswith(".log")}
+    rows = {row["file"]: row for row in result.of("partition")}
     assert len(logs) == sum(int(str(row["segments"])) for row in rows.values())
-    # A start is followed file by file where something is odd; metadata is replayed.
-    told = {Path(name).name for name, row in rows.items() if row["notes"]}
-    told |= {"__cluster_metadata-0"}
-    plain = {name: n for name, n in logs.items() if Path(name).parent.name not in told}
-    assert len(plain) >= 10
-    assert {name for name, n in plain.items() if n > 1} == set()
-    folders = {path for path in broker.iterdir() if path.is_dir() and path.name not in told}
-    assert {listed[str(folder)] for folder in folders} == {1}
+    # A start is followed file by file where something is suspicious; metadata is replayed.
+    noted = {Path(name).name for name, row in rows.items() if row["notes"]}
+    noted |= {"__cluster_metadata-0"}
+    unnoted = {name: n for name, n in logs.items() if Path(name).parent.name not in noted}
+    assert len(unnoted) >= 10
+    assert {name for name, n in unnoted.items() if n > 1} == set()
+    directories = {path for path in broker.iterdir() if path.is_dir() and path.name not in noted}
+    assert {n_scans[str(directory)] for directory in directories} == {1}
 
 
 def test_a_log_that_grows_while_it_is_read_is_not_called_damaged(
@@ -384,13 +384,13 @@ def test_a_log_that_grows_while_it_is_read_is_not_called_damaged(
     file.write_bytes((ORDERS / file.name).read_bytes()[:-10])
     codes = [row["code"] for row in kfmt_cli.check(file.parent, jobs=1).of("finding")]
     assert "batch-truncated" in codes
-    asked: list[str] = []
+    measured_paths: list[str] = []
 
-    def size_of(log: InputFile) -> int:
-        asked.append(log.path)
-        return Path(log.path).stat().st_size + 10 * (len(asked) > 1)
+    def growing_file_size(log: InputFile) -> int:
+        measured_paths.append(log.path)
+        return Path(log.path).stat().st_size + 10 * (len(measured_paths) > 1)
 
-    monkeypatch.setattr(command, "file_size", size_of)
+    monkeypatch.setattr(command, "file_size", growing_file_size)
     codes = [row["code"] for row in kfmt_cli.check(file.parent, jobs=1).of("finding")]
     assert "file-grew" in codes
     assert "batch-truncated" not in codes
@@ -407,7 +407,7 @@ def test_findings_about_a_directory_are_limited_as_those_about_a_file(tmp_path: 
 
 
 def test_a_path_means_the_same_however_it_is_written(tmp_path: Path) -> None:
-    """With slashes that mean nothing, and from inside the directory."""
+    """With redundant slashes, and from inside the directory."""
     broker = tmp_path / "disk"
     shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", broker)
     (broker / "orders-0/partition.metadata").write_text(
@@ -415,33 +415,33 @@ def test_a_path_means_the_same_however_it_is_written(tmp_path: Path) -> None:
     )
 
     def codes(path: str, cwd: Path) -> list[str]:
-        done = kfmt("check", path, "--json", cwd=cwd)
-        assert done.code == 1, path
-        return sorted(row["code"] for row in done.of("finding"))
+        result = kfmt("check", path, "--json", cwd=cwd)
+        assert result.code == 1, path
+        return sorted(row["code"] for row in result.of("finding"))
 
-    whole, one = codes("disk", tmp_path), codes("disk/orders-0", tmp_path)
-    assert "partition-set-aside" in one
+    broker_codes, partition_codes = codes("disk", tmp_path), codes("disk/orders-0", tmp_path)
+    assert "partition-set-aside" in partition_codes
     for path in ("disk/orders-0/", "disk//orders-0", "disk/orders-0//", "./disk/orders-0"):
-        assert codes(path, tmp_path) == one, path
+        assert codes(path, tmp_path) == partition_codes, path
     for path in ("disk/", ".//disk//"):
-        assert codes(path, tmp_path) == whole, path
-    assert codes(".", broker / "orders-0") == one
-    assert codes("..", broker / "orders-0") == whole
+        assert codes(path, tmp_path) == broker_codes, path
+    assert codes(".", broker / "orders-0") == partition_codes
+    assert codes("..", broker / "orders-0") == broker_codes
 
 
 def test_a_directory_without_kafkas_files_is_not_healthy(tmp_path: Path) -> None:
     (tmp_path / "foo.txt").write_text("foo")
-    done = kfmt("check", tmp_path)
-    assert done.code == 3
-    assert "no log segments in or under this directory" in done.err
+    result = kfmt("check", tmp_path)
+    assert result.code == 3
+    assert "no log segments in or under this directory" in result.err
 
 
 def test_directories_of_two_clusters_are_no_broker() -> None:
-    """It would not come so far as to set a partition of one of them aside."""
-    done = kfmt("check", SAMPLES / "kafka-3.9.1-broker1", SAMPLES / "kafka-2.8.2", "--json")
-    errors = [row["code"] for row in done.of("finding") if row["severity"] == "error"]
-    assert (done.code, errors) == (1, ["start-fails"])
-    assert not any(row["starts"] for row in done.of("log_directory"))
+    """The start fails before it sets a partition of one of them aside."""
+    result = kfmt("check", SAMPLES / "kafka-3.9.1-broker1", SAMPLES / "kafka-2.8.2", "--json")
+    errors = [row["code"] for row in result.of("finding") if row["severity"] == "error"]
+    assert (result.code, errors) == (1, ["start-fails"])
+    assert not any(row["starts"] for row in result.of("log_directory"))
 
 
 @pytest.mark.parametrize("paths", [(), (".",), ("./",)])
@@ -452,13 +452,16 @@ def test_the_current_directory_is_checked_by_relative_paths(
     (tmp_path / "broker/meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\n")
     (tmp_path / "broker/recovery-point-offset-checkpoint").write_text("0\n1\ngone 0 1\n")
     for options in ((), ("--json",), ("--format", "github"), ("--format", "junit")):
-        by_name = kfmt("check", "broker", *options, cwd=tmp_path)
-        here = kfmt("check", *paths, *options, cwd=tmp_path / "broker")
-        assert str(tmp_path) not in here.out + here.err
-        assert (here.code, len(here.out.splitlines())) == (1, len(by_name.out.splitlines()))
+        from_parent = kfmt("check", "broker", *options, cwd=tmp_path)
+        from_inside = kfmt("check", *paths, *options, cwd=tmp_path / "broker")
+        assert str(tmp_path) not in from_inside.out + from_inside.err
+        assert (from_inside.code, len(from_inside.out.splitlines())) == (
+            1,
+            len(from_parent.out.splitlines()),
+        )
     names = [
-        set(kfmt("check", *given, "--json", cwd=at).codes)
-        for given, at in ((paths, tmp_path / "broker"), (("broker",), tmp_path))
+        set(kfmt("check", *arguments, "--json", cwd=cwd).codes)
+        for arguments, cwd in ((paths, tmp_path / "broker"), (("broker",), tmp_path))
     ]
     assert names[0] == names[1]
 
@@ -478,9 +481,9 @@ def test_a_zeroed_file_is_one_line(name: str, tmp_path: Path) -> None:
     shutil.copytree(ORDERS, tmp_path / "orders-0")
     shutil.copy(ORDERS.parent / "meta.properties", tmp_path)
     (tmp_path / name).write_bytes(bytes(448))
-    done = kfmt("check", tmp_path, "--json")
-    about = [row for row in done.of("finding") if row["file"] == str(tmp_path / name)]
-    malformed = [row for row in about if row["code"].endswith("-malformed")]
+    result = kfmt("check", tmp_path, "--json")
+    findings = [row for row in result.of("finding") if row["file"] == str(tmp_path / name)]
+    malformed = [row for row in findings if row["code"].endswith("-malformed")]
     assert len(malformed) == 1
     for options in ((), ("--notes",), ("--format", "github"), ("--json",)):
         out = kfmt("check", tmp_path, *options).out
@@ -488,8 +491,8 @@ def test_a_zeroed_file_is_one_line(name: str, tmp_path: Path) -> None:
         assert "u0000" not in out
         assert "\0" not in out
     if name.endswith("checkpoint"):
-        words = "448 zero bytes instead of a version, as a power loss leaves them"
-        assert malformed[0]["message"] == words
+        message = "448 zero bytes instead of a version, as a power loss leaves them"
+        assert malformed[0]["message"] == message
 
 
 def test_a_relative_path_is_that_of_the_current_directory(tmp_path: Path) -> None:

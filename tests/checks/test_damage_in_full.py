@@ -1,6 +1,6 @@
-"""What the commands say of every kind of damage, in numbers and codes: findings with their places,
-starts, what is salvaged, rebuilt, counted and read. `pytest --update-golden` rewrites the file, a
-person reads the diff.
+"""What the commands report for every kind of damage, in numbers and codes: findings with their
+locations, starts, what is salvaged, rebuilt, counted and read. `pytest --update-golden` rewrites
+the file; review the diff.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from tests.support.samples import Row, kfmt
 from tools.kafka import ROOT
 
 GOLDEN = ROOT / "tests" / "golden" / "damage.json"
-# Without messages that are compressed anew, whose bytes are the library's.
+# Without messages that are recompressed: their bytes depend on the codec's library.
 DAMAGES = [damage for damage in matrix() if not damage.code.startswith(("inner-", "wrapper-"))]
-WRITTEN = 1_800_000_000  # of all files, as messages without a time have their file's
-OF_FINDING = ("position", "offset", "expected", "found")
-OF_START = (
+MODIFIED_TIME = 1_800_000_000  # of all files: messages without a timestamp have their file's
+FINDING_FIELDS = ("position", "offset", "expected", "found")
+START_FIELDS = (
     *("starts", "becomes", "log_start_offset", "log_end_offset", "cut", "deleted"),
     *("lost_offsets", "unreachable_offsets"),
 )
-OF_STAT = (
+STAT_FIELDS = (
     *("batches", "records", "codecs", "magics", "first_offset", "last_offset", "min_timestamp"),
     *("max_timestamp", "null_keys", "tombstones", "transactional_batches", "control_batches"),
 )
-OF_SALVAGE = ("batches_after", "holes", "reencoded", "errors")
-OF_TRANSACTION = ("producer_id", "outcome", "first_offset", "last_offset", "marker_offset")
+SALVAGE_FIELDS = ("batches_after", "holes", "reencoded", "errors")
+TRANSACTION_FIELDS = ("producer_id", "outcome", "first_offset", "last_offset", "marker_offset")
 
 
 def name_of(damage: Damage) -> str:
     return f"{damage.code}: {damage.words}"
 
 
-def short(value: Any, folder: Path) -> Any:
-    """A value without the folder that it is in."""
-    return json.loads(json.dumps(value).replace(f"{folder}/", "").replace(str(folder), "."))
+def without_directory(value: Any, directory: Path) -> Any:
+    """A value with paths relative to the directory."""
+    return json.loads(json.dumps(value).replace(f"{directory}/", "").replace(str(directory), "."))
 
 
 def findings(rows: list[Row]) -> list[list[Any]]:
-    """Each finding: its code, its file, and where in it."""
+    """Each finding: its code, its file, and its location in the file."""
     return [
-        [row["code"], Path(row["file"]).name, *(row[name] for name in OF_FINDING)]
+        [row["code"], Path(row["file"]).name, *(row[name] for name in FINDING_FIELDS)]
         for row in rows
         if row["type"] == "finding"
     ]
@@ -56,8 +56,8 @@ def values(rows: list[Row], type_: str, *names: str) -> list[list[Any]]:
     return [[row.get(name) for name in names] for row in rows if row["type"] == type_]
 
 
-def numbers(rows: list[Row], type_: str) -> list[Row]:
-    """All numbers of the objects of a type, and the names of their files."""
+def numeric_fields(rows: list[Row], type_: str) -> list[Row]:
+    """All numeric fields of the rows of a type, and the names of their files."""
     return [
         {
             name: Path(value).name if name == "file" else value
@@ -69,33 +69,33 @@ def numbers(rows: list[Row], type_: str) -> list[Row]:
     ]
 
 
-def salvaged(rows: list[Row]) -> list[list[Any]]:
-    """The logs that do not come out as they were."""
-    found = values(rows, "file", "file", "batches", *OF_SALVAGE)
-    return [[Path(name).name, n, *more] for name, n, *more in found if [n, 0, 0, 0] != more]
+def changed_logs(rows: list[Row]) -> list[list[Any]]:
+    """The logs that salvage changes."""
+    logs = values(rows, "file", "file", "batches", *SALVAGE_FIELDS)
+    return [[Path(name).name, n, *counts] for name, n, *counts in logs if [n, 0, 0, 0] != counts]
 
 
 def digest(value: Any) -> str:
     return sha256(json.dumps(value).encode()).hexdigest()[:10]
 
 
-def contents(folder: Path) -> list[Any]:
-    """The files of a folder: how many, of how many bytes, and a hash of names and bytes."""
+def contents(directory: Path) -> list[Any]:
+    """The files of a directory: how many, their total size, and a hash of names and bytes."""
     files = {
-        str(file.relative_to(folder)): file.read_bytes()
-        for file in sorted(folder.rglob("*"))
+        str(file.relative_to(directory)): file.read_bytes()
+        for file in sorted(directory.rglob("*"))
         if file.is_file()
     }
     size = sum(map(len, files.values()))
     return [len(files), size, digest({name: data.hex() for name, data in files.items()})]
 
 
-def said_of(damage: Damage, folder: Path) -> dict[str, Any]:
-    """What the commands say."""
-    disk, out = folder / "disk", folder / "out"
+def command_outputs(damage: Damage, directory: Path) -> dict[str, Any]:
+    """The results of all commands for a damage."""
+    disk, out = directory / "disk", directory / "out"
     damage.make(disk)
     for file in disk.rglob("*"):
-        os.utime(file, (WRITTEN, WRITTEN))
+        os.utime(file, (MODIFIED_TIME, MODIFIED_TIME))
     check = kfmt("check", disk, "--json", *damage.options)
     verify = kfmt("verify-crc", disk, "--deep", "--json")
     index = kfmt("index-check", disk, "--json")
@@ -109,46 +109,51 @@ def said_of(damage: Damage, folder: Path) -> dict[str, Any]:
     records = kfmt("dump", *partitions, "--records", "--json") if partitions else None
     batches = kfmt("dump", *partitions, "--json") if partitions else None
     txn = kfmt("txn", disk, "--json")
-    said: dict[str, Any] = {
-        "exit codes": [done.code for done in (check, verify, index, salvage, stat, txn)],
+    outputs: dict[str, Any] = {
+        "exit codes": [result.code for result in (check, verify, index, salvage, stat, txn)],
         "check": findings(check.rows),
-        "starts": values(check.rows, "broker_start", "after", *OF_START),
+        "starts": values(check.rows, "broker_start", "after", *START_FIELDS),
         "verify": findings(verify.rows),
         "index": findings(index.rows),
-        "salvaged": salvaged(salvage.rows),
-        "holes": numbers(salvage.rows, "hole"),
-        "missing": numbers(salvage.rows, "missing"),
-        "rebuilt": [[done.code, *findings(done.rows)] for done in rebuilt],
-        "written": [contents(folder) for folder in sorted(out.glob("rebuilt-*"))],
-        "stat": values(stat.rows, "stat", *OF_STAT),
-        "transactions": values(txn.rows, "transaction", *OF_TRANSACTION)[:5],
+        "salvaged": changed_logs(salvage.rows),
+        "holes": numeric_fields(salvage.rows, "hole"),
+        "missing": numeric_fields(salvage.rows, "missing"),
+        "rebuilt": [[result.code, *findings(result.rows)] for result in rebuilt],
+        "written": [contents(directory) for directory in sorted(out.glob("rebuilt-*"))],
+        "stat": values(stat.rows, "stat", *STAT_FIELDS),
+        "transactions": values(txn.rows, "transaction", *TRANSACTION_FIELDS)[:5],
     }
-    if not any(row[3] for row in said["salvaged"]):  # which a codec may compress differently
-        said["written"].append(contents(out / "salvaged"))
-    for name, done in (("batch", batches), ("record", records)):
-        rows = [] if done is None else done.of(name)
-        said[name] = [len(rows), digest(short(short(rows, disk), folder))]
-    shown: dict[str, Any] = short(short(said, disk), folder)
-    return shown
+    if not any(row[3] for row in outputs["salvaged"]):  # which a codec may compress differently
+        outputs["written"].append(contents(out / "salvaged"))
+    for name, result in (("batch", batches), ("record", records)):
+        rows = [] if result is None else result.of(name)
+        outputs[name] = [
+            len(rows),
+            digest(without_directory(without_directory(rows, disk), directory)),
+        ]
+    relative_outputs: dict[str, Any] = without_directory(
+        without_directory(outputs, disk), directory
+    )
+    return relative_outputs
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=name_of)
-def test_all_that_is_said_of_a_damage(
+def test_outputs_for_a_damage_are_the_golden_ones(
     damage: Damage, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     name = name_of(damage)
-    every = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
-    said = said_of(damage, tmp_path)
+    golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    outputs = command_outputs(damage, tmp_path)
     if request.config.getoption("--update-golden"):
-        every = {key: every[key] for key in map(name_of, DAMAGES) if key in every}
+        golden = {key: golden[key] for key in map(name_of, DAMAGES) if key in golden}
         lines = ",\n".join(
             f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
-            for key, value in sorted({**every, name: said}.items())
+            for key, value in sorted({**golden, name: outputs}.items())
         )
         GOLDEN.write_text(f"{{\n{lines}\n}}\n")
     else:
-        assert said == every[name]
+        assert outputs == golden[name]
 
 
-def test_every_damage_that_is_kept_exists() -> None:
+def test_every_golden_damage_exists() -> None:
     assert set(json.loads(GOLDEN.read_text())) == set(map(name_of, DAMAGES))

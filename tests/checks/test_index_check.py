@@ -1,4 +1,4 @@
-"""index-check: no healthy index is accused, and each broken one is found out."""
+"""index-check: no healthy index has findings, and each broken one has."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.broken_indexes import (
 from tests.support.samples import ORDERS, TXN, kfmt, name_of
 from tools.kafka import SAMPLES
 
-# Of the live ones the preallocated indexes of the active segment are not kept: 10 MiB of zeros.
+# The live samples lack the preallocated indexes of the active segment: 10 MiB of zeros.
 LIVE = SAMPLES / "kafka-3.9.1-live"
 PARTITIONS = sorted({path.parent for path in SAMPLES.rglob("*index") if LIVE not in path.parents})
 INDEXED = sorted(
@@ -36,7 +36,7 @@ INDEXED = sorted(
     for path in SAMPLES.rglob("*.index")
     if path.stat().st_size and path.with_suffix(".log").exists() and path.stat().st_size < 1 << 20
 )
-# Not all have times: magic 0 has no timestamps.
+# Not all have time indexes: magic 0 has no timestamps.
 TIMED = [
     index
     for index in INDEXED
@@ -45,7 +45,7 @@ TIMED = [
 OFFSET, TIME = ">ii", ">qi"
 
 
-def check(path: Path) -> list[Finding]:
+def index_findings(path: Path) -> list[Finding]:
     """All findings of the segments below a path."""
     checker = IndexChecker(DecompressionLimit())
     return [
@@ -56,37 +56,45 @@ def check(path: Path) -> list[Finding]:
     ]
 
 
-def errors(path: Path) -> set[str]:
+def error_codes(path: Path) -> set[str]:
     """The codes of all errors."""
-    return {finding.code.name for finding in check(path) if finding.code.severity is Severity.ERROR}
+    return {
+        finding.code.name
+        for finding in index_findings(path)
+        if finding.code.severity is Severity.ERROR
+    }
 
 
 @cache
-def facts(log: Path) -> Segment:
-    """What kfmt says of the log itself; of a wrapper with its first offset inside."""
-    found = []
+def segment_facts(log: Path) -> Segment:
+    """The batches that kfmt reads from the log; a wrapper has its first inner offset."""
+    batches = []
     names = ("position", "size", "base_offset", "last_offset", "max_timestamp", "has_timestamp")
     with open_log(classify_file(str(log), log.name), read_ahead=False) as opened:
         for block in opened.blocks:
             for run in split_runs(block):
                 read_records(run, DecompressionLimit())
                 columns = [run.batches[name].tolist() for name in names]
-                for *four, time, timed in zip(*columns, strict=True):
-                    found.append((*four, time if timed else -1))
-    return Segment(log.stat().st_size, found, int(log.name[:20]))
+                for *fields, time, has_time in zip(*columns, strict=True):
+                    batches.append((*fields, time if has_time else -1))
+    return Segment(log.stat().st_size, batches, int(log.name[:20]))
 
 
-@pytest.mark.parametrize("folder", PARTITIONS, ids=name_of)
-def test_no_index_of_a_real_broker_is_accused(folder: Path) -> None:
-    assert not [finding for finding in check(folder) if finding.code.severity is not Severity.NOTE]
+@pytest.mark.parametrize("directory", PARTITIONS, ids=name_of)
+def test_no_index_of_a_real_broker_is_accused(directory: Path) -> None:
+    assert not [
+        finding
+        for finding in index_findings(directory)
+        if finding.code.severity is not Severity.NOTE
+    ]
 
 
 def test_all_of_a_broker_at_once() -> None:
-    done = kfmt("index-check", SAMPLES / "kafka-3.9.1-broker2", "--strict")
-    assert done.code == 0
-    assert "no damage" in done.out.splitlines()[-1]
-    done = kfmt("index-check", SAMPLES / "kafka-2.8.2", "--json", "--strict")
-    summary = done.rows[-1]
+    result = kfmt("index-check", SAMPLES / "kafka-3.9.1-broker2", "--strict")
+    assert result.code == 0
+    assert "no damage" in result.out.splitlines()[-1]
+    result = kfmt("index-check", SAMPLES / "kafka-2.8.2", "--json", "--strict")
+    summary = result.rows[-1]
     assert (summary["type"], summary["errors"], summary["warnings"]) == ("summary", 0, 0)
 
 
@@ -96,9 +104,9 @@ def test_the_indexes_of_a_live_broker_are_preallocated(tmp_path: Path) -> None:
         for suffix, size in ((".index", 10_485_760), (".timeindex", 10_485_756)):
             with (tmp_path / "live" / (name + suffix)).open("wb") as out:
                 out.truncate(size)
-    done = kfmt("index-check", tmp_path / "live", "--json", "--strict")
-    assert done.code == 0
-    assert [code for code in done.codes if code.startswith("index-pre")] == [
+    result = kfmt("index-check", tmp_path / "live", "--json", "--strict")
+    assert result.code == 0
+    assert [code for code in result.codes if code.startswith("index-pre")] == [
         "index-preallocated"
     ] * 4
 
@@ -110,7 +118,7 @@ def test_each_rule_is_checked_in_each_offset_index(index: Path, tmp_path: Path) 
     entries = unpacked(index.read_bytes(), OFFSET)
     (tmp_path / index.name).write_bytes(packed(entries, OFFSET))
     copy = tmp_path / log.name
-    broken(tmp_path / index.name, copy, entries, OFFSET)
+    check_each_break(tmp_path / index.name, copy, entries, OFFSET)
 
 
 @pytest.mark.parametrize("index", TIMED, ids=name_of)
@@ -119,28 +127,28 @@ def test_each_rule_is_checked_in_each_time_index(index: Path, tmp_path: Path) ->
     shutil.copy(log, tmp_path)
     shutil.copy(index, tmp_path)
     entries = unpacked(times.read_bytes(), TIME)
-    broken(tmp_path / times.name, tmp_path / log.name, entries, TIME)
+    check_each_break(tmp_path / times.name, tmp_path / log.name, entries, TIME)
 
 
-def broken(index: Path, log: Path, entries: Entries, form: str) -> None:
+def check_each_break(index: Path, log: Path, entries: Entries, entry_format: str) -> None:
     """Break an index in each way that its entries allow."""
     applied = 0
-    for name, (change, code) in (OFFSET_BREAKS if form == OFFSET else TIME_BREAKS).items():
-        changed = change(entries, facts(log))
+    for name, (change, code) in (OFFSET_BREAKS if entry_format == OFFSET else TIME_BREAKS).items():
+        changed = change(entries, segment_facts(log))
         if changed is None:
             continue
-        index.write_bytes(packed(changed, form))
-        assert code in errors(index), name
+        index.write_bytes(packed(changed, entry_format))
+        assert code in error_codes(index), name
         applied += 1
     assert applied >= 3
-    prefix = "index" if form == OFFSET else "time-index"
-    index.write_bytes(packed(entries, form) + b"\0\1\2")
-    assert errors(index) == {f"{prefix}-trailing-bytes"}
-    index.write_bytes(packed(entries, form) + bytes(12 * 8))
-    assert errors(index) == set()
+    prefix = "index" if entry_format == OFFSET else "time-index"
+    index.write_bytes(packed(entries, entry_format) + b"\0\1\2")
+    assert error_codes(index) == {f"{prefix}-trailing-bytes"}
+    index.write_bytes(packed(entries, entry_format) + bytes(12 * 8))
+    assert error_codes(index) == set()
     later = log.with_name(f"{int(log.name[:20]) + 10**6:020}.log")
     later.write_bytes(b"")
-    assert errors(index) == {f"{prefix}-zero-tail"}
+    assert error_codes(index) == {f"{prefix}-zero-tail"}
     later.unlink()
 
 
@@ -149,9 +157,9 @@ def test_an_index_that_is_missing(suffix: str, tmp_path: Path) -> None:
     for file in ORDERS.parent.iterdir():
         shutil.copy(file, tmp_path)
     (tmp_path / ORDERS.name).with_suffix(suffix).unlink()
-    done = kfmt("index-check", tmp_path, "--json")
-    assert done.code == 1
-    (finding,) = done.of("finding")
+    result = kfmt("index-check", tmp_path, "--json")
+    assert result.code == 1
+    (finding,) = result.of("finding")
     assert finding["code"] == ("index-missing" if suffix == ".index" else "time-index-missing")
     assert finding["file"] == str(tmp_path / ORDERS.with_suffix(suffix).name)
     assert kfmt("index-check", tmp_path / ORDERS.name, "--json").code == 1
@@ -159,8 +167,8 @@ def test_an_index_that_is_missing(suffix: str, tmp_path: Path) -> None:
 
 def test_an_index_without_a_log(tmp_path: Path) -> None:
     shutil.copy(ORDERS.with_suffix(".index"), tmp_path)
-    done = kfmt("index-check", tmp_path, "--json")
-    assert (done.code, done.codes) == (0, ["index-without-log"])
+    result = kfmt("index-check", tmp_path, "--json")
+    assert (result.code, result.codes) == (0, ["index-without-log"])
     assert kfmt("index-check", tmp_path, "--strict").code == 1
 
 
@@ -168,58 +176,60 @@ def test_an_index_of_a_damaged_log_is_not_accused(tmp_path: Path) -> None:
     for suffix in (".index", ".timeindex"):
         shutil.copy(ORDERS.with_suffix(suffix), tmp_path)
     data = ORDERS.read_bytes()
-    for cut in (len(data) - 100, 20_000, 5_000):
-        (tmp_path / ORDERS.name).write_bytes(data[:cut])
-        done = kfmt("index-check", tmp_path, "--json")
-        errors = [finding for finding in done.of("finding") if finding["severity"] == "error"]
+    for size in (len(data) - 100, 20_000, 5_000):
+        (tmp_path / ORDERS.name).write_bytes(data[:size])
+        result = kfmt("index-check", tmp_path, "--json")
+        errors = [finding for finding in result.of("finding") if finding["severity"] == "error"]
         truncated = [error for error in errors if error["code"] == "batch-truncated"]
         assert len(truncated) == 1
-        rest = {error["code"] for error in errors} - {"batch-truncated"}
-        assert rest <= {"index-position-out-of-log"}  # after the end of the file
+        other_codes = {error["code"] for error in errors} - {"batch-truncated"}
+        assert other_codes <= {"index-position-out-of-log"}  # after the end of the file
 
 
-def test_a_transaction_index_is_held_against_the_markers(tmp_path: Path) -> None:
+def test_a_transaction_index_is_compared_with_the_markers(tmp_path: Path) -> None:
     for file in TXN.parent.iterdir():
         shutil.copy(file, tmp_path)
     index = tmp_path / TXN.with_suffix(".txnindex").name
     data = index.read_bytes()
-    assert errors(index) == set()
-    for at, code in (
+    assert error_codes(index) == set()
+    for position, code in (
         (1, "transaction-index-version"),
         (9, "transaction-index-not-a-marker"),
         (25, "transaction-index-not-a-marker"),
     ):
-        index.write_bytes(data[:at] + bytes([data[at] ^ 3]) + data[at + 1 :])
-        assert code in errors(index)
+        index.write_bytes(data[:position] + bytes([data[position] ^ 3]) + data[position + 1 :])
+        assert code in error_codes(index)
     index.write_bytes(data[34:68] + data[:34] + data[68:])
-    assert errors(index) == {"transaction-index-entries-not-increasing"}
+    assert error_codes(index) == {"transaction-index-entries-not-increasing"}
     index.write_bytes(data[:-1])
-    cut = {"transaction-index-trailing-bytes", "transaction-index-entry-missing"}
-    assert errors(index) == cut
+    truncated_codes = {"transaction-index-trailing-bytes", "transaction-index-entry-missing"}
+    assert error_codes(index) == truncated_codes
     index.write_bytes(data[34:])
-    (missing,) = check(index)
+    (missing,) = index_findings(index)
     assert missing.code.name == "transaction-index-entry-missing"
     assert missing.code.severity is Severity.ERROR
     index.write_bytes(b"")
-    assert len(check(index)) == len(data) // 34
+    assert len(index_findings(index)) == len(data) // 34
     index.unlink()
     (absent,) = [
-        finding for finding in check(tmp_path / TXN.name) if finding.code.severity is Severity.ERROR
+        finding
+        for finding in index_findings(tmp_path / TXN.name)
+        if finding.code.severity is Severity.ERROR
     ]
     assert absent.code.name == "transaction-index-missing"
     assert absent.message.startswith(f"{len(data) // 34} aborted transactions in the log;")
 
 
-def test_findings_say_which_entry_and_what_follows(tmp_path: Path) -> None:
+def test_findings_name_the_entry_and_its_consequences(tmp_path: Path) -> None:
     for suffix in (".log", ".index", ".timeindex"):
         shutil.copy(ORDERS.with_suffix(suffix), tmp_path)
     index = tmp_path / ORDERS.with_suffix(".index").name
     data = bytearray(index.read_bytes())
     data[23] ^= 1  # the position of entry 2
     index.write_bytes(data)
-    done = kfmt("index-check", index, "--json")
-    assert done.code == 1
-    finding = done.of("finding")[0]
+    result = kfmt("index-check", index, "--json")
+    assert result.code == 1
+    finding = result.of("finding")[0]
     assert finding["code"] == "index-entry-not-at-batch"
     assert (finding["position"], finding["severity"]) == (16, "error")
     assert "entry 2" in finding["message"]
@@ -233,23 +243,23 @@ def test_findings_say_which_entry_and_what_follows(tmp_path: Path) -> None:
 def test_a_look_up_finds_the_batch_that_a_scan_finds(offset: int) -> None:
     (row,) = kfmt("index-check", ORDERS, "--lookup-offset", str(offset), "--json").rows
     batches = kfmt("dump", ORDERS, "--json").rows
-    holding = [batch for batch in batches if batch["last_offset"] >= offset]
-    if not holding:
+    candidates = [batch for batch in batches if batch["last_offset"] >= offset]
+    if not candidates:
         assert row["batch"] is None
         return
-    assert row["batch"]["position"] == holding[0]["position"]
-    assert row["scan_from"] <= holding[0]["position"]
+    assert row["batch"]["position"] == candidates[0]["position"]
+    assert row["scan_from"] <= candidates[0]["position"]
 
 
 @pytest.mark.parametrize("timestamp", [0, 1_700_000_050_000, 1_700_000_198_196, 1 << 50])
 def test_a_look_up_by_time(timestamp: int) -> None:
     (row,) = kfmt("index-check", ORDERS, "--lookup-timestamp", str(timestamp), "--json").rows
     batches = kfmt("dump", ORDERS, "--json").rows
-    young = [batch for batch in batches if batch["max_timestamp"] >= timestamp]
-    assert (row["batch"] or {}).get("position") == (young[0]["position"] if young else None)
+    newer = [batch for batch in batches if batch["max_timestamp"] >= timestamp]
+    assert (row["batch"] or {}).get("position") == (newer[0]["position"] if newer else None)
     table = kfmt("index-check", ORDERS, "--lookup-timestamp", str(timestamp))
     last = table.out.splitlines()[-1].split()
-    assert last[:2] == (["found", "byte"] if young else ["not", "found:"])
+    assert last[:2] == (["found", "byte"] if newer else ["not", "found:"])
 
 
 @pytest.mark.parametrize("option", ["--lookup-offset", "--lookup-timestamp"])
@@ -257,9 +267,9 @@ def test_a_look_up_needs_a_log(option: str, tmp_path: Path) -> None:
     index = tmp_path / ORDERS.with_suffix(".index").name
     shutil.copy(ORDERS.with_suffix(".index"), index)
     for path in (tmp_path, index):
-        done = kfmt("index-check", path, option, "3")
-        assert (done.code, done.out) == (3, "")
-        assert done.err == f"kfmt: {path}: no log to search\n"
+        result = kfmt("index-check", path, option, "3")
+        assert (result.code, result.out) == (3, "")
+        assert result.err == f"kfmt: {path}: no log to search\n"
 
 
 @pytest.mark.parametrize(
@@ -271,7 +281,7 @@ def test_a_look_up_tries_the_end_of_an_index_first(
     """The last 1,024 of 2,000 entries are 8 KiB: a broker searches them if the entry before them,
     976 at number 975, is below the offset."""
     shutil.copy(ORDERS, tmp_path)
-    entries = b"".join(struct.pack(">ii", number + 1, 0) for number in range(2000))
+    entries = b"".join(struct.pack(">ii", i + 1, 0) for i in range(2000))
     (tmp_path / ORDERS.with_suffix(".index").name).write_bytes(entries)
     (row,) = kfmt("index-check", tmp_path, "--lookup-offset", str(offset), "--json").rows
     (search,) = row["searches"]

@@ -1,4 +1,4 @@
-"""The commands of what to do next: they run as they are printed, and none harms."""
+"""The suggested next commands run as they are printed, and none does harm."""
 
 from __future__ import annotations
 
@@ -18,56 +18,58 @@ DAMAGES = matrix()
 
 def test_each_command_of_what_to_do_next_runs_as_it_is_printed(tmp_path: Path) -> None:
     commands = set()
-    for number, damage in enumerate(DAMAGES):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        damage.make(folder)
-        for row in kfmt("check", ".", "--json", cwd=folder).of("next"):
-            words = shlex.split(row["command"])
-            commands.add(" ".join(words[:2]))
-            if words[0] == "kfmt":
-                done = kfmt(*words[1:], cwd=folder)
-                assert done.code in (0, 1), f"{damage}: {row['command']}: {done.err}"
+    for i, damage in enumerate(DAMAGES):
+        directory = tmp_path / str(i)
+        directory.mkdir()
+        damage.make(directory)
+        for row in kfmt("check", ".", "--json", cwd=directory).of("next"):
+            arguments = shlex.split(row["command"])
+            commands.add(" ".join(arguments[:2]))
+            if arguments[0] == "kfmt":
+                result = kfmt(*arguments[1:], cwd=directory)
+                assert result.code in (0, 1), f"{damage}: {row['command']}: {result.err}"
             else:
-                subprocess.run(row["command"], check=True, cwd=folder, shell=True)  # noqa: S602
+                subprocess.run(row["command"], check=True, cwd=directory, shell=True)  # noqa: S602
     assert {"kfmt salvage", "kfmt rebuild-index"} <= commands
     assert any(command.startswith("mv ") for command in commands)
 
 
 def test_nothing_is_offered_that_the_start_mends_or_that_makes_it_worse(tmp_path: Path) -> None:
-    for number, (tail, index) in enumerate([(b"\1" * 10, None), (b"", b"\0" * 16)]):
-        folder = tmp_path / str(number) / "orders-0"
-        shutil.copytree(ORDERS, folder)
-        log = folder / "00000000000000001440.log"
+    for i, (tail, index) in enumerate([(b"\1" * 10, None), (b"", b"\0" * 16)]):
+        directory = tmp_path / str(i) / "orders-0"
+        shutil.copytree(ORDERS, directory)
+        log = directory / "00000000000000001440.log"
         log.write_bytes(log.read_bytes() + tail)
         if index is not None:  # and damage in the log
-            (folder / "00000000000000000240.index").write_bytes(index)
-            data = bytearray((folder / "00000000000000000240.log").read_bytes())
+            (directory / "00000000000000000240.index").write_bytes(index)
+            data = bytearray((directory / "00000000000000000240.log").read_bytes())
             data[13500] ^= 1
-            (folder / "00000000000000000240.log").write_bytes(bytes(data))
-        done = kfmt("check", folder, "--json")
-        assert not [row for row in done.of("next") if "rebuild-index" in row["command"]]
-        assert bool([row for row in done.of("next") if "salvage" in row["command"]]) is bool(index)
+            (directory / "00000000000000000240.log").write_bytes(bytes(data))
+        result = kfmt("check", directory, "--json")
+        assert not [row for row in result.of("next") if "rebuild-index" in row["command"]]
+        assert bool([row for row in result.of("next") if "salvage" in row["command"]]) is bool(
+            index
+        )
 
 
 def test_a_missing_meta_properties_is_written_from_the_other_directory(tmp_path: Path) -> None:
     samples = SAMPLES / "kafka-3.9.1-broker1"
-    one, two = tmp_path / "one", tmp_path / "two"
-    shutil.copytree(samples / "__cluster_metadata-0", one / "__cluster_metadata-0")
-    said = (samples / "meta.properties").read_text()
-    (one / "meta.properties").write_text(
-        said.replace("Id4qCpYkZMw8zR87hsZyqQ", "Jd4qCpYkZMw8zR87hsZyqQ")
+    first, second = tmp_path / "one", tmp_path / "two"
+    shutil.copytree(samples / "__cluster_metadata-0", first / "__cluster_metadata-0")
+    properties = (samples / "meta.properties").read_text()
+    (first / "meta.properties").write_text(
+        properties.replace("Id4qCpYkZMw8zR87hsZyqQ", "Jd4qCpYkZMw8zR87hsZyqQ")
     )
-    shutil.copytree(samples / "orders-0", two / "orders-0")
-    (two / "recovery-point-offset-checkpoint").write_text("0\n0\n")
-    done = kfmt("check", "one", "two", "--json", cwd=tmp_path)
-    assert {row["starts"] for row in done.of("log_directory")} == {False}
-    step = done.of("next")[0]
+    shutil.copytree(samples / "orders-0", second / "orders-0")
+    (second / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    result = kfmt("check", "one", "two", "--json", cwd=tmp_path)
+    assert {row["starts"] for row in result.of("log_directory")} == {False}
+    step = result.of("next")[0]
     subprocess.run(step["command"], check=True, cwd=tmp_path, shell=True)  # noqa: S602
-    assert "directory.id=Id4qCpYkZMw8zR87hsZyqQ\n" in (two / "meta.properties").read_text()
-    done = kfmt("check", "one", "two", "--json", cwd=tmp_path)
-    assert {row["starts"] for row in done.of("log_directory")} == {True}
-    assert {start["becomes"] for start in done.of("broker_start")} == {None}
+    assert "directory.id=Id4qCpYkZMw8zR87hsZyqQ\n" in (second / "meta.properties").read_text()
+    result = kfmt("check", "one", "two", "--json", cwd=tmp_path)
+    assert {row["starts"] for row in result.of("log_directory")} == {True}
+    assert {start["becomes"] for start in result.of("broker_start")} == {None}
 
 
 def test_recovery_is_forced_where_the_broker_would_start(tmp_path: Path) -> None:
@@ -77,14 +79,14 @@ def test_recovery_is_forced_where_the_broker_would_start(tmp_path: Path) -> None
             log.write(struct.pack(">qi", 1500, -1) + bytes(49))
         (tmp_path / name / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":7}')
 
-    def forced() -> dict[str, str]:
+    def recovery_commands() -> dict[str, str]:
         rows = kfmt("check", "disk", "disk-2", "--json", cwd=tmp_path).of("next")
         return {row["file"]: row["command"] for row in rows if row["command"].startswith("rm ")}
 
     commands = {name: f"rm {name}/.kafka_cleanshutdown" for name in ("disk", "disk-2")}
-    assert forced() == commands
+    assert recovery_commands() == commands
     for name in ("no partition", "meta.properties"):  # no broker starts with these
         path = tmp_path / "disk-2" / name
         path.mkdir()
-        assert forced() == {"disk": commands["disk"]}
+        assert recovery_commands() == {"disk": commands["disk"]}
         path.rmdir()

@@ -1,4 +1,4 @@
-"""What verify-crc says of a directory: odd names, and segments that do not fit one another."""
+"""What verify-crc reports about a directory: invalid names, and segments that do not fit."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ def name(offset: int) -> str:
 @pytest.fixture
 def partition(tmp_path: Path) -> Path:
     """orders-0 in a log directory: seven segments at 0, 240 … 1440."""
-    folder = tmp_path / "data" / "orders-0"
-    shutil.copytree(ORDERS.parent, folder)
-    return folder
+    directory = tmp_path / "data" / "orders-0"
+    shutil.copytree(ORDERS.parent, directory)
+    return directory
 
 
 @pytest.mark.parametrize("options", [[], ["--deep"]])
 def test_what_healthy_brokers_leave_is_not_accused(options: list[str]) -> None:
-    done = kfmt("verify-crc", SAMPLES, *options, "--json")
-    assert (done.code, done.codes) == (0, [])
-    assert all(row["kind"] in ("log", "kraft_snapshot") for row in done.of("file"))
+    result = kfmt("verify-crc", SAMPLES, *options, "--json")
+    assert (result.code, result.codes) == (0, [])
+    assert all(row["kind"] in ("log", "kraft_snapshot") for row in result.of("file"))
 
 
-def test_a_log_that_will_replace_another_is_said(partition: Path) -> None:
+def test_a_log_that_will_replace_another_is_reported(partition: Path) -> None:
     shutil.copy(ORDERS, partition / SWAP)
     file = str(partition / SWAP)
-    for top in (partition, partition.parent):
-        done = kfmt("verify-crc", top, "--json")
-        assert (done.code, done.codes) == (1, ["swap-file"])
-        finding = done.of("finding")[0]
+    for path in (partition, partition.parent):
+        result = kfmt("verify-crc", path, "--json")
+        assert (result.code, result.codes) == (1, ["swap-file"])
+        finding = result.of("finding")[0]
         assert (finding["file"], finding["severity"], finding["offset"]) == (file, "error", 0)
     assert kfmt("verify-crc", partition, "--strict").code == 1
 
@@ -57,25 +57,28 @@ def test_a_swap_file_that_a_start_deletes_is_not_called_a_replacement(partition:
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "invalid_name",
     ["abc.index", "abc.timeindex", "abc.txnindex", "abc.snapshot", "notes.log", "backup-0.log"],
 )
-def test_a_name_without_an_offset_is_an_error(odd: str, partition: Path) -> None:
-    shutil.copy(ORDERS, partition / odd)
-    done = kfmt("verify-crc", partition, "--json")
-    assert done.code == 1
-    assert done.codes == [*["log-not-checked"] * odd.endswith(".log"), "name-not-numeric"]
-    assert done.of("finding")[-1]["file"] == str(partition / odd)
-    assert done.of("summary")[0]["errors"] == 1
-    shown = kfmt("verify-crc", partition)
-    assert "1 directory with errors" in shown.out
+def test_a_name_without_an_offset_is_an_error(invalid_name: str, partition: Path) -> None:
+    shutil.copy(ORDERS, partition / invalid_name)
+    result = kfmt("verify-crc", partition, "--json")
+    assert result.code == 1
+    assert result.codes == [
+        *["log-not-checked"] * invalid_name.endswith(".log"),
+        "name-not-numeric",
+    ]
+    assert result.of("finding")[-1]["file"] == str(partition / invalid_name)
+    assert result.of("summary")[0]["errors"] == 1
+    text_result = kfmt("verify-crc", partition)
+    assert "1 directory with errors" in text_result.out
 
 
-def test_names_that_a_broker_does_not_ask_for_an_offset_are_nobodys_business(
+def test_names_that_a_broker_does_not_parse_are_not_reported(
     partition: Path,
 ) -> None:
-    for harmless in ("README", "notes.txt", "abc.log.deleted", "00000000000000000000.log.bak"):
-        (partition / harmless).write_bytes(b"x")
+    for file_name in ("README", "notes.txt", "abc.log.deleted", "00000000000000000000.log.bak"):
+        (partition / file_name).write_bytes(b"x")
     assert kfmt("verify-crc", partition, "--json").codes == []
 
 
@@ -85,48 +88,50 @@ def test_files_that_are_in_no_partition_may_have_any_name(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "odd", ["lost+found", "backup", "orders", "orders-", "a-0.old", "a-9999999999"]
+    "invalid_name", ["lost+found", "backup", "orders", "orders-", "a-0.old", "a-9999999999"]
 )
 def test_a_directory_that_is_no_partition_is_an_error_in_a_log_directory(
-    odd: str, partition: Path
+    invalid_name: str, partition: Path
 ) -> None:
-    (partition.parent / odd).mkdir()
-    assert kfmt("verify-crc", partition.parent, "--json").codes == []  # nothing says what it is
+    (partition.parent / invalid_name).mkdir()
+    assert (
+        kfmt("verify-crc", partition.parent, "--json").codes == []
+    )  # nothing identifies it as a log directory
     (partition.parent / "recovery-point-offset-checkpoint").write_text("0\n0\n")
-    done = kfmt("verify-crc", partition.parent, "--json")
-    assert (done.code, done.codes) == (1, ["directory-not-a-partition"])
-    assert done.of("finding")[0]["file"] == str(partition.parent / odd)
+    result = kfmt("verify-crc", partition.parent, "--json")
+    assert (result.code, result.codes) == (1, ["directory-not-a-partition"])
+    assert result.of("finding")[0]["file"] == str(partition.parent / invalid_name)
 
 
 def test_directories_of_a_broker_are_partitions(partition: Path) -> None:
-    top = partition.parent
-    (top / "recovery-point-offset-checkpoint").write_text("0\n0\n")
-    moving = "0123456789abcdef0123456789abcdef"
-    for known in (
+    root = partition.parent
+    (root / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    unique_id = "0123456789abcdef0123456789abcdef"
+    for directory_name in (
         *("remote-log-index-cache", "a.b_c-d-12", "__cluster_metadata-0"),
-        *(f"a-0.{moving}-{what}" for what in ("delete", "future", "stray")),
+        *(f"a-0.{unique_id}-{suffix}" for suffix in ("delete", "future", "stray")),
     ):
-        (top / known).mkdir()
-    assert kfmt("verify-crc", top, "--json").codes == []
+        (root / directory_name).mkdir()
+    assert kfmt("verify-crc", root, "--json").codes == []
 
 
-def test_overlapping_segments_are_said_with_what_is_counted_twice(partition: Path) -> None:
+def test_overlapping_segments_are_reported_with_the_offsets_counted_twice(partition: Path) -> None:
     data = (partition / name(240)).read_bytes()
     (partition / name(400)).write_bytes(data[positions(data)[8] :])
-    done = kfmt("verify-crc", partition, "--json")
-    assert done.codes == ["segments-overlap"]
-    finding = done.of("finding")[0]
+    result = kfmt("verify-crc", partition, "--json")
+    assert result.codes == ["segments-overlap"]
+    finding = result.of("finding")[0]
     assert (finding["file"], finding["offset"]) == (str(partition / name(400)), 400)
     assert (finding["expected"], finding["found"]) == (480, 400)
     assert "offsets 400–479 are counted twice" in finding["message"]
-    assert done.of("summary")[0]["records"] == 1500 + 80
+    assert result.of("summary")[0]["records"] == 1500 + 80
 
 
 def test_a_missing_segment_is_a_note(partition: Path) -> None:
     (partition / name(480)).unlink()
-    done = kfmt("verify-crc", partition, "--json")
-    assert (done.code, done.codes) == (0, ["segments-gap"])
-    finding = done.of("finding")[0]
+    result = kfmt("verify-crc", partition, "--json")
+    assert (result.code, result.codes) == (0, ["segments-gap"])
+    finding = result.of("finding")[0]
     assert (finding["severity"], finding["offset"]) == ("note", 480)
     assert finding["file"] == str(partition / name(720))
     assert "offsets 480–719" in finding["message"]
@@ -134,34 +139,34 @@ def test_a_missing_segment_is_a_note(partition: Path) -> None:
 
 def test_a_gap_in_what_was_compacted_is_none(tmp_path: Path) -> None:
     source = SAMPLES / "kafka-3.9.1-broker1/compacted-0"
-    folder = tmp_path / "compacted-0"
-    shutil.copytree(source, folder)
-    logs = sorted(folder.glob("*.log"))
-    gone = 100_000
+    directory = tmp_path / "compacted-0"
+    shutil.copytree(source, directory)
+    logs = sorted(directory.glob("*.log"))
+    shift = 100_000
     data = bytearray(logs[-1].read_bytes())
-    at = positions(bytes(data))
-    for start in at[:-1]:  # the checksum does not cover the offset
-        offset = int.from_bytes(data[start : start + 8], "big") + gone
+    starts = positions(bytes(data))
+    for start in starts[:-1]:  # the checksum does not cover the offset
+        offset = int.from_bytes(data[start : start + 8], "big") + shift
         data[start : start + 8] = offset.to_bytes(8, "big")
     logs[-1].unlink()
-    (folder / name(int(logs[-1].stem) + gone)).write_bytes(data)
-    assert kfmt("verify-crc", folder, "--json").codes == []
+    (directory / name(int(logs[-1].stem) + shift)).write_bytes(data)
+    assert kfmt("verify-crc", directory, "--json").codes == []
 
 
 def test_an_empty_log_is_noted_unless_it_is_the_last(partition: Path) -> None:
     (partition / name(1440)).write_bytes(b"")
     assert kfmt("verify-crc", partition, "--json").codes == []
     (partition / name(480)).write_bytes(b"")
-    done = kfmt("verify-crc", partition, "--json")
-    assert (done.code, done.codes) == (0, ["log-empty"])
-    assert done.of("finding")[0]["file"] == str(partition / name(480))
+    result = kfmt("verify-crc", partition, "--json")
+    assert (result.code, result.codes) == (0, ["log-empty"])
+    assert result.of("finding")[0]["file"] == str(partition / name(480))
 
 
-def test_nothing_is_said_across_a_segment_that_could_not_be_read(partition: Path) -> None:
+def test_no_gap_is_reported_across_a_segment_that_could_not_be_read(partition: Path) -> None:
     (partition / name(480)).unlink()
     (partition / name(480)).symlink_to("gone")
-    done = kfmt("verify-crc", partition, "--json")
-    assert (done.code, done.codes) == (3, [])
+    result = kfmt("verify-crc", partition, "--json")
+    assert (result.code, result.codes) == (3, [])
 
 
 def test_files_that_are_given_one_by_one_are_no_partition(partition: Path) -> None:
@@ -170,7 +175,7 @@ def test_files_that_are_given_one_by_one_are_no_partition(partition: Path) -> No
     assert kfmt("verify-crc", *sorted(partition.glob("*.log")), "--json").codes == []
 
 
-def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_processes_report_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kfmt_cli.checks.log.checker import LogChecker
     from kfmt_cli.cli.command_output import CommandOutput
     from kfmt_cli.cli.options import CommonOptions
@@ -182,27 +187,27 @@ def test_processes_say_the_same(partition: Path, monkeypatch: pytest.MonkeyPatch
     (partition / name(720)).write_bytes(b"")
     (partition / "abc.index").write_bytes(b"")
     texts: list[str] = []
-    monkeypatch.setattr(CommandOutput, "write_text", lambda _, words: texts.append(words))
+    monkeypatch.setattr(CommandOutput, "write_text", lambda _, text: texts.append(text))
 
     def run(jobs: int) -> list[str]:
         texts.clear()
         task = verify.VerifyCrcCommand(LogChecker(False, DecompressionLimit(), jobs), jobs)
-        shown = CommonOptions("never", "json").start_run(verify.LOG_RESULT)
-        assert shown.run_task(task, (str(partition),)) == 1
+        output = CommonOptions("never", "json").start_run(verify.LOG_RESULT)
+        assert output.run_task(task, (str(partition),)) == 1
         return [line for text in texts for line in text.splitlines()]
 
-    alone = run(1)
+    sequential = run(1)
     monkeypatch.setattr(processes, "MIN_PARALLEL_BYTES", 0)
-    assert run(2) == alone
-    codes = [row["code"] for row in map(json.loads, alone) if row["type"] == "finding"]
+    assert run(2) == sequential
+    codes = [row["code"] for row in map(json.loads, sequential) if row["type"] == "finding"]
     assert codes == ["name-not-numeric", "segments-gap", "log-empty"]
 
 
-def facts(base: int, extent: OffsetRange, size: int = 1000) -> SegmentFacts:
-    return SegmentFacts(name(base), base, size, extent)
+def segment_facts(base: int, offset_range: OffsetRange, size: int = 1000) -> SegmentFacts:
+    return SegmentFacts(name(base), base, size, offset_range)
 
 
-def found(*segments: SegmentFacts) -> list[tuple[str, str]]:
+def segment_findings(*segments: SegmentFacts) -> list[tuple[str, str]]:
     check = SegmentOffsetsCheck()
     for segment in segments:
         check.add_segment(segment)
@@ -211,29 +216,39 @@ def found(*segments: SegmentFacts) -> list[tuple[str, str]]:
 
 def test_a_segment_within_one_that_is_longer() -> None:
     segments = (
-        facts(0, OffsetRange(0, 79)),
-        facts(10, OffsetRange(10, 20)),
-        facts(30, OffsetRange(30, 90)),
+        segment_facts(0, OffsetRange(0, 79)),
+        segment_facts(10, OffsetRange(10, 20)),
+        segment_facts(30, OffsetRange(30, 90)),
     )
-    assert found(*segments) == [("segments-overlap", name(10)), ("segments-overlap", name(30))]
-
-
-def test_an_empty_segment_below_the_end_of_the_one_before_it() -> None:
-    assert found(facts(0, OffsetRange(0, 79)), facts(10, OffsetRange(), 0)) == [
-        ("segments-overlap", name(10))
+    assert segment_findings(*segments) == [
+        ("segments-overlap", name(10)),
+        ("segments-overlap", name(30)),
     ]
 
 
+def test_an_empty_segment_below_the_end_of_the_one_before_it() -> None:
+    assert segment_findings(
+        segment_facts(0, OffsetRange(0, 79)), segment_facts(10, OffsetRange(), 0)
+    ) == [("segments-overlap", name(10))]
+
+
 def test_an_impossible_offset_does_not_make_overlaps_of_all_that_follows() -> None:
-    wild = OffsetRange(0, 1 << 60)
+    impossible = OffsetRange(0, 1 << 60)
     assert (
-        found(facts(0, wild), facts(80, OffsetRange(80, 90)), facts(91, OffsetRange(91, 99))) == []
+        segment_findings(
+            segment_facts(0, impossible),
+            segment_facts(80, OffsetRange(80, 90)),
+            segment_facts(91, OffsetRange(91, 99)),
+        )
+        == []
     )
 
 
-def test_no_name_is_looked_at_twice(partition: Path) -> None:
+def test_no_name_is_checked_twice(partition: Path) -> None:
     (partition / "abc.index").write_bytes(b"")
-    folders = walk_directories(str(partition.parent), pytest.fail)
+    directories = walk_directories(str(partition.parent), pytest.fail)
     assert [
-        finding.file for folder in folders for finding in DirectoryNamesCheck().check_names(folder)
+        finding.file
+        for directory in directories
+        for finding in DirectoryNamesCheck().check_names(directory)
     ] == [str(partition / "abc.index")]

@@ -1,4 +1,4 @@
-"""`kfmt explain`: every kind of finding has its page."""
+"""`kfmt explain`: every finding code has a page."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def test_all_codes_are_listed_once() -> None:
     assert len(set(names)) == len(names)
     page = Path(ROOT / "docs/findings.md").read_text()
     assert re.findall(r"^### `(.+)`$", page, re.MULTILINE) == names
-    listed = kfmt("explain").out
-    assert all(f" {name} " in listed for name in names)
+    output = kfmt("explain").out
+    assert all(f" {name} " in output for name in names)
 
 
 def test_every_code_of_a_finding_has_a_page() -> None:
     names = {row["code"] for row in kfmt("explain", "--json").of("code")}
-    found = kfmt("verify-crc", "--deep", "damaged_segments", "--json").codes
-    found += kfmt("index-check", "damaged_segments", "--json").codes
-    assert found
-    assert set(found) <= names
+    finding_codes = kfmt("verify-crc", "--deep", "damaged_segments", "--json").codes
+    finding_codes += kfmt("index-check", "damaged_segments", "--json").codes
+    assert finding_codes
+    assert set(finding_codes) <= names
 
 
 def test_a_page_says_what_findings_say() -> None:
@@ -39,7 +39,7 @@ def test_a_page_says_what_findings_say() -> None:
         assert row[name] in text
 
 
-def test_a_name_that_is_none_is_met_with_those_near_it() -> None:
-    done = kfmt("explain", "crc-missmatch")
-    assert done.code == 2
-    assert "crc-mismatch" in done.err
+def test_an_unknown_code_suggests_similar_codes() -> None:
+    result = kfmt("explain", "crc-missmatch")
+    assert result.code == 2
+    assert "crc-mismatch" in result.err

@@ -1,4 +1,4 @@
-"""What the first bytes of a possible batch say, and which offsets it can have where it is."""
+"""What the first bytes of a possible batch show, and which offsets it can have at its position."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tools.kafka import SAMPLES
 
 def batch(base: int, delta: int = 9, codec: int = 0) -> BatchCandidate:
     """A header of magic 2."""
-    head = struct.pack(">qiibIh i", base, 1000, 0, 2, 0, codec, delta)
-    return BatchCandidate(0, head + bytes(61 - len(head)))
+    header = struct.pack(">qiibIh i", base, 1000, 0, 2, 0, codec, delta)
+    return BatchCandidate(0, header + bytes(61 - len(header)))
 
 
 def message(offset: int, magic: int = 1, codec: int = 0) -> BatchCandidate:
     """A header of magic 0 or 1."""
-    head = struct.pack(">qiIbb", offset, 100, 0, magic, codec)
-    return BatchCandidate(0, head + bytes(34 - len(head)))
+    header = struct.pack(">qiIbb", offset, 100, 0, magic, codec)
+    return BatchCandidate(0, header + bytes(34 - len(header)))
 
 
 def test_real_headers_say_what_dump_says() -> None:
     candidate = BatchCandidate(7, ORDERS.read_bytes()[:61])
     assert (candidate.base_offset, candidate.length, candidate.size) == (0, 2563, 2575)
     assert (candidate.magic, candidate.next_offset, candidate.is_compressed) == (2, 20, False)
-    packed = SAMPLES / "kafka-2.8.2/v1-gzip-0" / ORDERS.name
-    candidate = BatchCandidate(0, packed.read_bytes()[:34])
+    compressed = SAMPLES / "kafka-2.8.2/v1-gzip-0" / ORDERS.name
+    candidate = BatchCandidate(0, compressed.read_bytes()[:34])
     assert (candidate.magic, candidate.base_offset, candidate.next_offset) == (1, 19, 20)
     assert candidate.is_compressed
 
@@ -45,19 +45,21 @@ def test_a_header_that_is_cut_short_has_no_magic_and_no_codec() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "least", "could"),
+    ("base", "min_offset", "is_possible"),
     [
         *((0, None, True), (-1, None, False), ((1 << 48) - 1, None, True), (1 << 48, None, False)),
         *((60, 60, True), (59, 60, False), (60 + (1 << 31) - 1, 60, True)),
         (60 + (1 << 31), 60, False),
     ],
 )
-def test_the_offset_that_a_batch_could_have(base: int, least: int | None, could: bool) -> None:
-    assert batch(base).can_follow(least) == could
+def test_the_offset_that_a_batch_could_have(
+    base: int, min_offset: int | None, is_possible: bool
+) -> None:
+    assert batch(base).can_follow(min_offset) == is_possible
 
 
 @pytest.mark.parametrize(
-    ("header", "after", "sets", "window"),
+    ("header", "min_offset", "may_have_sets", "window"),
     [
         (None, 60, False, PossibleOffsets(60, 99, (60,), False)),
         (None, None, True, PossibleOffsets(None, 99, (None,), True)),
@@ -70,13 +72,16 @@ def test_the_offset_that_a_batch_could_have(base: int, least: int | None, could:
     ],
 )
 def test_the_window_after_damage(
-    header: BatchCandidate | None, after: int | None, sets: bool, window: PossibleOffsets
+    header: BatchCandidate | None,
+    min_offset: int | None,
+    may_have_sets: bool,
+    window: PossibleOffsets,
 ) -> None:
-    assert PossibleOffsets.after_damage(header, after, 99, sets) == window
+    assert PossibleOffsets.after_damage(header, min_offset, 99, may_have_sets) == window
 
 
 @pytest.mark.parametrize(
-    ("window", "header", "holds"),
+    ("window", "header", "is_allowed"),
     [
         *((PossibleOffsets(60, 99), batch(60), True), (PossibleOffsets(60, 99), batch(59), False)),
         *((PossibleOffsets(60, 99), batch(90), True), (PossibleOffsets(60, 99), batch(91), False)),
@@ -95,12 +100,14 @@ def test_the_window_after_damage(
         (PossibleOffsets(60, 99, min_offset_after_set=80), batch(79), True),
     ],
 )
-def test_what_a_window_holds(window: PossibleOffsets, header: BatchCandidate, holds: bool) -> None:
-    assert window.allows(header) == holds
+def test_what_a_window_holds(
+    window: PossibleOffsets, header: BatchCandidate, is_allowed: bool
+) -> None:
+    assert window.allows(header) == is_allowed
 
 
 @pytest.mark.parametrize(
-    ("first", "header", "is_near"),
+    ("min_offset", "header", "is_outside"),
     [
         *((100, message(100), True), (100, message(199), True), (100, message(200), False)),
         *((99, message(100), False), (101, message(100), False), (None, message(100), False)),
@@ -108,6 +115,6 @@ def test_what_a_window_holds(window: PossibleOffsets, header: BatchCandidate, ho
     ],
 )
 def test_a_message_with_a_large_offset_is_of_no_set(
-    first: int | None, header: BatchCandidate, is_near: bool
+    min_offset: int | None, header: BatchCandidate, is_outside: bool
 ) -> None:
-    assert PossibleOffsets(first, None).has_offset_outside_set(header) == is_near
+    assert PossibleOffsets(min_offset, None).has_offset_outside_set(header) == is_outside

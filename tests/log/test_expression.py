@@ -38,77 +38,83 @@ ATOMS = [
     *("(a$|b)", "(?:a$|b)$", "(a|b|c)", r"(?i-s:b.)"),
 ]
 REPEATS = ["", "", "*", "+", "?", "*?", "+?", "{2}", "{,2}", "{1,}", "{0,1}?", "{x}", "{,}"]
-PIECES = [
+CHUNKS = [
     *(b"a", b"b", b"A", b"\xc3\xa9", b"\xe9", b"\xc9", b"\xff", b"\n", b"\x0b"),
     *(b" ", b"1", b"$", b"]", b"[", b"\\"),
 ]
 
 
-def made(draw: random.Random) -> str:
-    parts = [draw.choice(ATOMS) + draw.choice(REPEATS) for _ in range(draw.randint(1, 4))]
-    front = draw.choice(["", "", "^", r"\A", "(?i)", "(?m)^", "(?m)"])
-    return front + "".join(parts) + draw.choice(["", "", "$", r"\Z", "|b"])
+def random_expression(rng: random.Random) -> str:
+    atoms = [rng.choice(ATOMS) + rng.choice(REPEATS) for _ in range(rng.randint(1, 4))]
+    prefix = rng.choice(["", "", "^", r"\A", "(?i)", "(?m)^", "(?m)"])
+    return prefix + "".join(atoms) + rng.choice(["", "", "$", r"\Z", "|b"])
 
 
 def test_it_finds_what_re_finds() -> None:
-    draw = random.Random(7)
-    texts = [b"".join(draw.choices(PIECES, k=n)) for n in range(9) for _ in range(12)]
+    rng = random.Random(7)
+    texts = [b"".join(rng.choices(CHUNKS, k=n)) for n in range(9) for _ in range(12)]
     compared = refused = 0
     for _ in range(3000):
-        words = made(draw)
+        expression = random_expression(rng)
         try:
-            known = re.compile(words.encode(), re.DOTALL)
+            pattern = re.compile(expression.encode(), re.DOTALL)
         except re.error:
             with pytest.raises(ValueError, match=r"\w"):
-                compile_regex(words)
+                compile_regex(expression)
             continue
-        ours = None
+        regex = None
         with suppress(ValueError):
-            ours = compile_regex(words)
-        if ours is None:
+            regex = compile_regex(expression)
+        if regex is None:
             with pytest.raises(ValueError, match="is not supported with repetitions"):
-                compile_regex(words)
+                compile_regex(expression)
             refused += 1
             continue
         for text in texts:
-            is_found = known.search(text) is not None
-            assert ours.search(text) == is_found, (words, text)
-            assert (ours.search_function(len(text))(text) is not None) == is_found, (words, text)
-            assert text.startswith(ours.literal_prefix) or not is_found, (words, text)
+            is_found = pattern.search(text) is not None
+            assert regex.search(text) == is_found, (expression, text)
+            assert (regex.search_function(len(text))(text) is not None) == is_found, (
+                expression,
+                text,
+            )
+            assert text.startswith(regex.literal_prefix) or not is_found, (expression, text)
             compared += 1
     assert compared > 200_000
     assert refused < 700
 
 
 @pytest.mark.parametrize(
-    ("words", "few", "many"),
+    ("expression", "short_texts", "unmatched"),
     [
         (r":[\\s]+", [rb"C:\src", b"C:s", b"C:top"], [b"C:" + b"x" * SHORT_BYTES]),
         ("a+$", [b"ba\n"], []),
     ],
 )
 def test_what_is_found_does_not_depend_on_what_is_next_to_it(
-    words: str, few: list[bytes], many: list[bytes]
+    expression: str, short_texts: list[bytes], unmatched: list[bytes]
 ) -> None:
-    ours = compile_regex(words)
-    for data in few:
-        alone, among = ours.search_function(len(data))(data), ours.search_function(1000)(data)
-        assert (alone is None) == (among is None), data
-    assert not any(map(ours.search, many))
+    regex = compile_regex(expression)
+    for data in short_texts:
+        short_match, long_match = (
+            regex.search_function(len(data))(data),
+            regex.search_function(1000)(data),
+        )
+        assert (short_match is None) == (long_match is None), data
+    assert not any(map(regex.search, unmatched))
 
 
-@pytest.mark.parametrize("words", CATASTROPHIC)
-def test_no_expression_takes_for_ever(words: str) -> None:
+@pytest.mark.parametrize("expression", CATASTROPHIC)
+def test_no_expression_takes_for_ever(expression: str) -> None:
     began = time.monotonic()
     for text in (b"a" * 100_000 + b"!", b"x" * 100_000, b"a" * SHORT_BYTES):
-        compile_regex(words).search(text)
-        compile_regex(words).search_function(len(text))(text)
-        SearchTerm(words, REGEX_SEARCH).pattern.search(text)
+        compile_regex(expression).search(text)
+        compile_regex(expression).search_function(len(text))(text)
+        SearchTerm(expression, REGEX_SEARCH).pattern.search(text)
     assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(
-    ("words", "beginning"),
+    ("expression", "prefix"),
     [
         ("^key-79[0-9]{2}$", b"key-79"),
         (r"\Auser 7*", b"user "),
@@ -121,12 +127,12 @@ def test_no_expression_takes_for_ever(words: str) -> None:
         ("^\u00e9", b""),
     ],
 )
-def test_what_it_begins_with_spares_the_search(words: str, beginning: bytes) -> None:
-    assert compile_regex(words).literal_prefix == beginning
+def test_a_literal_prefix_is_known(expression: str, prefix: bytes) -> None:
+    assert compile_regex(expression).literal_prefix == prefix
 
 
 def test_only_short_content_and_few_repetitions_go_to_re() -> None:
-    for words, longest, is_of_re in (
+    for expression, max_bytes, uses_re in (
         ("^a+b+$", SHORT_BYTES, True),
         ("^a+b+$", SHORT_BYTES + 1, False),
         ("a+b+$", SHORT_BYTES, False),
@@ -134,56 +140,56 @@ def test_only_short_content_and_few_repetitions_go_to_re() -> None:
         ("^a+b+c+", SHORT_BYTES, False),
         ("^(a)+$", SHORT_BYTES, False),
     ):
-        search = compile_regex(words).search_function(longest)
-        assert isinstance(getattr(search, "__self__", None), re.Pattern) == is_of_re, words
+        search = compile_regex(expression).search_function(max_bytes)
+        assert isinstance(getattr(search, "__self__", None), re.Pattern) == uses_re, expression
 
 
 @pytest.mark.parametrize("command", ["find", "dump", "cat"])
 def test_no_command_takes_for_ever(command: str) -> None:
     began = time.monotonic()
-    done = kfmt(command, ORDERS, "--value", r"~(([\s\S])+)+=$")
-    assert done.code in (0, 1)
+    result = kfmt(command, ORDERS, "--value", r"~(([\s\S])+)+=$")
+    assert result.code in (0, 1)
     assert time.monotonic() - began < 20
 
 
-@pytest.mark.parametrize("words", [r"(a)\1+", "a(?=b)c*", "(?<!a)b+", "a{5000}", "(?x) a +"])
-def test_what_re2_cannot_do_is_said(words: str) -> None:
-    done = kfmt("find", ORDERS, "--key", f"~{words}")
-    assert done.code == 2
-    assert "not a regular expression" in done.err
-    assert "are not supported" in done.err
-    assert done.err.count("\n") == 1
+@pytest.mark.parametrize("expression", [r"(a)\1+", "a(?=b)c*", "(?<!a)b+", "a{5000}", "(?x) a +"])
+def test_what_re2_does_not_support_is_reported(expression: str) -> None:
+    result = kfmt("find", ORDERS, "--key", f"~{expression}")
+    assert result.code == 2
+    assert "not a regular expression" in result.err
+    assert "are not supported" in result.err
+    assert result.err.count("\n") == 1
     with pytest.raises(UsageError, match="are not supported"):
-        _ = SearchTerm(words, REGEX_SEARCH).pattern
+        _ = SearchTerm(expression, REGEX_SEARCH).pattern
 
 
 def test_only_what_repeats_much_needs_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
     module._compile.cache_clear()
-    for words in ("customer-[1-3]$", r"(?i)hazel|amber", r"a\*", "[*+?{]", r"(a)(?=b)\1"):
-        assert not compile_regex(words).search(b"nothing")
-    for words in (r"^user-\d+$", "a.*b", "ab?", "a{2}", "a{,2}b", "[0-9]+-[a-z]*"):
-        assert not compile_regex(words).search(b"nothing")
-    for words in ("(a+)+$", "(a|b)*", "a*b*c*", "(?:ab){3}", "(a|b|c|d|e|f)"):
+    for expression in ("customer-[1-3]$", r"(?i)hazel|amber", r"a\*", "[*+?{]", r"(a)(?=b)\1"):
+        assert not compile_regex(expression).search(b"nothing")
+    for expression in (r"^user-\d+$", "a.*b", "ab?", "a{2}", "a{,2}b", "[0-9]+-[a-z]*"):
+        assert not compile_regex(expression).search(b"nothing")
+    for expression in ("(a+)+$", "(a|b)*", "a*b*c*", "(?:ab){3}", "(a|b|c|d|e|f)"):
         with pytest.raises(UsageError, match=r"pip install 'kfmt-cli\[regex\]'"):
-            compile_regex(words)
+            compile_regex(expression)
 
 
 def test_it_goes_to_other_processes() -> None:
-    match = parse_record_filter("~a+b", None, ["h=~x*"], None)
-    assert pickle.loads(pickle.dumps(match)) == match  # noqa: S301
-    assert match.key == BytesRegex(b"a+b")
+    record_filter = parse_record_filter("~a+b", None, ["h=~x*"], None)
+    assert pickle.loads(pickle.dumps(record_filter)) == record_filter  # noqa: S301
+    assert record_filter.key == BytesRegex(b"a+b")
 
 
 @pytest.mark.parametrize("pattern", ['{"id":(1|2)', 'x{"id":(1|2)'])
 def test_a_brace_at_the_start_repeats_nothing(
     pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without RE2 too, as one writes it for a value in JSON."""
+    """Without RE2 too, as in a pattern for JSON values."""
     monkeypatch.setitem(sys.modules, "re2", None)
     module._compile.cache_clear()
     try:
-        found = compile_regex(pattern).search(b'x{"id":2}')
+        is_found = compile_regex(pattern).search(b'x{"id":2}')
     finally:
         module._compile.cache_clear()
-    assert found
+    assert is_found

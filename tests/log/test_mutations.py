@@ -1,4 +1,4 @@
-"""Whatever is done to a file: no exception, bounded work, and what is untouched is shown."""
+"""Whatever changes in a file: no exception, bounded work, and unchanged batches are shown."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Batch = tuple[int, int, int]
 
 
 def read_everything(file: Path) -> tuple[list[Batch], list[Finding]]:
-    """All that kfmt does with a log; place and checksum of each undamaged batch."""
+    """Read, check and format a log; position, size and checksum of each undamaged batch."""
     source = open_source(str(file))
     batches: list[Batch] = []
     findings: list[Finding] = []
@@ -67,15 +67,15 @@ def read_everything(file: Path) -> tuple[list[Batch], list[Finding]]:
             for check in create_log_checks(Scope.RECORDS, 0):
                 findings += check.check_block(run, records)
             rows = run.batches
-            good = rows.select_rows(rows["crc_valid"] == 1)
-            places = zip(
-                *(good[name].tolist() for name in ("position", "size", "crc")), strict=True
+            valid = rows.select_rows(rows["crc_valid"] == 1)
+            undamaged = zip(
+                *(valid[name].tolist() for name in ("position", "size", "crc")), strict=True
             )
-            batches += places
-            for out in formats:
-                shown = record_rows(run, records)
-                text = b"".join(map(bytes, out.render(shown, 0, len(rows))))
-                if isinstance(out, JsonRowWriter):
+            batches += undamaged
+            for writer in formats:
+                table = record_rows(run, records)
+                text = b"".join(map(bytes, writer.render(table, 0, len(rows))))
+                if isinstance(writer, JsonRowWriter):
                     for line in text.splitlines():
                         json.loads(line)
     for finding in findings:
@@ -86,71 +86,71 @@ def read_everything(file: Path) -> tuple[list[Batch], list[Finding]]:
 
 
 def flip(data: bytearray, rng: random.Random) -> tuple[int, int, int]:
-    """Flip some bits in a few bytes; the bytes touched, and how far what follows was moved."""
-    at = rng.randrange(len(data))
-    end = min(at + rng.randint(1, 8), len(data))
-    for i in range(at, end):
+    """Flip some bits in a few bytes; the bytes changed, and how far later bytes are shifted."""
+    start = rng.randrange(len(data))
+    end = min(start + rng.randint(1, 8), len(data))
+    for i in range(start, end):
         data[i] ^= rng.randint(1, 255)
-    return at, end, 0
+    return start, end, 0
 
 
 def zero(data: bytearray, rng: random.Random) -> tuple[int, int, int]:
-    """Overwrite a stretch with zeros."""
-    at = rng.randrange(len(data))
-    end = min(at + rng.randint(1, 600), len(data))
-    data[at:end] = bytes(end - at)
-    return at, end, 0
+    """Overwrite a range with zeros."""
+    start = rng.randrange(len(data))
+    end = min(start + rng.randint(1, 600), len(data))
+    data[start:end] = bytes(end - start)
+    return start, end, 0
 
 
-def cut(data: bytearray, rng: random.Random) -> tuple[int, int, int]:
-    """Take a stretch out."""
-    at = rng.randrange(len(data))
-    end = min(at + rng.randint(1, 600), len(data))
-    del data[at:end]
-    return at, end, at - end
+def remove(data: bytearray, rng: random.Random) -> tuple[int, int, int]:
+    """Remove a range."""
+    start = rng.randrange(len(data))
+    end = min(start + rng.randint(1, 600), len(data))
+    del data[start:end]
+    return start, end, start - end
 
 
 def insert(data: bytearray, rng: random.Random) -> tuple[int, int, int]:
-    """Put random bytes in."""
-    at = rng.randrange(len(data))
+    """Insert random bytes."""
+    start = rng.randrange(len(data))
     new = rng.randbytes(rng.randint(1, 600))
-    data[at:at] = new
-    return at, at, len(new)
+    data[start:start] = new
+    return start, start, len(new)
 
 
 def extreme(data: bytearray, rng: random.Random) -> tuple[int, int, int]:
     """Overwrite four bytes with an extreme number."""
-    at = rng.randrange(max(len(data) - 4, 1))
+    start = rng.randrange(max(len(data) - 4, 1))
     value = rng.choice([0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0, 1, 0x7F000000, 0x00FFFFFF])
-    new = value.to_bytes(4, "big")[: len(data) - at]
-    data[at : at + 4] = new
-    return at, at + len(new), 0
+    new = value.to_bytes(4, "big")[: len(data) - start]
+    data[start : start + 4] = new
+    return start, start + len(new), 0
 
 
 Mutation = Callable[[bytearray, random.Random], tuple[int, int, int]]
-MUTATIONS: list[Mutation] = [flip, zero, cut, insert, extreme]
+MUTATIONS: list[Mutation] = [flip, zero, remove, insert, extreme]
 
 
 @pytest.mark.parametrize("log", LOGS, ids=[name_of(log) for log in LOGS])
 def test_any_mutation_costs_only_what_it_touches(log: Path, tmp_path: Path) -> None:
     original = log.read_bytes()
-    whole, findings = read_everything(write(tmp_path, original))
+    undamaged, findings = read_everything(write(tmp_path, original))
     assert not [finding for finding in findings if finding.code.name != "offset-out-of-segment"]
     rng = random.Random(name_of(log))
     for mutate in MUTATIONS * 3:
         data = bytearray(original)
         first, last, shift = mutate(data, rng)
-        shown, _ = read_everything(write(tmp_path, bytes(data)))
-        kept = set(shown)
-        for position, size, crc in whole:
+        batches, _ = read_everything(write(tmp_path, bytes(data)))
+        read_batches = set(batches)
+        for position, size, crc in undamaged:
             if position + size <= first:
-                assert (position, size, crc) in kept, (mutate.__name__, first, last)
+                assert (position, size, crc) in read_batches, (mutate.__name__, first, last)
             elif position >= last and position + size + shift <= len(data):
-                assert (position + shift, size, crc) in kept, (mutate.__name__, first, last)
+                assert (position + shift, size, crc) in read_batches, (mutate.__name__, first, last)
 
 
-def peak_of_reading(file: Path) -> int:
-    """The most bytes that reading a log holds at a time."""
+def peak_reading_bytes(file: Path) -> int:
+    """The peak memory of reading a log."""
     tracemalloc.start()
     try:
         read_everything(file)
@@ -159,23 +159,23 @@ def peak_of_reading(file: Path) -> int:
         tracemalloc.stop()
 
 
-# Mostly zeros and small numbers look like lengths and magics all over.
-LIKE_HEADERS = b"\0\0\0\0\0\1\2\x31"
+# Mostly zeros and small numbers look like lengths and magics everywhere.
+HEADER_LIKE_BYTES = b"\0\0\0\0\0\1\2\x31"
 
 
-@pytest.mark.parametrize("alphabet", [bytes(range(256)), LIKE_HEADERS], ids=["any", "headers"])
+@pytest.mark.parametrize("alphabet", [bytes(range(256)), HEADER_LIKE_BYTES], ids=["any", "headers"])
 def test_random_bytes_are_read_in_bounded_memory(alphabet: bytes, tmp_path: Path) -> None:
     rng = random.Random(7)
     for size in (1, 16, 17, 61, 1000, 300_000):
         file = write(tmp_path, bytes(rng.choices(alphabet, k=size)))
-        assert peak_of_reading(file) < (2 << 20) + 8 * size, size
+        assert peak_reading_bytes(file) < (2 << 20) + 8 * size, size
 
 
 def test_a_count_that_promises_billions_takes_no_memory(tmp_path: Path) -> None:
     from tests.support.rebuild import batch_of, record
 
     batch = batch_of(record(b"k", b"v"), 0, (1 << 31) - 1)
-    assert peak_of_reading(write(tmp_path, batch * 50)) < 32 << 20
+    assert peak_reading_bytes(write(tmp_path, batch * 50)) < 32 << 20
 
 
 @pytest.mark.parametrize(
@@ -190,10 +190,14 @@ def test_bytes_missing_from_a_single_record_do_not_cost_the_next_batch(
     name: str, first: int, last: int, tmp_path: Path
 ) -> None:
     data = (SAMPLES / name / NAME).read_bytes()
-    whole, _ = read_everything(write(tmp_path, data))
-    shown, _ = read_everything(write(tmp_path, data[:first] + data[last:]))
-    after = {(at - (last - first), size, crc) for at, size, crc in whole if at >= last}
-    assert after <= set(shown)
+    undamaged, _ = read_everything(write(tmp_path, data))
+    batches, _ = read_everything(write(tmp_path, data[:first] + data[last:]))
+    later_batches = {
+        (position - (last - first), size, crc)
+        for position, size, crc in undamaged
+        if position >= last
+    }
+    assert later_batches <= set(batches)
 
 
 FUZZED = [log for log in LOGS if len(log.read_bytes()) < 40_000]
@@ -204,68 +208,70 @@ def test_several_damages_lose_no_undamaged_batch_and_make_none_up(
     log: Path, tmp_path: Path
 ) -> None:
     data = log.read_bytes()
-    places = positions(data)
-    for number in range(12):
-        mutant = mutant_of(data, places, random.Random(f"{name_of(log)} {number}"))
-        verdict = judge(mutant, data, places, tmp_path / log.name)
-        assert not verdict, (number, verdict)
+    starts = positions(data)
+    for i in range(12):
+        mutant = mutant_of(data, starts, random.Random(f"{name_of(log)} {i}"))
+        verdict = judge(mutant, data, starts, tmp_path / log.name)
+        assert not verdict, (i, verdict)
 
 
 @pytest.mark.parametrize("log", FUZZED, ids=[name_of(log) for log in FUZZED])
-def test_the_torn_front_of_a_batch_does_not_hide_the_whole_one(log: Path, tmp_path: Path) -> None:
+def test_the_torn_start_of_a_batch_does_not_hide_the_whole_one(log: Path, tmp_path: Path) -> None:
     """A write that was cut off and repeated, with and without zeros after the log."""
     data = log.read_bytes()
-    places = positions(data)
+    starts = positions(data)
     rng = random.Random(name_of(log))
     for tail in (b"", bytes(4096)):
-        for number in range(6):
+        for i in range(6):
             mutant = Mutant.of(data)
             mutant.insert(len(data), tail)
-            torn_copy(mutant, places, rng)
-            verdict = judge(mutant, data, places, tmp_path / log.name)
-            assert not verdict, (number, len(tail), verdict)
+            torn_copy(mutant, starts, rng)
+            verdict = judge(mutant, data, starts, tmp_path / log.name)
+            assert not verdict, (i, len(tail), verdict)
 
 
 @pytest.mark.parametrize("length", [-5, 0, 13, 4000, 0x7FFFFFFF])
-@pytest.mark.parametrize("front", [19, 61, 1327])
-def test_nor_does_one_whose_length_is_damaged_too(front: int, length: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_bytes", [19, 61, 1327])
+def test_a_torn_batch_with_a_damaged_length_does_not_hide_the_whole_one(
+    n_bytes: int, length: int, tmp_path: Path
+) -> None:
     log = SAMPLES / "kafka-3.9.1-broker1/appendtime-0/00000000000000000525.log"
     data = log.read_bytes()
-    places = positions(data)
-    for at in places[:2]:
-        torn = bytearray(data[at : at + front])
+    starts = positions(data)
+    for start in starts[:2]:
+        torn = bytearray(data[start : start + n_bytes])
         torn[8:12] = (length & 0xFFFFFFFF).to_bytes(4, "big")
         mutant = Mutant.of(data)
-        mutant.insert(places[2], data[places[2] : places[2] + 975])
-        mutant.insert(at, bytes(torn))
-        assert not judge(mutant, data, places, tmp_path / log.name), at
+        mutant.insert(starts[2], data[starts[2] : starts[2] + 975])
+        mutant.insert(start, bytes(torn))
+        assert not judge(mutant, data, starts, tmp_path / log.name), start
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_batch_in_a_value_is_none_of_the_log(seed: int, tmp_path: Path) -> None:
-    for number in range(20):
-        data, places, mutant = embedding_mutant(random.Random(f"{seed} {number}"))
+    for i in range(20):
+        data, starts, mutant = embedding_mutant(random.Random(f"{seed} {i}"))
         name = f"{int.from_bytes(data[:8], 'big'):020}.log"
-        verdict = judge(mutant, data, places, tmp_path / name)
-        assert not verdict, (number, verdict)
+        verdict = judge(mutant, data, starts, tmp_path / name)
+        assert not verdict, (i, verdict)
 
 
 def test_a_length_past_three_batches_hides_none_that_is_whole(tmp_path: Path) -> None:
     data = ORDERS.read_bytes()
-    places = positions(data)
+    starts = positions(data)
     mutant = Mutant.of(data)
-    mutant.put(places[3] + 8, (places[7] - places[3] - 12).to_bytes(4, "big"))
+    mutant.put(starts[3] + 8, (starts[7] - starts[3] - 12).to_bytes(4, "big"))
     for batch in (4, 6):
-        mutant.put(places[batch] + 100, b"\xff\xff\xff")
-    assert not judge(mutant, data, places, tmp_path / ORDERS.name)
+        mutant.put(starts[batch] + 100, b"\xff\xff\xff")
+    assert not judge(mutant, data, starts, tmp_path / ORDERS.name)
 
 
 def test_no_message_inside_a_damaged_wrapper_is_taken_for_one_of_the_log(tmp_path: Path) -> None:
     log = SAMPLES / "kafka-0.8.2.2/real08-lz4-0" / NAME
     data = log.read_bytes()
-    places = positions(data)
-    for i in range(len(places) - 1):
+    starts = positions(data)
+    for i in range(len(starts) - 1):
         mutant = Mutant.of(data)
-        mutant.put(places[i] + 8, (1 << 20).to_bytes(4, "big"))
-        mutant.put(places[i] + 12, b"\1\2\3\4")
-        assert not judge(mutant, data, places, tmp_path / log.name), i
+        mutant.put(starts[i] + 8, (1 << 20).to_bytes(4, "big"))
+        mutant.put(starts[i] + 12, b"\1\2\3\4")
+        assert not judge(mutant, data, starts, tmp_path / log.name), i

@@ -1,4 +1,4 @@
-"""Inputs that are not what their name says, that are given twice, or whose text looks like more."""
+"""Inputs that are not what their name says, that are named twice, or whose text is ambiguous."""
 
 from __future__ import annotations
 
@@ -23,70 +23,72 @@ from tests.support.terminal import on_a_terminal
 from tools.kafka import ROOT, SAMPLES
 
 NAME = "00000000000000000000"
-POINTER = (
+LFS_POINTER = (
     b"version https://git-lfs.github.com/spec/v1\n"
     b"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
 )
-PAGE = b"<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n"
+HTML_PAGE = b"<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n"
 
 
-@pytest.mark.parametrize("content", [b"", b"version: 0\ntopic_id: pXDJnKcQSpqXRcJdVmtbiw\n", PAGE])
+@pytest.mark.parametrize(
+    "content", [b"", b"version: 0\ntopic_id: pXDJnKcQSpqXRcJdVmtbiw\n", HTML_PAGE]
+)
 @pytest.mark.parametrize("name", [".lock", "some-file"])
 def test_what_is_no_log_is_not_shown_as_an_empty_one(
     name: str, content: bytes, tmp_path: Path
 ) -> None:
     file = write(tmp_path, content, name)
     for command in ("dump", "verify-crc"):
-        done = kfmt(command, file)
-        assert (done.code, done.out) == (3, "")
-        assert name in done.err
+        result = kfmt(command, file)
+        assert (result.code, result.out) == (3, "")
+        assert name in result.err
 
 
 def test_a_checkpoint_without_bytes_is_as_a_broker_makes_it(tmp_path: Path) -> None:
     file = write(tmp_path, b"", "leader-epoch-checkpoint")
-    done = kfmt("dump", file)
-    assert "0 entries shown" in done.out
-    assert (done.code, done.err) == (0, "")
+    result = kfmt("dump", file)
+    assert "0 entries shown" in result.out
+    assert (result.code, result.err) == (0, "")
     for content in (b"0\n", b"text\n", b"text\nof some\nlines\n"):
         file.write_bytes(content)
-        done = kfmt("dump", file, "--json")
-        assert (done.code, set(done.codes)) == (1, {"checkpoint-malformed"})
+        result = kfmt("dump", file, "--json")
+        assert (result.code, set(result.codes)) == (1, {"checkpoint-malformed"})
 
 
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex", ".snapshot"])
 def test_a_file_that_stands_for_another_is_called_what_it_is(suffix: str, tmp_path: Path) -> None:
-    for content, words in ((POINTER, "Git LFS pointer"), (PAGE, "an HTML page")):
+    for content, description in ((LFS_POINTER, "Git LFS pointer"), (HTML_PAGE, "an HTML page")):
         file = write(tmp_path, content, NAME + suffix)
-        done = kfmt("dump", file)
-        assert (done.code, done.out) == (3, "")
-        assert words in done.err
+        result = kfmt("dump", file)
+        assert (result.code, result.out) == (3, "")
+        assert description in result.err
 
 
 def test_the_rest_of_a_directory_is_shown_beside_a_foreign_file(tmp_path: Path) -> None:
-    write(tmp_path, POINTER)
+    write(tmp_path, LFS_POINTER)
     shutil.copy(ORDERS, tmp_path / "00000000000000000240.log")
-    done = kfmt("dump", tmp_path, "--json")
-    assert done.code == 3
-    assert len(done.of("batch")) == 12
+    result = kfmt("dump", tmp_path, "--json")
+    assert result.code == 3
+    assert len(result.of("batch")) == 12
 
 
 def test_damage_that_looks_like_a_page_does_not_hide_batches(tmp_path: Path) -> None:
-    file = write(tmp_path, PAGE + ORDERS.read_bytes())
+    file = write(tmp_path, HTML_PAGE + ORDERS.read_bytes())
     assert len(kfmt("dump", file, "--json").of("batch")) == 12
 
 
-def lines_of(folder: Path, *values: bytes | None) -> list[str]:
-    """What stands in the value column of a table for each of these values."""
+def value_cells(directory: Path, *values: bytes | None) -> list[str]:
+    """The cells in the value column of a table for these values."""
     records = [record(b"k", value, i) for i, value in enumerate(values)]
-    file = write(folder, batch_of(b"".join(records), 0, len(values)))
+    file = write(directory, batch_of(b"".join(records), 0, len(values)))
     lines = kfmt("dump", file, "--records").out.splitlines()[3:-1]
     return [line.split('"k"   ', 1)[1].strip() for line in lines]
 
 
 def test_text_in_a_table_differs_from_a_null(tmp_path: Path) -> None:
     values = [None, b"null (tombstone)", b"null", b"", b'""', b'"null"', b"nul", b'{"a":1}']
-    shown = lines_of(tmp_path, *values)
-    assert shown == [
+    cells = value_cells(tmp_path, *values)
+    assert cells == [
         "null (tombstone)",
         '"null (tombstone)"',
         '"null"',
@@ -112,10 +114,10 @@ def test_a_large_value_of_anything_is_shown_whole_in_a_pipe(byte: bytes, tmp_pat
 @pytest.fixture
 def mostly_empty(tmp_path: Path) -> Path:
     """A directory of one log with records and six that were never written to."""
-    for number in range(6):
-        folder = tmp_path / f"quiet-{number}"
+    for i in range(6):
+        directory = tmp_path / f"quiet-{i}"
         for suffix in (".log", ".index", ".timeindex"):
-            write(folder, b"", NAME + suffix)
+            write(directory, b"", NAME + suffix)
     with (tmp_path / "quiet-0" / f"{NAME}.index").open("wb") as out:
         out.truncate(10 << 20)
     for suffix in (".log", ".index", ".timeindex"):
@@ -124,7 +126,7 @@ def mostly_empty(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("command", "lines", "counted"),
+    ("command", "n_lines", "summary"),
     [
         ("dump", 50, "17 empty files not shown"),
         ("verify-crc", 2, ""),
@@ -132,17 +134,17 @@ def mostly_empty(tmp_path: Path) -> Path:
     ],
 )
 def test_empty_files_are_counted_in_one_line(
-    command: str, lines: int, counted: str, mostly_empty: Path
+    command: str, n_lines: int, summary: str, mostly_empty: Path
 ) -> None:
-    done = kfmt(command, mostly_empty)
-    assert (done.code, done.err) == (0, "")
-    assert len(done.out.splitlines()) == lines
-    assert not counted or f"{counted}; use --all to list them" in done.out
-    every = kfmt(command, mostly_empty, "--all").out
-    assert every.count("quiet-") >= 6
-    assert "not shown" not in every
-    one = mostly_empty / "quiet-3" / f"{NAME}.log"
-    assert "quiet-3" in kfmt(command, one, "--all").out
+    result = kfmt(command, mostly_empty)
+    assert (result.code, result.err) == (0, "")
+    assert len(result.out.splitlines()) == n_lines
+    assert not summary or f"{summary}; use --all to list them" in result.out
+    output = kfmt(command, mostly_empty, "--all").out
+    assert output.count("quiet-") >= 6
+    assert "not shown" not in output
+    log = mostly_empty / "quiet-3" / f"{NAME}.log"
+    assert "quiet-3" in kfmt(command, log, "--all").out
     if command != "dump":
         json_rows = kfmt(command, mostly_empty, "--json").of("file")
         assert len([row for row in json_rows if "quiet-" in row["file"]]) >= 6
@@ -150,23 +152,23 @@ def test_empty_files_are_counted_in_one_line(
 
 @pytest.mark.parametrize("command", ["dump", "verify-crc", "index-check"])
 def test_a_file_is_read_once_by_whatever_path(command: str, tmp_path: Path) -> None:
-    folder = tmp_path / "orders-0"
+    directory = tmp_path / "orders-0"
     for suffix in (".log", ".index", ".timeindex"):
-        write(folder, ORDERS.with_suffix(suffix).read_bytes(), NAME + suffix)
-    (tmp_path / "link").symlink_to(folder)
-    file = folder / f"{NAME}.log"
-    once = kfmt(command, folder, "--json").rows
+        write(directory, ORDERS.with_suffix(suffix).read_bytes(), NAME + suffix)
+    (tmp_path / "link").symlink_to(directory)
+    file = directory / f"{NAME}.log"
+    rows = kfmt(command, directory, "--json").rows
     for paths in (
-        (folder, file),
-        (file, folder),
-        (tmp_path / "link", folder),
-        (file, file.with_suffix(".index"), f"{folder}/../orders-0"),
+        (directory, file),
+        (file, directory),
+        (tmp_path / "link", directory),
+        (file, file.with_suffix(".index"), f"{directory}/../orders-0"),
     ):
         if command != "index-check" and file.with_suffix(".index") in paths:
             continue
-        assert len(kfmt(command, *paths, "--json").rows) == len(once), paths
-    part = kfmt("index-check", file.with_suffix(".index"), file, "--json").of("file")
-    assert len(part) == 2
+        assert len(kfmt(command, *paths, "--json").rows) == len(rows), paths
+    file_rows = kfmt("index-check", file.with_suffix(".index"), file, "--json").of("file")
+    assert len(file_rows) == 2
 
 
 @pytest.mark.parametrize(
@@ -177,11 +179,11 @@ def test_a_file_is_read_once_by_whatever_path(command: str, tmp_path: Path) -> N
     ],
     ids=" ".join,
 )
-def test_commands_that_need_a_directory_refuse_standard_input_in_the_same_words(
+def test_commands_that_need_a_directory_refuse_standard_input_with_the_same_message(
     command: list[str],
 ) -> None:
-    done = kfmt(*command, "-")
-    assert (done.code, done.err) == (2, "kfmt: -: this command cannot read standard input\n")
+    result = kfmt(*command, "-")
+    assert (result.code, result.err) == (2, "kfmt: -: this command cannot read standard input\n")
 
 
 @pytest.mark.parametrize(
@@ -193,20 +195,22 @@ def test_commands_that_need_a_directory_refuse_standard_input_in_the_same_words(
     ],
     ids=" ".join,
 )
-def test_a_path_that_does_not_exist_is_said_in_the_same_words(
+def test_a_path_that_does_not_exist_is_reported_with_the_same_message(
     command: list[str], tmp_path: Path
 ) -> None:
-    name, *more = command
-    rest = [str(tmp_path / "to") if text == "DST" else text for text in more]
-    gone = tmp_path / "gone"
-    places = [str(gone), *rest] if "DST" in more else [*rest, str(gone)]
-    done = kfmt(name, *places)
-    assert done.code == 3
-    assert done.err.startswith(f"kfmt: {gone}: No such file or directory\n")
+    name, *arguments = command
+    other_arguments = [str(tmp_path / "to") if text == "DST" else text for text in arguments]
+    missing = tmp_path / "gone"
+    all_arguments = (
+        [str(missing), *other_arguments] if "DST" in arguments else [*other_arguments, str(missing)]
+    )
+    result = kfmt(name, *all_arguments)
+    assert result.code == 3
+    assert result.err.startswith(f"kfmt: {missing}: No such file or directory\n")
 
 
 @pytest.mark.parametrize(
-    ("command", "folder", "code"),
+    ("command", "directory", "code"),
     [
         (["verify-crc", "--json"], "damaged_segments", 1),
         (["dump", "--json"], "damaged_segments", 1),
@@ -214,12 +218,12 @@ def test_a_path_that_does_not_exist_is_said_in_the_same_words(
     ],
 )
 def test_a_closed_pipe_does_not_hide_findings(
-    command: list[str], folder: str, code: int, tmp_path: Path
+    command: list[str], directory: str, code: int, tmp_path: Path
 ) -> None:
-    for number in range(400 if code else 0):  # more output than a pipe holds
-        shutil.copytree(ROOT / folder / "flipped-bit-0", tmp_path / f"x-{number}")
+    for i in range(400 if code else 0):  # more output than the capacity of a pipe
+        shutil.copytree(ROOT / directory / "flipped-bit-0", tmp_path / f"x-{i}")
     process = subprocess.Popen(
-        [*COMMAND, *command, str(tmp_path if code else ROOT / folder)],
+        [*COMMAND, *command, str(tmp_path if code else ROOT / directory)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=ROOT,
@@ -265,8 +269,8 @@ def test_csv_escapes_control_characters_of_names(name: str, tmp_path: Path) -> N
     ids=lambda arguments: " ".join(map(str, arguments))[-40:],
 )
 def test_a_narrow_terminal_says_that_columns_are_hidden(arguments: tuple[str | Path, ...]) -> None:
-    narrow = plain(on_a_terminal(*arguments, columns=40))
-    assert "hidden; use --wide to see all" in narrow
+    narrow_output = plain(on_a_terminal(*arguments, columns=40))
+    assert "hidden; use --wide to see all" in narrow_output
     for output in (
         plain(on_a_terminal(*arguments, "--wide", columns=40)),
         plain(on_a_terminal(*arguments, columns=250)),
@@ -278,39 +282,41 @@ def test_a_narrow_terminal_says_that_columns_are_hidden(arguments: tuple[str | P
 def test_a_pipe_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fifo = tmp_path / f"{NAME}.log"
     os.mkfifo(fifo)
-    real = os.fstat
+    original_fstat = os.fstat
 
-    def slow(fd: int) -> os.stat_result:
+    def slow_fstat(fd: int) -> os.stat_result:
         writer.join()  # the other end has been written and closed by now
-        return real(fd)
+        return original_fstat(fd)
 
     writer = threading.Thread(target=lambda: fifo.write_bytes(b"all there is"))
-    monkeypatch.setattr("kfmt_cli.core.source.os.fstat", slow)
+    monkeypatch.setattr("kfmt_cli.core.source.os.fstat", slow_fstat)
     writer.start()
-    found: list[bytes] = []
+    blocks: list[bytes] = []
 
     def read() -> None:
         source = open_source(str(fifo))
-        found.append(source.read_block(0, 100, 100))
+        blocks.append(source.read_block(0, 100, 100))
         source.close()
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     reader.join(10)
-    assert found == [b"all there is"]
+    assert blocks == [b"all there is"]
 
 
 @pytest.mark.parametrize("command", ["dump -", "verify-crc -", "build - out"])
-def test_a_standard_input_that_is_closed_is_said_to_be(command: str, tmp_path: Path) -> None:
-    closed = ["sh", "-c", '"$@" <&-', "sh", *COMMAND, *command.split()]
-    done = subprocess.run(closed, check=False, capture_output=True, cwd=tmp_path, env=environment())
-    assert (done.returncode, b"standard input is closed" in done.stderr) == (3, True)
-    assert b"Traceback" not in done.stderr
+def test_closed_standard_input_is_reported(command: str, tmp_path: Path) -> None:
+    arguments = ["sh", "-c", '"$@" <&-', "sh", *COMMAND, *command.split()]
+    result = subprocess.run(
+        arguments, check=False, capture_output=True, cwd=tmp_path, env=environment()
+    )
+    assert (result.returncode, b"standard input is closed" in result.stderr) == (3, True)
+    assert b"Traceback" not in result.stderr
 
 
-def test_a_path_after_the_last_row_that_is_wanted_is_not_looked_at(tmp_path: Path) -> None:
-    done = kfmt("dump", "--limit", "2", ORDERS, tmp_path / "gone")
-    assert (done.code, done.err) == (0, "")
+def test_a_path_after_the_last_requested_row_is_not_opened(tmp_path: Path) -> None:
+    result = kfmt("dump", "--limit", "2", ORDERS, tmp_path / "gone")
+    assert (result.code, result.err) == (0, "")
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", "-"])

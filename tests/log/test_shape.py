@@ -1,4 +1,4 @@
-"""The shape of a log: intervals of time, gaps, the order of times, and its cells."""
+"""The shape of a log: time intervals, gaps, the order of timestamps, and the cells of its map."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from kfmt_cli.log.summary.shape import (
 from tests.support.samples import ORDERS, TXN
 
 
-def buckets(numbers: dict[int, int], width: int = 1) -> TimeBuckets:
-    """Intervals with so many batches each, of two records and three bytes."""
-    return TimeBuckets(width, {number: (n, 2 * n, 3 * n) for number, n in numbers.items()})
+def buckets(batches_by_index: dict[int, int], width: int = 1) -> TimeBuckets:
+    """Intervals with these numbers of batches, each of two records and three bytes."""
+    return TimeBuckets(width, {index: (n, 2 * n, 3 * n) for index, n in batches_by_index.items()})
 
 
 def test_each_width_is_a_multiple_of_the_one_before() -> None:
@@ -33,44 +33,44 @@ def test_each_width_is_a_multiple_of_the_one_before() -> None:
 
 
 def test_intervals_are_summed_when_they_grow() -> None:
-    found = buckets({0: 1, 9: 2, 10: 3, 25: 4})
-    found.widen_to(10)
-    assert found.counts == {0: (3, 6, 9), 1: (3, 6, 9), 2: (4, 8, 12)}
-    assert list(found.iter_intervals()) == [
+    time_buckets = buckets({0: 1, 9: 2, 10: 3, 25: 4})
+    time_buckets.widen_to(10)
+    assert time_buckets.counts == {0: (3, 6, 9), 1: (3, 6, 9), 2: (4, 8, 12)}
+    assert list(time_buckets.iter_intervals()) == [
         (0, 10, (3, 6, 9)),
         (10, 20, (3, 6, 9)),
         (20, 30, (4, 8, 12)),
     ]
-    found.widen_to(10)
-    assert found.width_ms == 10
-    found.widen(3)
-    assert found.width_ms == 10
-    found.widen(2)
-    assert (found.width_ms, found.counts) == (100, {0: (10, 20, 30)})
+    time_buckets.widen_to(10)
+    assert time_buckets.width_ms == 10
+    time_buckets.widen(3)
+    assert time_buckets.width_ms == 10
+    time_buckets.widen(2)
+    assert (time_buckets.width_ms, time_buckets.counts) == (100, {0: (10, 20, 30)})
 
 
 def test_logs_of_unlike_intervals_are_merged_in_the_longer() -> None:
-    for one, other in ((1, 100), (100, 1)):
-        left = buckets({250 // one: 1}, one)
-        left.merge(buckets({200 // other: 5, 900 // other: 7}, other))
+    for width, other_width in ((1, 100), (100, 1)):
+        left = buckets({250 // width: 1}, width)
+        left.merge(buckets({200 // other_width: 5, 900 // other_width: 7}, other_width))
         assert (left.width_ms, left.counts) == (100, {2: (6, 12, 18), 9: (7, 14, 21)})
 
 
 def test_times_are_added_in_intervals_of_which_there_are_not_too_many() -> None:
     times = np.arange(0, 20 * MAX_BUCKETS, 5)
     ones = np.ones(len(times), np.int64)
-    found, few = TimeBuckets(), TimeBuckets()
-    found.add(times, (ones, 2 * ones, 3 * ones))
-    assert found.width_ms == 100
-    assert len(found.counts) == MAX_BUCKETS // 5
-    assert set(found.counts.values()) == {(20, 40, 60)}
+    widened, unwidened = TimeBuckets(), TimeBuckets()
+    widened.add(times, (ones, 2 * ones, 3 * ones))
+    assert widened.width_ms == 100
+    assert len(widened.counts) == MAX_BUCKETS // 5
+    assert set(widened.counts.values()) == {(20, 40, 60)}
     times, ones = times[:MAX_BUCKETS], ones[:MAX_BUCKETS]
-    few.add(times, (ones, ones, ones))
-    assert (few.width_ms, len(few.counts)) == (1, MAX_BUCKETS)
+    unwidened.add(times, (ones, ones, ones))
+    assert (unwidened.width_ms, len(unwidened.counts)) == (1, MAX_BUCKETS)
 
 
 @pytest.mark.parametrize(
-    ("numbers", "core"),
+    ("batches_by_index", "core"),
     [
         ({}, (0, 0)),
         ({5: 1}, (50, 50)),
@@ -82,28 +82,28 @@ def test_times_are_added_in_intervals_of_which_there_are_not_too_many() -> None:
     ],
 )
 def test_the_core_is_without_the_outermost_batches(
-    numbers: dict[int, int], core: tuple[int, int]
+    batches_by_index: dict[int, int], core: tuple[int, int]
 ) -> None:
-    assert buckets(numbers, 10).core_interval() == core
+    assert buckets(batches_by_index, 10).core_interval() == core
 
 
 @pytest.mark.parametrize(
-    ("span", "width"), [(149, 1), (150, 10), (1499, 10), (1500, 100), (149 * HOUR, HOUR)]
+    ("last_index", "width"), [(149, 1), (150, 10), (1499, 10), (1500, 100), (149 * HOUR, HOUR)]
 )
-def test_intervals_are_drawn_as_long_as_fit(span: int, width: int) -> None:
-    found = buckets({0: 500, span: 500})
-    drawn = found.resampled(150)
-    assert drawn.width_ms == width
-    assert drawn.counts == {0: (500, 1000, 1500), span // width: (500, 1000, 1500)}
-    assert found.width_ms == 1  # it is a copy
+def test_intervals_are_drawn_as_long_as_fit(last_index: int, width: int) -> None:
+    time_buckets = buckets({0: 500, last_index: 500})
+    resampled = time_buckets.resampled(150)
+    assert resampled.width_ms == width
+    assert resampled.counts == {0: (500, 1000, 1500), last_index // width: (500, 1000, 1500)}
+    assert time_buckets.width_ms == 1  # resampled() returns a copy
 
 
 def test_outliers_are_drawn_in_the_intervals_of_the_others() -> None:
-    found = buckets({0: 1, 10_000: 300, 10_100: 300, 90_000: 1})
-    assert found.resampled(150).width_ms == 1
+    clustered = buckets({0: 1, 10_000: 300, 10_100: 300, 90_000: 1})
+    assert clustered.resampled(150).width_ms == 1
     spread = buckets({**{i * 1000: 1 for i in range(7)}, 50_000: 1000})
     # At most twice as many.
-    assert [spread.resampled(most).width_ms for most in (4, 3)] == [
+    assert [spread.resampled(max_buckets).width_ms for max_buckets in (4, 3)] == [
         1,
         5000,
     ]
@@ -117,29 +117,29 @@ def test_gaps_and_late_batches_of_a_real_log() -> None:
     ]
     (block,) = blocks
     batches = block.batches
-    whole, parts = TimeOrder(), TimeOrder()
-    whole.add_batches(batches)
+    full, merged = TimeOrder(), TimeOrder()
+    full.add_batches(batches)
     for rows in (slice(0, 5), slice(5, 6), slice(6, None)):
-        part = TimeOrder()
-        part.add_batches(batches.select_rows(np.arange(len(batches))[rows]))
-        parts.merge_later(part)
-    assert (whole.batches, whole.late) == (12, 0)
-    assert (whole.first, whole.largest) == (
+        partial = TimeOrder()
+        partial.add_batches(batches.select_rows(np.arange(len(batches))[rows]))
+        merged.merge_later(partial)
+    assert (full.batches, full.late) == (12, 0)
+    assert (full.first, full.largest) == (
         int(batches.base_timestamp.min()),
         int(batches.max_timestamp.max()),
     )
-    waits = [
-        (int(first - before), int(before), int(first), int(offset))
-        for first, before, offset in zip(
+    expected_gaps = [
+        (int(first - previous), int(previous), int(first), int(offset))
+        for first, previous, offset in zip(
             batches.base_timestamp[1:],
             np.maximum.accumulate(batches.max_timestamp)[:-1],
             batches.last_offset[1:],
             strict=True,
         )
-        if first > before
+        if first > previous
     ]
-    assert whole.gaps == sorted(waits, reverse=True)[:5]
-    assert (parts.batches, parts.first, parts.largest) == (12, whole.first, whole.largest)
+    assert full.gaps == sorted(expected_gaps, reverse=True)[:5]
+    assert (merged.batches, merged.first, merged.largest) == (12, full.first, full.largest)
 
 
 def test_late_batches_are_older_than_one_before_them() -> None:
@@ -155,17 +155,17 @@ def test_the_cells_of_a_log_hold_all_of_it(n_cells: int) -> None:
     (block,) = LogReader(open_source(str(TXN)), 0).iter_blocks()
     batches = block.batches
     size = TXN.stat().st_size
-    strip = SegmentMap(size, n_cells)
-    strip.add_batches(batches)
-    strip.add_index_positions(np.array([1206, 2250, 3559, 2 * size, -1]))
-    cells = list(strip.iter_cells())
-    wide = -(-size // n_cells)
+    segment_map = SegmentMap(size, n_cells)
+    segment_map.add_batches(batches)
+    segment_map.add_index_positions(np.array([1206, 2250, 3559, 2 * size, -1]))
+    cells = list(segment_map.iter_cells())
+    cell_bytes = -(-size // n_cells)
     assert len(cells) <= n_cells
-    assert strip.index_entries == 5
-    seen = 0
+    assert segment_map.index_entries == 5
+    n_rows = 0
     for cell in cells:
-        inside = batches.position // wide == cell.position // wide
-        rows = np.flatnonzero(inside)
+        is_in_cell = batches.position // cell_bytes == cell.position // cell_bytes
+        rows = np.flatnonzero(is_in_cell)
         assert cell.position == batches.position[rows[0]]
         assert cell.bytes == batches.size[rows].sum()
         assert (cell.batches, cell.records) == (len(rows), batches.records_count[rows].sum())
@@ -173,25 +173,25 @@ def test_the_cells_of_a_log_hold_all_of_it(n_cells: int) -> None:
         assert cell.last_offset == batches.last_offset[rows].max()
         assert cell.max_timestamp == batches.max_timestamp[rows].max()
         assert cell.index_entries == sum(
-            at // wide == cell.position // wide for at in (1206, 2250, 3559)
+            position // cell_bytes == cell.position // cell_bytes for position in (1206, 2250, 3559)
         )
-        seen += len(rows)
-    assert seen == len(batches)
+        n_rows += len(rows)
+    assert n_rows == len(batches)
 
 
 def test_the_shape_of_two_logs_is_that_of_both() -> None:
-    one, other = LogShape(), LogShape()
+    first, second = LogShape(), LogShape()
     for block in LogReader(open_source(str(TXN)), 0).iter_blocks():
-        one.add_block(block)
-        other.add_block(block)
-    twice = LogShape()
-    twice.merge_later(one)
-    twice.merge_later(other)
-    assert set(one.counts_by_codec) == {"none", "lz4", "zstd"}
-    for name, counts in one.counts_by_codec.items():
-        assert twice.counts_by_codec[name] == tuple(2 * n for n in counts)
-    assert sum(counts[2] for counts in one.counts_by_codec.values()) == TXN.stat().st_size
-    assert twice.time_order.batches == 2 * one.time_order.batches
-    assert twice.buckets.counts == {
-        number: tuple(2 * n for n in counts) for number, counts in one.buckets.counts.items()
+        first.add_block(block)
+        second.add_block(block)
+    merged = LogShape()
+    merged.merge_later(first)
+    merged.merge_later(second)
+    assert set(first.counts_by_codec) == {"none", "lz4", "zstd"}
+    for name, counts in first.counts_by_codec.items():
+        assert merged.counts_by_codec[name] == tuple(2 * n for n in counts)
+    assert sum(counts[2] for counts in first.counts_by_codec.values()) == TXN.stat().st_size
+    assert merged.time_order.batches == 2 * first.time_order.batches
+    assert merged.buckets.counts == {
+        index: tuple(2 * n for n in counts) for index, counts in first.buckets.counts.items()
     }

@@ -1,4 +1,4 @@
-"""Batches whose bytes are known from elsewhere, built from what they mean.
+"""Batches whose bytes are known from other sources, built from their fields.
 
 The checksums are those that Kafka computed: in the output of its own tool (A), in the tests of
 pull requests 19729 (B) and 12084 (C); D is a marker as brokers write it.
@@ -32,7 +32,7 @@ LEADER = {
     "granting_voters": [{"voter_id": 1}],
 }
 NO_PRODUCER = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
-DESCRIBED: dict[str, tuple[dict[str, Any], list[dict[str, Any]], int, int]] = {
+BATCHES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], int, int]] = {
     "A": (
         {"partition_leader_epoch": 0, "attributes": {"raw": 0}, "base_timestamp": 1716780091840},
         [{"key": None, "value": f"hello kafka{i}"} for i in range(10)],
@@ -78,12 +78,12 @@ DESCRIBED: dict[str, tuple[dict[str, Any], list[dict[str, Any]], int, int]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(DESCRIBED))
+@pytest.mark.parametrize("name", list(BATCHES))
 def test_a_batch_that_is_described_has_the_checksum_that_kafka_gave_it(
     name: str, tmp_path: Path
 ) -> None:
-    described, contents, size, crc = DESCRIBED[name]
-    batch = {"type": "batch", "magic": 2, "base_offset": 0, **NO_PRODUCER, **described}
+    fields, contents, size, crc = BATCHES[name]
+    batch = {"type": "batch", "magic": 2, "base_offset": 0, **NO_PRODUCER, **fields}
     time = batch["base_timestamp"]
     batch["max_timestamp"] = time
     first = int(batch["base_offset"])
@@ -93,17 +93,17 @@ def test_a_batch_that_is_described_has_the_checksum_that_kafka_gave_it(
     ]
     lines = tmp_path / "lines"
     lines.write_text("".join(json.dumps(row) + "\n" for row in (batch, *records)))
-    folder = tmp_path / "built"
-    assert kfmt("build", lines, folder).code == 0
-    made = kfmt("dump", folder, "--records", "--json").rows
-    assert (made[0]["size"], made[0]["crc"]) == (size, crc)
-    for record, content in zip(made[1:], contents, strict=True):
+    directory = tmp_path / "built"
+    assert kfmt("build", lines, directory).code == 0
+    rows = kfmt("dump", directory, "--records", "--json").rows
+    assert (rows[0]["size"], rows[0]["crc"]) == (size, crc)
+    for record, content in zip(rows[1:], contents, strict=True):
         if "control" in content:
             assert content["control"].items() <= record["control"].items()
 
 
 @pytest.mark.parametrize(
-    ("control", "words"),
+    ("control", "message"),
     [
         ({"type": "KRAFT_VERSION", "data": {"version": 0}}, "KeyError('kraft_version')"),
         ({"type": "KRAFT_VERSION", "data": {"version": 7}}, "has versions 0 to 0, not 7"),
@@ -114,9 +114,9 @@ def test_a_batch_that_is_described_has_the_checksum_that_kafka_gave_it(
     ],
 )
 def test_control_data_that_is_no_message_is_refused(
-    control: dict[str, Any], words: str, tmp_path: Path
+    control: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "lines").write_text(json.dumps({"offset": 0, "control": control}) + "\n")
-    ran = kfmt("build", tmp_path / "lines", tmp_path / "built")
-    assert ran.code == 2
-    assert words in ran.err
+    result = kfmt("build", tmp_path / "lines", tmp_path / "built")
+    assert result.code == 2
+    assert message in result.err

@@ -1,4 +1,4 @@
-"""What build refuses, what it says then, and that nothing appears."""
+"""What build refuses, with which message, and that it writes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.writers.test_build import lines, rows
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "message"),
     [
         (b'{"value":1}\n', "line 1: Expected `str | null`, got `int` - at `$.value`"),
         (b'{"value":"a"}\n\n{"value":\n', "line 3"),
@@ -44,7 +44,7 @@ from tests.writers.test_build import lines, rows
 """,
             "line 5: offset 8 is before its batch's base_offset 9",
         ),
-        # Lines without anything count as lines, too.
+        # Empty lines count as lines, too.
         (b'\n{"value":"a"}\n\n \n{"value":"b","timestamp_type":"No"}\n', "line 5: "),
         (b'{"type":"batch","base_offset":9}\n\n{"offset":3}', "line 3: offset 3 is before"),
         (b'\n\n{"type":"batch","base_offset":9}\n{"offset":3}\n\n', "line 4: offset 3 is before"),
@@ -57,7 +57,7 @@ from tests.writers.test_build import lines, rows
         (b'{"value":"a","file":"a\\u0000b/00000000000000000000.log"}\n', "is not a file name"),
         (b'{"value":"a","transactional":true}\n', "has no producer_id"),
         (b'{"value":"a","offset":-5}\n', "offset -5 is negative"),
-        # What a line says must be understood, all of it.
+        # Every field of a line must be known.
         (b'{"vlaue":"x"}\n', "unknown field `vlaue`"),
         (b'{"type":"record","value":"x","base_offset":3}\n', "unknown field `base_offset`"),
         (b'{"value":"x","headers":[{"key":"k","valeu":"v"}]}\n', "unknown field `valeu`"),
@@ -126,24 +126,24 @@ from tests.writers.test_build import lines, rows
         (b'{"type":"batch","magic":1,"producer_id":3}\n{"value":"x"}\n', "support no producers"),
     ],
 )
-def test_what_cannot_be_built_is_said_and_nothing_appears(
-    data: bytes, words: str, tmp_path: Path
+def test_invalid_lines_are_reported_and_nothing_is_written(
+    data: bytes, message: str, tmp_path: Path
 ) -> None:
-    good = b'{"type":"finding","code":"crc-mismatch"}\n\n'
-    number = words.split()[1].rstrip(":") if words.startswith("line ") else None
-    for before, shift in ((b"", 0), (good, 2)):
-        done = kfmt("build", "-", tmp_path / "out", stdin=before + data)
-        assert done.code == 2
-        assert (words if number is None else words.partition(": ")[2]) in done.err
-        if number is None:
-            assert re.search(r"line [1-9]\d*: ", done.err), done.err
+    skipped_lines = b'{"type":"finding","code":"crc-mismatch"}\n\n'
+    line_number = message.split()[1].rstrip(":") if message.startswith("line ") else None
+    for prefix, shift in ((b"", 0), (skipped_lines, 2)):
+        result = kfmt("build", "-", tmp_path / "out", stdin=prefix + data)
+        assert result.code == 2
+        assert (message if line_number is None else message.partition(": ")[2]) in result.err
+        if line_number is None:
+            assert re.search(r"line [1-9]\d*: ", result.err), result.err
         else:
-            assert f"line {int(number) + shift}: " in done.err
+            assert f"line {int(line_number) + shift}: " in result.err
         assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         (["--transactional"], "--transactional needs --producer-id"),
         (["--magic", "0", "--timestamp-type", "LogAppendTime"], "magic 0 has no timestamps"),
@@ -156,28 +156,35 @@ def test_what_cannot_be_built_is_said_and_nothing_appears(
     ],
 )
 def test_options_that_contradict_each_other_are_refused(
-    options: list[str], words: str, tmp_path: Path
+    options: list[str], message: str, tmp_path: Path
 ) -> None:
-    done = kfmt("build", "-", tmp_path / "out", *options, stdin=b'{"value":"a"}\n')
-    assert done.code == (2 if words else 0)
-    assert words in done.err
-    assert (tmp_path / "out").exists() == (not words)
+    result = kfmt("build", "-", tmp_path / "out", *options, stdin=b'{"value":"a"}\n')
+    assert result.code == (2 if message else 0)
+    assert message in result.err
+    assert (tmp_path / "out").exists() == (not message)
 
 
 def test_an_input_without_records_is_unreadable(tmp_path: Path) -> None:
-    done = kfmt("build", "-", tmp_path / "out", stdin=b"\n")
-    assert done.code == 3
-    assert "contains no records" in done.err
+    result = kfmt("build", "-", tmp_path / "out", stdin=b"\n")
+    assert result.code == 3
+    assert "contains no records" in result.err
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("bulk", [1, 9000])
-def test_the_line_that_is_wrong_is_found_among_many(bulk: int, tmp_path: Path) -> None:
-    many = b'{"type":"record","value":"a \\":b"}\n\n' * bulk
-    for bad in (b'{"value":1}', b'{"vlaue":""}', b'{"value":"","value":""}', b'{"offset":-1}'):
-        done = kfmt("build", "-", tmp_path / "out", stdin=many + bad + b"\n" + many)
-        assert done.code == 2
-        assert f"line {2 * bulk + 1}: " in done.err, done.err
+@pytest.mark.parametrize("n_lines", [1, 9000])
+def test_the_line_that_is_wrong_is_found_among_many(n_lines: int, tmp_path: Path) -> None:
+    valid_lines = b'{"type":"record","value":"a \\":b"}\n\n' * n_lines
+    for invalid_line in (
+        b'{"value":1}',
+        b'{"vlaue":""}',
+        b'{"value":"","value":""}',
+        b'{"offset":-1}',
+    ):
+        result = kfmt(
+            "build", "-", tmp_path / "out", stdin=valid_lines + invalid_line + b"\n" + valid_lines
+        )
+        assert result.code == 2
+        assert f"line {2 * n_lines + 1}: " in result.err, result.err
 
 
 def test_a_line_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,24 +209,27 @@ def test_existing_files_are_kept_without_force(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", ["../{}", "/{}", "a/../{}", "./{}", "../../x/../{}"])
 def test_nothing_is_written_or_moved_outside_of_the_target(file: str, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "important.txt").write_text("mine")
+    root = tmp_path / "home"
+    root.mkdir()
+    (root / "important.txt").write_text("mine")
     name = file.format("00000000000000000003.log")
     data = lines({"value": "x", "file": name, "offset": 3})
-    for more in (b"", lines({"value": "y", "file": "a-0/00000000000000000000.log", "offset": 0})):
-        done = kfmt("build", "-", home / "out", "--force", stdin=data + more)
-        assert done.code == 0, done.err
-        assert {path.name for path in home.iterdir()} == {"important.txt", "out"}
+    for more_lines in (
+        b"",
+        lines({"value": "y", "file": "a-0/00000000000000000000.log", "offset": 0}),
+    ):
+        result = kfmt("build", "-", root / "out", "--force", stdin=data + more_lines)
+        assert result.code == 0, result.err
+        assert {path.name for path in root.iterdir()} == {"important.txt", "out"}
         assert {path.name for path in tmp_path.iterdir()} == {"home"}
-    assert (home / "important.txt").read_text() == "mine"
+    assert (root / "important.txt").read_text() == "mine"
 
 
 def test_the_teaching_layout_is_not_compressed(tmp_path: Path) -> None:
     line = b'{"value":"a","compression":"gzip"}'
-    done = kfmt("build", "-", tmp_path / "out", "--layout", "notes-v0", stdin=line)
-    assert done.code == 2
-    assert "line 1: compression 'gzip' contradicts attributes 0" in done.err
+    result = kfmt("build", "-", tmp_path / "out", "--layout", "notes-v0", stdin=line)
+    assert result.code == 2
+    assert "line 1: compression 'gzip' contradicts attributes 0" in result.err
     assert not (tmp_path / "out").exists()
     line = b'{"value":"a","compression":"none"}'
     assert kfmt("build", "-", tmp_path / "out", "--layout", "notes-v0", stdin=line).code == 0

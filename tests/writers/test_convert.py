@@ -1,4 +1,4 @@
-"""convert-v0-to-v2: the same records in magic 2, and nothing half done."""
+"""convert-v0-to-v2: the same records in magic 2, and no partial output."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from tests.support.waiting import wait_for
 from tools.kafka import ROOT, SAMPLES
 
 OLD = [SAMPLES / "kafka-0.8.2.2", SAMPLES / "kafka-2.8.2"]
-PARTITIONS = sorted({log.parent for folder in OLD for log in folder.rglob("*.log")})
+PARTITIONS = sorted({log.parent for directory in OLD for log in directory.rglob("*.log")})
 CONSUMED = ("offset", "key_size", "key", "value_size", "value")
-# What a broker takes for a partition that it is to delete.
+# The name of a partition directory that a broker deletes.
 PARTITION_TO_DELETE = re.compile(r"\S+-\d+\.[0-9a-f]{32}-delete")
 V1 = SAMPLES / "kafka-2.8.2/v1-none-0"
 
@@ -49,10 +49,10 @@ def records(path: Path) -> list[Row]:
 
 
 def comparable(row: Row) -> tuple[object, ...]:
-    """What must be the same: magic 0 has no timestamp, which magic 2 says as -1."""
-    none = row["timestamp"] is None
-    time = -1 if none else row["timestamp"]
-    kind = "CreateTime" if none else row["timestamp_type"]
+    """The fields that must be equal: magic 0 has no timestamp, which is -1 in magic 2."""
+    has_no_timestamp = row["timestamp"] is None
+    time = -1 if has_no_timestamp else row["timestamp"]
+    kind = "CreateTime" if has_no_timestamp else row["timestamp_type"]
     return *(row[name] for name in CONSUMED), time, kind, row["headers"] or []
 
 
@@ -61,27 +61,27 @@ def comparable(row: Row) -> tuple[object, ...]:
 )
 def test_every_record_is_the_same(partition: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = kfmt("convert-v0-to-v2", partition, out, "--json")
-    assert done.code == 0, done.err
+    result = kfmt("convert-v0-to-v2", partition, out, "--json")
+    assert result.code == 0, result.err
     before, after = records(partition), records(out)
     assert [comparable(row) for row in after] == [comparable(row) for row in before]
     rows = [row for row in kfmt("dump", out, "--json").rows if row["type"] == "batch"]
     assert {row["magic"] for row in rows} <= {2}
-    assert sum(row["messages"] for row in done.of("file")) == len(before)
+    assert sum(row["messages"] for row in result.of("file")) == len(before)
     checked = kfmt("verify-crc", "--deep", "--strict", out)
     assert checked.code == 0
     assert kfmt("index-check", "--strict", out).code == 0
     names = {path.name for path in partition.iterdir()}
-    kept = {path.name for path in out.iterdir()}
-    gone = {name for name in names if name.endswith(".deleted")}
-    assert names - gone <= kept | {name for name in names if name.endswith("index")}
+    copied = {path.name for path in out.iterdir()}
+    deleted = {name for name in names if name.endswith(".deleted")}
+    assert names - deleted <= copied | {name for name in names if name.endswith("index")}
 
 
 def test_a_whole_log_directory(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = kfmt("convert-v0-to-v2", OLD[1], out)
-    assert done.code == 0
-    assert "and verified" in done.out
+    result = kfmt("convert-v0-to-v2", OLD[1], out)
+    assert result.code == 0
+    assert "and verified" in result.out
     for name in ("meta.properties", "recovery-point-offset-checkpoint"):
         assert (out / name).read_bytes() == (OLD[1] / name).read_bytes()
     assert (out / "upgraded-0/leader-epoch-checkpoint").exists()
@@ -90,14 +90,14 @@ def test_a_whole_log_directory(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_a_partitions_end_nothing(tmp_path: Path) -> None:
-    """A lock of a broker and a pipe are no part of the copy; what comes after them is."""
+    """A lock of a broker and a pipe are not copied; the files after them are."""
     source, out = tmp_path / "source", tmp_path / "out"
     shutil.copytree(V1, source)
     (source / ".lock").write_bytes(b"")
     os.mkfifo(source / f"{0:020}.a-pipe")
     (source / "notes.txt").write_text("mine")
-    done = kfmt("convert-v0-to-v2", source / ".", out, "--json")
-    assert done.code == 0, done.err
+    result = kfmt("convert-v0-to-v2", source / ".", out, "--json")
+    assert result.code == 0, result.err
     logs = sorted(path.name for path in V1.glob("*.log"))
     assert sorted(path.name for path in out.glob("*.log")) == logs
     assert [path for path in out.iterdir() if path.suffix in ("", ".a-pipe")] == []
@@ -116,8 +116,8 @@ def test_batches_of_magic_2_pass_through_unchanged(tmp_path: Path) -> None:
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_another_codec(codec: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = kfmt("convert-v0-to-v2", V1, out, "--compression", codec, "--batch-bytes", "2000")
-    assert done.code == 0
+    result = kfmt("convert-v0-to-v2", V1, out, "--compression", codec, "--batch-bytes", "2000")
+    assert result.code == 0
     batches = kfmt("dump", out, "--json").of("batch")
     assert {row["attributes"]["compression"] for row in batches} == {codec}
     assert len(batches) > 20
@@ -146,22 +146,22 @@ def damaged_copy(tmp_path: Path) -> Path:
     return copy
 
 
-def test_damage_only_findingsed_and_left_out_only_on_demand(tmp_path: Path) -> None:
+def test_damage_is_refused_and_omitted_only_on_demand(tmp_path: Path) -> None:
     source, out = damaged_copy(tmp_path), tmp_path / "out"
     refused = kfmt("convert-v0-to-v2", source, out, "--json")
     assert (refused.code, refused.codes) == (1, ["crc-mismatch"])
     assert "--skip-damaged" in refused.err
     assert not out.exists()
-    done = kfmt("convert-v0-to-v2", source, out, "--skip-damaged", "--json")
-    assert (done.code, done.codes) == (1, ["crc-mismatch"])
-    assert done.of("summary")[0]["left_out"] == 1
+    result = kfmt("convert-v0-to-v2", source, out, "--skip-damaged", "--json")
+    assert (result.code, result.codes) == (1, ["crc-mismatch"])
+    assert result.of("summary")[0]["left_out"] == 1
     offsets = [row["offset"] for row in records(out)]
     assert offsets == [row["offset"] for row in records(V1) if row["offset"] != 2]
     assert {path.name for path in tmp_path.iterdir()} == {"v1-none-0", "out"}
 
 
-def message(offset: int, value: bytes, attributes: int = 0, *, bad: bool = False) -> bytes:
-    """A message of magic 1. bad: with a wrong checksum."""
+def message(offset: int, value: bytes, attributes: int = 0, *, is_corrupt: bool = False) -> bytes:
+    """A message of magic 1. is_corrupt: with a wrong checksum."""
     values = {
         "offset": offset,
         "crc": 0,
@@ -172,7 +172,7 @@ def message(offset: int, value: bytes, attributes: int = 0, *, bad: bool = False
         "value": value,
     }
     body = MESSAGE_V1.write(values)
-    return body[:12] + struct.pack(">I", zlib.crc32(body[16:]) ^ bad) + body[16:]
+    return body[:12] + struct.pack(">I", zlib.crc32(body[16:]) ^ is_corrupt) + body[16:]
 
 
 def compressed(offset: int, *inner: bytes) -> bytes:
@@ -181,11 +181,11 @@ def compressed(offset: int, *inner: bytes) -> bytes:
 
 
 def test_a_message_inside_a_wrapper_with_a_wrong_checksum(tmp_path: Path) -> None:
-    inner = (message(i, b"v%d" % i, bad=i == 1) for i in range(3))
+    inner = (message(i, b"v%d" % i, is_corrupt=i == 1) for i in range(3))
     log = write(tmp_path / "in", compressed(2, *inner))
     assert kfmt("convert-v0-to-v2", log, tmp_path / "out").code == 1
-    done = kfmt("convert-v0-to-v2", log, tmp_path / "out", "--skip-damaged", "--json")
-    assert (done.code, done.codes) == (1, ["inner-crc-mismatch"])
+    result = kfmt("convert-v0-to-v2", log, tmp_path / "out", "--skip-damaged", "--json")
+    assert (result.code, result.codes) == (1, ["inner-crc-mismatch"])
     assert [row["offset"] for row in records(tmp_path / "out")] == [0, 2]
 
 
@@ -194,14 +194,14 @@ def test_a_compressed_message_inside_a_wrapper_is_no_record(tmp_path: Path) -> N
     inner = (message(0, b"a"), compressed(1, message(0, b"deep")), message(2, b"c"))
     log = write(tmp_path / "in", compressed(2, *inner))
     assert [row["value"] for row in records(log)] == ["a", "c"]
-    done = kfmt("convert-v0-to-v2", log, tmp_path / "out", "--skip-damaged", "--json")
-    assert (done.code, done.codes) == (1, ["inner-set-malformed"])
-    assert "offset 1 is itself compressed" in done.of("finding")[0]["message"]
+    result = kfmt("convert-v0-to-v2", log, tmp_path / "out", "--skip-damaged", "--json")
+    assert (result.code, result.codes) == (1, ["inner-set-malformed"])
+    assert "offset 1 is itself compressed" in result.of("finding")[0]["message"]
     assert [row["offset"] for row in records(tmp_path / "out")] == [0, 2]
 
 
 def wrapper(tmp_path: Path, magic: str, offsets: Iterable[int], size: int = 1) -> bytes:
-    """One compressed wrapper with these offsets; random values keep it about as large as they."""
+    """One compressed wrapper with these offsets; random values keep its size close to theirs."""
     out = tmp_path / "wrapper"
     rng = random.Random(size)
     lines = [
@@ -210,8 +210,8 @@ def wrapper(tmp_path: Path, magic: str, offsets: Iterable[int], size: int = 1) -
     ]
     data = "".join(json.dumps(line) + "\n" for line in lines).encode()
     options = ("--magic", magic, "--compression", "gzip", "--batch-bytes", "1G", "--force")
-    made = kfmt("build", "-", out, *options, "--base-offset", "0", stdin=data)
-    assert made.code == 0, made.err
+    result = kfmt("build", "-", out, *options, "--base-offset", "0", stdin=data)
+    assert result.code == 0, result.err
     return (out / f"{0:020}.log").read_bytes()
 
 
@@ -219,21 +219,21 @@ def wrapper(tmp_path: Path, magic: str, offsets: Iterable[int], size: int = 1) -
 def test_wrappers_that_overlap_are_damage(magic: str, tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.mkdir()
-    parts = (wrapper(tmp_path, magic, offsets) for offsets in ((5, 6), (3, 4, 5), (9,)))
-    (source / f"{0:020}.log").write_bytes(b"".join(parts))
+    wrappers = (wrapper(tmp_path, magic, offsets) for offsets in ((5, 6), (3, 4, 5), (9,)))
+    (source / f"{0:020}.log").write_bytes(b"".join(wrappers))
     checked = kfmt("verify-crc", "--deep", source, "--json")
     assert checked.code == 1
     assert "offsets-backwards" in checked.codes
     assert kfmt("convert-v0-to-v2", source, tmp_path / "out").code == 1
     assert not (tmp_path / "out").exists()
-    done = kfmt("convert-v0-to-v2", source, tmp_path / "out", "--skip-damaged")
-    assert done.code == 1
+    result = kfmt("convert-v0-to-v2", source, tmp_path / "out", "--skip-damaged")
+    assert result.code == 1
     assert [row["offset"] for row in records(tmp_path / "out")] == [5, 6, 9]
     assert kfmt("index-check", tmp_path / "out", "--strict").code == 0
 
 
-def converted(source: Path, out: Path) -> ConversionCounts:
-    """What is counted of one log, which is written and read back."""
+def convert_and_verify(source: Path, out: Path) -> ConversionCounts:
+    """The counts of one converted log, which is written and read back."""
     name = f"{0:020}.log"
     converter = Converter(None, BatchBounds(), DecompressionLimit.from_option(None), 2)
     with stage_output(str(out)) as staging:
@@ -247,29 +247,32 @@ def converted(source: Path, out: Path) -> ConversionCounts:
 
 
 @pytest.mark.parametrize("magic", ["0", "1", "2", "mixed"])
-def test_offsets_that_overlap_are_left_out_wherever_a_block_ends(
+def test_offsets_that_overlap_are_omitted_wherever_a_block_ends(
     magic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "in"
     source.mkdir()
     offsets = [(0, 1, 2, 3), (2, 3, 4), (4, 5), (5,), (5, 6), (1,), (7, 8)]
     magics = "0121201" if magic == "mixed" else magic * len(offsets)
-    parts = [wrapper(tmp_path, *entry, size=50) for entry in zip(magics, offsets, strict=True)]
-    (source / f"{0:020}.log").write_bytes(b"".join(parts))
+    wrappers = [wrapper(tmp_path, *entry, size=50) for entry in zip(magics, offsets, strict=True)]
+    (source / f"{0:020}.log").write_bytes(b"".join(wrappers))
     results = []
-    for block in (1 << 16, 1, 300, 700):
-        monkeypatch.setattr(reader, "FIRST_BLOCK_BYTES", block)
-        monkeypatch.setattr(reader, "BLOCK_BYTES", block)
-        for part in (1 << 18, 1, 700):
-            monkeypatch.setattr(convert, "CHUNK_BYTES", part)
-            counts = converted(source, tmp_path / f"out-{block}-{part}")
+    for block_bytes in (1 << 16, 1, 300, 700):
+        monkeypatch.setattr(reader, "FIRST_BLOCK_BYTES", block_bytes)
+        monkeypatch.setattr(reader, "BLOCK_BYTES", block_bytes)
+        for chunk_bytes in (1 << 18, 1, 700):
+            monkeypatch.setattr(convert, "CHUNK_BYTES", chunk_bytes)
+            counts = convert_and_verify(source, tmp_path / f"out-{block_bytes}-{chunk_bytes}")
             findings = {(finding.position, finding.code.name) for finding in counts.findings}
             results.append((counts.messages, counts.digest, counts.left_out, findings))
-            kept = [record["offset"] for record in records(tmp_path / f"out-{block}-{part}")]
-            assert kept == sorted(set(kept))
-            assert {0, 1, 2, 3, 7, 8} <= set(kept)
+            converted_offsets = [
+                record["offset"]
+                for record in records(tmp_path / f"out-{block_bytes}-{chunk_bytes}")
+            ]
+            assert converted_offsets == sorted(set(converted_offsets))
+            assert {0, 1, 2, 3, 7, 8} <= set(converted_offsets)
             if magic in "01":
-                assert kept == [*range(9)]
+                assert converted_offsets == [*range(9)]
     assert all(entry == results[0] for entry in results)
     assert results[0][3]
 
@@ -278,18 +281,18 @@ def test_offsets_that_overlap_are_left_out_wherever_a_block_ends(
 def test_wrappers_that_overlap_at_the_first_border_of_blocks(magic: str, tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.mkdir()
-    parts = [
+    wrappers = [
         wrapper(tmp_path, magic, range(6), 10_000),
         wrapper(tmp_path, magic, range(3, 9), 10_001),
     ]
-    assert len(parts[0]) < reader.FIRST_BLOCK_BYTES < sum(map(len, parts))
-    (source / f"{0:020}.log").write_bytes(b"".join(parts))
-    done = kfmt("convert-v0-to-v2", source, tmp_path / "out", "--json")
-    assert done.code == 1
-    assert "record-offsets-backwards" in done.codes
+    assert len(wrappers[0]) < reader.FIRST_BLOCK_BYTES < sum(map(len, wrappers))
+    (source / f"{0:020}.log").write_bytes(b"".join(wrappers))
+    result = kfmt("convert-v0-to-v2", source, tmp_path / "out", "--json")
+    assert result.code == 1
+    assert "record-offsets-backwards" in result.codes
     assert not (tmp_path / "out").exists()
-    done = kfmt("convert-v0-to-v2", source, tmp_path / "out", "--skip-damaged")
-    assert done.code == 1
+    result = kfmt("convert-v0-to-v2", source, tmp_path / "out", "--skip-damaged")
+    assert result.code == 1
     assert [row["offset"] for row in records(tmp_path / "out")] == list(range(9))
     assert kfmt("verify-crc", "--deep", "--strict", tmp_path / "out").code == 0
     assert kfmt("index-check", "--strict", tmp_path / "out").code == 0
@@ -299,17 +302,20 @@ def test_wrappers_that_overlap_at_the_first_border_of_blocks(magic: str, tmp_pat
 def test_a_log_in_which_no_message_can_be_read(magic: str, tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.mkdir()
-    bad = bytearray(wrapper(tmp_path, magic, range(5, 9)))
-    bad[-20] ^= 1
-    for name, data in (("bad", bad), ("both", bytes(bad) + wrapper(tmp_path, magic, range(9, 11)))):
+    damaged = bytearray(wrapper(tmp_path, magic, range(5, 9)))
+    damaged[-20] ^= 1
+    for name, data in (
+        ("bad", damaged),
+        ("both", bytes(damaged) + wrapper(tmp_path, magic, range(9, 11))),
+    ):
         (source / f"{0:020}.log").write_bytes(data)
-        done = kfmt("convert-v0-to-v2", source, tmp_path / name, "--json")
-        assert done.code == 1
-        assert "crc-mismatch" in done.codes
-        done = kfmt("convert-v0-to-v2", source, tmp_path / name, "--skip-damaged")
-        assert done.code == 1
-        kept = [row["offset"] for row in records(tmp_path / name)] if name == "both" else []
-        assert kept == ([9, 10] if name == "both" else [])
+        result = kfmt("convert-v0-to-v2", source, tmp_path / name, "--json")
+        assert result.code == 1
+        assert "crc-mismatch" in result.codes
+        result = kfmt("convert-v0-to-v2", source, tmp_path / name, "--skip-damaged")
+        assert result.code == 1
+        offsets = [row["offset"] for row in records(tmp_path / name)] if name == "both" else []
+        assert offsets == ([9, 10] if name == "both" else [])
 
 
 def test_an_existing_target_is_refused(tmp_path: Path) -> None:
@@ -318,12 +324,12 @@ def test_an_existing_target_is_refused(tmp_path: Path) -> None:
             target.write_text("mine")
         else:
             target.mkdir()
-        done = kfmt("convert-v0-to-v2", V1, target)
-        assert done.code == 2
-        assert "DST must not exist" in done.err
+        result = kfmt("convert-v0-to-v2", V1, target)
+        assert result.code == 2
+        assert "DST must not exist" in result.err
     assert (tmp_path / "file").read_text() == "mine"
-    inside = kfmt("convert-v0-to-v2", tmp_path, tmp_path / "inside")
-    assert inside.code == 2
+    nested = kfmt("convert-v0-to-v2", tmp_path, tmp_path / "inside")
+    assert nested.code == 2
 
 
 def test_a_source_without_logs_and_one_in_the_middle_of_a_swap(tmp_path: Path) -> None:
@@ -333,9 +339,9 @@ def test_a_source_without_logs_and_one_in_the_middle_of_a_swap(tmp_path: Path) -
     swap = tmp_path / "swap"
     shutil.copytree(V1, swap)
     (swap / "00000000000000000000.log").rename(swap / "00000000000000000000.log.swap")
-    done = kfmt("convert-v0-to-v2", swap, tmp_path / "out")
-    assert done.code == 3
-    assert "start a broker once" in done.err
+    result = kfmt("convert-v0-to-v2", swap, tmp_path / "out")
+    assert result.code == 3
+    assert "start a broker once" in result.err
     assert not (tmp_path / "out").exists()
 
 
@@ -380,19 +386,19 @@ def test_a_disk_that_is_full_leaves_nothing(command: list[str], tmp_path: Path) 
         lines = tmp_path / "lines.jsonl"
         lines.write_bytes(b'{"value":"%s"}\n' % (b"x" * 1000) * 100)
         command = ["build", str(lines)]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", LIMITED, *command, str(tmp_path / "out")],
         capture_output=True,
         env=environment(),
         check=False,
         timeout=60,
     )
-    assert done.returncode == 3, done.stderr
-    assert b"cannot be written: File too large" in done.stderr
+    assert result.returncode == 3, result.stderr
+    assert b"cannot be written: File too large" in result.stderr
     assert {path.name for path in tmp_path.iterdir()} <= {"lines.jsonl"}
 
 
-def test_too_little_room_is_said_before_anything_is_written(
+def test_too_little_free_space_is_reported_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kfmt_cli.errors import OutputError
@@ -423,20 +429,20 @@ def test_a_process_that_is_asked_to_stop_cleans_up(tmp_path: Path) -> None:
 
 
 def many_messages(n: int) -> bytes:
-    """The messages of a log, so many times one after the other, at offsets that go on."""
+    """The messages of a log, repeated n times at consecutive offsets."""
     data = (V1 / "00000000000000000000.log").read_bytes()
-    places = positions(data)
-    messages = [data[at + 8 : end] for at, end in pairwise(places)]
+    starts = positions(data)
+    messages = [data[start + 8 : end] for start, end in pairwise(starts)]
     offsets = range(n * len(messages))
     return b"".join(struct.pack(">q", i) + messages[i % len(messages)] for i in offsets)
 
 
 def is_written(
-    folder: Path, unfinished: Callable[[], set[str]], before: set[str], n_bytes: int
+    directory: Path, unfinished: Callable[[], set[str]], previous: set[str], n_bytes: int
 ) -> bool:
-    """Whether there is a new unfinished directory with so many bytes in it."""
-    names = unfinished() - before
-    files = [path for name in names for path in (folder / name).rglob("*") if path.is_file()]
+    """Whether there is a new unfinished directory with at least n_bytes in it."""
+    names = unfinished() - previous
+    files = [path for name in names for path in (directory / name).rglob("*") if path.is_file()]
     return bool(names) and sum(path.stat().st_size for path in files) >= n_bytes
 
 
@@ -461,17 +467,17 @@ def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) ->
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert not target.exists()
-        left = unfinished()
-        assert all(PARTITION_TO_DELETE.fullmatch(text) for text in left)
-        # A broker loads such a folder before it deletes it: no file may lie in it that counts.
-        for name in left:
+        leftovers = unfinished()
+        assert all(PARTITION_TO_DELETE.fullmatch(name) for name in leftovers)
+        # A broker loads such a directory before it deletes it: it may contain no file that counts.
+        for name in leftovers:
             files = {path.name for path in (tmp_path / name).iterdir()}
             assert files <= {"in-use", "files"}
-    # What is new may be another run's, which has not locked it yet.
+    # A new directory may belong to another run that has not locked it yet.
     time.sleep(MIN_LEFTOVER_AGE_SECONDS + 0.1)
-    small = kfmt("convert-v0-to-v2", V1, tmp_path / "out")
-    assert small.code == 0
-    for name in left:
-        assert f"{tmp_path / name}: leftover of an interrupted run, removed" in small.err
+    result = kfmt("convert-v0-to-v2", V1, tmp_path / "out")
+    assert result.code == 0
+    for name in leftovers:
+        assert f"{tmp_path / name}: leftover of an interrupted run, removed" in result.err
     assert {path.name for path in tmp_path.iterdir()} == {"source", "out"}
     assert [path.name for path in source.iterdir()] == ["00000000000000000000.log"]

@@ -1,5 +1,5 @@
-"""rebuild-index: where its files go, and what it does with damage. What is in them is compared with
-a real broker's in interop/test_indexes.py."""
+"""rebuild-index: where it writes files, and how it handles damage. interop/test_indexes.py compares
+their contents with those of a real broker."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ LAST = f"{736:020}.snapshot"
 NEVER = ("--producer-id-expiration-ms", "9000000000000")
 
 
-def copied(folder: Path, to: Path) -> Path:
+def copied(directory: Path, destination: Path) -> Path:
     """A partition without its indexes."""
-    to.mkdir(parents=True)
-    for log in folder.glob("*.log"):
-        shutil.copy(log, to)
-    return to
+    destination.mkdir(parents=True)
+    for log in directory.glob("*.log"):
+        shutil.copy(log, destination)
+    return destination
 
 
 def test_what_a_broker_recovered_last_is_rebuilt(tmp_path: Path) -> None:
@@ -44,39 +44,39 @@ def test_what_a_broker_recovered_last_is_rebuilt(tmp_path: Path) -> None:
 
 
 def test_in_place_keeps_the_old_files_and_leaves_right_ones_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "orders-0"
-    shutil.copytree(ORDERS.parent, folder)
-    first = folder / ORDERS.with_suffix(".index").name
-    was = first.read_bytes()
-    broken = was[:8] + b"\0\0\0\1\0\0\0\1" + was[16:]
+    directory = tmp_path / "orders-0"
+    shutil.copytree(ORDERS.parent, directory)
+    first = directory / ORDERS.with_suffix(".index").name
+    original = first.read_bytes()
+    broken = original[:8] + b"\0\0\0\1\0\0\0\1" + original[16:]
     first.write_bytes(broken)
-    assert kfmt("index-check", folder).code == 1
-    done = kfmt("rebuild-index", "--in-place", folder, "--index-interval-bytes", "2048")
-    assert done.code == 0
-    assert f"{first.name}.old" in done.err
-    assert (folder / f"{first.name}.old").read_bytes() == broken
-    assert kfmt("index-check", folder).code == 0
-    times = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
-    again = kfmt("rebuild-index", "--in-place", folder, "--index-interval-bytes", "2048")
-    assert (again.code, again.err) == (0, "")
-    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == times
-    other = kfmt("rebuild-index", "--in-place", folder, "--index-interval-bytes", "100000")
-    assert f"{first.name}.old2" in other.err
-    assert not list(folder.glob("*kfmt*"))
+    assert kfmt("index-check", directory).code == 1
+    result = kfmt("rebuild-index", "--in-place", directory, "--index-interval-bytes", "2048")
+    assert result.code == 0
+    assert f"{first.name}.old" in result.err
+    assert (directory / f"{first.name}.old").read_bytes() == broken
+    assert kfmt("index-check", directory).code == 0
+    times = {path.name: path.stat().st_mtime_ns for path in directory.iterdir()}
+    second_run = kfmt("rebuild-index", "--in-place", directory, "--index-interval-bytes", "2048")
+    assert (second_run.code, second_run.err) == (0, "")
+    assert {path.name: path.stat().st_mtime_ns for path in directory.iterdir()} == times
+    third_run = kfmt("rebuild-index", "--in-place", directory, "--index-interval-bytes", "100000")
+    assert f"{first.name}.old2" in third_run.err
+    assert not list(directory.glob("*kfmt*"))
 
 
-def test_one_partition_goes_flat_several_keep_their_folders(tmp_path: Path) -> None:
-    flat, deep, two = (tmp_path / name for name in ("flat", "deep", "two"))
+def test_one_partition_goes_flat_several_keep_their_directories(tmp_path: Path) -> None:
+    flat, nested, two_partitions = (tmp_path / name for name in ("flat", "deep", "two"))
     assert kfmt("rebuild-index", ORDERS, flat).code == 0
     assert {path.name for path in flat.iterdir()} == {
         "00000000000000000000.index",
         "00000000000000000000.timeindex",
         "00000000000000000240.snapshot",
     }
-    assert kfmt("rebuild-index", SAMPLES / "kafka-3.9.1-broker2", deep).code == 0
-    assert (deep / "txn-1/00000000000000000000.txnindex").exists()
-    assert kfmt("rebuild-index", ORDERS.parent, TXN.parent, two).code == 0
-    assert {path.name for path in two.iterdir()} == {"orders-0", "txn-0"}
+    assert kfmt("rebuild-index", SAMPLES / "kafka-3.9.1-broker2", nested).code == 0
+    assert (nested / "txn-1/00000000000000000000.txnindex").exists()
+    assert kfmt("rebuild-index", ORDERS.parent, TXN.parent, two_partitions).code == 0
+    assert {path.name for path in two_partitions.iterdir()} == {"orders-0", "txn-0"}
 
 
 def test_an_existing_file_is_kept_without_force(tmp_path: Path) -> None:
@@ -94,203 +94,210 @@ def test_an_existing_file_is_kept_without_force(tmp_path: Path) -> None:
 
 def test_the_indexes_of_a_damaged_log_end_where_a_broker_cuts_it(tmp_path: Path) -> None:
     data = ORDERS.read_bytes()
-    at = positions(data)[6]
+    start = positions(data)[6]
     for name, damaged in (
-        ("flip", data[: at + 80] + bytes([data[at + 80] ^ 1]) + data[at + 81 :]),
-        ("cut", data[: at + 200]),
-        ("zeros", data[:at] + bytes(4096)),
+        ("flip", data[: start + 80] + bytes([data[start + 80] ^ 1]) + data[start + 81 :]),
+        ("cut", data[: start + 200]),
+        ("zeros", data[:start] + bytes(4096)),
     ):
         log = tmp_path / name / ORDERS.name
         log.parent.mkdir()
         log.write_bytes(damaged)
         assert kfmt("rebuild-index", log, tmp_path / f"{name}-out").code == 1
-        whole = tmp_path / f"{name}-whole" / ORDERS.name
-        whole.parent.mkdir()
-        whole.write_bytes(data[:at])
-        assert kfmt("rebuild-index", whole, tmp_path / f"{name}-right").code == 0
+        undamaged = tmp_path / f"{name}-whole" / ORDERS.name
+        undamaged.parent.mkdir()
+        undamaged.write_bytes(data[:start])
+        assert kfmt("rebuild-index", undamaged, tmp_path / f"{name}-right").code == 0
         for suffix in (".index", ".timeindex"):
-            ours = (tmp_path / f"{name}-out" / ORDERS.name).with_suffix(suffix).read_bytes()
-            right = (tmp_path / f"{name}-right" / ORDERS.name).with_suffix(suffix).read_bytes()
-            assert ours == right
+            rebuilt = (tmp_path / f"{name}-out" / ORDERS.name).with_suffix(suffix).read_bytes()
+            expected = (tmp_path / f"{name}-right" / ORDERS.name).with_suffix(suffix).read_bytes()
+            assert rebuilt == expected
 
 
 def test_a_later_segment_alone_does_not_say_who_its_producers_are(tmp_path: Path) -> None:
     later = TXN.parent / "00000000000000000357.log"
-    alone = tmp_path / "alone" / later.name
-    alone.parent.mkdir()
-    shutil.copy(later, alone)
-    done = kfmt("rebuild-index", alone, tmp_path / "out", "--json")
-    assert (done.code, done.codes) == (0, ["producers-unknown"])
+    log = tmp_path / "alone" / later.name
+    log.parent.mkdir()
+    shutil.copy(later, log)
+    result = kfmt("rebuild-index", log, tmp_path / "out", "--json")
+    assert (result.code, result.codes) == (0, ["producers-unknown"])
     assert not list((tmp_path / "out").glob("*.snapshot"))
-    shutil.copy(later.with_suffix(".snapshot"), alone.parent)
-    done = kfmt("rebuild-index", alone, tmp_path / "known", "--json", *NEVER)
-    assert done.codes == []
+    shutil.copy(later.with_suffix(".snapshot"), log.parent)
+    result = kfmt("rebuild-index", log, tmp_path / "known", "--json", *NEVER)
+    assert result.codes == []
     for name in ("00000000000000000635.snapshot", "00000000000000000357.txnindex"):
         assert (tmp_path / "known" / name).read_bytes() == (TXN.parent / name).read_bytes()
 
 
-def overlapping(to: Path, sample: Path, later: int) -> Path:
-    """A partition with one segment's batches in a second segment too, from an offset on."""
-    to.mkdir(parents=True)
+def overlapping(destination: Path, sample: Path, base_offset: int) -> Path:
+    """A partition with one segment's batches, from an offset on, in a second segment too."""
+    destination.mkdir(parents=True)
     data = sample.read_bytes()
-    (to / sample.name).write_bytes(data)
-    at = next(
+    (destination / sample.name).write_bytes(data)
+    start = next(
         position
         for position in positions(data)
-        if int.from_bytes(data[position : position + 8], "big") == later
+        if int.from_bytes(data[position : position + 8], "big") == base_offset
     )
-    (to / f"{later:020}.log").write_bytes(data[at:])
-    return to
+    (destination / f"{base_offset:020}.log").write_bytes(data[start:])
+    return destination
 
 
-def broken_copy(to: Path) -> Path:
-    """A partition whose first index is wrong, in a log directory."""
-    folder = to / "orders-0"
-    shutil.copytree(ORDERS.parent, folder)
-    (folder / f"{0:020}.index").write_bytes(b"\0\0\0\1\0\0\0\1")
-    return folder
+def broken_copy(destination: Path) -> Path:
+    """A partition whose first index is corrupt, in a log directory."""
+    directory = destination / "orders-0"
+    shutil.copytree(ORDERS.parent, directory)
+    (directory / f"{0:020}.index").write_bytes(b"\0\0\0\1\0\0\0\1")
+    return directory
 
 
-def state(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Names, contents and times of the files below a folder."""
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+def directory_state(directory: Path) -> dict[str, tuple[bytes, int]]:
+    """Names, contents and times of the files below a directory."""
+    files = (path for path in sorted(directory.rglob("*")) if path.is_file())
     return {str(file): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
 
-@pytest.mark.parametrize("place", [".lock", "orders-0/.lock"])
-def test_in_place_refuses_a_log_directory_that_a_broker_holds(place: str, tmp_path: Path) -> None:
-    folder = broken_copy(tmp_path)
-    lock = tmp_path / place
+@pytest.mark.parametrize("lock_path", [".lock", "orders-0/.lock"])
+def test_in_place_refuses_a_log_directory_that_a_broker_holds(
+    lock_path: str, tmp_path: Path
+) -> None:
+    directory = broken_copy(tmp_path)
+    lock = tmp_path / lock_path
     lock.touch()
-    before = state(tmp_path)
-    with lock.open("r+b") as held:
-        fcntl.lockf(held, fcntl.LOCK_EX)  # as a Java FileLock is
-        for path in (folder, tmp_path, folder / ORDERS.name):
+    before = directory_state(tmp_path)
+    with lock.open("r+b") as handle:
+        fcntl.lockf(handle, fcntl.LOCK_EX)  # as a Java FileLock is
+        for path in (directory, tmp_path, directory / ORDERS.name):
             refused = kfmt("rebuild-index", "--in-place", path, apart=True)
             assert refused.code == 2
             assert ".lock is held by a broker" in refused.err
             assert "--force" in refused.err
-        assert state(tmp_path) == before
-        assert kfmt("rebuild-index", "--in-place", "--force", folder).code == 0
-        assert kfmt("index-check", folder).code == 0
-    shutil.rmtree(folder)
+        assert directory_state(tmp_path) == before
+        assert kfmt("rebuild-index", "--in-place", "--force", directory).code == 0
+        assert kfmt("index-check", directory).code == 0
+    shutil.rmtree(directory)
     broken_copy(tmp_path)
-    lock.touch()  # a lock file that nobody holds is there after a crash, too
-    assert kfmt("rebuild-index", "--in-place", folder).code == 0
+    lock.touch()  # after a crash, too, there is a lock file that nobody holds
+    assert kfmt("rebuild-index", "--in-place", directory).code == 0
 
 
 def test_in_place_refuses_a_log_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def while_it_grows(logs: list[InputFile], *rest: Any, **more: Any) -> Iterator[RebuiltLog]:
-        for done in rebuild_files(logs, *rest, **more):
-            if done.log.path.endswith("240.log"):
-                with Path(done.log.path).open("ab") as log:
+    def rebuild_growing_logs(
+        logs: list[InputFile], *arguments: Any, **options: Any
+    ) -> Iterator[RebuiltLog]:
+        for rebuilt in rebuild_files(logs, *arguments, **options):
+            if rebuilt.log.path.endswith("240.log"):
+                with Path(rebuilt.log.path).open("ab") as log:
                     log.write(ORDERS.read_bytes()[:100])
-            yield done
+            yield rebuilt
 
-    monkeypatch.setattr(rebuilding, "rebuild_files", while_it_grows)
+    monkeypatch.setattr(rebuilding, "rebuild_files", rebuild_growing_logs)
     for force in (False, True):
-        folder = broken_copy(tmp_path / str(force))
-        (folder / f"{240:020}.index").write_bytes(b"")
+        directory = broken_copy(tmp_path / str(force))
+        (directory / f"{240:020}.index").write_bytes(b"")
         run = CommonOptions("never").start_run(rebuilding.REBUILD_RESULT)
         task = rebuilding.RebuildIndexCommand(run, 4096, force, all_files=False)
         if force:
-            task.rebuild((str(folder),), None)
+            task.rebuild((str(directory),), None)
         else:
             with pytest.raises(UsageError, match=r"240\.log: the log grew while it was being read"):
-                task.rebuild((str(folder),), None)
-        assert bool((folder / f"{240:020}.index").read_bytes()) == force
+                task.rebuild((str(directory),), None)
+        assert bool((directory / f"{240:020}.index").read_bytes()) == force
 
 
-def test_in_place_writes_no_files_beside_the_indexes_unless_asked(tmp_path: Path) -> None:
-    folder = tmp_path / "txn-0"
-    shutil.copytree(TXN.parent, folder)
+def test_in_place_writes_only_indexes_unless_requested(tmp_path: Path) -> None:
+    directory = tmp_path / "txn-0"
+    shutil.copytree(TXN.parent, directory)
     for name in (f"{0:020}.txnindex", f"{357:020}.snapshot"):
-        (folder / name).unlink()
-    (folder / f"{357:020}.txnindex").write_bytes(b"")
-    first = folder / f"{0:020}.index"
+        (directory / name).unlink()
+    (directory / f"{357:020}.txnindex").write_bytes(b"")
+    first = directory / f"{0:020}.index"
     first.unlink()
-    done = kfmt("rebuild-index", "--in-place", folder)
-    assert done.code == 0
+    result = kfmt("rebuild-index", "--in-place", directory)
+    assert result.code == 0
     assert first.exists()
-    for name, what in ((f"{0:020}.txnindex", "is missing"), (f"{357:020}.snapshot", "is missing")):
-        assert not (folder / name).exists()
-        assert f"{name}: {what}; use --all-files to write it as well" in done.err
-    assert f"{357:020}.txnindex: does not match the log; use --all-files" in done.err
-    assert kfmt("rebuild-index", "--in-place", "--all-files", folder).code == 0
+    for name, problem in (
+        (f"{0:020}.txnindex", "is missing"),
+        (f"{357:020}.snapshot", "is missing"),
+    ):
+        assert not (directory / name).exists()
+        assert f"{name}: {problem}; use --all-files to write it as well" in result.err
+    assert f"{357:020}.txnindex: does not match the log; use --all-files" in result.err
+    assert kfmt("rebuild-index", "--in-place", "--all-files", directory).code == 0
     for file in TXN.parent.glob("*.[ts][xn]*"):
-        assert (folder / file.name).read_bytes() == file.read_bytes()
+        assert (directory / file.name).read_bytes() == file.read_bytes()
 
 
-def test_what_a_killed_run_left_is_taken_away_and_said(tmp_path: Path) -> None:
-    folder = broken_copy(tmp_path)
-    left = folder / ".kfmt-unfinished-abc.deleted"
-    left.write_bytes(b"x")
-    used = folder / ".kfmt-unfinished-def.deleted"
-    with used.open("wb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # of a run that goes on
-        os.utime(used, (1, 1))
-        os.utime(left, (1, 1))
-        done = kfmt("rebuild-index", "--in-place", folder)
-        assert done.code == 0
-        assert f"{left}: leftover of an interrupted run, removed" in done.err
-        assert not left.exists()
-        assert used.exists()
+def test_leftovers_of_a_killed_run_are_removed_and_reported(tmp_path: Path) -> None:
+    directory = broken_copy(tmp_path)
+    leftover = directory / ".kfmt-unfinished-abc.deleted"
+    leftover.write_bytes(b"x")
+    in_use = directory / ".kfmt-unfinished-def.deleted"
+    with in_use.open("wb") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # of a run that continues
+        os.utime(in_use, (1, 1))
+        os.utime(leftover, (1, 1))
+        result = kfmt("rebuild-index", "--in-place", directory)
+        assert result.code == 0
+        assert f"{leftover}: leftover of an interrupted run, removed" in result.err
+        assert not leftover.exists()
+        assert in_use.exists()
 
 
 def test_a_run_killed_before_it_replaced_a_file_has_kept_the_old_one(tmp_path: Path) -> None:
-    folder = broken_copy(tmp_path)
-    index = folder / f"{0:020}.index"
-    wrong = index.read_bytes()
-    kept = index.with_name(f"{index.name}.old")
-    os.link(index, kept)
-    assert kfmt("rebuild-index", "--in-place", folder).code == 0
-    assert kept.read_bytes() == wrong
-    assert index.read_bytes() != wrong
-    assert not list(folder.glob("*.old2"))
+    directory = broken_copy(tmp_path)
+    index = directory / f"{0:020}.index"
+    broken = index.read_bytes()
+    backup = index.with_name(f"{index.name}.old")
+    os.link(index, backup)
+    assert kfmt("rebuild-index", "--in-place", directory).code == 0
+    assert backup.read_bytes() == broken
+    assert index.read_bytes() != broken
+    assert not list(directory.glob("*.old2"))
 
 
 def test_segments_that_overlap_get_a_snapshot_each(tmp_path: Path) -> None:
-    folder = overlapping(tmp_path / "orders-0", ORDERS, 100)
-    done = kfmt("rebuild-index", folder, tmp_path / "out")
-    assert done.code in (0, 1), done.err
-    assert "cannot be written" not in done.err
+    directory = overlapping(tmp_path / "orders-0", ORDERS, 100)
+    result = kfmt("rebuild-index", directory, tmp_path / "out")
+    assert result.code in (0, 1), result.err
+    assert "cannot be written" not in result.err
     names = {path.name for path in (tmp_path / "out").iterdir()}
     snapshots = {f"{offset:020}.snapshot" for offset in (100, 240)}
     assert {name for name in names if name.endswith(".snapshot")} == snapshots
-    assert kfmt("rebuild-index", "--in-place", "--all-files", folder).code == done.code
+    assert kfmt("rebuild-index", "--in-place", "--all-files", directory).code == result.code
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {
-        path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".log"
+        path.name: path.read_bytes() for path in directory.iterdir() if path.suffix != ".log"
     }
 
 
 def test_a_log_without_producers_that_begins_later_gets_its_snapshot(tmp_path: Path) -> None:
-    later = copied(ORDERS.parent, tmp_path / "orders-0")
-    (later / ORDERS.name).unlink()
-    done = kfmt("rebuild-index", later, tmp_path / "out", "--json")
-    assert (done.code, done.codes) == (0, [])
+    partition = copied(ORDERS.parent, tmp_path / "orders-0")
+    (partition / ORDERS.name).unlink()
+    result = kfmt("rebuild-index", partition, tmp_path / "out", "--json")
+    assert (result.code, result.codes) == (0, [])
     for file in ORDERS.parent.glob("*.snapshot"):
         if int(file.stem) > 240:
             assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes()
-    # What earlier segments hold is not known when they lie there and are not given.
-    middle = later / "00000000000000000480.log"
-    done = kfmt("rebuild-index", middle, tmp_path / "one", "--json")
-    assert (done.code, done.codes) == (0, ["producers-unknown"])
+    # The contents of earlier segments are unknown if they exist and are no arguments.
+    middle = partition / "00000000000000000480.log"
+    result = kfmt("rebuild-index", middle, tmp_path / "one", "--json")
+    assert (result.code, result.codes) == (0, ["producers-unknown"])
     assert not list((tmp_path / "one").glob("*.snapshot"))
 
 
 def test_in_place_leaves_the_index_of_a_damaged_log_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "orders-0"
-    shutil.copytree(ORDERS.parent, folder)
-    log, index = (folder / f"{240:020}{name}" for name in (".log", ".index"))
+    directory = tmp_path / "orders-0"
+    shutil.copytree(ORDERS.parent, directory)
+    log, index = (directory / f"{240:020}{name}" for name in (".log", ".index"))
     data = bytearray(log.read_bytes())
     data[13500] ^= 1
     log.write_bytes(bytes(data))
     before = index.read_bytes()
-    done = kfmt("rebuild-index", "--in-place", folder)
-    assert done.code != 0
-    assert "may reach beyond it" in done.err
+    result = kfmt("rebuild-index", "--in-place", directory)
+    assert result.code != 0
+    assert "may reach beyond it" in result.err
     assert index.read_bytes() == before
-    kfmt("rebuild-index", "--in-place", "--force", folder)
+    kfmt("rebuild-index", "--in-place", "--force", directory)
     assert index.read_bytes() != before
 
 
@@ -300,16 +307,16 @@ def test_logs_that_no_broker_starts_on_get_no_indexes(tmp_path: Path) -> None:
     renamed = broker / "orders-0" / f"{100:020}.log"  # it begins with offset 0
     renamed.parent.mkdir()
     shutil.copy(ORDERS, renamed)
-    done = kfmt("rebuild-index", broker, out)
-    assert done.code == 3
-    assert f"a broker would not start on these logs: {renamed}: " in done.err
-    assert "a batch has offsets below the segment's base offset" in done.err
+    result = kfmt("rebuild-index", broker, out)
+    assert result.code == 3
+    assert f"a broker would not start on these logs: {renamed}: " in result.err
+    assert "a batch has offsets below the segment's base offset" in result.err
     assert [path.name for path in out.iterdir()] == ["txn-0"]
     renamed.with_suffix(".index").write_bytes(b"\0\0\0\1\0\0\0\1")
-    before = state(renamed.parent)
-    done = kfmt("rebuild-index", "--in-place", "--force", renamed.parent)
-    assert (done.code, state(renamed.parent)) == (3, before)
-    assert "a broker would not start on these logs" in done.err
+    before = directory_state(renamed.parent)
+    result = kfmt("rebuild-index", "--in-place", "--force", renamed.parent)
+    assert (result.code, directory_state(renamed.parent)) == (3, before)
+    assert "a broker would not start on these logs" in result.err
 
 
 def test_the_interval_is_the_topics_own(tmp_path: Path) -> None:
@@ -326,21 +333,23 @@ def test_the_interval_is_the_topics_own(tmp_path: Path) -> None:
 
 
 def test_a_destination_that_is_the_source_keeps_the_old_files(tmp_path: Path) -> None:
-    folder = broken_copy(tmp_path)
-    index = folder / f"{0:020}.index"
+    directory = broken_copy(tmp_path)
+    index = directory / f"{0:020}.index"
     broken = index.read_bytes()
-    assert kfmt("rebuild-index", folder, folder).code == 2
+    assert kfmt("rebuild-index", directory, directory).code == 2
     assert index.read_bytes() == broken
-    assert kfmt("rebuild-index", folder, folder, "--force", *NEVER).code == 0
-    assert (folder / f"{index.name}.old").read_bytes() == broken
-    assert kfmt("index-check", folder).code == 0
+    assert kfmt("rebuild-index", directory, directory, "--force", *NEVER).code == 0
+    assert (directory / f"{index.name}.old").read_bytes() == broken
+    assert kfmt("index-check", directory).code == 0
 
 
-def test_snapshots_leave_out_producers_that_expired(tmp_path: Path) -> None:
+def test_snapshots_omit_expired_producers(tmp_path: Path) -> None:
     source = copied(TXN.parent, tmp_path / "txn-0")
     assert kfmt("rebuild-index", source, tmp_path / "now").code == 0
     assert kfmt("rebuild-index", source, tmp_path / "never", *NEVER).code == 0
     assert kfmt("rebuild-index", "--in-place", "--all-files", source).code == 0
-    folders = (tmp_path / "now", tmp_path / "never", source)
-    now, never, in_place = (len(kfmt("dump", folder / LAST, "--json").rows) for folder in folders)
-    assert now < never == in_place
+    directories = (tmp_path / "now", tmp_path / "never", source)
+    n_now, n_never, n_in_place = (
+        len(kfmt("dump", directory / LAST, "--json").rows) for directory in directories
+    )
+    assert n_now < n_never == n_in_place

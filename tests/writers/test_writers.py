@@ -28,12 +28,12 @@ SAMPLES = [log for log in every_log() if log.stat().st_size]
 def blocks(path: Path) -> list[Block]:
     """The runs of batches of magic 2 in a log."""
     with open_log(classify_file(str(path), path.name), read_ahead=False) as log:
-        found = [run for block in log.blocks for run in split_runs(block)]
-    return [run for run in found if len(run.batches) and run.batches["is_v2"][0]]
+        runs = [run for block in log.blocks for run in split_runs(block)]
+    return [run for run in runs if len(run.batches) and run.batches["is_v2"][0]]
 
 
 def rewritten(block: Block) -> EncodedBatches:
-    """The block's batches out of what was read of them."""
+    """The block's batches, encoded from the records read from them."""
     records = read_records(block, DecompressionLimit())
     drafts = DraftTable.zeros(len(block.batches))
     for name in STORED_FIELDS:
@@ -42,38 +42,38 @@ def rewritten(block: Block) -> EncodedBatches:
 
 
 def pairs(block: Block) -> list[tuple[int, bytes, bytes]]:
-    """Codec, what was read, what was written of each batch."""
-    done = rewritten(block)
+    """Codec, stored bytes and encoded bytes of each batch."""
+    encoded = rewritten(block)
     batches = block.batches
     return [
         (
             int(batches["compression"][i]),
             block.data[int(batches["start"][i]) : int(batches["end"][i])],
-            bytes(done.data[int(done.starts[i]) : int(done.ends[i])]),
+            bytes(encoded.data[int(encoded.starts[i]) : int(encoded.ends[i])]),
         )
         for i in range(len(batches))
-        if batches["timestamp_type"][i] == 0  # of LogAppendTime the producer's deltas are lost
+        if batches["timestamp_type"][i] == 0  # LogAppendTime loses the producer's deltas
     ]
 
 
 @pytest.mark.parametrize("log", SAMPLES, ids=name_of)
 def test_uncompressed_batches_are_the_same_to_the_byte(log: Path) -> None:
     for block in blocks(log):
-        for codec, before, after in pairs(block):
+        for codec, stored, encoded in pairs(block):
             if codec == 0:
-                assert after == before
+                assert encoded == stored
             else:
-                assert after[:8] + after[21:61] == before[:8] + before[21:61]
+                assert encoded[:8] + encoded[21:61] == stored[:8] + stored[21:61]
 
 
 @pytest.mark.parametrize("name", ["none", "tiny", "gzip", "snappy"])
 def test_batches_of_kafkas_java_client_are_the_same_to_the_byte(name: str) -> None:
     compared = 0
     for block in blocks(SEEDS / f"{name}.log")[:4]:
-        for _, before, after in pairs(block):
+        for _, stored, encoded in pairs(block):
             if name == "gzip" and "ng" in zlib.ZLIB_RUNTIME_VERSION:
-                before, after = before[61:71] + before[-8:], after[61:71] + after[-8:]  # noqa: PLW2901
-            assert after == before
+                stored, encoded = stored[61:71] + stored[-8:], encoded[61:71] + encoded[-8:]  # noqa: PLW2901
+            assert encoded == stored
             compared += 1
     assert compared >= 20
 
@@ -82,13 +82,17 @@ def test_batches_of_kafkas_java_client_are_the_same_to_the_byte(name: str) -> No
 def test_frames_of_kafkas_java_client_have_the_same_form(name: str) -> None:
     """lz4-java finds other matches; zstd differs from version to version in a few bytes."""
     block = blocks(SEEDS / f"{name}.log")[0]
-    for _, before, after in pairs(block):
-        one, other = before[61:], after[61:]
-        front = 7 if name == "lz4" else 6
-        assert other[:front] == one[:front]
-        assert other[-4:] == one[-4:] if name == "lz4" else other[-3:] == one[-3:]
-        assert decompress(name, other, 1 << 24) == decompress(name, one, 1 << 24)
-        assert 0.9 < len(other) / len(one) < 1.1
+    for _, stored, encoded in pairs(block):
+        stored_frame, encoded_frame = stored[61:], encoded[61:]
+        header_bytes = 7 if name == "lz4" else 6
+        assert encoded_frame[:header_bytes] == stored_frame[:header_bytes]
+        assert (
+            encoded_frame[-4:] == stored_frame[-4:]
+            if name == "lz4"
+            else encoded_frame[-3:] == stored_frame[-3:]
+        )
+        assert decompress(name, encoded_frame, 1 << 24) == decompress(name, stored_frame, 1 << 24)
+        assert 0.9 < len(encoded_frame) / len(stored_frame) < 1.1
 
 
 def test_framing() -> None:
@@ -109,9 +113,14 @@ def test_framing() -> None:
 @pytest.mark.parametrize("magic", [0, 1, 2])
 @given(data=st.binary(max_size=300), times=st.integers(1, 2000))
 @settings(max_examples=30, deadline=None)
-def test_what_is_compressed_comes_back(codec: str, magic: int, data: bytes, times: int) -> None:
-    plain = data * times
-    assert decompress(codec, compress(codec, plain, magic), len(plain) + 1, magic) == plain
+def test_decompression_restores_what_was_compressed(
+    codec: str, magic: int, data: bytes, times: int
+) -> None:
+    uncompressed = data * times
+    assert (
+        decompress(codec, compress(codec, uncompressed, magic), len(uncompressed) + 1, magic)
+        == uncompressed
+    )
 
 
 NULLABLE = st.none() | st.binary(max_size=40)
@@ -138,10 +147,10 @@ RECORDS = st.lists(
 def test_the_bulk_encoder_writes_what_the_layout_writes(
     records: list[dict[str, object]],
 ) -> None:
-    slow = b"".join(RECORD.write(record) for record in records)  # type: ignore[arg-type]
+    expected = b"".join(RECORD.write(record) for record in records)  # type: ignore[arg-type]
     starts: IntArray = np.array([0])
-    ends: IntArray = np.array([len(slow)])
-    columns = RECORD.decode_columns(slow, starts, ends, len(records))
-    out, row_ends = encode_rows(RECORD.program, slow, columns.rows, columns.children)
-    assert row_ends.tolist()[-1:] == [len(slow)] * bool(records)
-    assert bytes(out) == slow
+    ends: IntArray = np.array([len(expected)])
+    columns = RECORD.decode_columns(expected, starts, ends, len(records))
+    out, row_ends = encode_rows(RECORD.program, expected, columns.rows, columns.children)
+    assert row_ends.tolist()[-1:] == [len(expected)] * bool(records)
+    assert bytes(out) == expected
