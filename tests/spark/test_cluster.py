@@ -188,11 +188,12 @@ from kfmt_cli.__main__ import main
 from kfmt_cli.spark.jobs import export_job
 
 marks, always = Path(sys.argv.pop(1)), sys.argv.pop(1)
-export = export_job.export
+export = export_job.create_export_function
 
 def way_to_fail(piece):
     try:
-        (marks / f"{piece.place[1]}-{piece.base_offset}-{piece.start}").touch(exist_ok=False)
+        name = f"{piece.topic_partition[1]}-{piece.base_offset}-{piece.start}"
+        (marks / name).touch(exist_ok=False)
     except FileExistsError:
         return None
     for number in range(6):
@@ -230,7 +231,7 @@ def failing(lake, run=0):
 
     return fails
 
-export_job.export = failing
+export_job.create_export_function = failing
 main()
 """
 
