@@ -1,4 +1,4 @@
-"""Every kind of file that a broker leaves, and directories of them."""
+"""`kfmt dump` of every kind of file that a broker writes, and of directories."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def test_every_sample_is_shown_in_a_table_and_as_json() -> None:
     ids=lambda item: item.parent.name + "/" + item.name if isinstance(item, Path) else "",
 )
 def test_a_small_file_is_one_row(file: Path, expected: dict[str, object]) -> None:
-    done = kfmt("dump", file, "--json")
-    (row,) = done.rows
-    assert done.code == 0
+    result = kfmt("dump", file, "--json")
+    (row,) = result.rows
+    assert result.code == 0
     assert {name: value for name, value in row.items() if name != "file"} == expected
     assert kfmt("dump", file).out.endswith("1 entry shown\n")
 
@@ -125,18 +125,18 @@ def test_a_small_file_is_one_row(file: Path, expected: dict[str, object]) -> Non
         (".kafka_cleanshutdown", b"[]", "clean-shutdown-malformed", 0),
     ],
 )
-def test_what_a_small_file_should_not_say_is_a_finding(
+def test_a_malformed_small_file_has_a_finding(
     name: str, content: bytes, code: str, position: int, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    done = kfmt("dump", tmp_path / name, "--json", "--strict")
-    findings = done.of("finding")
+    result = kfmt("dump", tmp_path / name, "--json", "--strict")
+    findings = result.of("finding")
     assert (findings[0]["code"], findings[0]["position"]) == (code, position)
-    assert done.code == 1
+    assert result.code == 1
 
 
 @pytest.mark.parametrize(
-    ("name", "most"),
+    ("name", "max_bytes"),
     [
         ("meta.properties", 1 << 20),
         ("quorum-state", 1 << 20),
@@ -146,16 +146,16 @@ def test_what_a_small_file_should_not_say_is_a_finding(
     ],
 )
 def test_a_file_that_is_too_large_to_be_one_is_refused(
-    name: str, most: int, tmp_path: Path
+    name: str, max_bytes: int, tmp_path: Path
 ) -> None:
     file = tmp_path / name
     file.write_bytes(b"x")
-    os.truncate(file, most + 1)
-    done = kfmt("dump", file)
-    assert (done.code, done.out) == (3, "")
-    assert f"{file}: too large for " in done.err
-    if most < 64 << 20 or name.endswith("index"):  # which ends in a hole that is not read
-        os.truncate(file, most)
+    os.truncate(file, max_bytes + 1)
+    result = kfmt("dump", file)
+    assert (result.code, result.out) == (3, "")
+    assert f"{file}: too large for " in result.err
+    if max_bytes < 64 << 20 or name.endswith("index"):  # it ends in a hole that is not read
+        os.truncate(file, max_bytes)
         assert "too large" not in kfmt("dump", file, "--limit", "1").err
 
 
@@ -168,24 +168,26 @@ def test_names_that_are_not_known_are_shown(tmp_path: Path) -> None:
 
 def test_java_properties_are_read_as_java_does() -> None:
     text = "# a comment\n! another\n\n a = b \nc:d\ne f g\nh\\=i=j\\n\\\n   k\nlast"
-    found = [(name, value) for _, name, value in parse_java_properties(text, lambda *_: None)]
-    assert found == [("a", "b "), ("c", "d"), ("e", "f g"), ("h=i", "j\nk"), ("last", "")]
+    entries = [(name, value) for _, name, value in parse_java_properties(text, lambda *_: None)]
+    assert entries == [("a", "b "), ("c", "d"), ("e", "f g"), ("h=i", "j\nk"), ("last", "")]
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60))
-def test_no_text_hides_what_follows_it(text: str) -> None:
-    front = f"{text}\n\n"  # the first end of a line may be continued
-    end = len(front.encode())
-    of_bytes = text.encode().decode("iso-8859-1")
-    found = list(parse_java_properties(f"{of_bytes}\n\nlast=1", lambda *_: None))
-    assert found[-1] == (end, "last", "1")
+def test_no_text_hides_the_next_property(text: str) -> None:
+    prefix = f"{text}\n\n"  # the first end of a line may be continued
+    end = len(prefix.encode())
+    latin1_text = text.encode().decode("iso-8859-1")
+    entries = list(parse_java_properties(f"{latin1_text}\n\nlast=1", lambda *_: None))
+    assert entries[-1] == (end, "last", "1")
     malformed: list[int] = []
-    found = list(parse_colon_lines(f"{front}last: 1", lambda at, _: malformed.append(at)))
-    assert found[-1] == (end, "last", "1")
-    places = sorted([*malformed, *(at for at, _, _ in found)])
-    lines = [line for line in f"{front}last: 1".split("\n") if line.strip()]
-    assert len(places) == len(set(places)) == len(lines)
+    entries = list(
+        parse_colon_lines(f"{prefix}last: 1", lambda position, _: malformed.append(position))
+    )
+    assert entries[-1] == (end, "last", "1")
+    positions = sorted([*malformed, *(position for position, _, _ in entries)])
+    lines = [line for line in f"{prefix}last: 1".split("\n") if line.strip()]
+    assert len(positions) == len(set(positions)) == len(lines)
 
 
 def test_a_snapshot_without_its_footer_is_not_whole(tmp_path: Path) -> None:
@@ -199,75 +201,75 @@ def test_a_snapshot_without_its_footer_is_not_whole(tmp_path: Path) -> None:
     ):
         file.write_bytes(content)
         for command in ("dump", "verify-crc"):
-            done = kfmt(command, file, "--json")
-            assert (done.code, sorted(done.codes)) == (1, sorted(codes))
+            result = kfmt(command, file, "--json")
+            assert (result.code, sorted(result.codes)) == (1, sorted(codes))
     file.write_bytes(SNAPSHOT.read_bytes()[:last])
-    part = file.rename(tmp_path / "00000000000000000559-0000000001-123.checkpoint.part")
-    assert kfmt("dump", part, "--json").code == 0
+    partial_snapshot = file.rename(tmp_path / "00000000000000000559-0000000001-123.checkpoint.part")
+    assert kfmt("dump", partial_snapshot, "--json").code == 0
 
 
-def test_a_copy_is_shown_as_what_it_is_a_copy_of(tmp_path: Path) -> None:
+def test_marked_copies_are_shown_like_their_originals(tmp_path: Path) -> None:
     for suffix in (".deleted", ".cleaned", ".swap"):
         for kind in (".log", ".index", ".timeindex"):
             shutil.copy(ORDERS.with_suffix(kind), tmp_path / f"{ORDERS.stem}{kind}{suffix}")
     for suffix in (".deleted", ".cleaned", ".swap"):
-        done = kfmt("dump", tmp_path / f"{ORDERS.stem}.index{suffix}")
-        assert f"base offset 0   a copy marked {suffix}\n" in done.out
+        result = kfmt("dump", tmp_path / f"{ORDERS.stem}.index{suffix}")
+        assert f"base offset 0   a copy marked {suffix}\n" in result.out
     types = {row["type"] for row in kfmt("dump", tmp_path, "--json").rows}
     assert types == {"batch", "offset_index_entry", "time_index_entry"}
-    whole = kfmt("dump", ORDERS, "--json").of("batch")
-    assert len(kfmt("dump", tmp_path, "--json").of("batch")) == 3 * len(whole)
+    batches = kfmt("dump", ORDERS, "--json").of("batch")
+    assert len(kfmt("dump", tmp_path, "--json").of("batch")) == 3 * len(batches)
 
 
 @pytest.mark.parametrize("mark", ["delete", "future", "stray"])
 def test_a_directory_that_is_marked_is_shown_as_that(mark: str, tmp_path: Path) -> None:
-    folder = tmp_path / f"__consumer_offsets-1.{'0a' * 16}-{mark}"
-    shutil.copytree(BROKER / "__consumer_offsets-1", folder)
-    done = kfmt("dump", tmp_path)
-    assert f"base offset 0   in a directory marked -{mark}\n" in done.out
+    directory = tmp_path / f"__consumer_offsets-1.{'0a' * 16}-{mark}"
+    shutil.copytree(BROKER / "__consumer_offsets-1", directory)
+    result = kfmt("dump", tmp_path)
+    assert f"base offset 0   in a directory marked -{mark}\n" in result.out
     rows = kfmt("dump", tmp_path, "--records", "--json").of("record")
     assert rows[0]["decoded_key"]["name"] == "GroupMetadataKey"
 
 
-def test_a_topic_is_known_wherever_one_stands() -> None:
-    folder = BROKER / "__consumer_offsets-1"
+def test_the_topic_is_known_in_any_working_directory() -> None:
+    directory = BROKER / "__consumer_offsets-1"
     for path in ("00000000000000000000.log", "./00000000000000000000.log", "."):
-        rows = kfmt("dump", path, "--records", "--json", cwd=folder).of("record")
+        rows = kfmt("dump", path, "--records", "--json", cwd=directory).of("record")
         assert rows[0]["decoded_key"]["name"] == "GroupMetadataKey"
-    assert kfmt("state", "00000000000000000000.log", cwd=folder).code == 0
+    assert kfmt("state", "00000000000000000000.log", cwd=directory).code == 0
 
 
-@pytest.mark.parametrize("before", [0, 200_000], ids=["empty", "of 1.6 MB"])
+@pytest.mark.parametrize("n_initial", [0, 200_000], ids=["empty", "of 1.6 MB"])
 def test_an_index_that_grows_while_it_is_read_is_read_to_its_end(
-    before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    n_initial: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entries = b"".join(struct.pack(">ii", number, number) for number in range(1, 500_001))
+    entries = b"".join(struct.pack(">ii", offset, offset) for offset in range(1, 500_001))
     index = tmp_path / f"{0:020}.index"
-    index.write_bytes(entries[: 8 * before])
-    end_of_data = FileSource.data_end
+    index.write_bytes(entries[: 8 * n_initial])
+    original_data_end = FileSource.data_end
 
-    def then_grows(source: FileSource) -> int:
-        end = end_of_data(source)
+    def data_end_before_growth(source: FileSource) -> int:
+        end = original_data_end(source)
         index.write_bytes(entries)
         return end
 
-    monkeypatch.setattr(FileSource, "data_end", then_grows)
+    monkeypatch.setattr(FileSource, "data_end", data_end_before_growth)
     table = classify_file(str(index), index.name).read_contents().table
     assert (table["offset"] == np.arange(1, 500_001)).all()
 
 
 def test_a_directory_is_shown_in_order(tmp_path: Path) -> None:
-    folder = tmp_path / "orders-0"
-    shutil.copytree(ORDERS.parent, folder)
-    (folder / "00000000000000000240.index.deleted").write_bytes(b"")
-    (folder / "notes.txt").write_text("mine")
+    directory = tmp_path / "orders-0"
+    shutil.copytree(ORDERS.parent, directory)
+    (directory / "00000000000000000240.index.deleted").write_bytes(b"")
+    (directory / "notes.txt").write_text("mine")
     shutil.copy(BROKER / "meta.properties", tmp_path)
-    done = kfmt("dump", tmp_path, "--json")
-    assert done.code == 0
-    assert done.of("unknown_file") == [
-        {"type": "unknown_file", "file": str(folder / "notes.txt"), "bytes": 4}
+    result = kfmt("dump", tmp_path, "--json")
+    assert result.code == 0
+    assert result.of("unknown_file") == [
+        {"type": "unknown_file", "file": str(directory / "notes.txt"), "bytes": 4}
     ]
-    files = list(dict.fromkeys(Path(row["file"]).name for row in done.rows))
+    files = list(dict.fromkeys(Path(row["file"]).name for row in result.rows))
     assert files[:6] == [
         "meta.properties",
         "leader-epoch-checkpoint",
@@ -283,11 +285,11 @@ def test_a_directory_is_shown_in_order(tmp_path: Path) -> None:
     assert logs == {".log"}
 
 
-def test_a_directory_of_other_files_is_none_of_kafkas(tmp_path: Path) -> None:
+def test_a_directory_without_kafka_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    done = kfmt("dump", tmp_path)
-    assert (done.code, done.out) == (3, "")
-    assert "no log segments in or under this directory" in done.err
+    result = kfmt("dump", tmp_path)
+    assert (result.code, result.out) == (3, "")
+    assert "no log segments in or under this directory" in result.err
 
 
 @settings(max_examples=60, deadline=None)
@@ -301,19 +303,21 @@ def test_damaged_small_files_give_findings_or_rows(data: st.DataObject) -> None:
     content = bytearray(file.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         if content:
-            at = data.draw(st.integers(0, len(content) - 1))
-            content[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+            position = data.draw(st.integers(0, len(content) - 1))
+            content[position : position + data.draw(st.integers(0, 3))] = data.draw(
+                st.binary(max_size=3)
+            )
     import tempfile
 
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / file.name
+    with tempfile.TemporaryDirectory() as directory:
+        copy = Path(directory) / file.name
         copy.write_bytes(content)
         try:
-            read = kfmt_cli.read_file(copy)
+            contents = kfmt_cli.read_file(copy)
         except InputError:
             return
-        assert len(list(read.objects())) == 1
-        json.dumps(list(read.objects()))
+        assert len(list(contents.objects())) == 1
+        json.dumps(list(contents.objects()))
 
 
 def test_a_producer_without_an_open_transaction_has_none() -> None:

@@ -1,5 +1,4 @@
-"""Directories as they lie about in public: what no broker would take is passed over, by every
-command in the same way."""
+"""Directories as published on the web: every command skips files that no broker would load."""
 
 from __future__ import annotations
 
@@ -22,24 +21,24 @@ COMMANDS = (
 )
 
 
-def copied(to: Path, node: int) -> None:
-    """A broker's directory, as git with its line ends for Windows checks it out."""
-    to.mkdir(parents=True)
+def copy_broker(directory: Path, node_id: int) -> None:
+    """Copy a broker's directory as git checks it out with Windows line ends."""
+    directory.mkdir(parents=True)
     for name in ("orders-0", "txn-0"):
-        shutil.copytree(BROKER / name, to / name)
-    own = f"version=1\r\ncluster.id=4L6g3nShT-eMCtK--X86sw\r\nnode.id={node}\r\n"
-    (to / "meta.properties").write_text(own, newline="")
-    (to / "orders-0/leader-epoch-checkpoint").write_bytes(b"0\r\n1\r\n0 0\r\n")
+        shutil.copytree(BROKER / name, directory / name)
+    properties = f"version=1\r\ncluster.id=4L6g3nShT-eMCtK--X86sw\r\nnode.id={node_id}\r\n"
+    (directory / "meta.properties").write_text(properties, newline="")
+    (directory / "orders-0/leader-epoch-checkpoint").write_bytes(b"0\r\n1\r\n0 0\r\n")
     for name in ("recovery-point", "replication", "log-start", "cleaner"):
-        (to / f"{name}-offset-checkpoint").write_bytes(b"")
+        (directory / f"{name}-offset-checkpoint").write_bytes(b"")
 
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two brokers, a ZooKeeper, JavaScript, a broker's own messages."""
-    top = tmp_path_factory.mktemp("public")
-    for node in (1, 2):
-        copied(top / f"docker/broker-{node}/data", node)
+    """Two brokers, a ZooKeeper, JavaScript packages, a broker's application logs."""
+    root = tmp_path_factory.mktemp("public")
+    for node_id in (1, 2):
+        copy_broker(root / f"docker/broker-{node_id}/data", node_id)
     files = {
         "docker/zookeeper/version-2/log.1": b"ZKLG\0\0\0\2" + bytes(4096),
         "docker/zookeeper/version-2/snapshot.0": b"ZKSN" + bytes(200),
@@ -55,18 +54,18 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ".git/logs/HEAD": b"x",
     }
     for name, content in files.items():
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
-        (top / name).write_bytes(content)
-    return top
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+    return root
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_only_what_a_broker_would_take_counts(command: str, disk: Path) -> None:
+def test_only_files_that_a_broker_would_load_count(command: str, disk: Path) -> None:
     name, *options = command.split()
-    done = kfmt(name, disk, *options)
-    assert done.code == 0, done.err
+    result = kfmt(name, disk, *options)
+    assert result.code == 0, result.err
     for foreign in ("zookeeper", "node_modules", "server.log", "gc.log", "debug.log"):
-        assert foreign not in done.out + done.err
+        assert foreign not in result.out + result.err
 
 
 def test_two_brokers_below_one_directory_are_two(disk: Path) -> None:
@@ -80,19 +79,19 @@ def test_two_brokers_below_one_directory_are_two(disk: Path) -> None:
 
 
 def test_files_that_are_given_are_read_whatever_their_names(disk: Path) -> None:
-    done = kfmt("verify-crc", disk / "logs/server.log")
-    assert done.code == 3
-    assert "not a Kafka log" in done.err
+    result = kfmt("verify-crc", disk / "logs/server.log")
+    assert result.code == 3
+    assert "not a Kafka log" in result.err
     assert kfmt("verify-crc", disk / "logs").code == 3
     assert kfmt("verify-crc", disk / "node_modules").code == 3
 
 
-def test_a_pointer_of_git_lfs_is_said_once(tmp_path: Path) -> None:
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
+def test_a_pointer_of_git_lfs_is_reported_once(tmp_path: Path) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
     for suffix in (".log", ".index", ".timeindex"):
-        (folder / f"{0:020}{suffix}").write_bytes(POINTER)
-    done = kfmt("check", tmp_path)
-    assert done.code == 3
+        (directory / f"{0:020}{suffix}").write_bytes(POINTER)
+    result = kfmt("check", tmp_path)
+    assert result.code == 3
     for suffix in (".log", ".index"):
-        assert done.err.count(f"{0:020}{suffix}: not ") == 1
+        assert result.err.count(f"{0:020}{suffix}: not ") == 1

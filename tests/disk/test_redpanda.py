@@ -1,4 +1,4 @@
-"""Redpanda's data is named as such, and not called a damaged Kafka log."""
+"""kfmt recognises Redpanda's data and does not report it as a damaged Kafka log."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from crc32c import crc32c
 from tests.support.samples import kfmt
 from tools.kafka import SAMPLES
 
-WORDS = "Redpanda data, whose segments kfmt does not read"
+MESSAGE = "Redpanda data, whose segments kfmt does not read"
 SEGMENT = "kafka/orders/0_4/0-1-v1.log"
 
 
 def batch() -> bytes:
-    """A batch of one record behind a header of Redpanda's."""
+    """A batch of one record with Redpanda's header."""
     body = bytes.fromhex("12000000026102620000")
     times = (1_700_000_000_000, 1_700_000_000_000)
-    rest = struct.pack("<iqbiHiqqqhii", 61 + len(body), 0, 1, 7, 0, 0, *times, -1, -1, -1, 1)
-    return struct.pack("<I", crc32c(rest)) + rest + body
+    checked_bytes = struct.pack(
+        "<iqbiHiqqqhii", 61 + len(body), 0, 1, 7, 0, 0, *times, -1, -1, -1, 1
+    )
+    return struct.pack("<I", crc32c(checked_bytes)) + checked_bytes + body
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    folder = tmp_path / "data"
+    directory = tmp_path / "data"
     for name in (SEGMENT, "redpanda/controller/0_0/0-1-v1.log", "redpanda/kvstore/0_0/0-0-v1.log"):
-        (folder / name).parent.mkdir(parents=True)
-        (folder / name).write_bytes(batch())
-    (folder / SEGMENT).with_suffix(".base_index").write_bytes(bytes(50))
-    (folder / "config_cache.yaml").write_text("a: 1\n")
-    (folder / "supervisord.log").write_text("started\n")
-    return folder
+        (directory / name).parent.mkdir(parents=True)
+        (directory / name).write_bytes(batch())
+    (directory / SEGMENT).with_suffix(".base_index").write_bytes(bytes(50))
+    (directory / "config_cache.yaml").write_text("a: 1\n")
+    (directory / "supervisord.log").write_text("started\n")
+    return directory
 
 
 COMMANDS = {
@@ -43,24 +45,24 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("place", ["", "kafka", "kafka/orders", "kafka/orders/0_4", SEGMENT])
-def test_every_command_says_so(command: str, place: str, disk: Path) -> None:
+@pytest.mark.parametrize("subpath", ["", "kafka", "kafka/orders", "kafka/orders/0_4", SEGMENT])
+def test_every_command_names_redpanda(command: str, subpath: str, disk: Path) -> None:
     if command in ("sql", "export"):
         pytest.importorskip("pyarrow")
     if command == "sql":
         pytest.importorskip("duckdb")
-    words = (word.format(to=disk.parent / "out") for word in COMMANDS[command])
-    done = kfmt(*words, disk / place)
-    assert done.code == 3
-    assert WORDS in done.err
-    assert done.err.count("\n") <= 2
+    arguments = (argument.format(to=disk.parent / "out") for argument in COMMANDS[command])
+    result = kfmt(*arguments, disk / subpath)
+    assert result.code == 3
+    assert MESSAGE in result.err
+    assert result.err.count("\n") <= 2
 
 
 def test_a_renamed_segment_is_known_by_its_header(tmp_path: Path) -> None:
     for name in ("copy.bin", f"{0:020}.log.bak"):
         (tmp_path / name).write_bytes(batch() * 3)
-        done = kfmt("dump", tmp_path / name)
-        assert (done.code, WORDS in done.err) == (3, True)
+        result = kfmt("dump", tmp_path / name)
+        assert (result.code, MESSAGE in result.err) == (3, True)
 
 
 def test_a_kafka_disk_with_such_a_name_is_read(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ WRITERS = {
     "export": "export in/orders-0 --to out/made",
     "report": "report in/orders-0 --to out/made/page.html --data out/made/data.json",
 }
-LEFT_OVER = "kfmt-unfinished-"
-PROGRESS = 25  # faults a line of progress
+LEFTOVER_PREFIX = "kfmt-unfinished-"
+FAULTS_PER_LINE = 25  # of progress
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +60,14 @@ def bench(library: Path, tmp_path: Path) -> Bench:
     return benched(library, tmp_path)
 
 
-def made(bench: Bench) -> dict[str, bytes]:
+def finished_output(bench: Bench) -> dict[str, bytes]:
     """The output without leftovers, which the next run removes."""
-    return {name: data for name, data in bench.made().items() if LEFT_OVER not in name}
+    return {name: data for name, data in bench.made().items() if LEFTOVER_PREFIX not in name}
 
 
 @dataclass
-class Tried:
-    """One command with its undisturbed result."""
+class FaultTrial:
+    """One command, with its result when nothing fails."""
 
     bench: Bench
     name: str
@@ -77,72 +77,76 @@ class Tried:
         self.command = READERS[self.name] if self.is_reader else WRITERS[self.name]
         self.source = next(word for word in self.command.split()[1:]).partition("/")[0]
         self.healthy = self.bench.run(self.command)
-        self.whole = made(self.bench)
+        self.expected_output = finished_output(self.bench)
         self.bench.emptied()
 
-    def faults(
-        self, kinds: Sequence[tuple[str, int]], below: str, *, every: bool
+    def iter_faults(
+        self, kinds: Sequence[tuple[str, int]], directory: str, *, all_calls: bool
     ) -> Iterator[Fault]:
-        """Each fault to try, on files below a directory: every call, or the first few."""
+        """Faults on files below a directory: of all calls, or of the first few."""
         for kind, code in kinds:
-            n_calls = self.bench.calls(self.command, kind, below)
+            n_calls = self.bench.calls(self.command, kind, directory)
             self.bench.emptied()
-            for number in chosen(n_calls, every=every):
-                yield Fault(kind, code, number, below)
+            for call in chosen(n_calls, every=all_calls):
+                yield Fault(kind, code, call, directory)
 
-    def survives(self, fault: Fault) -> None:
+    def check(self, fault: Fault) -> None:
         """Run the command with a fault."""
-        done = self.bench.run(self.command, fault)
-        where = f"{self.name}: {fault}: {done.returncode} {done.stderr}"
-        assert "Traceback" not in done.stderr, where
-        if done.returncode == 3:
-            said = os.strerror(fault.code)
-            lines = [line for line in done.stderr.splitlines() if said in line]
-            assert len(lines) == 1, where
-            assert fault.below in lines[0], where
+        result = self.bench.run(self.command, fault)
+        context = f"{self.name}: {fault}: {result.returncode} {result.stderr}"
+        assert "Traceback" not in result.stderr, context
+        if result.returncode == 3:
+            reason = os.strerror(fault.code)
+            lines = [line for line in result.stderr.splitlines() if reason in line]
+            assert len(lines) == 1, context
+            assert fault.below in lines[0], context
         else:
-            assert done.returncode == self.healthy.returncode, where
+            assert result.returncode == self.healthy.returncode, context
         if self.is_reader:
-            assert done.returncode == 3 or done.stdout == self.healthy.stdout, where
+            assert result.returncode == 3 or result.stdout == self.healthy.stdout, context
             return
         try:
             if fault.below == self.source:
-                self._has_read(done.returncode == 3, where)
+                self._check_read_output(result.returncode == 3, context)
             else:
-                self._leaves_nothing_half(done.returncode == 3, where)
+                self._check_no_partial_output(result.returncode == 3, context)
         finally:
             self.bench.emptied()
 
-    def _has_read(self, is_failed: bool, where: str) -> None:
-        """Whatever was read is written as it is without a fault; all of it, if nothing failed."""
-        left = made(self.bench)
+    def _check_read_output(self, is_failed: bool, context: str) -> None:
+        """Check that the output has only the files of a run without faults; all if none failed."""
+        output = finished_output(self.bench)
         if self.name != "report" and not is_failed:
-            assert left == self.whole, where
-        assert left.keys() <= self.whole.keys(), where
+            assert output == self.expected_output, context
+        assert output.keys() <= self.expected_output.keys(), context
 
-    def _leaves_nothing_half(self, is_failed: bool, where: str) -> None:
-        is_kept = self.name == "export"  # the files that are complete
-        if not (is_failed and is_kept):
-            assert made(self.bench).keys() == (set() if is_failed else self.whole.keys()), where
+    def _check_no_partial_output(self, is_failed: bool, context: str) -> None:
+        keeps_finished_files = self.name == "export"  # complete files stay
+        if not (is_failed and keeps_finished_files):
+            assert finished_output(self.bench).keys() == (
+                set() if is_failed else self.expected_output.keys()
+            ), context
         if is_failed:
-            again = self.bench.run(f"{self.command} --force" if is_kept else self.command)
-            assert again.returncode == self.healthy.returncode, where + again.stderr
-            assert made(self.bench).keys() == self.whole.keys(), where
+            rerun = self.bench.run(
+                f"{self.command} --force" if keeps_finished_files else self.command
+            )
+            assert rerun.returncode == self.healthy.returncode, context + rerun.stderr
+            assert finished_output(self.bench).keys() == self.expected_output.keys(), context
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_read_that_fails_is_one_line(name: str, bench: Bench) -> None:
-    tried = Tried(bench, name)
-    for fault in tried.faults(READS[:1], tried.source, every=False):
-        tried.survives(fault)
+    trial = FaultTrial(bench, name)
+    for fault in trial.iter_faults(READS[:1], trial.source, all_calls=False):
+        trial.check(fault)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_write_that_fails_leaves_nothing_half(name: str, bench: Bench) -> None:
-    tried = Tried(bench, name)
-    assert tried.whole, tried.healthy.stderr
-    for fault in tried.faults(WRITES[:1], "out", every=False):
-        tried.survives(fault)
+    trial = FaultTrial(bench, name)
+    assert trial.expected_output, trial.healthy.stderr
+    for fault in trial.iter_faults(WRITES[:1], "out", all_calls=False):
+        trial.check(fault)
 
 
 @pytest.mark.parametrize(
@@ -165,60 +169,62 @@ def test_a_write_that_fails_leaves_nothing_half(name: str, bench: Bench) -> None
     ],
 )
 def test_a_small_file_that_cannot_be_read_is_named(command: str, file: str, bench: Bench) -> None:
-    below = f"in/{file}"
-    last = bench.calls(command, "open", below)  # the others are tried in the long run
+    path = f"in/{file}"
+    last_call = bench.calls(command, "open", path)  # the long run tries the others
     bench.emptied()
-    done = bench.run(command, Fault("open", errno.EIO, last, below))
-    assert done.returncode == 3, (done.stdout, done.stderr)
-    lines = [line for line in done.stderr.splitlines() if line.startswith("kfmt: ")]
+    result = bench.run(command, Fault("open", errno.EIO, last_call, path))
+    assert result.returncode == 3, (result.stdout, result.stderr)
+    lines = [line for line in result.stderr.splitlines() if line.startswith("kfmt: ")]
     assert len(lines) == 1
-    assert f"{below}: " in lines[0]
+    assert f"{path}: " in lines[0]
     assert lines[0].endswith(os.strerror(errno.EIO))
 
 
-@pytest.mark.parametrize("form", ["tar", "gztar", "bztar", "xztar", "zip"])
-def test_an_archive_that_cannot_be_read_is_named(form: str, bench: Bench) -> None:
-    top = bench.folder
-    archive = Path(shutil.make_archive(str(top / "packed"), form, top / "in", "orders-0")).name
+@pytest.mark.parametrize("archive_format", ["tar", "gztar", "bztar", "xztar", "zip"])
+def test_an_archive_that_cannot_be_read_is_named(archive_format: str, bench: Bench) -> None:
+    directory = bench.folder
+    archive = Path(
+        shutil.make_archive(str(directory / "packed"), archive_format, directory / "in", "orders-0")
+    ).name
     command = f"verify-crc {archive}"
     for kind, code in (("open", errno.EACCES), ("read", errno.EIO)):
-        for number in chosen(bench.calls(command, kind, archive), every=False):
-            done = bench.run(command, Fault(kind, code, number, archive))
-            assert done.returncode == 3, done.stdout
-            (line,) = done.stderr.splitlines()
+        for call in chosen(bench.calls(command, kind, archive), every=False):
+            result = bench.run(command, Fault(kind, code, call, archive))
+            assert result.returncode == 3, result.stdout
+            (line,) = result.stderr.splitlines()
             assert line.startswith(f"kfmt: {archive}")
             assert line.endswith(f": {os.strerror(code)}")
             assert "unpack" not in line
     assert bench.run(command).returncode == 0
 
 
-def told(line: str) -> None:
-    """Print a line at once."""
+def print_line(line: str) -> None:
+    """Print a line without buffering."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 def try_all(name: str) -> bool:
-    """Try every fault of a command; prints those that it does not survive, and the counts."""
+    """Try every fault of a command; prints failures and counts."""
     counts: Counter[str] = Counter()
-    n_wrong = 0
-    with tempfile.TemporaryDirectory() as top:
-        tried = Tried(benched(compiled(Path(top)), Path(top)), name)
-        reads = tried.faults(READS, tried.source, every=True)
-        writes = tried.faults(WRITES, "out", every=True)
-        for fault in reads if tried.is_reader else chain(reads, writes):
+    n_failures = 0
+    with tempfile.TemporaryDirectory() as directory:
+        trial = FaultTrial(benched(compiled(Path(directory)), Path(directory)), name)
+        reads = trial.iter_faults(READS, trial.source, all_calls=True)
+        writes = trial.iter_faults(WRITES, "out", all_calls=True)
+        for fault in reads if trial.is_reader else chain(reads, writes):
             kind = f"{fault.kind} {errno.errorcode[fault.code]} {fault.below}"
-            if counts[kind] % PROGRESS == 0:
-                told(f"{name}: {kind} from {counts[kind] + 1}")
+            if counts[kind] % FAULTS_PER_LINE == 0:
+                print_line(f"{name}: {kind} from {counts[kind] + 1}")
             counts[kind] += 1
             try:
-                tried.survives(fault)
+                trial.check(fault)
             except AssertionError as error:
-                n_wrong += 1
-                told(str(error))
+                n_failures += 1
+                print_line(str(error))
     kinds = ", ".join(f"{n} {kind}" for kind, n in counts.items())
-    told(f"{name}: {n_wrong} wrong of {kinds}")
-    return n_wrong == 0
+    print_line(f"{name}: {n_failures} wrong of {kinds}")
+    return n_failures == 0
 
 
 if __name__ == "__main__":

@@ -29,74 +29,82 @@ from tests.support.faults import FIRST, NEEDED, Bench, Fault, benched, compiled,
 from tools.kafka import ROOT
 
 pytestmark = NEEDED
-KILLS = 200
-SHORT = ("salvage", "rebuild-index-in-place", "build", "export")  # the others: in the long run
-OLD = 10  # seconds, after which a leftover cannot be new
-MADE = "out/made"
+N_KILLS = 200
+SHORT = ("salvage", "rebuild-index-in-place", "build", "export")  # the others are in the long run
+LEFTOVER_AGE_SECONDS = 10  # after which a leftover is not new
+OUTPUT = "out/made"
 INDEXES = ("*index", "*.snapshot")
 _RANDOM_PART = re.compile(r"[0-9a-f]{32}|unfinished-[^/.]{8}|kfmt-[a-z]*-?[^/]{8}(?=/|$)")
-_INSIDE = re.compile(f"(?<=/{FILES_DIRECTORY}/).*")  # of a leftover, which is removed as a whole
+# kfmt removes a leftover with all its contents.
+_LEFTOVER_CONTENTS = re.compile(f"(?<=/{FILES_DIRECTORY}/).*")
 _TIMES = re.compile(rb'"(made_at|seconds)":[0-9.e-]+|Made by kfmt .* UTC')
 
 
 @dataclass(frozen=True)
-class Writer:
-    """A command that writes, and what is there before it."""
+class WritingCommand:
+    """A command that writes, and how to prepare its output directory."""
 
     command: str
-    before: Callable[[Bench], object] = lambda _: None
-    again: str = ""
-    """What the second call needs besides."""
-    may_be_part: bool = False
-    """Whether complete files may be there without the others."""
+    prepare: Callable[[Bench], object] = lambda _: None
+    retry_options: str = ""
+    """Additional options of the second call."""
+    may_be_partial: bool = False
+    """Whether the output may have some complete files without the others."""
 
 
-def _damaged(bench: Bench) -> None:
+def _copy_damaged_segment(bench: Bench) -> None:
     shutil.copytree(ROOT / "damaged_segments/flipped-bit-0", bench.folder / "damaged")
 
 
-def _packed(bench: Bench) -> None:
+def _write_archive(bench: Bench) -> None:
     shutil.make_archive(str(bench.folder / "packed"), "gztar", bench.folder, "in")
 
 
-def _without_indexes(bench: Bench) -> None:
-    """A copy of a partition with a missing and a wrong index, at the output."""
-    shutil.copytree(bench.folder / "in/orders-0", bench.folder / MADE)
-    (bench.folder / MADE / "00000000000000000000.timeindex").unlink()
-    (bench.folder / MADE / "00000000000000000240.index").write_bytes(bytes(8))
+def _copy_with_damaged_indexes(bench: Bench) -> None:
+    """Copy a partition with a missing and an invalid index to the output."""
+    shutil.copytree(bench.folder / "in/orders-0", bench.folder / OUTPUT)
+    (bench.folder / OUTPUT / "00000000000000000000.timeindex").unlink()
+    (bench.folder / OUTPUT / "00000000000000000240.index").write_bytes(bytes(8))
 
 
-_INPUTS = (_damaged, _packed)
+_INPUT_PREPARATIONS = (_copy_damaged_segment, _write_archive)
 WRITERS = {
-    "salvage": Writer(f"salvage in/orders-0 {MADE}"),
-    "salvage-directory": Writer(f"salvage in {MADE}"),
-    "salvage-records": Writer(f"salvage damaged {MADE} --records"),
-    "salvage-archive": Writer(f"salvage packed.tar.gz {MADE}"),
-    "rebuild-index": Writer(f"rebuild-index in/orders-0 {MADE}"),
-    "rebuild-index-in-place": Writer(
-        f"rebuild-index {MADE} --in-place --all-files", _without_indexes, may_be_part=True
+    "salvage": WritingCommand(f"salvage in/orders-0 {OUTPUT}"),
+    "salvage-directory": WritingCommand(f"salvage in {OUTPUT}"),
+    "salvage-records": WritingCommand(f"salvage damaged {OUTPUT} --records"),
+    "salvage-archive": WritingCommand(f"salvage packed.tar.gz {OUTPUT}"),
+    "rebuild-index": WritingCommand(f"rebuild-index in/orders-0 {OUTPUT}"),
+    "rebuild-index-in-place": WritingCommand(
+        f"rebuild-index {OUTPUT} --in-place --all-files",
+        _copy_with_damaged_indexes,
+        may_be_partial=True,
     ),
-    "convert": Writer(f"convert-v0-to-v2 old {MADE}"),
-    "convert-zstd": Writer(f"convert-v0-to-v2 old {MADE} --compression zstd"),
-    "build": Writer(f"build records.jsonl {MADE}"),
-    "build-zstd": Writer(f"build records.jsonl {MADE} --compression zstd --batch-records 2"),
-    "export": Writer(f"export in --to {MADE}", may_be_part=True),
-    "export-csv": Writer(f"export in/orders-0 --to {MADE} --format csv", may_be_part=True),
-    "export-json": Writer(
-        f"export in/orders-0 --to {MADE} --format json --tables records,batches", may_be_part=True
+    "convert": WritingCommand(f"convert-v0-to-v2 old {OUTPUT}"),
+    "convert-zstd": WritingCommand(f"convert-v0-to-v2 old {OUTPUT} --compression zstd"),
+    "build": WritingCommand(f"build records.jsonl {OUTPUT}"),
+    "build-zstd": WritingCommand(
+        f"build records.jsonl {OUTPUT} --compression zstd --batch-records 2"
     ),
-    "report": Writer(f"report in/orders-0 --now 2030-01-01 --to {MADE}/page.html"),
-    "report-data": Writer(
-        f"report in/orders-0 --now 2030-01-01 --to {MADE}/page.html --data {MADE}/data.json",
-        again="--force",
-        may_be_part=True,
+    "export": WritingCommand(f"export in --to {OUTPUT}", may_be_partial=True),
+    "export-csv": WritingCommand(
+        f"export in/orders-0 --to {OUTPUT} --format csv", may_be_partial=True
+    ),
+    "export-json": WritingCommand(
+        f"export in/orders-0 --to {OUTPUT} --format json --tables records,batches",
+        may_be_partial=True,
+    ),
+    "report": WritingCommand(f"report in/orders-0 --now 2030-01-01 --to {OUTPUT}/page.html"),
+    "report-data": WritingCommand(
+        f"report in/orders-0 --now 2030-01-01 --to {OUTPUT}/page.html --data {OUTPUT}/data.json",
+        retry_options="--force",
+        may_be_partial=True,
     ),
 }
 
 
 @dataclass
-class Killed:
-    """A writing command, its undisturbed result, and the states in which kills have left it."""
+class KillTrial:
+    """A writing command, its result without kills, and the states after kills."""
 
     bench: Bench
     name: str
@@ -104,25 +112,25 @@ class Killed:
 
     def __post_init__(self) -> None:
         self.writer = WRITERS[self.name]
-        for prepare in _INPUTS:
+        for prepare in _INPUT_PREPARATIONS:
             prepare(self.bench)
         self.inputs = self._inputs()
         for _ in range(2):  # the first run also starts the server
             self._prepare()
-            self.former = self.bench.made()
-            begun = time.monotonic()
+            self.previous_output = self.bench.made()
+            started = time.monotonic()
             self.healthy = self.bench.run(self.writer.command)
-            self.seconds = time.monotonic() - begun
-        self.whole = self.bench.made()
+            self.seconds = time.monotonic() - started
+        self.expected_output = self.bench.made()
         assert self.healthy.returncode in (0, 1), self.healthy.stderr
-        assert self.whole
+        assert self.expected_output
         assert not list(self._temporary()), "it leaves temporary files"
 
     def _prepare(self) -> None:
         self.bench.emptied()
         shutil.rmtree(self.bench.folder / "tmp")
         (self.bench.folder / "tmp").mkdir()
-        self.writer.before(self.bench)
+        self.writer.prepare(self.bench)
 
     def _inputs(self) -> dict[str, bytes]:
         return {
@@ -131,73 +139,77 @@ class Killed:
             for file, data in contents(self.bench.folder / name).items()
         }
 
-    def faults(self) -> Iterator[Fault]:
+    def iter_faults(self) -> Iterator[Fault]:
         """A kill at each call on the output or a temporary file."""
-        for below in ("out", "tmp"):
+        for directory in ("out", "tmp"):
             self._prepare()
-            for number in range(1, self.bench.calls(self.writer.command, "any", below) + 1):
-                yield Fault("any", 0, number, below)
+            for call in range(1, self.bench.calls(self.writer.command, "any", directory) + 1):
+                yield Fault("any", 0, call, directory)
 
-    def at_call(self, fault: Fault) -> None:
-        """Kill it at a call, and look."""
+    def kill_at_call(self, fault: Fault) -> None:
+        """Kill the command at a call, and check the output."""
         self._prepare()
         code = self.bench.run(self.writer.command, fault).returncode
-        self._look(f"{fault.below} {fault.number}: {code}")
+        self._check_state(f"{fault.below} {fault.number}: {code}")
 
-    def at_instant(self, part: float) -> None:
-        """Kill it after a part of its time, and look."""
+    def kill_at_instant(self, fraction: float) -> None:
+        """Kill the command after a fraction of its duration, and check the output."""
         self._prepare()
-        with Path(os.devnull).open("r+b") as nowhere:
+        with Path(os.devnull).open("r+b") as null_device:
             running = warm.start(
                 self.writer.command.split(),
                 cwd=self.bench.folder,
                 env=self.bench.environment(),
-                **dict.fromkeys(("stdin", "stdout", "stderr"), nowhere),
+                **dict.fromkeys(("stdin", "stdout", "stderr"), null_device),
             )
-            time.sleep(part * self.seconds)
+            time.sleep(fraction * self.seconds)
             with suppress(ProcessLookupError):
                 running.send_signal(signal.SIGKILL)
-            self._look(f"part {part}: {running.wait()}")
+            self._check_state(f"part {fraction}: {running.wait()}")
 
-    def _look(self, where: str) -> None:
-        """Check what is there; run the command again unless a kill has left the same before."""
-        left = self.bench.made()
-        made = {name: self._plain(data) for name, data in left.items() if not _is_hidden(name)}
-        whole = {name: self._plain(data) for name, data in self.whole.items()}
-        assert self._inputs() == self.inputs, where
-        if self.writer.may_be_part:
-            known = [*whole.items(), *self.former.items()]
-            assert all(item in known for item in made.items()), where
+    def _check_state(self, context: str) -> None:
+        """Check the output; run the command again unless an earlier kill left the same state."""
+        output = self.bench.made()
+        visible_output = {
+            name: self._without_times(data) for name, data in output.items() if not _is_hidden(name)
+        }
+        expected = {name: self._without_times(data) for name, data in self.expected_output.items()}
+        assert self._inputs() == self.inputs, context
+        if self.writer.may_be_partial:
+            allowed = [*expected.items(), *self.previous_output.items()]
+            assert all(item in allowed for item in visible_output.items()), context
         else:
-            assert made in (whole, self.former), f"{where}: {sorted(made)}"
-        names = [*left, *map(str, self._temporary())]
-        state = frozenset(_INSIDE.sub("", _RANDOM_PART.sub("#", name)) for name in names)
+            assert visible_output in (expected, self.previous_output), (
+                f"{context}: {sorted(visible_output)}"
+            )
+        names = [*output, *map(str, self._temporary())]
+        state = frozenset(_LEFTOVER_CONTENTS.sub("", _RANDOM_PART.sub("#", name)) for name in names)
         if state not in self.states:
             self.states.add(state)
-            self._works_again(where, whole, is_done=made == whole)
+            self._check_rerun(context, expected, is_complete=visible_output == expected)
 
     def _temporary(self) -> Iterator[Path]:
-        """Temporary files, without the one by which Python tries whether it can write."""
+        """Temporary files, without the one with which Python checks that it can write."""
         for path in (self.bench.folder / "tmp").rglob("*"):
             if path.name.startswith("kfmt-") or path.parent.name != "tmp":
                 yield path
 
-    def _works_again(self, where: str, whole: dict[str, bytes], *, is_done: bool) -> None:
-        for folder in ("out", "tmp"):
-            _age(self.bench.folder / folder)
-        again = self.bench.run(f"{self.writer.command} {self.writer.again}")
-        where = f"{where}: {again.returncode} {again.stderr}"
-        if is_done and again.returncode == 2:  # what is there is complete
-            assert "already exists" in again.stderr or "not empty" in again.stderr, where
+    def _check_rerun(self, context: str, expected: dict[str, bytes], *, is_complete: bool) -> None:
+        for directory in ("out", "tmp"):
+            _make_old(self.bench.folder / directory)
+        rerun = self.bench.run(f"{self.writer.command} {self.writer.retry_options}")
+        context = f"{context}: {rerun.returncode} {rerun.stderr}"
+        if is_complete and rerun.returncode == 2:  # the output is complete
+            assert "already exists" in rerun.stderr or "not empty" in rerun.stderr, context
             return
-        assert again.returncode == self.healthy.returncode, where
-        made = {name: self._plain(data) for name, data in self.bench.made().items()}
-        assert made == whole, f"{where}: {sorted(made)}"
-        assert not list(self._temporary()), f"{where}: {list(self._temporary())}"
+        assert rerun.returncode == self.healthy.returncode, context
+        output = {name: self._without_times(data) for name, data in self.bench.made().items()}
+        assert output == expected, f"{context}: {sorted(output)}"
+        assert not list(self._temporary()), f"{context}: {list(self._temporary())}"
 
     @staticmethod
-    def _plain(data: bytes) -> bytes:
-        """Without the times of a report."""
+    def _without_times(data: bytes) -> bytes:
+        """Remove the times of a report."""
         return _TIMES.sub(b"", data)
 
 
@@ -205,12 +217,12 @@ def _is_hidden(name: str) -> bool:
     return "unfinished" in name
 
 
-def _age(folder: Path) -> None:
-    """Make everything in a directory look old."""
-    then = time.time() - OLD
-    for path in (folder, *folder.rglob("*")):
+def _make_old(directory: Path) -> None:
+    """Set the modification times in a directory to an old time."""
+    modified_at = time.time() - LEFTOVER_AGE_SECONDS
+    for path in (directory, *directory.rglob("*")):
         if not path.is_symlink():
-            os.utime(path, (then, then))
+            os.utime(path, (modified_at, modified_at))
 
 
 @pytest.fixture(scope="module")
@@ -223,38 +235,38 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [name if name in SHORT else pytest.param(name, marks=pytest.mark.fuzz) for name in WRITERS],
 )
 def test_a_kill_leaves_nothing_half(name: str, library: Path, tmp_path: Path) -> None:
-    killed = Killed(benched(library, tmp_path), name)
-    n_calls = killed.bench.calls(killed.writer.command, "any", "out")
-    for number in range(n_calls - FIRST + 1, n_calls + 1):  # where the output appears
-        killed.at_call(Fault("any", 0, number, "out"))
+    trial = KillTrial(benched(library, tmp_path), name)
+    n_calls = trial.bench.calls(trial.writer.command, "any", "out")
+    for call in range(n_calls - FIRST + 1, n_calls + 1):  # where the output appears
+        trial.kill_at_call(Fault("any", 0, call, "out"))
 
 
 def kill(name: str, n_kills: int) -> bool:
-    """Kill a command at every call, and at random instants up to a number; prints what is wrong,
-    and the counts."""
-    wrong: list[str] = []
-    with tempfile.TemporaryDirectory() as top:
-        killed = Killed(benched(compiled(Path(top)), Path(top)), name)
-        faults = list(killed.faults())
-        parts = [random.random() for _ in range(max(n_kills - len(faults), 0))]
-        for take in (
-            *(partial(killed.at_call, fault) for fault in faults),
-            *(partial(killed.at_instant, part) for part in parts),
+    """Kill a command at every call and, up to that number, at random instants; prints failures and
+    counts."""
+    failures: list[str] = []
+    with tempfile.TemporaryDirectory() as directory:
+        trial = KillTrial(benched(compiled(Path(directory)), Path(directory)), name)
+        faults = list(trial.iter_faults())
+        fractions = [random.random() for _ in range(max(n_kills - len(faults), 0))]
+        for kill_once in (
+            *(partial(trial.kill_at_call, fault) for fault in faults),
+            *(partial(trial.kill_at_instant, fraction) for fraction in fractions),
         ):
             try:
-                take()
+                kill_once()
             except AssertionError as error:
-                wrong.append(str(error))
-        words = f"{len(faults)} calls, {len(parts)} instants, {len(killed.states)} states"
-    sys.stdout.write("".join(f"{name}: {line}\n" for line in [*wrong, words]))
+                failures.append(str(error))
+        summary = f"{len(faults)} calls, {len(fractions)} instants, {len(trial.states)} states"
+    sys.stdout.write("".join(f"{name}: {line}\n" for line in [*failures, summary]))
     sys.stdout.flush()
-    return not wrong
+    return not failures
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", metavar="COMMAND")
-    parser.add_argument("--kills", type=int, default=KILLS)
-    given = parser.parse_args()
-    survived = [kill(name, given.kills) for name in given.names or WRITERS]
+    parser.add_argument("--kills", type=int, default=N_KILLS)
+    arguments = parser.parse_args()
+    survived = [kill(name, arguments.kills) for name in arguments.names or WRITERS]
     sys.exit(not all(survived))

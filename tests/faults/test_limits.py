@@ -1,5 +1,4 @@
-"""Every command on all samples with 1 GiB of addresses and 64 descriptors works as it does without
-such limits."""
+"""Every command works on all samples with 1 GiB of addresses and 64 descriptors."""
 
 from __future__ import annotations
 
@@ -44,13 +43,13 @@ SHORT = ("verify-crc", "export")  # the others are in the long run
 _TIMES = re.compile(r'"(made_at|seconds)":[0-9.e-]+')
 
 
-def run(command: str, folder: Path, limit: str = ":") -> subprocess.CompletedProcess[str]:
-    """A command in a new process, under a limit."""
-    folder.mkdir()
-    line = [sys.executable, "-m", "kfmt_cli", *command.split()]
+def run(command: str, directory: Path, limit: str = ":") -> subprocess.CompletedProcess[str]:
+    """Run a command in a new process, under a limit."""
+    directory.mkdir()
+    arguments = [sys.executable, "-m", "kfmt_cli", *command.split()]
     return subprocess.run(
-        ["sh", "-c", f'{limit}; exec "$@"', "sh", *line],
-        cwd=folder,
+        ["sh", "-c", f'{limit}; exec "$@"', "sh", *arguments],
+        cwd=directory,
         env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
         capture_output=True,
         text=True,
@@ -59,8 +58,8 @@ def run(command: str, folder: Path, limit: str = ":") -> subprocess.CompletedPro
     )
 
 
-def files(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+def files(directory: Path) -> list[str]:
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*"))
 
 
 @pytest.mark.parametrize(
@@ -72,15 +71,17 @@ def files(folder: Path) -> list[str]:
 )
 def test_a_command_works_within_limits(name: str, tmp_path: Path) -> None:
     command = {**READERS, **WRITERS}[name]
-    free = run(command, tmp_path / "free")
-    done = run(command, tmp_path / "bound", LIMITS)
-    more = [line for line in done.stderr.splitlines() if line not in free.stderr.splitlines()]
+    unlimited = run(command, tmp_path / "free")
+    limited = run(command, tmp_path / "bound", LIMITS)
+    extra_lines = [
+        line for line in limited.stderr.splitlines() if line not in unlimited.stderr.splitlines()
+    ]
     if name == "report":  # its charts take more addresses than that
-        assert len(more) == 1
-        assert more[0].endswith("; the page has no charts, only their data as tables")
+        assert len(extra_lines) == 1
+        assert extra_lines[0].endswith("; the page has no charts, only their data as tables")
     else:
-        assert not more
-    assert done.returncode == free.returncode
+        assert not extra_lines
+    assert limited.returncode == unlimited.returncode
     if name != "report":  # a page without charts is smaller
-        assert _TIMES.sub("", done.stdout) == _TIMES.sub("", free.stdout)
+        assert _TIMES.sub("", limited.stdout) == _TIMES.sub("", unlimited.stdout)
     assert files(tmp_path / "bound") == files(tmp_path / "free")

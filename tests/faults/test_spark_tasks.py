@@ -1,4 +1,4 @@
-"""A task that cannot read an input: the job names it in one line and has all rows of the others;
+"""A task that cannot read an input: the job names it in one line and writes the rows of the others;
 the next run reads it. The tasks are called in the process of the job, and once by Spark.
 
 For every call, not only the first one: `python -m tests.faults.test_spark_tasks [JOB…]`.
@@ -24,21 +24,21 @@ pytest.importorskip("pyspark")
 pq = pytest.importorskip("pyarrow.parquet")
 
 pytestmark = NEEDED
-OTHERS, BROKEN = "in/orders-0", "in/codec-gzip-0"
+HEALTHY, BROKEN = "in/orders-0", "in/codec-gzip-0"
 LOG = f"{BROKEN}/00000000000000000000.log"
 READS = (("open", errno.EIO), ("open", errno.EACCES), ("open", errno.EMFILE), ("read", errno.EIO))
-PIECES = "--max-split-bytes 4000"
+SPLIT_OPTIONS = "--max-split-bytes 4000"
 JOBS = {
     "export": "export --tables records,batches",
-    "export-pieces": f"export {PIECES}",
+    "export-pieces": f"export {SPLIT_OPTIONS}",
     "export-committed": "export --isolation read_committed",
     "verify": "verify --deep",
-    "verify-pieces": f"verify {PIECES}",
+    "verify-pieces": f"verify {SPLIT_OPTIONS}",
     "segments": "segments",
     "stats": "stats",
-    "stats-pieces": f"stats {PIECES}",
+    "stats-pieces": f"stats {SPLIT_OPTIONS}",
 }
-HERE = "tests.support.tasks_here"
+LOCAL_TASKS_MODULE = "tests.support.tasks_here"
 
 
 @pytest.fixture(scope="module")
@@ -48,40 +48,42 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bench(library: Path, tmp_path: Path) -> Bench:
-    return with_both(benched(library, tmp_path))
+    return add_broken_partition(benched(library, tmp_path))
 
 
-def with_both(bench: Bench) -> Bench:
+def add_broken_partition(bench: Bench) -> Bench:
     """Add the partition whose files fail."""
     name = Path(BROKEN).name
     shutil.copytree(SAMPLES / "kafka-3.9.1-broker1" / name, bench.folder / BROKEN)
     return bench
 
 
-def rows(folder: Path) -> Counter[tuple[str, str]]:
-    """The rows of all tables of a job but its findings."""
-    found: Counter[tuple[str, str]] = Counter()
-    for file in folder.rglob("*.parquet"):
-        table = file.relative_to(folder).parts[0]
+def rows(directory: Path) -> Counter[tuple[str, str]]:
+    """The rows of all tables of a job except its findings."""
+    counted_rows: Counter[tuple[str, str]] = Counter()
+    for file in directory.rglob("*.parquet"):
+        table = file.relative_to(directory).parts[0]
         if table != "findings":
-            found.update((table, repr(row)) for row in pq.ParquetFile(file).read().to_pylist())
-    return found
+            counted_rows.update(
+                (table, repr(row)) for row in pq.ParquetFile(file).read().to_pylist()
+            )
+    return counted_rows
 
 
-class Tried:
-    """A job with what it writes when nothing fails. module: what is run."""
+class JobTrial:
+    """A job, with its rows when nothing fails. module: the Python module to run."""
 
-    def __init__(self, bench: Bench, name: str, module: str = HERE) -> None:
+    def __init__(self, bench: Bench, name: str, module: str = LOCAL_TASKS_MODULE) -> None:
         self.bench, self.name, self.module = bench, name, module
-        self.whole = self._undisturbed(OTHERS, BROKEN)
-        self.others = self._undisturbed(OTHERS)
-        assert self.others
-        assert self.whole != self.others
+        self.all_rows = self._rows_without_fault(HEALTHY, BROKEN)
+        self.healthy_rows = self._rows_without_fault(HEALTHY)
+        assert self.healthy_rows
+        assert self.all_rows != self.healthy_rows
 
     def run(self, *paths: str, fault: Fault | None = None) -> Ended:
         """Run the job."""
         job, *options = JOBS[self.name].split()
-        done = subprocess.run(
+        result = subprocess.run(
             [
                 *(sys.executable, "-m", self.module, "pipeline", job, *paths),
                 *("--to", "out", "--master", "local[1]", *options),
@@ -93,39 +95,39 @@ class Tried:
             timeout=300,
             check=False,
         )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        return Ended(result.returncode, result.stdout, result.stderr)
 
-    def _undisturbed(self, *paths: str) -> Counter[tuple[str, str]]:
-        done = self.run(*paths)
-        assert done.returncode == 0, done.stdout + done.stderr
-        found = rows(self.bench.folder / "out")
+    def _rows_without_fault(self, *paths: str) -> Counter[tuple[str, str]]:
+        result = self.run(*paths)
+        assert result.returncode == 0, result.stdout + result.stderr
+        counted_rows = rows(self.bench.folder / "out")
         self.bench.emptied()
-        return found
+        return counted_rows
 
-    def calls(self, kind: str, below: str) -> int:
+    def calls(self, kind: str, path: str) -> int:
         """How many calls of a kind a run makes."""
-        self.run(OTHERS, BROKEN, fault=Fault(kind, 0, 0, below))
+        self.run(HEALTHY, BROKEN, fault=Fault(kind, 0, 0, path))
         self.bench.emptied()
         return self.bench.count.stat().st_size if self.bench.count.exists() else 0
 
-    def survives(self, fault: Fault) -> None:
+    def check(self, fault: Fault) -> None:
         """Run the job with a fault, and once more without it."""
-        out = self.bench.folder / "out"
+        output = self.bench.folder / "out"
         try:
-            done = self.run(OTHERS, BROKEN, fault=fault)
-            where = f"{self.name}: {fault}: {done.returncode} {done.stdout} {done.stderr}"
-            assert "Traceback" not in done.stderr, where
-            if done.returncode == 3:
-                said = os.strerror(fault.code)
-                lines = [line for line in done.stderr.splitlines() if said in line]
-                assert len(lines) == 1, where
-                assert fault.below in lines[0], where
-                assert self.others <= rows(out), where
+            result = self.run(HEALTHY, BROKEN, fault=fault)
+            context = f"{self.name}: {fault}: {result.returncode} {result.stdout} {result.stderr}"
+            assert "Traceback" not in result.stderr, context
+            if result.returncode == 3:
+                reason = os.strerror(fault.code)
+                lines = [line for line in result.stderr.splitlines() if reason in line]
+                assert len(lines) == 1, context
+                assert fault.below in lines[0], context
+                assert self.healthy_rows <= rows(output), context
             else:
-                assert (done.returncode, rows(out)) == (0, self.whole), where
-            again = self.run(OTHERS, BROKEN)
-            assert again.returncode == 0, where + again.stdout + again.stderr
-            assert rows(out) == self.whole, where
+                assert (result.returncode, rows(output)) == (0, self.all_rows), context
+            rerun = self.run(HEALTHY, BROKEN)
+            assert rerun.returncode == 0, context + rerun.stdout + rerun.stderr
+            assert rows(output) == self.all_rows, context
         finally:
             self.bench.emptied()
 
@@ -134,36 +136,38 @@ class Tried:
     "name", ["export", "verify-pieces", pytest.param("stats", marks=pytest.mark.fuzz)]
 )
 def test_a_task_that_cannot_read_an_input_names_it(name: str, bench: Bench) -> None:
-    Tried(bench, name).survives(Fault("read", errno.EIO, 1, LOG))
+    JobTrial(bench, name).check(Fault("read", errno.EIO, 1, LOG))
 
 
 @pytest.mark.spark
 @pytest.mark.clusters
 @pytest.mark.skipif(shutil.which("java") is None, reason="java not found")
 def test_a_task_of_spark_that_cannot_read_an_input_names_it(bench: Bench) -> None:
-    tried = Tried(bench, "export", "kfmt_cli")
-    tried.survives(Fault("open", errno.EACCES, 1, LOG))
-    tried.survives(Fault("read", errno.EIO, 1, LOG))
+    trial = JobTrial(bench, "export", "kfmt_cli")
+    trial.check(Fault("open", errno.EACCES, 1, LOG))
+    trial.check(Fault("read", errno.EIO, 1, LOG))
 
 
 def try_all(name: str) -> bool:
-    """Try every fault of a job; prints those that it does not survive, and the counts."""
+    """Try every fault of a job; prints failures and counts."""
     counts: Counter[str] = Counter()
-    wrong: list[str] = []
-    with tempfile.TemporaryDirectory() as top:
-        tried = Tried(with_both(benched(compiled(Path(top)), Path(top))), name)
-        for below in (LOG, f"{BROKEN}/partition.metadata"):
+    failures: list[str] = []
+    with tempfile.TemporaryDirectory() as directory:
+        trial = JobTrial(
+            add_broken_partition(benched(compiled(Path(directory)), Path(directory))), name
+        )
+        for path in (LOG, f"{BROKEN}/partition.metadata"):
             for kind, code in READS:
-                for number in range(1, tried.calls(kind, below) + 1):
-                    counts[f"{kind} {errno.errorcode[code]} {Path(below).name}"] += 1
+                for call in range(1, trial.calls(kind, path) + 1):
+                    counts[f"{kind} {errno.errorcode[code]} {Path(path).name}"] += 1
                     try:
-                        tried.survives(Fault(kind, code, number, below))
+                        trial.check(Fault(kind, code, call, path))
                     except AssertionError as error:
-                        wrong.append(str(error))
-    told = ", ".join(f"{n} {kind}" for kind, n in counts.items())
-    sys.stdout.write("".join(f"{words}\n" for words in [*wrong, f"{name}: {told}"]))
+                        failures.append(str(error))
+    summary = ", ".join(f"{n} {kind}" for kind, n in counts.items())
+    sys.stdout.write("".join(f"{line}\n" for line in [*failures, f"{name}: {summary}"]))
     sys.stdout.flush()
-    return not wrong
+    return not failures
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""No step that `kfmt check` advises takes anything from consumers: each is carried out."""
+"""No step that `kfmt check` advises loses records for consumers; the tests run each step."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ LONG = pytest.mark.fuzz
 SEEDS = [(3, 5), pytest.param(2, 60, marks=LONG), pytest.param(7, 60, marks=LONG)]
 
 
-def words(wrong: list[tuple[Advised, list[str]]]) -> str:
-    return "\n".join(f"{its.case.what} {its.start.name}: {found}" for its, found in wrong)
+def format_failures(failures: list[tuple[Advised, list[str]]]) -> str:
+    return "\n".join(
+        f"{advised.case.what} {advised.start.name}: {messages}" for advised, messages in failures
+    )
 
 
 @pytest.mark.parametrize(("seed", "count"), SEEDS)
 def test_no_step_for_combined_damages_harms(seed: int, count: int) -> None:
-    assert words(compare(list(combined(seed, count)))) == ""
+    assert format_failures(compare(list(combined(seed, count)))) == ""
 
 
 @pytest.mark.fuzz
 def test_no_step_for_a_single_damage_harms() -> None:
-    every = [
+    single_damages = [
         Combined(f"{case.of}: {case.what}", case.files, case.log_end, 0, case.kinds)
         for case in cases()
         if not case.beside
     ]
-    assert len(every) > 40
-    assert words(compare(every)) == ""
+    assert len(single_damages) > 40
+    assert format_failures(compare(single_damages)) == ""

@@ -1,4 +1,4 @@
-"""Each sentence about a broker follows from what a real one was seen to do."""
+"""Observations of a real broker support each sentence about a broker."""
 
 from __future__ import annotations
 
@@ -72,47 +72,47 @@ NOTHING_HAPPENS = {
     ("time-index-absent", "CRASH"),
     ("time-index-offset-not-in-log", "CLEAN"),
 }
-"""Claims that a broker starts, or delivers what it would have delivered anyway."""
+"""Claims that a broker starts, or delivers the same as without the damage."""
 
 
-def name_of(claim: Claim) -> str:
-    """A claim in test ids."""
+def claim_id(claim: Claim) -> str:
+    """The name of a claim in test ids."""
     return f"{claim.code}: {claim.what}" if claim.what else claim.code
 
 
-def facts_of(claim: Claim, start: Start) -> tuple[Fact, ...]:
-    """What must be seen after a start."""
+def expected_facts(claim: Claim, start: Start) -> tuple[Fact, ...]:
+    """The facts that must hold after a start."""
     if start is Start.CRASH:
         return claim.crash
     return claim.at_end if start is Start.CRASH_AT_END else claim.clean + claim.advice
 
 
-def sentence_of(code: FindingCode, start: Start) -> str | None:
-    """The sentence about a start; what to do for the third one."""
+def start_sentence(code: FindingCode, start: Start) -> str | None:
+    """The sentence about a start; for CRASH_AT_END, the advice."""
     if start is Start.CRASH:
         return code.after_crash
     return code.advice if start is Start.CRASH_AT_END else code.after_clean_shutdown
 
 
 @cache
-def times(partition: Path) -> tuple[int, ...]:
+def index_timestamps(partition: Path) -> tuple[int, ...]:
     """The middle and the last timestamp of each time index of a sample."""
-    found: list[int] = []
+    timestamps: list[int] = []
     for file, content in sample(partition).items():
         if file.endswith(".timeindex") and content:
             entries = [item for item, _ in struct.iter_unpack(">qi", content)]
-            found += [entries[len(entries) // 2], entries[-1]]
-    return tuple(found)
+            timestamps += [entries[len(entries) // 2], entries[-1]]
+    return tuple(timestamps)
 
 
-def given(broken: Broken, claim: Claim | None = None) -> Given:
-    """What a broker is started on, and asked."""
+def broker_input(broken: Broken, claim: Claim | None = None) -> Given:
+    """The partition on which a broker starts, and the requests to it."""
     return Given(
         broken.files,
         broken.log_end,
         (UNCOMMITTED, COMMITTED) if broken.sample == TXN else (UNCOMMITTED,),
         SEEKS if broken.sample == ORDERS else (),
-        times(broken.sample),
+        index_timestamps(broken.sample),
         claim.settings if claim else {},
     )
 
@@ -122,68 +122,71 @@ Observed = dict[tuple[str, Start], Seen]
 
 @pytest.fixture(scope="module")
 def observed() -> Observed:
-    """Every claim's partition after every start that the claim has facts of.
+    """Every claim's partition after every start about which the claim has facts.
 
     All partitions that a broker comes up with share one start of each kind; the others, and those
     with files of the log directory, have a broker to themselves.
     """
-    broken = {name_of(claim): claim.broken() for claim in CLAIMS}
-    samples = {each_broken.sample.name: each_broken for each_broken in broken.values()}
-    wholes = {
-        key: Broken(value.sample, sample(value.sample), 0, 0, 0) for key, value in samples.items()
+    broken = {claim_id(claim): claim.broken() for claim in CLAIMS}
+    samples = {damaged.sample.name: damaged for damaged in broken.values()}
+    undamaged = {
+        key: Broken(damaged_partition.sample, sample(damaged_partition.sample), 0, 0, 0)
+        for key, damaged_partition in samples.items()
     }
     plans: list[Plan] = []
-    places: dict[tuple[str, Start], tuple[int, str]] = {}
+    plan_topics: dict[tuple[str, Start], tuple[int, str]] = {}
     for start in Start:
-        partitions = {f"whole-{i}": given(whole) for i, whole in enumerate(wholes.values())}
-        for i, key in enumerate(wholes):
-            places[key, start] = len(plans), f"whole-{i}"
+        partitions = {
+            f"whole-{i}": broker_input(partition) for i, partition in enumerate(undamaged.values())
+        }
+        for i, key in enumerate(undamaged):
+            plan_topics[key, start] = len(plans), f"whole-{i}"
         for i, claim in enumerate(CLAIMS):
-            facts, key = facts_of(claim, start), name_of(claim)
-            if facts and not alone(claim, facts):
-                partitions[f"given-{i}"] = given(broken[key], claim)
-                places[key, start] = len(plans), f"given-{i}"
+            facts, key = expected_facts(claim, start), claim_id(claim)
+            if facts and not needs_own_start(claim, facts):
+                partitions[f"given-{i}"] = broker_input(broken[key], claim)
+                plan_topics[key, start] = len(plans), f"given-{i}"
         retention = {"log.initial.task.delay.ms": "100", "log.retention.check.interval.ms": "200"}
         plans.append(Plan(start, partitions, server=retention))
     for start in Start:
         for claim in CLAIMS:
-            facts, key = facts_of(claim, start), name_of(claim)
-            if facts and alone(claim, facts):
-                places[key, start] = len(plans), "given"
-                its = {"given": given(broken[key], claim)}
-                plans.append(Plan(start, its, claim.beside, claim.instead))
+            facts, key = expected_facts(claim, start), claim_id(claim)
+            if facts and needs_own_start(claim, facts):
+                plan_topics[key, start] = len(plans), "given"
+                own_partition = {"given": broker_input(broken[key], claim)}
+                plans.append(Plan(start, own_partition, claim.beside, claim.instead))
     outcomes = observe(plans)
     for outcome in outcomes[: len(Start)]:
         assert outcome.up, outcome.errors
     return {
-        (key, start): seen(broken[key], start, outcomes, places, (key, start))
-        for key, start in places
+        (key, start): partition_after_start(broken[key], start, outcomes, plan_topics, (key, start))
+        for key, start in plan_topics
         if key in broken
     }
 
 
-def alone(claim: Claim, facts: tuple[Fact, ...]) -> bool:
+def needs_own_start(claim: Claim, facts: tuple[Fact, ...]) -> bool:
     """Whether a claim needs a start of its own."""
     return DOWN in facts or bool(claim.beside or claim.instead)
 
 
-def seen(
+def partition_after_start(
     broken: Broken,
     start: Start,
     outcomes: list[Outcome],
-    places: dict[tuple[str, Start], tuple[int, str]],
-    place: tuple[str, Start],
+    plan_topics: dict[tuple[str, Start], tuple[int, str]],
+    key: tuple[str, Start],
 ) -> Seen:
     """A partition after a start, next to the undamaged one."""
-    at, topic = places[place]
-    whole_at, whole = places[broken.sample.name, start]
-    recovered_at, recovered = places[broken.sample.name, Start.CRASH]
+    plan_index, topic = plan_topics[key]
+    undamaged_plan, undamaged_topic = plan_topics[broken.sample.name, start]
+    recovered_plan, recovered_topic = plan_topics[broken.sample.name, Start.CRASH]
     return Seen(
         broken,
-        outcomes[at],
-        outcomes[whole_at].partitions[whole],
-        outcomes[recovered_at].partitions[recovered].files,
-        outcomes[at].partitions.get(topic),
+        outcomes[plan_index],
+        outcomes[undamaged_plan].partitions[undamaged_topic],
+        outcomes[recovered_plan].partitions[recovered_topic].files,
+        outcomes[plan_index].partitions.get(topic),
     )
 
 
@@ -191,12 +194,12 @@ def seen(
 @pytest.mark.timeout(1800)  # the first test starts the brokers of all
 @pytest.mark.interop
 @needs_kafka
-@pytest.mark.parametrize("claim", CLAIMS, ids=name_of)
-def test_a_broker_does_what_is_said_of_it(claim: Claim, observed: Observed) -> None:
+@pytest.mark.parametrize("claim", CLAIMS, ids=claim_id)
+def test_a_broker_behaves_as_claimed(claim: Claim, observed: Observed) -> None:
     for start in Start:
-        for fact in facts_of(claim, start):
-            its = observed[name_of(claim), start]
-            assert fact.holds(its), (start.name, fact.words, description(its))
+        for fact in expected_facts(claim, start):
+            observation = observed[claim_id(claim), start]
+            assert fact.holds(observation), (start.name, fact.words, description(observation))
 
 
 @pytest.mark.brokers
@@ -204,35 +207,45 @@ def test_a_broker_does_what_is_said_of_it(claim: Claim, observed: Observed) -> N
 @pytest.mark.interop
 @needs_kafka
 def test_each_claim_can_fail(observed: Observed) -> None:
-    """It does where nothing was damaged, or where nothing was done about the damage."""
-    cannot = set()
-    for (claim, start), its in observed.items():
-        facts = facts_of(
-            next(each_claim for each_claim in CLAIMS if name_of(each_claim) == claim), start
+    """It fails for an undamaged partition, or for a damaged one that no broker has changed."""
+    unfailing = set()
+    for (claim, start), observation in observed.items():
+        facts = expected_facts(
+            next(candidate for candidate in CLAIMS if claim_id(candidate) == claim), start
         )
         outcome = Outcome(True, [], {}, [])
-        untouched = replace(its.whole, given=given(its.broken), files=its.broken.files)
-        for became in (its.whole, untouched):
-            other = Seen(its.broken, outcome, its.whole, its.recovered, became)
+        untouched = replace(
+            observation.whole,
+            given=broker_input(observation.broken),
+            files=observation.broken.files,
+        )
+        for partition in (observation.whole, untouched):
+            other = Seen(
+                observation.broken, outcome, observation.whole, observation.recovered, partition
+            )
             if not all(fact.holds(other) for fact in facts):
                 break
         else:
-            cannot.add((claim, start.name))
-    assert cannot == NOTHING_HAPPENS
+            unfailing.add((claim, start.name))
+    assert unfailing == NOTHING_HAPPENS
 
 
-def description(seen: Seen) -> str:
-    """What was seen instead."""
-    if not seen.outcome.up:
-        return f"the broker did not start: {seen.outcome.errors[:1]}"
-    its = seen.became
-    reads = [(how, read.position, read.error, len(read.offsets)) for how, read in its.reads.items()]
-    seeks = [seek.offsets[:1] for seek in its.seeks]
-    lost = sorted(seen.lost())
+def description(observation: Seen) -> str:
+    """The observed state, for a failure message."""
+    if not observation.outcome.up:
+        return f"the broker did not start: {observation.outcome.errors[:1]}"
+    partition = observation.became
+    reads = [
+        (isolation, read.position, read.error, len(read.offsets))
+        for isolation, read in partition.reads.items()
+    ]
+    seeks = [seek.offsets[:1] for seek in partition.seeks]
+    lost_offsets = sorted(observation.lost())
     return (
-        f"log end {its.log_end}, logs {its.logs_before} became {its.logs}, reads {reads}, "
-        f"lost {lost[:3]}..{lost[-3:]}, seeks {seeks}, times {its.times} for {seen.whole.times}, "
-        f"files { {k: len(v) for k, v in its.files.items()} }"
+        f"log end {partition.log_end}, logs {partition.logs_before} became {partition.logs}, "
+        f"reads {reads}, lost {lost_offsets[:3]}..{lost_offsets[-3:]}, seeks {seeks}, "
+        f"times {partition.times} for {observation.whole.times}, "
+        f"files { {k: len(v) for k, v in partition.files.items()} }"
     )
 
 
@@ -240,9 +253,9 @@ CODES = codes_by_name()
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_each_clause_about_a_broker_has_a_fact_behind_it_and_each_fact_is_told(code: str) -> None:
+def test_each_clause_about_a_broker_has_a_fact_and_each_fact_a_clause(code: str) -> None:
     claims = [claim for claim in CLAIMS if claim.code == code]
-    sentences = {name: sentence_of(CODES[code], name) for name in (Start.CRASH, Start.CLEAN)}
+    sentences = {name: start_sentence(CODES[code], name) for name in (Start.CRASH, Start.CLEAN)}
     if code in NO_CLAIM:
         assert not claims
         assert set(sentences.values()) == {None}
@@ -255,21 +268,21 @@ def test_each_clause_about_a_broker_has_a_fact_behind_it_and_each_fact_is_told(c
             for fact in (claim.crash if start is Start.CRASH else claim.clean)
         }
         assert sentence is not None
-        low = sentence.lower()
-        assert [fact for fact in facts if fact.lower() not in low] == []
-        for clause in re.split(r"[.;] ", low):
+        lower_sentence = sentence.lower()
+        assert [fact for fact in facts if fact.lower() not in lower_sentence] == []
+        for clause in re.split(r"[.;] ", lower_sentence):
             assert any(fact.lower() in clause for fact in facts), clause
-    told = {fact.words for claim in claims for fact in claim.advice + claim.at_end}
-    assert [text for text in told if text not in (CODES[code].advice or "")] == []
+    advised_facts = {fact.words for claim in claims for fact in claim.advice + claim.at_end}
+    assert [text for text in advised_facts if text not in (CODES[code].advice or "")] == []
 
 
 def test_kfmt_finds_what_the_claims_are_about(tmp_path: Path) -> None:
-    checked = [claim for claim in CLAIMS if claim.checked]
-    for i, claim in enumerate(checked):
+    checked_claims = [claim for claim in CLAIMS if claim.checked]
+    for i, claim in enumerate(checked_claims):
         (tmp_path / f"given-{i}").mkdir()
         for file, content in claim.broken().files.items():
             (tmp_path / f"given-{i}" / file).write_bytes(content)
-    found: dict[str, set[str]] = {}
+    codes_by_partition: dict[str, set[str]] = {}
     commands: list[list[str | Path]] = [
         ["verify-crc", "--deep", tmp_path],
         ["index-check", tmp_path],
@@ -277,12 +290,12 @@ def test_kfmt_finds_what_the_claims_are_about(tmp_path: Path) -> None:
     commands.append(["dump", *tmp_path.glob("*/*.snapshot")])
     for command in commands:
         for row in kfmt(*command, "--json").of("finding"):
-            folder = re.search(r"given-\d+", row["file"])
-            assert folder
-            found.setdefault(folder[0], set()).add(row["code"])
-    wrong = [
-        (name_of(claim), found.get(f"given-{i}"))
-        for i, claim in enumerate(checked)
-        if claim.code not in found.get(f"given-{i}", set())
+            match = re.search(r"given-\d+", row["file"])
+            assert match
+            codes_by_partition.setdefault(match[0], set()).add(row["code"])
+    missing = [
+        (claim_id(claim), codes_by_partition.get(f"given-{i}"))
+        for i, claim in enumerate(checked_claims)
+        if claim.code not in codes_by_partition.get(f"given-{i}", set())
     ]
-    assert wrong == []
+    assert missing == []

@@ -1,4 +1,4 @@
-"""Azure and Google: servers that speak their protocols, as `core/file_systems.py` finds them."""
+"""Azure and Google: servers that implement their protocols, read by `core/file_systems.py`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ BROKER = SAMPLES / "kafka-3.9.1-broker1"
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is uploaded, about as old as what is there."""
-    made = tmp_path_factory.mktemp("local") / "broker"
-    shutil.copytree(BROKER, made, copy_function=shutil.copyfile)
-    return made
+    """A copy of the uploaded files, about as old as the uploaded ones."""
+    copy = tmp_path_factory.mktemp("local") / "broker"
+    shutil.copytree(BROKER, copy, copy_function=shutil.copyfile)
+    return copy
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +45,8 @@ def google(local: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
 
 @pytest.fixture(params=["azure", "google"])
 def cloud(request: pytest.FixtureRequest) -> CloudServer:
-    found: CloudServer = request.getfixturevalue(request.param)
-    return found
+    server: CloudServer = request.getfixturevalue(request.param)
+    return server
 
 
 @pytest.mark.parametrize(
@@ -56,31 +56,31 @@ def test_commands_say_what_they_say_of_local_files(
     command: str, cloud: CloudServer, local: Path
 ) -> None:
     url = f"{cloud.url}/{local.name}"
-    ours = kfmt(*command.split(), url, "--json", **cloud.env)
-    theirs = kfmt(*command.split(), local, "--json")
-    assert ours.code == theirs.code, ours.err
-    assert anywhere(ours.out) == anywhere(theirs.out.replace(str(local), url))
+    actual = kfmt(*command.split(), url, "--json", **cloud.env)
+    expected = kfmt(*command.split(), local, "--json")
+    assert actual.code == expected.code, actual.err
+    assert anywhere(actual.out) == anywhere(expected.out.replace(str(local), url))
 
 
 def test_each_small_object_is_one_request(cloud: CloudServer, local: Path) -> None:
-    before = cloud.asked()
-    done = kfmt("check", f"{cloud.url}/{local.name}", **cloud.env)
-    assert done.code == 0, done.err
-    asked = {
+    requests_before = cloud.asked()
+    result = kfmt("check", f"{cloud.url}/{local.name}", **cloud.env)
+    assert result.code == 0, result.err
+    n_by_request = {
         request: n
-        for request, n in (cloud.asked() - before).items()
+        for request, n in (cloud.asked() - requests_before).items()
         if request.partition("?")[0].rpartition("/")[2].startswith("0000")
     }
-    assert len(asked) > 50
-    assert {(request.split()[0], n) for request, n in asked.items()} == {("GET", 1)}
+    assert len(n_by_request) > 50
+    assert {(request.split()[0], n) for request, n in n_by_request.items()} == {("GET", 1)}
 
 
-def test_an_export_goes_there_and_is_read_from_there(
+def test_an_export_is_written_and_read_back(
     cloud: CloudServer, local: Path, tmp_path: Path
 ) -> None:
-    to = f"{cloud.url}/lake"
-    done = kfmt("export", f"{cloud.url}/{local.name}", "--to", to, **cloud.env)
-    assert done.code == 0, done.err
+    target = f"{cloud.url}/lake"
+    result = kfmt("export", f"{cloud.url}/{local.name}", "--to", target, **cloud.env)
+    assert result.code == 0, result.err
     assert kfmt("export", local, "--to", tmp_path / "lake").code == 0
     names = sorted(path.name for path in (tmp_path / "lake/records").rglob("*.parquet"))
     n_rows = sum(
@@ -88,16 +88,16 @@ def test_an_export_goes_there_and_is_read_from_there(
     )
     from pyarrow import fs
 
-    there = cloud.files.get_file_info(fs.FileSelector(f"{TOP}/lake/records", recursive=True))
-    files = [info.path for info in there if info.type is fs.FileType.File]
+    listing = cloud.files.get_file_info(fs.FileSelector(f"{TOP}/lake/records", recursive=True))
+    files = [info.path for info in listing if info.type is fs.FileType.File]
     assert len(files) == len(names)
     assert sum(pq.read_metadata(path, filesystem=cloud.files).num_rows for path in files) == n_rows
-    again = kfmt("export", local, "--to", to, **cloud.env)
-    assert again.code == 2
-    assert f"{to}: not empty" in again.err
+    second_result = kfmt("export", local, "--to", target, **cloud.env)
+    assert second_result.code == 2
+    assert f"{target}: not empty" in second_result.err
 
 
-def test_a_data_source_reads_them(
+def test_a_data_source_reads_a_cloud_store(
     cloud: CloudServer, local: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyspark")
@@ -122,43 +122,43 @@ def test_a_data_source_reads_them(
 
 
 @pytest.mark.parametrize(
-    "top",
+    "base_url",
     [
         *(f"abfs://{TOP}", f"abfss://{TOP}", f"az://{TOP}"),
         f"abfss://{TOP}@{ACCOUNT}.dfs.core.windows.net",
         f"abfs://{ACCOUNT}.blob.core.windows.net/{TOP}",
     ],
 )
-def test_every_way_to_write_a_url_of_azure(top: str, azure: CloudServer, local: Path) -> None:
-    url = f"{top}/{local.name}/orders-0"
-    done = kfmt("verify-crc", url, "--json", **azure.env)
-    assert done.code == 0, done.err
-    files = [row["file"] for row in done.of("file")]
+def test_every_way_to_write_a_url_of_azure(base_url: str, azure: CloudServer, local: Path) -> None:
+    url = f"{base_url}/{local.name}/orders-0"
+    result = kfmt("verify-crc", url, "--json", **azure.env)
+    assert result.code == 0, result.err
+    files = [row["file"] for row in result.of("file")]
     assert f"{url}/{ORDERS.name}" in files
     assert len(files) == 7
-    alone = kfmt("cat", f"{url}/{ORDERS.name}", "-f", "%o\\n", **azure.env)
-    assert alone.out.split() == [str(i) for i in range(240)]
+    object_result = kfmt("cat", f"{url}/{ORDERS.name}", "-f", "%o\\n", **azure.env)
+    assert object_result.out.split() == [str(i) for i in range(240)]
 
 
 def test_credentials_of_azure(azure: CloudServer, local: Path) -> None:
     url = f"{azure.url}/{local.name}/orders-0"
     connection = azure.env["AZURE_STORAGE_CONNECTION_STRING"]
-    place = connection.replace(f"AccountKey={KEY};", "")
-    apart = {"AZURE_STORAGE_CONNECTION_STRING": place, "AZURE_STORAGE_ACCOUNT": ACCOUNT}
-    assert kfmt("verify-crc", url, **apart, AZURE_STORAGE_KEY=KEY).code == 0
-    wrong = kfmt("verify-crc", url, **apart, AZURE_STORAGE_KEY="d3Jvbmc=")
-    assert wrong.code == 3
-    assert wrong.err.count("\n") == 1
-    assert wrong.err.startswith(f"kfmt: {url}: ")
-    nobody = kfmt("verify-crc", url)
-    assert nobody.code == 3
-    assert "use abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, or set " in nobody.err
-    assert nobody.err.count("\n") == 1
+    address = connection.replace(f"AccountKey={KEY};", "")
+    environment = {"AZURE_STORAGE_CONNECTION_STRING": address, "AZURE_STORAGE_ACCOUNT": ACCOUNT}
+    assert kfmt("verify-crc", url, **environment, AZURE_STORAGE_KEY=KEY).code == 0
+    wrong_key_result = kfmt("verify-crc", url, **environment, AZURE_STORAGE_KEY="d3Jvbmc=")
+    assert wrong_key_result.code == 3
+    assert wrong_key_result.err.count("\n") == 1
+    assert wrong_key_result.err.startswith(f"kfmt: {url}: ")
+    no_account_result = kfmt("verify-crc", url)
+    assert no_account_result.code == 3
+    assert "use abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, or set " in no_account_result.err
+    assert no_account_result.err.count("\n") == 1
 
 
-def test_what_is_not_there_is_one_line(cloud: CloudServer) -> None:
+def test_a_missing_object_is_one_line(cloud: CloudServer) -> None:
     for name in (f"{TOP}/nothing", "no-such-place-here/x"):
-        done = kfmt("verify-crc", f"{cloud.scheme}://{name}", **cloud.env)
-        assert done.code == 3, done.out
-        assert done.err.count("\n") == 1, done.err
-        assert done.err.startswith(f"kfmt: {cloud.scheme}://")
+        result = kfmt("verify-crc", f"{cloud.scheme}://{name}", **cloud.env)
+        assert result.code == 3, result.out
+        assert result.err.count("\n") == 1, result.err
+        assert result.err.startswith(f"kfmt: {cloud.scheme}://")

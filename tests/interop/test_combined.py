@@ -1,4 +1,4 @@
-"""What `kfmt check` says of partitions with two and three damages is what Kafka's own code does."""
+"""`kfmt check` predicts what Kafka's own code does with partitions with two and three damages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEEDS = [
 @pytest.mark.interop
 @pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing()))
 @pytest.mark.parametrize(("seed", "count", "version"), SEEDS)
-def test_starts_of_combined_damages_are_foretold(seed: int, count: int, version: str) -> None:
-    wrong = compare(list(combined(seed, count)), version)
-    words = [f"{case.what} {start.name}: {found}" for case, start, found in wrong]
-    assert not words, "\n".join(words)
+def test_starts_of_combined_damages_are_predicted(seed: int, count: int, version: str) -> None:
+    mismatches = compare(list(combined(seed, count)), version)
+    messages = [f"{case.what} {start.name}: {difference}" for case, start, difference in mismatches]
+    assert not messages, "\n".join(messages)

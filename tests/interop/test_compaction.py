@@ -1,4 +1,4 @@
-"""The offsets that `kfmt compaction` says remain are those that a real cleaner leaves."""
+"""`kfmt compaction` predicts the offsets that a real cleaner retains."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CLEANER = {
     "log.initial.task.delay.ms": "100",
     "clock": str(NOW),
 }
-MOST_SECONDS = 20
+MAX_SECONDS = 20
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001"}
 
 
-def written(folder: Path, files: Files) -> Path:
-    """A partition directory."""
-    partition = folder / "given-0"
+def write_partition(directory: Path, files: Files) -> Path:
+    """Write a partition directory."""
+    partition = directory / "given-0"
     partition.mkdir(parents=True)
     for file, content in files.items():
         (partition / file).write_bytes(content)
@@ -35,44 +35,44 @@ def written(folder: Path, files: Files) -> Path:
 
 
 def checkpoint(case: Case) -> Files:
-    """The cleaner's, where it has one."""
+    """The cleaner's checkpoint, if the case has one."""
     if case.cleaned_to is None:
         return {}
     return {"cleaner-offset-checkpoint": f"0\n1\ngiven 0 {case.cleaned_to}\n".encode()}
 
 
-def told(case: Case, folder: Path) -> list[list[int]]:
-    """What remains, as kfmt says."""
-    partition = written(folder, case.files)
+def predicted_offsets(case: Case, directory: Path) -> list[list[int]]:
+    """The offset intervals that remain according to kfmt."""
+    partition = write_partition(directory, case.files)
     for file, content in checkpoint(case).items():
-        (folder / file).write_bytes(content)
-    (folder / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
+        (directory / file).write_bytes(content)
+    (directory / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
     settings = COMPACT | case.settings
-    (folder / "topic").write_text("\n".join(f"{k}={v}" for k, v in settings.items()))
+    (directory / "topic").write_text("\n".join(f"{k}={v}" for k, v in settings.items()))
     ratio = settings["min.cleanable.dirty.ratio"]
     buffer = () if case.buffer_bytes is None else ("--dedupe-buffer-bytes", str(case.buffer_bytes))
-    done = kfmt(
-        *("compaction", partition, "--json", "--offsets", "--config", folder / "topic"),
+    result = kfmt(
+        *("compaction", partition, "--json", "--offsets", "--config", directory / "topic"),
         *("--min-cleanable-ratio", ratio, "--now", str(NOW)),
         *buffer,
     )
-    (row,) = done.of("compaction")
-    remaining: list[list[int]] = row["remaining_offsets"]
-    kept = sum(last - first + 1 for first, last in remaining)
-    assert kept == row["records_kept"]
-    return remaining
+    (row,) = result.of("compaction")
+    retained: list[list[int]] = row["remaining_offsets"]
+    n_retained = sum(last - first + 1 for first, last in retained)
+    assert n_retained == row["records_kept"]
+    return retained
 
 
 def offsets(partition: Path) -> list[list[int]]:
-    """The offsets in the logs of a partition, as ranges."""
+    """The offsets in the logs of a partition, as intervals."""
     rows = kfmt("dump", partition, "--records", "--json").of("record")
-    found: list[list[int]] = []
-    for item in sorted(row["offset"] for row in rows):
-        if found and item == found[-1][1] + 1:
-            found[-1][1] = item
+    ranges: list[list[int]] = []
+    for offset in sorted(row["offset"] for row in rows):
+        if ranges and offset == ranges[-1][1] + 1:
+            ranges[-1][1] = offset
         else:
-            found.append([item, item])
-    return found
+            ranges.append([offset, offset])
+    return ranges
 
 
 CASES = {case.what: case for case in cases()}
@@ -89,26 +89,26 @@ UNCHANGED = {
 
 @pytest.fixture(scope="module")
 def outcomes(request: pytest.FixtureRequest) -> dict[str, Outcome]:
-    """What became of each selected case."""
+    """The outcome of each selected case."""
     plans = {}
     for name in map(str, selected(request, "name")):
         case = CASES[name]
         settings = COMPACT | case.settings
-        given = Given(case.files, case.log_end, (), settings=settings, pause=MOST_SECONDS)
+        broker_input = Given(case.files, case.log_end, (), settings=settings, pause=MAX_SECONDS)
         server = CLEANER | case.server
-        plans[name] = Plan(Start.CLEAN, {"given": given}, checkpoint(case), server=server)
+        plans[name] = Plan(Start.CLEAN, {"given": broker_input}, checkpoint(case), server=server)
     return dict(zip(plans, observe(list(plans.values())), strict=True))
 
 
 @pytest.mark.interop
 @pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing()))
 @pytest.mark.parametrize("name", with_smoke(list(CASES), SMOKE, pytest.mark.brokers))
-def test_a_cleaner_leaves_what_was_foretold(
+def test_a_cleaner_retains_the_predicted_offsets(
     name: str, outcomes: dict[str, Outcome], tmp_path: Path
 ) -> None:
-    said, outcome = told(CASES[name], tmp_path), outcomes[name]
+    predicted, outcome = predicted_offsets(CASES[name], tmp_path), outcomes[name]
     assert outcome.up, outcome.errors
-    before = offsets(tmp_path / "given-0")
-    left = offsets(written(tmp_path / "after", outcome.partitions["given"].files))
-    assert left == said
-    assert (left == before) is (name in UNCHANGED)
+    original = offsets(tmp_path / "given-0")
+    remaining = offsets(write_partition(tmp_path / "after", outcome.partitions["given"].files))
+    assert remaining == predicted
+    assert (remaining == original) is (name in UNCHANGED)

@@ -1,4 +1,4 @@
-"""Kafka's own tool takes the offsets that docs/guides/group-offsets.md writes as CSV."""
+"""Kafka's own tool accepts the offsets that docs/guides/group-offsets.md writes as CSV."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
 ]
 GUIDE = GUIDES / "group-offsets.md"
-CARRIED = {
+COPIED_OFFSETS = {
     ("billing", "codec-lz4", "0", "1048", "1200", "152"),
     ("billing", "orders", "0", "480", "1500", "1020"),
 }
@@ -29,23 +29,23 @@ CARRIED = {
 @pytest.fixture
 def restored(tmp_path: Path) -> Iterator[Live]:
     """A broker that has the logs of the sample, and no group."""
-    data = tmp_path / "data"
-    left_out = shutil.ignore_patterns("__consumer_offsets-*")
-    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", data, ignore=left_out)
-    with live(VERSION, data, tmp_path) as broker:
+    log_directory = tmp_path / "data"
+    ignored = shutil.ignore_patterns("__consumer_offsets-*")
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", log_directory, ignore=ignored)
+    with live(VERSION, log_directory, tmp_path) as broker:
         yield broker
 
 
-def ask(broker: Live, *words: str) -> str:
-    """What the tool prints; on a busy machine, its 5 seconds are too few."""
-    return broker.command(GROUPS, *words, "--timeout", "60000")
+def run_groups_tool(broker: Live, *options: str) -> str:
+    """The output of the tool; its default timeout of 5 seconds is too short on a busy machine."""
+    return broker.command(GROUPS, *options, "--timeout", "60000")
 
 
-def arguments(block: str) -> list[str]:
-    """What a block of the guide gives to the tool, without the broker."""
-    program, option, _, *rest = shlex.split(block.replace("\\\n", " "))
+def tool_arguments(block: str) -> list[str]:
+    """The arguments of the tool in a block of the guide, without the broker's address."""
+    program, option, _, *options = shlex.split(block.replace("\\\n", " "))
     assert (program, option) == ("kafka-consumer-groups.sh", "--bootstrap-server")
-    return rest
+    return options
 
 
 def test_the_offsets_of_a_group_are_carried(
@@ -55,24 +55,28 @@ def test_the_offsets_of_a_group_are_carried(
     scratch.mkdir()
     printed = run(GUIDE.read_text(), scratch)
     monkeypatch.chdir(scratch)
-    from_file, to_time = map(arguments, blocks(GUIDE.read_text(), "sh"))
-    shown = ask(restored, *from_file).partition("NEW-OFFSET")[2].split()
-    assert {tuple(shown[at : at + 4]) for at in (0, 4)} == {row[:4] for row in CARRIED}
-    assert len(shown) == 8
-    assert committed(ask(restored, "--describe", "--group", "billing")) == set()
-    assert from_file.pop() == "--dry-run"
-    ask(restored, *from_file, "--execute")
-    assert committed(ask(restored, "--describe", "--group", "billing")) == CARRIED
+    file_arguments, time_arguments = map(tool_arguments, blocks(GUIDE.read_text(), "sh"))
+    output = run_groups_tool(restored, *file_arguments).partition("NEW-OFFSET")[2].split()
+    assert {tuple(output[i : i + 4]) for i in (0, 4)} == {row[:4] for row in COPIED_OFFSETS}
+    assert len(output) == 8
+    assert committed(run_groups_tool(restored, "--describe", "--group", "billing")) == set()
+    assert file_arguments.pop() == "--dry-run"
+    run_groups_tool(restored, *file_arguments, "--execute")
+    assert (
+        committed(run_groups_tool(restored, "--describe", "--group", "billing")) == COPIED_OFFSETS
+    )
 
-    ask(restored, *to_time)
-    assert committed(ask(restored, "--describe", "--group", "billing")) == CARRIED
+    run_groups_tool(restored, *time_arguments)
+    assert (
+        committed(run_groups_tool(restored, "--describe", "--group", "billing")) == COPIED_OFFSETS
+    )
 
     lines = next(lines for lines in printed if lines[:1] == ["billing,codec-lz4,0,1048"])
-    # Both groups have coordinators here; of other names, the coordinator was another broker.
-    of_several = [*lines, "stock,orders,0,7"]
-    Path("groups.csv").write_text("".join(f"{line}\n" for line in of_several))
-    several = ("--group", "billing", "--group", "stock", "--from-file", "groups.csv")
-    ask(restored, "--reset-offsets", *several, "--execute")
-    assert committed(ask(restored, "--describe", "--all-groups")) == CARRIED | {
+    # This broker coordinates both groups; another broker coordinated groups of other names.
+    lines_of_two = [*lines, "stock,orders,0,7"]
+    Path("groups.csv").write_text("".join(f"{line}\n" for line in lines_of_two))
+    options = ("--group", "billing", "--group", "stock", "--from-file", "groups.csv")
+    run_groups_tool(restored, "--reset-offsets", *options, "--execute")
+    assert committed(run_groups_tool(restored, "--describe", "--all-groups")) == COPIED_OFFSETS | {
         ("stock", "orders", "0", "7", "1500", "1493")
     }

@@ -1,4 +1,4 @@
-"""Rebuilt indexes are those of a real broker that recovered the same logs."""
+"""Rebuilt indexes equal those of a real broker that recovered the same logs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing())),
 ]
-# KRaft's own log is not loaded as others are; remote storage has other names.
+# KRaft loads its own log in another way; remote storage names files differently.
 PARTITIONS = sorted(
     {
         log.parent
@@ -46,58 +46,61 @@ def test_rebuilt_indexes_are_those_of_a_recovering_broker(tmp_path: Path) -> Non
         for partition in PARTITIONS
         if partition.name in OTHER_INTERVALS
     ]
-    outs = [tmp_path / f"broker-{i}" for i in range(len(jobs))]
+    outputs = [tmp_path / f"broker-{i}" for i in range(len(jobs))]
     broker.recover_all(
         [
-            (partition, out, {"index.interval.bytes": interval})
-            for (partition, interval), out in zip(jobs, outs, strict=True)
+            (partition, output, {"index.interval.bytes": interval})
+            for (partition, interval), output in zip(jobs, outputs, strict=True)
         ]
     )
-    compared = 0
-    for i, ((partition, interval), theirs) in enumerate(zip(jobs, outs, strict=True)):
-        compared += compare(partition, interval, theirs, tmp_path / f"kfmt-{i}")
-    assert compared > 300
+    n_compared = 0
+    for i, ((partition, interval), kafka_directory) in enumerate(zip(jobs, outputs, strict=True)):
+        n_compared += compare(partition, interval, kafka_directory, tmp_path / f"kfmt-{i}")
+    assert n_compared > 300
 
 
-def compare(partition: Path, interval: str, theirs: Path, ours: Path) -> int:
-    """Compare what kfmt rebuilds of a partition with what a broker did; how many files."""
-    done = kfmt("rebuild-index", partition, ours, "--index-interval-bytes", interval, *NEVER)
-    assert done.code == 0, done.err
+def compare(partition: Path, interval: str, kafka_directory: Path, kfmt_directory: Path) -> int:
+    """Compare the indexes that kfmt rebuilds with those of a broker; returns how many files."""
+    result = kfmt(
+        "rebuild-index", partition, kfmt_directory, "--index-interval-bytes", interval, *NEVER
+    )
+    assert result.code == 0, result.err
     files = {
         path.name: path.read_bytes()
-        for path in theirs.iterdir()
+        for path in kafka_directory.iterdir()
         if path.suffix in (".index", ".timeindex", ".txnindex", ".snapshot")
     }
-    mine = {path.name: path.read_bytes() for path in ours.iterdir()}
+    rebuilt = {path.name: path.read_bytes() for path in kfmt_directory.iterdir()}
     if not sum(log.stat().st_size for log in partition.glob("*.log")):
         files = {name: data for name, data in files.items() if not name.endswith(".snapshot")}
-    assert sorted(mine) == sorted(files), (partition, interval)
+    assert sorted(rebuilt) == sorted(files), (partition, interval)
     for name, data in files.items():
-        assert mine[name] == data, (partition, interval, name)
+        assert rebuilt[name] == data, (partition, interval, name)
     return len(files)
 
 
 @pytest.mark.brokers
 def test_overlaps_and_later_beginnings_are_rebuilt_as_by_a_broker(tmp_path: Path) -> None:
-    txn_at = first_open_transaction(TXN)
+    txn_offset = first_open_transaction(TXN)
     partitions = [
         overlapping(tmp_path / "orders", ORDERS, 100),
-        overlapping(tmp_path / "txn", TXN, txn_at),
+        overlapping(tmp_path / "txn", TXN, txn_offset),
         copied(ORDERS.parent, tmp_path / "later"),
         copied(ORDERS.parent, tmp_path / "gap"),
     ]
     (partitions[2] / ORDERS.name).unlink()
     (partitions[3] / f"{480:020}.log").unlink()
-    outs = [tmp_path / f"broker-{partition.name}" for partition in partitions]
+    outputs = [tmp_path / f"broker-{partition.name}" for partition in partitions]
     broker.recover_all(
-        [(partition, out, {}) for partition, out in zip(partitions, outs, strict=True)]
+        [(partition, output, {}) for partition, output in zip(partitions, outputs, strict=True)]
     )
-    for partition, out in zip(partitions, outs, strict=True):
+    for partition, output in zip(partitions, outputs, strict=True):
         logs = {path.name: path.stat().st_size for path in partition.glob("*.log")}
         assert (
-            logs.items() <= {path.name: path.stat().st_size for path in out.glob("*.log")}.items()
+            logs.items()
+            <= {path.name: path.stat().st_size for path in output.glob("*.log")}.items()
         )
-        assert compare(partition, "4096", out, tmp_path / f"kfmt-{partition.name}") > 2
+        assert compare(partition, "4096", output, tmp_path / f"kfmt-{partition.name}") > 2
 
 
 def first_open_transaction(log: Path) -> int:
@@ -117,16 +120,16 @@ def test_in_place_sees_the_lock_of_a_running_broker(tmp_path: Path) -> None:
     require_unlocked(partition)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(broker.run, data, [{}], "read_uncommitted")
-        refused = None
-        while refused is None and not running.done():
+        message = None
+        while message is None and not running.done():
             try:
                 require_unlocked(partition)
             except UsageError as error:
-                refused = str(error)
+                message = str(error)
             time.sleep(0.01)
         assert running.result()
-    assert refused is not None
-    assert f"{data / '.lock'} is held by a broker" in refused
+    assert message is not None
+    assert f"{data / '.lock'} is held by a broker" in message
     require_unlocked(partition)
 
 
@@ -144,61 +147,66 @@ WRITTEN = (".index", ".timeindex", ".txnindex", ".snapshot")
 def test_damaged_logs_are_rebuilt_as_kafka_rebuilds_them(
     is_now: bool, version: str, tmp_path: Path
 ) -> None:
-    """Logs with two and three damages, without indexes: what Kafka's own UnifiedLog writes."""
-    loads = []
+    """Logs with two and three damages and no indexes; Kafka's own UnifiedLog writes the expected
+    files."""
+    loadings = []
     for case in filter(has_log, combined(1, 60)):
         logs = {
             name: data for name, data in case.files.items() if name.endswith((".log", *SWAPPED))
         }
-        loads.append(Loading(logs, is_clean=False, is_closed=True, is_now=is_now))
-    compared = 0
-    for i, (given, judged) in enumerate(zip(loads, judge(loads, version), strict=True)):
-        if not judged.starts:
+        loadings.append(Loading(logs, is_clean=False, is_closed=True, is_now=is_now))
+    n_compared = 0
+    for i, (loading, outcome) in enumerate(zip(loadings, judge(loadings, version), strict=True)):
+        if not outcome.starts:
             continue
-        partition, out = tmp_path / str(i) / "given-0", tmp_path / str(i) / "out"
+        partition, output = tmp_path / str(i) / "given-0", tmp_path / str(i) / "out"
         partition.mkdir(parents=True)
-        for name, data in given.files.items():
+        for name, data in loading.files.items():
             (partition / name).write_bytes(data)
         assert kfmt(
-            "rebuild-index", partition, out, "--as-started", *(() if is_now else NEVER)
+            "rebuild-index", partition, output, "--as-started", *(() if is_now else NEVER)
         ).code in (0, 1)
-        assert {path.name: path.read_bytes() for path in out.iterdir()} == written(judged), given
-        compared += 1
-    assert compared > 40
+        assert {path.name: path.read_bytes() for path in output.iterdir()} == expected_files(
+            outcome
+        ), loading
+        n_compared += 1
+    assert n_compared > 40
 
 
 def has_log(case: Combined) -> bool:
-    """Whether kfmt finds a log by its name, not only one that a broker would rename."""
+    """Whether the case has a file with the name of a log, not only one that a broker renames."""
     return any(len(name) == 24 and name.endswith(".log") for name in case.files)
 
 
-def written(judged: Judged) -> dict[str, bytes]:
-    """What Kafka's code wrote; an empty transaction index says the same as none."""
+def expected_files(outcome: Judged) -> dict[str, bytes]:
+    """The files that Kafka's code wrote; an empty transaction index equals none."""
     return {
         name: content
-        for name, content in judged.contents.items()
+        for name, content in outcome.contents.items()
         if name.endswith(WRITTEN) and (content or not name.endswith(".txnindex"))
     }
 
 
-def test_what_a_start_leaves_is_written_as_kafka_writes_it(tmp_path: Path) -> None:
+def test_files_as_after_a_start_equal_those_of_kafka(tmp_path: Path) -> None:
     """Damaged partitions with their indexes and snapshots, after a crash."""
-    loads = [
+    loadings = [
         Loading(dict(case.files), is_clean=False, is_closed=True, log_start=case.log_start)
         for case in combined(4, 40)
         if not case.log_start and has_log(case)
     ]
-    compared = 0
-    for i, (given, judged) in enumerate(zip(loads, judge(loads), strict=True)):
-        partition, out = tmp_path / str(i) / "given-0", tmp_path / str(i) / "out"
+    n_compared = 0
+    for i, (loading, outcome) in enumerate(zip(loadings, judge(loadings), strict=True)):
+        partition, output = tmp_path / str(i) / "given-0", tmp_path / str(i) / "out"
         partition.mkdir(parents=True)
-        for name, data in given.files.items():
+        for name, data in loading.files.items():
             (partition / name).write_bytes(data)
-        done = kfmt("rebuild-index", partition, out, "--as-started", *NEVER)
-        assert done.code in ((0, 1) if judged.starts else (3,)), done.err
-        if judged.starts:
-            assert {path.name: path.read_bytes() for path in out.iterdir()} == written(judged)
-            compared += 1
+        result = kfmt("rebuild-index", partition, output, "--as-started", *NEVER)
+        assert result.code in ((0, 1) if outcome.starts else (3,)), result.err
+        if outcome.starts:
+            assert {path.name: path.read_bytes() for path in output.iterdir()} == expected_files(
+                outcome
+            )
+            n_compared += 1
         else:
-            assert not out.exists()
-    assert compared > 25
+            assert not output.exists()
+    assert n_compared > 25

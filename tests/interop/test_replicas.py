@@ -1,4 +1,4 @@
-"""What `kfmt diff` says of two replicas that meet is what two real brokers then do."""
+"""`kfmt diff` predicts how two real brokers reconcile two replicas."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Batches = list[tuple[int, int, str]]
 COMMON: Batches = [(n, 0, "both") for n in range(0, 100, 10)]
 
 
-def batches(first: int, end: int, epoch: int, word: str) -> Batches:
-    return [(n, epoch, word) for n in range(first, end, 10)]
+def batches(first: int, end: int, epoch: int, value: str) -> Batches:
+    return [(n, epoch, value) for n in range(first, end, 10)]
 
 
 CASES: dict[str, tuple[Batches, Batches]] = {
@@ -47,28 +47,32 @@ def test_the_later_epoch_stays_and_the_other_replica_is_cut_where_diff_says(
     tmp_path: Path,
 ) -> None:
     pairs: list[tuple[Path, Path]] = []
-    told: list[dict[str, Any]] = []
+    verdicts: list[dict[str, Any]] = []
     truncated = (built(tmp_path / "t-a/t-0", COMMON), built(tmp_path / "t-b/t-0", COMMON[:7]))
     for i, (leader, follower) in enumerate(CASES.values()):
         pair = (
             built(tmp_path / f"{i}-a/t-0", leader),
             built(tmp_path / f"{i}-b/t-0", follower),
         )
-        for folder, of in zip(pair, (leader, follower), strict=True):
+        for directory, replica_batches in zip(pair, (leader, follower), strict=True):
             starts: dict[int, int] = {}
-            for first, epoch, _ in of:
+            for first, epoch, _ in replica_batches:
                 starts.setdefault(epoch, first)
             lines = [f"{epoch} {first}" for epoch, first in starts.items()]
-            (folder / EPOCHS).write_text("\n".join(["0", str(len(lines)), *lines, ""]))
+            (directory / EPOCHS).write_text("\n".join(["0", str(len(lines)), *lines, ""]))
         pairs.append(pair)
-        told.append(verdict(kfmt("diff", *pair, "--json")))
-        back = verdict(kfmt("diff", *reversed(pair), "--json"))
-        assert (told[-1]["later"], back["later"], back["cut_to"]) == ("A", "B", told[-1]["cut_to"])
-    *met, short = meet([*pairs, truncated])
-    for what, row, found in zip(CASES, told, met, strict=True):
-        assert found.logs[0] == found.logs[1], what
-        assert found.cut_to, what
-        assert found.cut_to[-1] == row["cut_to"], (what, found.cut_to, row)
+        verdicts.append(verdict(kfmt("diff", *pair, "--json")))
+        reversed_verdict = verdict(kfmt("diff", *reversed(pair), "--json"))
+        assert (verdicts[-1]["later"], reversed_verdict["later"], reversed_verdict["cut_to"]) == (
+            "A",
+            "B",
+            verdicts[-1]["cut_to"],
+        )
+    *outcomes, truncated_outcome = meet([*pairs, truncated])
+    for name, row, outcome in zip(CASES, verdicts, outcomes, strict=True):
+        assert outcome.logs[0] == outcome.logs[1], name
+        assert outcome.cut_to, name
+        assert outcome.cut_to[-1] == row["cut_to"], (name, outcome.cut_to, row)
     assert verdict(kfmt("diff", *truncated, "--json"))["verdict"] == "consistent"
-    assert short.logs[0] == short.logs[1]
-    assert all(number >= 70 for number in short.cut_to)
+    assert truncated_outcome.logs[0] == truncated_outcome.logs[1]
+    assert all(offset >= 70 for offset in truncated_outcome.cut_to)

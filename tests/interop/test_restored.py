@@ -1,4 +1,4 @@
-"""What `pipeline restore` writes is served by a real broker, and read by a real consumer."""
+"""A real broker serves, and a real consumer reads, the logs that `pipeline restore` writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.test_writers import consumed
+from tests.interop.test_writers import expected_records
 from tests.support.spark_job import Job
 from tools import broker, kafka
 from tools.kafka import SAMPLES
@@ -38,8 +38,8 @@ def test_a_broker_serves_what_was_restored(job: Job, tmp_path: Path, tables: str
     for recover in (True, False):
         served = broker.consume_all(restored, recover=recover)
         for original, records in zip(originals, served, strict=True):
-            assert records == consumed(original), (original.name, recover)
-    both = [tmp_path / "to/log_dir/txn-0", BROKER / "txn-0"]
-    committed, expected = broker.consume_all(both, False, "read_committed")
+            assert records == expected_records(original), (original.name, recover)
+    partitions = [tmp_path / "to/log_dir/txn-0", BROKER / "txn-0"]
+    committed, expected = broker.consume_all(partitions, False, "read_committed")
     assert committed == expected
-    assert len(committed) < len(consumed(BROKER / "txn-0"))
+    assert len(committed) < len(expected_records(BROKER / "txn-0"))

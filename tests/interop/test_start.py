@@ -1,4 +1,4 @@
-"""What `kfmt check` says of a start is what a real broker then does."""
+"""`kfmt check` predicts what a real broker does at its start."""
 
 from __future__ import annotations
 
@@ -19,130 +19,133 @@ from tools import kafka
 from tools.broker import CLEAN_SHUTDOWN
 from tools.observe import RECOVERY_POINTS, Given, Outcome, Plan, Start, observe
 
-Told = dict[str, object]
+StartRow = dict[str, object]
 AFTER = {Start.CRASH: "crash", Start.CRASH_AT_END: "crash", Start.CLEAN: "clean-shutdown"}
 _TOPIC = re.compile(r"/(given-?\d*)-0")
 
 
-def every_case() -> list[tuple[Case, Start]]:
+def cases_with_starts() -> list[tuple[Case, Start]]:
     """Each case with each kind of start: those of the claims, and more."""
     claims = [*LOG_CLAIMS, *RECORD_CLAIMS, *INDEX_CLAIMS, *DIRECTORY_CLAIMS]
-    found = []
+    cases_ = []
     for claim in claims:
         if claim.settings or claim.instead:
             continue
         broken = claim.broken()
-        what = f"{claim.code} {claim.what}"
-        of = {736: "txn", 1500: "orders"}.get(broken.log_end, "")
-        if of:
-            found.append(Case(what, broken.files, of, claim.beside))
-    found += cases()
-    return [(case, start) for case in found for start in case.kinds]
+        description = f"{claim.code} {claim.what}"
+        base = {736: "txn", 1500: "orders"}.get(broken.log_end, "")
+        if base:
+            cases_.append(Case(description, broken.files, base, claim.beside))
+    cases_ += cases()
+    return [(case, start) for case in cases_ for start in case.kinds]
 
 
-def named(case: Case, start: Start) -> str:
-    """What a case is called."""
+def case_name(case: Case, start: Start) -> str:
+    """The name of a case with a kind of start."""
     return f"{case.what} {case.of} {start.name}"
 
 
-def told(case: Case, start: Start, folder: Path, version: str) -> list[Told]:
-    """What kfmt says of the start of a log directory."""
-    partition = folder / "given-0"
+def predicted_starts(case: Case, start: Start, directory: Path, version: str) -> list[StartRow]:
+    """The rows of `kfmt check` about the start on a log directory."""
+    partition = directory / "given-0"
     partition.mkdir(parents=True)
     for file, content in case.files.items():
         (partition / file).write_bytes(content)
     for file, content in case.beside.items():
         if file.endswith("/"):
-            (folder / file).mkdir()
+            (directory / file).mkdir()
         else:
-            (folder / file).write_bytes(content)
-    point = 0 if start is Start.CRASH else case.log_end
-    (folder / RECOVERY_POINTS).write_text(f"0\n1\ngiven 0 {point}\n")
+            (directory / file).write_bytes(content)
+    recovery_point = 0 if start is Start.CRASH else case.log_end
+    (directory / RECOVERY_POINTS).write_text(f"0\n1\ngiven 0 {recovery_point}\n")
     if start is Start.CLEAN:
-        (folder / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
-    named = ("--kafka-version", version.rpartition(".")[0])
-    rows = kfmt("check", folder, "--json", "--jobs", "1", *named).of("broker_start")
+        (directory / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
+    version_options = ("--kafka-version", version.rpartition(".")[0])
+    rows = kfmt("check", directory, "--json", "--jobs", "1", *version_options).of("broker_start")
     return [row for row in rows if row["after"] == AFTER[start]]
 
 
-def given(case: Case, start: Start) -> Given:
-    """The same for a broker, which is asked for the log's end only."""
-    return Given(case.files, case.log_end, (), name=named(case, start))
+def broker_input(case: Case, start: Start) -> Given:
+    """The same partition for a broker; the test requests the log's end only."""
+    return Given(case.files, case.log_end, (), name=case_name(case, start))
 
 
-def seen(
-    found: Sequence[tuple[Case, Start]], said: list[list[Told]], version: str
+def observe_cases(
+    pairs: Sequence[tuple[Case, Start]], predictions: list[list[StartRow]], version: str
 ) -> list[Outcome | None]:
-    """What became of each: those that keep a broker up share a start of each kind.
+    """The outcome of each: those that keep a broker up share a start of each kind.
 
-    Where others went down together, each that the broker complained of gets a start of its own.
+    Where a shared start fails, each case that the broker's errors name gets a start of its own.
     """
-    alone = {
+    separate = {
         i
-        for i, (case, _) in enumerate(found)
-        if case.beside or not all(row["starts"] for row in said[i])
+        for i, (case, _) in enumerate(pairs)
+        if case.beside or not all(row["starts"] for row in predictions[i])
     }
     while True:
-        plans = [Plan(found[i][1], {"given": given(*found[i])}, found[i][0].beside) for i in alone]
+        plans = [
+            Plan(pairs[i][1], {"given": broker_input(*pairs[i])}, pairs[i][0].beside)
+            for i in separate
+        ]
         shared = {
-            start: [i for i, pair in enumerate(found) if pair[1] is start and i not in alone]
+            start: [i for i, pair in enumerate(pairs) if pair[1] is start and i not in separate]
             for start in Start
         }
-        shared = {start: its for start, its in shared.items() if its}
-        for start, its in shared.items():
-            plans.append(Plan(start, {f"given{i}": given(*found[i]) for i in its}))
+        shared = {start: indexes for start, indexes in shared.items() if indexes}
+        for start, indexes in shared.items():
+            plans.append(Plan(start, {f"given{i}": broker_input(*pairs[i]) for i in indexes}))
         outcomes = observe(plans, version)
-        down = {
+        failed = {
             int(item.removeprefix("given"))
-            for outcome in outcomes[len(alone) :]
+            for outcome in outcomes[len(separate) :]
             if not outcome.up
-            for words in outcome.errors
-            for item in _TOPIC.findall(words)
+            for error in outcome.errors
+            for item in _TOPIC.findall(error)
         }
-        if not down:
+        if not failed:
             break
-        alone |= down
-    became: list[Outcome | None] = [None] * len(found)
-    for i, outcome in zip(alone, outcomes, strict=False):
-        became[i] = outcome
-    for its, outcome in zip(shared.values(), outcomes[len(alone) :], strict=True):
-        for i in its:
-            became[i] = outcome
-    return became
+        separate |= failed
+    results: list[Outcome | None] = [None] * len(pairs)
+    for i, outcome in zip(separate, outcomes, strict=False):
+        results[i] = outcome
+    for indexes, outcome in zip(shared.values(), outcomes[len(separate) :], strict=True):
+        for i in indexes:
+            results[i] = outcome
+    return results
 
 
-def difference(said: list[Told], outcome: Outcome, topic: str) -> str:
-    """How what was said differs from what was seen; nothing where it does not."""
-    up = all(row["starts"] for row in said)
-    if up != outcome.up:
-        return f"said up: {up}, seen up: {outcome.up}, {outcome.errors[:1]}"
-    if not up:
+def difference(rows: list[StartRow], outcome: Outcome, topic: str) -> str:
+    """The differences between the predicted and the observed start; empty if there are none."""
+    is_up = all(row["starts"] for row in rows)
+    if is_up != outcome.up:
+        return f"said up: {is_up}, seen up: {outcome.up}, {outcome.errors[:1]}"
+    if not is_up:
         return ""
-    its = next((row for row in said if str(row["file"]).endswith("given-0")), None)
-    if its is None:
+    start_row = next((row for row in rows if str(row["file"]).endswith("given-0")), None)
+    if start_row is None:
         return "nothing was said"
-    became = outcome.partitions[topic]
-    cut = {k: v for k, v in became.logs.items() if v < became.logs_before.get(k, 0)}
-    gone = set(became.logs_before) - set(became.logs)
-    said_cut = {item["file"].rpartition("/")[2]: item["size"] for item in its["cut"]}  # type: ignore[attr-defined]
-    deleted = {item.rpartition("/")[2] for item in its["deleted"]}  # type: ignore[attr-defined]
-    said_gone = {item for item in deleted if item.endswith(".log")}
-    answers = {
-        "log end": (its["log_end_offset"], became.log_end),
-        "cut": (said_cut, cut),
-        "deleted": (said_gone, gone),
-        "other files deleted": ({item for item in deleted if item in became.files}, set()),
+    partition = outcome.partitions[topic]
+    truncated = {k: v for k, v in partition.logs.items() if v < partition.logs_before.get(k, 0)}
+    deleted_logs = set(partition.logs_before) - set(partition.logs)
+    predicted_sizes = {item["file"].rpartition("/")[2]: item["size"] for item in start_row["cut"]}  # type: ignore[attr-defined]
+    deleted = {item.rpartition("/")[2] for item in start_row["deleted"]}  # type: ignore[attr-defined]
+    predicted_deleted = {item for item in deleted if item.endswith(".log")}
+    comparisons = {
+        "log end": (start_row["log_end_offset"], partition.log_end),
+        "cut": (predicted_sizes, truncated),
+        "deleted": (predicted_deleted, deleted_logs),
+        "other files deleted": ({item for item in deleted if item in partition.files}, set()),
     }
-    return "; ".join(f"{k}: {a}, seen {b}" for k, (a, b) in answers.items() if a != b)
+    return "; ".join(f"{k}: {a}, seen {b}" for k, (a, b) in comparisons.items() if a != b)
 
 
 CASES = {
-    f"{named(case, start)} {version}": (case, start, version)
+    f"{case_name(case, start)} {version}": (case, start, version)
     for version in (kafka.VERSION, kafka.NEWEST)
-    for case, start in every_case()
+    for case, start in cases_with_starts()
 }
 _SMOKE = [
-    *(f"nothing {of} {start}" for of in ("orders", "txn") for start in ("CRASH", "CLEAN")),
+    *(f"nothing {base} {start}" for base in ("orders", "txn") for start in ("CRASH", "CLEAN")),
     *(f"a bit orders {start.name}" for start in Start),
     "a length of 3 orders CRASH",
     "no middle segment orders CLEAN",
@@ -157,28 +160,28 @@ SMOKE = [
 
 
 @pytest.fixture(scope="module")
-def started(
+def observed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, tuple[list[Told], Outcome]]:
-    """What was said and what was seen of each selected case."""
-    folder = tmp_path_factory.mktemp("told")
+) -> dict[str, tuple[list[StartRow], Outcome]]:
+    """The predicted rows and the observed outcome of each selected case."""
+    directory = tmp_path_factory.mktemp("told")
     names = [str(name) for name in selected(request, "name")]
-    became: dict[str, tuple[list[Told], Outcome]] = {}
+    observed_by_name: dict[str, tuple[list[StartRow], Outcome]] = {}
     for version in (kafka.VERSION, kafka.NEWEST):
-        its = [name for name in names if CASES[name][2] == version]
-        found = [CASES[name][:2] for name in its]
-        said = [
-            told(case, start, folder / version / str(i), version)
-            for i, (case, start) in enumerate(found)
+        version_names = [name for name in names if CASES[name][2] == version]
+        pairs = [CASES[name][:2] for name in version_names]
+        predictions = [
+            predicted_starts(case, start, directory / version / str(i), version)
+            for i, (case, start) in enumerate(pairs)
         ]
-        outcomes = seen(found, said, version)
+        outcomes = observe_cases(pairs, predictions, version)
         assert None not in outcomes
-        became |= {
+        observed_by_name |= {
             name: (rows, outcome)
-            for name, rows, outcome in zip(its, said, outcomes, strict=True)
+            for name, rows, outcome in zip(version_names, predictions, outcomes, strict=True)
             if outcome is not None
         }
-    return became
+    return observed_by_name
 
 
 @pytest.mark.timeout(1800)  # the first test starts the brokers of all
@@ -186,9 +189,11 @@ def started(
 @pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing()))
 @pytest.mark.parametrize("name", with_smoke(list(CASES), SMOKE, pytest.mark.brokers))
 def test_a_broker_does_what_check_said(
-    name: str, started: dict[str, tuple[list[Told], Outcome]]
+    name: str, observed: dict[str, tuple[list[StartRow], Outcome]]
 ) -> None:
-    said, outcome = started[name]
-    of = named(*CASES[name][:2])
-    topics = [topic for topic in outcome.partitions if outcome.partitions[topic].given.name == of]
-    assert difference(said, outcome, topics[0] if topics else "") == ""
+    rows, outcome = observed[name]
+    input_name = case_name(*CASES[name][:2])
+    topics = [
+        topic for topic in outcome.partitions if outcome.partitions[topic].given.name == input_name
+    ]
+    assert difference(rows, outcome, topics[0] if topics else "") == ""

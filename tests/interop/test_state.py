@@ -1,5 +1,7 @@
-"""`kfmt state` says of a directory what the broker that ran on it said of it through Kafka's own
-commands. The broker is killed before kfmt looks, so that both speak of the same moment."""
+"""`kfmt state` reports what the broker of the directory reported through Kafka's own commands.
+
+The test kills the broker before kfmt reads, so that both describe the same moment.
+"""
 
 from __future__ import annotations
 
@@ -37,72 +39,72 @@ AUTHORIZER = {
 PATIENCE = 60.0
 
 
-def until(ask: Callable[[], str], words: str) -> str:
-    """What a command says once it says these words."""
+def wait_for_output(command: Callable[[], str], pattern: str) -> str:
+    """Repeat a command until its output matches a pattern; returns the output."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        if re.search(words, said := ask()):
-            return said
+        if re.search(pattern, output := command()):
+            return output
         time.sleep(0.5)
-    raise AssertionError(f"{words!r} is not in {said}")
+    raise AssertionError(f"{pattern!r} is not in {output}")
 
 
-def words_of(text: str) -> list[list[str]]:
-    """The words of each line that has some."""
+def split_lines(text: str) -> list[list[str]]:
+    """The columns of each line that is not blank."""
     return [line.split() for line in text.splitlines() if line.strip()]
 
 
 def committed(text: str) -> set[tuple[str, ...]]:
-    """Group, topic, partition, committed offset, log end, lag: of --describe."""
+    """Group, topic, partition, committed offset, log end and lag from the output of --describe."""
     return {
         tuple(row[:6])
-        for row in words_of(text)
+        for row in split_lines(text)
         if len(row) > 6 and row[2].isdigit() and row[3].isdigit()
     }
 
 
 def states(text: str) -> set[tuple[str, str, str]]:
-    """Group, state, number of members: of --describe --state."""
-    rows = words_of(text)
+    """Group, state and number of members from the output of --describe --state."""
+    rows = split_lines(text)
     return {(row[0], row[-2], row[-1]) for row in rows if row[-1].isdigit() and len(row) > 3}
 
 
 def topics(text: str) -> tuple[set[tuple[Any, ...]], set[tuple[Any, ...]]]:
-    """Topics and partitions: of --describe."""
-    made, partitions = set(), set()
+    """Topics and partitions from the output of --describe."""
+    topic_rows, partitions = set(), set()
     for line in text.splitlines():
         if match := re.match(r"Topic: (\S+)\tTopicId: (\S+)\tPartitionCount: (\d+)", line):
-            made.add((match[1], match[2], int(match[3])))
+            topic_rows.add((match[1], match[2], int(match[3])))
         elif match := re.match(
             r"\tTopic: (\S+)\tPartition: (\d+)\tLeader: (\S+)\tReplicas: (\S*)\tIsr: ([\d,]*)", line
         ):
             leader = -1 if match[3] == "none" else int(match[3])
             replicas, isr = (
-                tuple(sorted(int(each_str) for each_str in words.split(",") if each_str))
-                for words in match.group(4, 5)
+                tuple(sorted(int(number) for number in numbers.split(",") if number))
+                for numbers in match.group(4, 5)
             )
             partitions.add((match[1], int(match[2]), leader, replicas, isr))
-    return made, partitions
+    return topic_rows, partitions
 
 
-def settings_of(text: str) -> dict[str, dict[str, str]]:
-    """The settings of each topic that has some: of --describe."""
-    found: dict[str, dict[str, str]] = {}
+def topic_settings(text: str) -> dict[str, dict[str, str]]:
+    """The settings of each topic from the output of --describe."""
+    settings: dict[str, dict[str, str]] = {}
     topic = ""
     for line in text.splitlines():
         if match := re.match(r"Dynamic configs for topic (\S+) are:", line):
             topic = match[1]
         elif match := re.match(r"  (\S+?)=(\S*) sensitive=", line):
-            found.setdefault(topic, {})[match[1]] = match[2]
-    return found
+            settings.setdefault(topic, {})[match[1]] = match[2]
+    return settings
 
 
-def of_kind(rows: list[Row], kind: str, *names: str) -> set[tuple[Any, ...]]:
-    """Some columns of the rows of a type; lists sorted."""
+def select_columns(rows: list[Row], kind: str, *names: str) -> set[tuple[Any, ...]]:
+    """Some columns of the rows of a type, with sorted lists."""
     return {
         tuple(
-            tuple(sorted(each_any)) if isinstance(each_any, list) else each_any
-            for each_any in map(row.get, names)
+            tuple(sorted(value)) if isinstance(value, list) else value
+            for value in map(row.get, names)
         )
         for row in rows
         if row["type"] == kind
@@ -113,7 +115,7 @@ def test_state_is_what_a_broker_of_3_9_says(tmp_path: Path) -> None:
     data = tmp_path / "data"
     shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", data)
     with live("3.9.1", data, tmp_path, AUTHORIZER) as broker:
-        change(broker)
+        change_metadata(broker)
         consuming = broker.running(CONSUMER, "--topic", "orders", "--group", "reader")
         payments = (
             *(
@@ -130,12 +132,12 @@ def test_state_is_what_a_broker_of_3_9_says(tmp_path: Path) -> None:
             *("--transactional-id", "pay-1", "--transaction-duration-ms", "600000"),
         )
         with consuming, broker.running(PRODUCER, *payments, bootstrap=False):
-            until(
+            wait_for_output(
                 lambda: broker.command(GROUPS, "--describe", "--all-groups"),
                 r"reader +orders +0 +\d+",
             )
-            until(lambda: broker.command(TRANSACTIONS, "list"), r"pay-1.*Ongoing")
-            said = {
+            wait_for_output(lambda: broker.command(TRANSACTIONS, "list"), r"pay-1.*Ongoing")
+            outputs = {
                 "offsets": broker.command(GROUPS, "--describe", "--all-groups"),
                 "states": broker.command(GROUPS, "--describe", "--all-groups", "--state"),
                 "transactions": broker.command(TRANSACTIONS, "list"),
@@ -144,65 +146,74 @@ def test_state_is_what_a_broker_of_3_9_says(tmp_path: Path) -> None:
                 "users": broker.command(CONFIGS, "--describe", "--entity-type", "users"),
                 "acls": broker.command(ACLS, "--list"),
             }
-            broker.kill()  # before its clients, which would leave their groups
+            broker.kill()  # before its clients, which leave their groups when they end
     rows = kfmt("state", data, "--json").rows
 
-    ours = of_kind(
+    kfmt_rows = select_columns(
         rows, "committed_offset", "group", "topic", "partition", "offset", "log_end_offset", "lag"
     )
-    assert {tuple(map(str, pair)) for pair in ours} == committed(said["offsets"])
-    assert len(ours) == 3
-    ours = of_kind(rows, "group", "group", "state", "members")
-    assert {tuple(map(str, pair)) for pair in ours} == states(said["states"])
-    assert ("reader", "Stable", 1) in ours
+    assert {tuple(map(str, row_)) for row_ in kfmt_rows} == committed(outputs["offsets"])
+    assert len(kfmt_rows) == 3
+    kfmt_rows = select_columns(rows, "group", "group", "state", "members")
+    assert {tuple(map(str, row_)) for row_ in kfmt_rows} == states(outputs["states"])
+    assert ("reader", "Stable", 1) in kfmt_rows
 
-    theirs = {tuple(row[:1] + row[2:4]) for row in words_of(said["transactions"])[1:]}
-    ours = of_kind(rows, "transactional_id", "transactional_id", "producer_id", "state")
-    assert {tuple(map(str, pair)) for pair in ours} == theirs
-    (open_one,) = [row for row in rows if row.get("transactional_id") == "pay-1"]
-    assert open_one["partitions"][0]["topic"] == "made"
+    kafka_rows = {tuple(row[:1] + row[2:4]) for row in split_lines(outputs["transactions"])[1:]}
+    kfmt_rows = select_columns(rows, "transactional_id", "transactional_id", "producer_id", "state")
+    assert {tuple(map(str, row_)) for row_ in kfmt_rows} == kafka_rows
+    (open_transaction,) = [row for row in rows if row.get("transactional_id") == "pay-1"]
+    assert open_transaction["partitions"][0]["topic"] == "made"
 
-    made, partitions = topics(said["topics"])
-    assert of_kind(rows, "topic", "topic", "topic_id", "partitions") == made
+    topic_rows, partitions = topics(outputs["topics"])
+    assert select_columns(rows, "topic", "topic", "topic_id", "partitions") == topic_rows
     assert (
-        of_kind(rows, "partition", "topic", "partition", "leader", "replicas", "isr") == partitions
+        select_columns(rows, "partition", "topic", "partition", "leader", "replicas", "isr")
+        == partitions
     )
-    found: dict[str, dict[str, str]] = {}
+    settings: dict[str, dict[str, str]] = {}
     for row in rows:
         if row["type"] == "config" and row["resource_type"] == "TOPIC":
-            found.setdefault(row["resource"], {})[row["name"]] = row["value"]
-    assert found == settings_of(said["configs"])
+            settings.setdefault(row["resource"], {})[row["name"]] = row["value"]
+    assert settings == topic_settings(outputs["configs"])
 
     (quota,) = [row for row in rows if row["type"] == "quota"]
     assert quota["entity"] == {"user": "bob"}
-    assert "user-principal 'bob' are producer_byte_rate=1024.0" in said["users"]
+    assert "user-principal 'bob' are producer_byte_rate=1024.0" in outputs["users"]
     assert (quota["name"], quota["value"]) == ("producer_byte_rate", 1024.0)
-    assert "user-principal 'alice' are SCRAM-SHA-256=iterations=8192" in said["users"]
-    assert of_kind(rows, "scram_user", "user", "mechanism", "iterations") == {
+    assert "user-principal 'alice' are SCRAM-SHA-256=iterations=8192" in outputs["users"]
+    assert select_columns(rows, "scram_user", "user", "mechanism", "iterations") == {
         ("alice", "SCRAM-SHA-256", 8192)
     }
     assert "secret" not in str(rows)
     (acl,) = [row for row in rows if row["type"] == "acl"]
-    assert "principal=User:carol, host=*, operation=READ, permissionType=ALLOW" in said["acls"]
+    assert "principal=User:carol, host=*, operation=READ, permissionType=ALLOW" in outputs["acls"]
     assert [
         acl[name] for name in ("principal", "host", "operation", "permission_type", "resource")
     ] == [*("User:carol", "*", "READ", "ALLOW", "orders")]
 
 
-def change(broker: Live) -> None:
-    """Make, change and delete things."""
-    made = ("--create", "--topic", "made", "--partitions", "3")
-    broker.command(TOPICS, *made, "--config", "retention.ms=1000000")
+def change_metadata(broker: Live) -> None:
+    """Create, change and delete topics, users and ACLs."""
+    create_options = ("--create", "--topic", "made", "--partitions", "3")
+    broker.command(TOPICS, *create_options, "--config", "retention.ms=1000000")
     broker.command(TOPICS, "--delete", "--topic", "big-records")
-    alter = ("--alter", "--entity-type", "topics", "--entity-name", "codec-none")
-    broker.command(CONFIGS, *alter, "--add-config", "max.message.bytes=2000000")
-    broker.command(CONFIGS, *alter, "--delete-config", "segment.bytes")
-    of_user = ("--alter", "--entity-type", "users", "--entity-name")
-    broker.command(CONFIGS, *of_user, "bob", "--add-config", "producer_byte_rate=1024")
+    alter_options = ("--alter", "--entity-type", "topics", "--entity-name", "codec-none")
+    broker.command(CONFIGS, *alter_options, "--add-config", "max.message.bytes=2000000")
+    broker.command(CONFIGS, *alter_options, "--delete-config", "segment.bytes")
+    user_options = ("--alter", "--entity-type", "users", "--entity-name")
+    broker.command(CONFIGS, *user_options, "bob", "--add-config", "producer_byte_rate=1024")
     credential = "SCRAM-SHA-256=[iterations=8192,password=secret]"
-    broker.command(CONFIGS, *of_user, "alice", "--add-config", credential)
-    rule = ("--add", "--allow-principal", "User:carol", "--operation", "Read", "--topic", "orders")
-    broker.command(ACLS, *rule)
+    broker.command(CONFIGS, *user_options, "alice", "--add-config", credential)
+    acl_options = (
+        "--add",
+        "--allow-principal",
+        "User:carol",
+        "--operation",
+        "Read",
+        "--topic",
+        "orders",
+    )
+    broker.command(ACLS, *acl_options)
 
 
 def test_state_is_what_a_broker_of_4_2_says(tmp_path: Path) -> None:
@@ -210,48 +221,56 @@ def test_state_is_what_a_broker_of_4_2_says(tmp_path: Path) -> None:
     format_storage("4.2.0", data, tmp_path)
     with live("4.2.0", data, tmp_path) as broker:
         broker.command(TOPICS, "--create", "--topic", "orders", "--partitions", "2")
-        sent = ("--topic", "orders", "--num-records", "20", "--record-size", "9")
-        props = ("--throughput", "-1", "--bootstrap-server", broker.address)
-        broker.command(PRODUCER, *sent, *props, bootstrap=False)
-        newer = ("--group", "newer", "--consumer-property", "group.protocol=consumer")
-        first = ("--topic", "orders", "--from-beginning")
+        producer_options = ("--topic", "orders", "--num-records", "20", "--record-size", "9")
+        connection_options = ("--throughput", "-1", "--bootstrap-server", broker.address)
+        broker.command(PRODUCER, *producer_options, *connection_options, bootstrap=False)
+        group_options = ("--group", "newer", "--consumer-property", "group.protocol=consumer")
+        topic_options = ("--topic", "orders", "--from-beginning")
         with (
-            broker.running(CONSUMER, *first, *newer),
+            broker.running(CONSUMER, *topic_options, *group_options),
             broker.running(SHARE_CONSUMER, "--topic", "orders", "--group", "sharers"),
         ):
-            ask_groups = ("--describe", "--group", "newer")
-            until(lambda: broker.ran(GROUPS, *ask_groups).stdout, r"newer +orders +0 +\d+")
-            state = until(lambda: broker.ran(GROUPS, *ask_groups, "--state").stdout, "Stable")
-            of_shares = ("--describe", "--group", "sharers")
-            shares = until(
-                lambda: broker.ran(SHARE_GROUPS, *of_shares, "--state").stdout, r"Stable +1"
+            describe_group = ("--describe", "--group", "newer")
+            wait_for_output(
+                lambda: broker.ran(GROUPS, *describe_group).stdout, r"newer +orders +0 +\d+"
             )
-            broker.command(PRODUCER, *sent, *props, bootstrap=False)  # to be shared
-            starts = until(
-                lambda: broker.ran(SHARE_GROUPS, *of_shares).stdout, r"sharers +orders +\d +\d+"
+            state = wait_for_output(
+                lambda: broker.ran(GROUPS, *describe_group, "--state").stdout, "Stable"
             )
-            # When everything is committed, what is asked and what is on the disk are the same.
-            done = r"(?s)orders +\d +(\d+) +\1 +0 .*orders +\d +(\d+) +\2 +0 "
-            offsets = until(lambda: broker.ran(GROUPS, *ask_groups).stdout, done)
+            describe_shares = ("--describe", "--group", "sharers")
+            shares = wait_for_output(
+                lambda: broker.ran(SHARE_GROUPS, *describe_shares, "--state").stdout, r"Stable +1"
+            )
+            broker.command(
+                PRODUCER, *producer_options, *connection_options, bootstrap=False
+            )  # to be shared
+            starts = wait_for_output(
+                lambda: broker.ran(SHARE_GROUPS, *describe_shares).stdout,
+                r"sharers +orders +\d +\d+",
+            )
+            # Once everything is committed, the broker and its disk have the same offsets.
+            pattern = r"(?s)orders +\d +(\d+) +\1 +0 .*orders +\d +(\d+) +\2 +0 "
+            offsets = wait_for_output(lambda: broker.ran(GROUPS, *describe_group).stdout, pattern)
             described = broker.command(TOPICS, "--describe")
             broker.kill()
     rows = kfmt("state", data, "--json").rows
-    groups = of_kind(rows, "group", "group", "state", "members", "group_type")
+    groups = select_columns(rows, "group", "group", "state", "members", "group_type")
     assert groups == {("newer", "Stable", 1, "consumer"), ("sharers", "Stable", 1, "share")}
     assert ("newer", "Stable", "1") in states(state)
     assert ("sharers", "Stable", "1") in states(shares)
-    ours = of_kind(
+    kfmt_rows = select_columns(
         rows, "committed_offset", "group", "topic", "partition", "offset", "log_end_offset", "lag"
     )
-    assert {tuple(map(str, pair)) for pair in ours} == committed(offsets)
-    made, partitions = topics(described)
-    assert of_kind(rows, "topic", "topic", "topic_id", "partitions") == made
+    assert {tuple(map(str, row_)) for row_ in kfmt_rows} == committed(offsets)
+    topic_rows, partitions = topics(described)
+    assert select_columns(rows, "topic", "topic", "topic_id", "partitions") == topic_rows
     assert (
-        of_kind(rows, "partition", "topic", "partition", "leader", "replicas", "isr") == partitions
+        select_columns(rows, "partition", "topic", "partition", "leader", "replicas", "isr")
+        == partitions
     )
-    of_sharers = [row for row in words_of(starts) if row[0] == "sharers" and row[3].isdigit()]
-    theirs = {(row[0], *map(int, row[2:5])) for row in of_sharers}
-    assert theirs
-    ours = of_kind(rows, "share_partition", "group", "partition", "start_offset", "lag")
-    # One that nothing was read of yet has a start offset of -1, for which the command has a dash.
-    assert {pair for pair in ours if pair[2] >= 0} == theirs
+    sharer_lines = [row for row in split_lines(starts) if row[0] == "sharers" and row[3].isdigit()]
+    kafka_rows = {(row[0], *map(int, row[2:5])) for row in sharer_lines}
+    assert kafka_rows
+    kfmt_rows = select_columns(rows, "share_partition", "group", "partition", "start_offset", "lag")
+    # A partition not read yet has the start offset -1, for which the command prints a dash.
+    assert {row_ for row_ in kfmt_rows if row_[2] >= 0} == kafka_rows

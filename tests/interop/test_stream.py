@@ -1,4 +1,4 @@
-"""A stream that follows a real broker: it writes, rolls, deletes and cleans while it is read."""
+"""A stream follows a real broker that writes, rolls, deletes and cleans meanwhile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PARTITIONS = 3
 
 
 def rows(source: StreamFollower, start: Any, end: Any) -> list[tuple[int, int]]:
-    """Partition and offset of what a trigger gives."""
+    """Partition and offset of each record of a trigger."""
     return [
         pair
         for split in source.input_partitions(start, end)
@@ -42,8 +42,8 @@ def rows(source: StreamFollower, start: Any, end: Any) -> list[tuple[int, int]]:
 
 
 def test_every_record_of_a_running_broker_is_read_once(tmp_path: Path) -> None:
-    """Small segments, so that it rolls a hundred times; a trigger in five is done by a process that
-    was killed before it could say so, and is done again by the next one."""
+    """Small segments, so that the broker rolls a hundred times. One trigger in five runs twice, as
+    after a process that dies before it commits."""
     data = tmp_path / "data"
     live.format_storage(kafka.VERSION, data, tmp_path)
     with live.live(kafka.VERSION, data, tmp_path) as broker:
@@ -57,29 +57,31 @@ def test_every_record_of_a_running_broker_is_read_once(tmp_path: Path) -> None:
             paths=(str(data),),
         )
         source = StreamFollower(request)
-        kept, found, triggers = "{}", list[tuple[int, int]](), 0
+        checkpoint, pairs, triggers = "{}", list[tuple[int, int]](), 0
         with broker.running(
             "org.apache.kafka.tools.ProducerPerformance",
             *("--topic", "orders", "--num-records", str(RECORDS), "--record-size", "100"),
             *("--throughput", "12000", "--producer-props", f"bootstrap.servers={broker.address}"),
             bootstrap=False,
         ) as producer:
-            end = time.monotonic() + 120
-            while time.monotonic() < end:
+            deadline = time.monotonic() + 120
+            while time.monotonic() < deadline:
                 is_over = producer.poll() is not None
-                start = json.loads(kept)
-                until = source.latest_positions(start, TriggerBudget(400_000))
-                if until == start and is_over:
+                start = json.loads(checkpoint)
+                target = source.latest_positions(start, TriggerBudget(400_000))
+                if target == start and is_over:
                     break
-                first = rows(source, start, until)
+                trigger_rows = rows(source, start, target)
                 if triggers % 5 == 4:
                     source = StreamFollower(request)
-                    assert rows(source, start, until) == first
-                found += first
-                kept, triggers = json.dumps(until), triggers + 1
+                    assert rows(source, start, target) == trigger_rows
+                pairs += trigger_rows
+                checkpoint, triggers = json.dumps(target), triggers + 1
         assert len(list(data.glob("orders-*/*.log"))) > 30
     assert triggers > 10
-    by_partition = {n: [offset for of, offset in found if of == n] for n in range(PARTITIONS)}
-    assert sum(map(len, by_partition.values())) == RECORDS
-    for offsets in by_partition.values():
+    offsets_by_partition = {
+        n: [offset for partition, offset in pairs if partition == n] for n in range(PARTITIONS)
+    }
+    assert sum(map(len, offsets_by_partition.values())) == RECORDS
+    for offsets in offsets_by_partition.values():
         assert offsets == list(range(len(offsets)))

@@ -1,5 +1,7 @@
-"""A stream on a real cluster follows a real broker that writes, rolls, deletes and compacts, while
-broker, executors and driver are killed: its table has each offset once."""
+"""A stream on a real cluster follows a real broker that writes, rolls, deletes and compacts.
+
+The test kills the broker, executors and the driver; the table has each offset once.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ SETTINGS = {
     "log.initial.task.delay.ms": "0",
     "log.retention.check.interval.ms": "500",
 }
-Place = tuple[str, int, int]
+Location = tuple[str, int, int]
 
 DRIVER = """
 import sys
@@ -76,26 +78,26 @@ query.awaitTermination()
 """
 
 
-def until(what: str, question: Callable[[], Any]) -> Any:
-    """What a question gives once it gives something."""
-    end = time.monotonic() + PATIENCE
-    while not (found := question()):
-        assert time.monotonic() < end, what
+def wait_until(description: str, condition: Callable[[], Any]) -> Any:
+    """Call a condition until it returns a true value; returns this value."""
+    deadline = time.monotonic() + PATIENCE
+    while not (value := condition()):
+        assert time.monotonic() < deadline, description
         time.sleep(0.1)
-    return found
+    return value
 
 
 @dataclass
-class Written:
-    """Records that a thread sends to a broker, as long as it runs; some with equal keys."""
+class RecordWriter:
+    """A thread that sends records to a broker, some with equal keys."""
 
-    acknowledged: dict[Place, tuple[bytes, bytes]] = field(default_factory=dict)
-    """Key and value by place."""
+    acknowledged: dict[Location, tuple[bytes, bytes]] = field(default_factory=dict)
+    """Key and value by location."""
     _n: int = 0
 
     @contextmanager
-    def to(self, address: str) -> Iterator[None]:
-        """Write until the block ends; what a killed broker does not answer is forgotten."""
+    def writing_to(self, address: str) -> Iterator[None]:
+        """Write until the block ends; ignores records that a killed broker does not acknowledge."""
         producer = clients.Producer(
             {"bootstrap.servers": address, "log_level": 0, "message.timeout.ms": 10_000}
         )
@@ -107,7 +109,9 @@ class Written:
                 key, value = b"%d" % (self._n % KEYS), b"%d" % self._n + bytes(100)
                 for topic, partition in (("orders", self._n % PARTITIONS), ("keys", 0)):
                     with suppress(BufferError):
-                        producer.produce(topic, value, key, partition, on_delivery=self._take)
+                        producer.produce(
+                            topic, value, key, partition, on_delivery=self._on_delivery
+                        )
                 producer.poll(0)
 
         thread = threading.Thread(target=write)
@@ -120,36 +124,36 @@ class Written:
             producer.flush(10)
             producer.purge()
 
-    def _take(self, error: object, sent: Any) -> None:
+    def _on_delivery(self, error: object, message: Any) -> None:
         if error is None:
-            place = sent.topic(), sent.partition(), sent.offset()
-            self.acknowledged[place] = sent.key(), sent.value()
+            location = message.topic(), message.partition(), message.offset()
+            self.acknowledged[location] = message.key(), message.value()
 
 
 @dataclass
-class Table:
-    """What the stream has committed."""
+class StreamTable:
+    """The rows that the stream has committed."""
 
-    to: Path
+    directory: Path
 
     def files(self) -> set[str]:
-        """The files of all commits of Spark's sink."""
+        """The files of all commits of Spark's file sink."""
         lines = (
             line
-            for log in (self.to / "table/_spark_metadata").glob("[0-9]*")
+            for log in (self.directory / "table/_spark_metadata").glob("[0-9]*")
             for line in log.read_text().splitlines()
             if line.startswith("{")
         )
         return {json.loads(line)["path"].removeprefix("file://") for line in lines}
 
-    def rows(self) -> list[tuple[Place, tuple[bytes, bytes]]]:
-        """Place, key and value of each row."""
-        found = []
+    def rows(self) -> list[tuple[Location, tuple[bytes, bytes]]]:
+        """Location, key and value of each row."""
+        rows = []
         for file in sorted(self.files()):
             for row in pq.ParquetFile(file).read().to_pylist():
-                place = row["topic"], row["partition"], row["offset"]
-                found.append((place, (row["key"], row["value"])))
-        return found
+                location = row["topic"], row["partition"], row["offset"]
+                rows.append((location, (row["key"], row["value"])))
+        return rows
 
     def ends(self) -> Counter[tuple[str, int]]:
         """One more than the last offset of each partition."""
@@ -159,28 +163,28 @@ class Table:
         return ends
 
 
-def delete_below(address: str, ends: dict[tuple[str, int], int]) -> None:
-    """Have the broker delete what the table already has."""
+def delete_records(address: str, ends: dict[tuple[str, int], int]) -> None:
+    """Make the broker delete records that the table already has."""
     client = admin.AdminClient({"bootstrap.servers": address, "log_level": 0})
-    places = [
+    partitions = [
         clients.TopicPartition(topic, partition, end // 2)
         for (topic, partition), end in ends.items()
         if topic == "orders"
     ]
-    for done in client.delete_records(places).values():
-        done.result(PATIENCE)
+    for future in client.delete_records(partitions).values():
+        future.result(PATIENCE)
 
 
-def created(address: str) -> None:
-    """Make both topics."""
+def create_topics(address: str) -> None:
+    """Create both topics."""
     client = admin.AdminClient({"bootstrap.servers": address, "log_level": 0})
     compact = {"cleanup.policy": "compact"}
     topics = [
         admin.NewTopic("orders", PARTITIONS, 1),
         admin.NewTopic("keys", 1, 1, config=compact),
     ]
-    for done in client.create_topics(topics).values():
-        done.result(PATIENCE)
+    for future in client.create_topics(topics).values():
+        future.result(PATIENCE)
 
 
 class Driver:
@@ -194,11 +198,11 @@ class Driver:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        with self.process.stdout as said:
-            self._lines.extend(said)
+        with self.process.stdout as stdout:
+            self._lines.extend(stdout)
 
     def kill(self) -> str:
-        """Kill it; what it said."""
+        """Kill it; returns its output."""
         self.process.kill()
         self.process.wait()
         self._reads.join()
@@ -207,75 +211,84 @@ class Driver:
 
 def kill_executor(spark_cluster: Cluster) -> None:
     """Kill an executor with its Python, as when its machine goes down."""
-    executor, below = next(iter(until("no executor", spark_cluster.executors).items()))
-    for process in (executor, *below):
+    executor, children = next(iter(wait_until("no executor", spark_cluster.executors).items()))
+    for process in (executor, *children):
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
 
 
 def test_each_offset_is_there_once(tmp_path: Path) -> None:
-    data, table, script = tmp_path / "data", Table(tmp_path / "out"), tmp_path / "driver.py"
+    data, table, script = tmp_path / "data", StreamTable(tmp_path / "out"), tmp_path / "driver.py"
     script.write_text(DRIVER)
     (tmp_path / "spark").mkdir()
-    places = [("orders", n) for n in range(PARTITIONS)]
-    written = Written()
+    partitions = [("orders", n) for n in range(PARTITIONS)]
+    writer = RecordWriter()
     live.format_storage(kafka.VERSION, data, tmp_path)
 
-    def grows() -> None:
+    def wait_for_growth() -> None:
         """Wait until the table has more rows of each partition of orders."""
-        before = table.ends()
+        ends_before = table.ends()
 
         def has_grown() -> bool:
             assert driver.process.poll() is None
-            now = table.ends()
-            return all(now[place] > before[place] for place in places)
+            ends_now = table.ends()
+            return all(ends_now[location] > ends_before[location] for location in partitions)
 
-        until("the table does not grow", has_grown)
+        wait_until("the table does not grow", has_grown)
 
     with cluster(tmp_path / "spark", workers=2) as spark_cluster:
-        driver = Driver(spark_cluster, script, data, table.to)
+        driver = Driver(spark_cluster, script, data, table.directory)
         try:
-            for number in range(ROUNDS):
+            for round_index in range(ROUNDS):
                 with live.live(kafka.VERSION, data, tmp_path, SETTINGS) as broker:
-                    if number == 0:
-                        created(broker.address)
-                    with written.to(broker.address):
-                        grows()
+                    if round_index == 0:
+                        create_topics(broker.address)
+                    with writer.writing_to(broker.address):
+                        wait_for_growth()
                         kill_executor(spark_cluster)
-                        grows()
-                        delete_below(broker.address, table.ends())
+                        wait_for_growth()
+                        delete_records(broker.address, table.ends())
                         driver.kill()
-                        driver = Driver(spark_cluster, script, data, table.to)
-                        grows()
+                        driver = Driver(spark_cluster, script, data, table.directory)
+                        wait_for_growth()
                         broker.kill()
             with live.live(kafka.VERSION, data, tmp_path, SETTINGS) as broker:
-                with written.to(broker.address):
-                    grows()
+                with writer.writing_to(broker.address):
+                    wait_for_growth()
 
                     def has_deleted() -> bool:
-                        delete_below(broker.address, table.ends())
-                        return all(min(left(data, *place)) > 0 for place in places)
+                        delete_records(broker.address, table.ends())
+                        return all(
+                            min(retained_offsets(data, *location)) > 0 for location in partitions
+                        )
 
-                    until("nothing is deleted", has_deleted)
+                    wait_until("nothing is deleted", has_deleted)
                 ends = log_ends(data)
-                until("the table does not reach the end", lambda: table.ends() == ends)
-                until("nothing is cleaned", lambda: len(left(data, "keys")) < ends["keys", 0])
+                wait_until("the table does not reach the end", lambda: table.ends() == ends)
+                wait_until(
+                    "nothing is cleaned",
+                    lambda: len(retained_offsets(data, "keys")) < ends["keys", 0],
+                )
         finally:
             sys.stdout.write(driver.kill())
     rows = table.rows()
-    assert set(Counter(place for place, _ in rows).values()) == {1}
-    held = dict(rows)
-    for topic, partition in places:
-        found = sorted(at for name, n, at in held if (name, n) == (topic, partition))
-        assert found == list(range(ends[topic, partition]))
-    assert left(data, "keys") <= {at for name, _, at in held if name == "keys"}
-    shared = held.keys() & written.acknowledged.keys()
+    assert set(Counter(location for location, _ in rows).values()) == {1}
+    rows_by_location = dict(rows)
+    for topic, partition in partitions:
+        offsets = sorted(
+            offset for name, n, offset in rows_by_location if (name, n) == (topic, partition)
+        )
+        assert offsets == list(range(ends[topic, partition]))
+    assert retained_offsets(data, "keys") <= {
+        offset for name, _, offset in rows_by_location if name == "keys"
+    }
+    shared = rows_by_location.keys() & writer.acknowledged.keys()
     assert len(shared) > 1000  # that the broker has acknowledged
-    for place in shared:
-        assert held[place] == written.acknowledged[place]
+    for location in shared:
+        assert rows_by_location[location] == writer.acknowledged[location]
 
 
-def left(data: Path, topic: str, partition: int = 0) -> set[int]:
+def retained_offsets(data: Path, topic: str, partition: int = 0) -> set[int]:
     """The offsets in the broker's logs."""
     rows = kfmt_cli.read_records(data / f"{topic}-{partition}", columns=["offset"])
     return {offset for batch in rows.arrow() for offset in batch.column("offset").to_pylist()}
@@ -283,5 +296,5 @@ def left(data: Path, topic: str, partition: int = 0) -> set[int]:
 
 def log_ends(data: Path) -> dict[tuple[str, int], int]:
     """One more than the last offset of each partition."""
-    places = [*(("orders", n) for n in range(PARTITIONS)), ("keys", 0)]
-    return {place: max(left(data, *place)) + 1 for place in places}
+    partitions = [*(("orders", n) for n in range(PARTITIONS)), ("keys", 0)]
+    return {location: max(retained_offsets(data, *location)) + 1 for location in partitions}

@@ -28,24 +28,24 @@ DECODERS = {
 CONTENT = re.compile(r"^\| offset: (\d+) .*?headerKeys: \[\](?: key: (.*?))?(?: payload: (.*))?$")
 
 
-def dumped(files: list[Path], *options: str) -> list[str]:
-    """The lines that Kafka's tool prints of some files."""
+def kafka_dump(files: list[Path], *options: str) -> list[str]:
+    """The lines that kafka-dump-log prints about files."""
     command = java(VERSION, DUMP_LOG, *options, "--files", ",".join(map(str, files)))
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
-def said(decoded: Row | None) -> Any:
-    """What kfmt decodes, with the names that Kafka's JSON has in common with ours."""
+def decoded_data(decoded: Row | None) -> Any:
+    """The data that kfmt decodes, with the names that Kafka's JSON and kfmt share."""
     return None if decoded is None else without_underscores(decoded["data"])
 
 
-def of_transaction(record: Row) -> tuple[str, str]:
-    """A record of __transaction_state in the tool's words."""
+def format_transaction(record: Row) -> tuple[str, str]:
+    """Format a record of __transaction_state as kafka-dump-log does."""
     key, value = record["decoded_key"]["data"], record["decoded_value"]["data"]
     partitions = [
-        f"{item['topic']}-{number}"
+        f"{item['topic']}-{partition}"
         for item in value["transaction_partitions"] or ()
-        for number in item["partition_ids"]
+        for partition in item["partition_ids"]
     ]
     return (
         f"transaction_metadata::transactionalId={key['transactional_id']}",
@@ -62,13 +62,13 @@ def of_transaction(record: Row) -> tuple[str, str]:
     )
 
 
-def of_remote(record: Row) -> str:
-    """A record of __remote_log_metadata in the tool's words."""
+def format_remote_record(record: Row) -> str:
+    """Format a record of __remote_log_metadata as kafka-dump-log does."""
     value = record["decoded_value"]["data"]
     segment = value["remote_log_segment_id"]
     partition = segment["topic_id_partition"]
-    place = f"{partition['id']}:{partition['name']}-{partition['partition']}"
-    id_ = f"RemoteLogSegmentId{{topicIdPartition={place}, id={segment['id']}}}"
+    partition_text = f"{partition['id']}:{partition['name']}-{partition['partition']}"
+    id_ = f"RemoteLogSegmentId{{topicIdPartition={partition_text}, id={segment['id']}}}"
     state = value["remote_log_segment_state_name"]
     if record["decoded_value"]["name"] == "RemoteLogSegmentMetadataUpdateRecord":
         return (
@@ -90,39 +90,42 @@ def of_remote(record: Row) -> str:
 
 
 def enum_name(name: str) -> str:
-    """RegisterBrokerRecord as the tool writes it: REGISTER_BROKER_RECORD."""
+    """RegisterBrokerRecord as kafka-dump-log writes it: REGISTER_BROKER_RECORD."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
 
 
-def check(topic: str, record: Row, key: str | None, payload: str | None) -> None:
-    """A record is decoded as the tool does."""
+def check_record(topic: str, record: Row, key: str | None, payload: str | None) -> None:
+    """Check that kfmt decodes a record as kafka-dump-log does."""
     if topic == "__transaction_state":
-        assert of_transaction(record) == (key, payload)
+        assert format_transaction(record) == (key, payload)
     elif topic == "__remote_log_metadata":
-        assert of_remote(record) == payload
+        assert format_remote_record(record) == payload
     elif topic == "__cluster_metadata":
-        theirs, ours = json.loads(payload or ""), record["decoded_value"]
-        assert (enum_name(ours["name"]), ours["version"]) == (theirs["type"], theirs["version"])
-        assert said(ours) == without_underscores(theirs["data"])
+        expected, actual = json.loads(payload or ""), record["decoded_value"]
+        assert (enum_name(actual["name"]), actual["version"]) == (
+            expected["type"],
+            expected["version"],
+        )
+        assert decoded_data(actual) == without_underscores(expected["data"])
     else:
-        their_key = json.loads(key or "")
-        ours, value = record["decoded_key"], record["decoded_value"]
-        assert (str(ours["type"]), said(ours)) == (
-            their_key["type"],
-            without_underscores(their_key["data"]),
+        expected_key = json.loads(key or "")
+        actual, value = record["decoded_key"], record["decoded_value"]
+        assert (str(actual["type"]), decoded_data(actual)) == (
+            expected_key["type"],
+            without_underscores(expected_key["data"]),
         )
         if payload == "<DELETE>":
             assert value["data"] is None
             return
-        their_value = json.loads(payload or "")
-        assert str(value["version"]) == their_value["version"]
+        expected_value = json.loads(payload or "")
+        assert str(value["version"]) == expected_value["version"]
         for member in value["data"].get("members", ()):
             for name in ("subscription", "assignment"):
-                # The tool does not say the version of what stands in these bytes. Those of Kafka
+                # kafka-dump-log does not print the version of these bytes. Those of Kafka
                 # Connect's groups stay bytes.
                 if isinstance(member[name], dict):
                     member[name].pop("version")
-        assert said(value) == without_underscores(their_value["data"])
+        assert decoded_data(value) == without_underscores(expected_value["data"])
 
 
 @pytest.mark.parametrize("topic", list(DECODERS))
@@ -138,16 +141,16 @@ def test_records_are_decoded_as_by_the_tool(topic: str) -> None:
             for row in kfmt("dump", log, "--records", "--json").of("record")
             if "control" not in row
         }
-        for line in dumped([log], DECODERS[topic]):
+        for line in kafka_dump([log], DECODERS[topic]):
             match = CONTENT.match(line)
             if match and (match[2] or match[3]):
-                check(topic, records[int(match[1])], match[2], match[3])
+                check_record(topic, records[int(match[1])], match[2], match[3])
                 n_compared += 1
     assert n_compared >= 10
 
 
-def words(row: Row) -> str | None:
-    """An entry of an index in the tool's words."""
+def format_entry(row: Row) -> str | None:
+    """Format an index entry as kafka-dump-log does."""
     if row["type"] == "offset_index_entry":
         return f"offset: {row['offset']} position: {row['log_position']}"
     if row["type"] == "time_index_entry":
@@ -159,10 +162,10 @@ def words(row: Row) -> str | None:
             f"lastStableOffset: {row['last_stable_offset']}"
         )
     first = row["current_txn_first_offset"]
-    optional = "OptionalLong.empty" if first < 0 else f"OptionalLong[{first}]"
+    first_text = "OptionalLong.empty" if first < 0 else f"OptionalLong[{first}]"
     text = (
         f"producerId: {row['producer_id']} producerEpoch: {row['producer_epoch']} "
-        f"coordinatorEpoch: {row['coordinator_epoch']} currentTxnFirstOffset: {optional} "
+        f"coordinatorEpoch: {row['coordinator_epoch']} currentTxnFirstOffset: {first_text} "
         f"lastTimestamp: {row['timestamp']} "
     )
     if row["last_offset"] >= 0:
@@ -177,21 +180,21 @@ def words(row: Row) -> str | None:
 
 @pytest.mark.parametrize("broker", ["kafka-3.9.1-broker1", "kafka-3.9.1-broker2"])
 def test_entries_are_those_of_the_tool(broker: str, tmp_path: Path) -> None:
-    copy = tmp_path / broker  # the tool makes files next to those that it looks at
+    copy = tmp_path / broker  # kafka-dump-log creates files next to its inputs
     shutil.copytree(SAMPLES / broker, copy)
     suffixes = (".index", ".timeindex", ".txnindex", ".snapshot")
     files = sorted(
         path for path in copy.rglob("*") if path.suffix in suffixes and path.stat().st_size
     )
-    ours: dict[str, list[str | None]] = {str(file): [] for file in files}
+    actual: dict[str, list[str | None]] = {str(file): [] for file in files}
     for row in kfmt("dump", *files, "--json").rows:
-        ours[row["file"]].append(words(row))
-    theirs: dict[str, list[str]] = {}
+        actual[row["file"]].append(format_entry(row))
+    expected: dict[str, list[str]] = {}
     lines: list[str] = []
-    for line in dumped(files):
+    for line in kafka_dump(files):
         if line.startswith("Dumping "):
-            lines = theirs.setdefault(line.removeprefix("Dumping "), [])
+            lines = expected.setdefault(line.removeprefix("Dumping "), [])
         elif line.startswith(("offset: ", "timestamp: ", "version: ", "producerId: ")):
             lines.append(line.strip())
-    assert theirs == ours
-    assert sum(map(len, ours.values())) > 100
+    assert expected == actual
+    assert sum(map(len, actual.values())) > 100

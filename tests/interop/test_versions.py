@@ -1,4 +1,4 @@
-"""What the versions of Kafka make differently is what `kfmt check` says for each."""
+"""`kfmt check` predicts the differences between versions of Kafka."""
 
 from __future__ import annotations
 
@@ -18,33 +18,36 @@ SMOKE = (kafka.VERSION, kafka.NEWEST)
 
 
 def cases() -> list[Combined]:
-    """Partitions of which versions differ."""
-    every = tuple(Start)
-    found = [
-        Combined(f"{of} wrapper {number}", undecodable(partition, number), 600, 0, every)
-        for of, partition in LAST_WRAPPERS.items()
-        for number in (-1, 0, 1)
+    """Partitions that versions of Kafka load differently."""
+    starts = tuple(Start)
+    damaged = [
+        Combined(f"{label} wrapper {index}", undecodable(partition, index), 600, 0, starts)
+        for label, partition in LAST_WRAPPERS.items()
+        for index in (-1, 0, 1)
     ]
-    found += [
-        Combined(f"v1-gzip-0 wrapper {n}", undecodable(V1_GZIP, n), 500, 0, every) for n in (8, 12)
+    damaged += [
+        Combined(f"v1-gzip-0 wrapper {n}", undecodable(V1_GZIP, n), 500, 0, starts) for n in (8, 12)
     ]
     data = sample(ORDERS)[name(240)]
-    places = positions(data)
+    batch_positions = positions(data)
     for n, content in ((5, b""), (0, b""), (11, b"\xff" * 8), (5, bytes(7) + b"\1")):
-        hole = content or bytes(places[n + 1] - places[n])
-        files = {**sample(ORDERS), name(240): with_bytes(data, places[n], hole)}
-        what = f"orders-0 {hole[:8].hex()} over batch {n}"
-        found.append(Combined(what, files, ENDS[ORDERS], 0, every))
-    return found
+        hole = content or bytes(batch_positions[n + 1] - batch_positions[n])
+        files = {**sample(ORDERS), name(240): with_bytes(data, batch_positions[n], hole)}
+        description = f"orders-0 {hole[:8].hex()} over batch {n}"
+        damaged.append(Combined(description, files, ENDS[ORDERS], 0, starts))
+    return damaged
 
 
 @pytest.mark.interop
 @pytest.mark.skipif(kafka.missing() is not None, reason=str(kafka.missing()))
 @pytest.mark.parametrize(
     "release",
-    [pytest.param(name, marks=() if name in SMOKE else pytest.mark.fuzz) for name in RELEASES],
+    [
+        pytest.param(release, marks=() if release in SMOKE else pytest.mark.fuzz)
+        for release in RELEASES
+    ],
 )
-def test_what_versions_make_differently_is_foretold(release: str) -> None:
-    wrong = compare(cases(), release)
-    words = [f"{case.what} {start.name}: {found}" for case, start, found in wrong]
-    assert not words, "\n".join(words)
+def test_differences_between_versions_are_predicted(release: str) -> None:
+    mismatches = compare(cases(), release)
+    messages = [f"{case.what} {start.name}: {difference}" for case, start, difference in mismatches]
+    assert not messages, "\n".join(messages)
