@@ -13,11 +13,11 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("kfmt_cli/core/native")
-# The names of the modules, and of the files that say what became of them.
+# The names of the modules, and of the files that record how they were built.
 COMPILED = runpy.run_path(str(SOURCES / "build_state.py"))
 MODULES: tuple[str, ...] = COMPILED["MODULES"]
 SHARED: str = COMPILED["SHARED"]
-SAID = (COMPILED["NOT_COMPILED"], COMPILED["COMPILED_FROM"])
+STATE_FILES = (COMPILED["NOT_COMPILED"], COMPILED["COMPILED_FROM"])
 JOBS = os.cpu_count() or 1
 NO_COMPILER = """\
 kfmt: {reason}
@@ -26,7 +26,7 @@ kfmt: its modules are installed as Python, which gives the same output many time
 
 
 class AllOrNone(build_ext):
-    """Builds the extensions side by side and leaves all of them out when one cannot be built.
+    """Builds the extensions in parallel, and installs none of them when one cannot be built.
 
     They call each other below Python, so a compiled one cannot work with an interpreted one.
     """
@@ -34,13 +34,15 @@ class AllOrNone(build_ext):
     def finalize_options(self) -> None:
         super().finalize_options()
         self.parallel = self.parallel or JOBS
-        # The sources of a clone are compiled too, so that whatever runs there is as fast.
+        # Extensions go next to the sources, too, so that programs in a clone are as fast.
         self.inplace = True
 
     def build_extensions(self) -> None:
         super().build_extensions()
         built = [Path(self.get_ext_fullpath(extension.name)) for extension in self.extensions]
-        not_compiled, compiled_from = (Path(self.build_lib) / SOURCES / name for name in SAID)
+        not_compiled, compiled_from = (
+            Path(self.build_lib) / SOURCES / name for name in STATE_FILES
+        )
         for path in (not_compiled, compiled_from):
             path.unlink(missing_ok=True)
         not_compiled.parent.mkdir(parents=True, exist_ok=True)
@@ -53,13 +55,13 @@ class AllOrNone(build_ext):
         not_compiled.write_text("no C compiler when it was installed\n")
 
     def copy_extensions_to_source(self) -> None:
-        """Make the sources what was built, as far as they may be written to."""
+        """Copy the built extensions next to the sources, if that directory is writable."""
         try:
-            said = [SOURCES / name for name in SAID]
-            for path in (*said, *SOURCES.glob(f"*{EXTENSION_SUFFIXES[0]}")):
+            state_files = [SOURCES / name for name in STATE_FILES]
+            for path in (*state_files, *SOURCES.glob(f"*{EXTENSION_SUFFIXES[0]}")):
                 path.unlink(missing_ok=True)
             super().copy_extensions_to_source()
-            for path in said:
+            for path in state_files:
                 if (Path(self.build_lib) / path).exists():
                     shutil.copy(Path(self.build_lib) / path, SOURCES)
         except OSError as error:
@@ -67,7 +69,7 @@ class AllOrNone(build_ext):
 
 
 def extensions() -> list[Extension]:
-    """The extensions; none of them where Cython is not there."""
+    """The extensions; none without Cython."""
     try:
         from Cython.Build import cythonize
     except ImportError:
@@ -77,7 +79,7 @@ def extensions() -> list[Extension]:
     shared = f"{package}.{SHARED}"
     sources = [Extension(shared, [f"{SOURCES}/{SHARED}.c"])]
     sources += [Extension(f"{package}.{name}", [f"{SOURCES}/{name}.py"]) for name in MODULES]
-    made: list[Extension] = cythonize(
+    cythonized: list[Extension] = cythonize(
         sources,
         build_dir="build/cython",
         nthreads=JOBS,
@@ -93,12 +95,12 @@ def extensions() -> list[Extension]:
             "freethreading_compatible": True,
         },
     )
-    for extension in made:
+    for extension in cythonized:
         extension.optional = True  # cythonize forgets it
         if sys.platform != "win32" and "CFLAGS" not in os.environ:
             extension.extra_compile_args = ["-O3", "-g0"]
         extension.depends = [*extension.depends, "setup.py"]
-    return made
+    return cythonized
 
 
 if __name__ == "__main__":

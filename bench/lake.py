@@ -1,6 +1,6 @@
-"""Exports of many small segments, a bucket with many objects, a stream: what the lake side takes.
+"""Exports of many small segments, the listing of a bucket with many objects, and a stream.
 
-python -m bench.lake              full size; --write puts the table in docs/benchmarks.md
+python -m bench.lake              full size; --write updates docs/benchmarks.md
 python -m bench.lake --smoke      small files, once
 """
 
@@ -19,8 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from bench.make_files import FULL, HERE, PARTITIONS, SMOKE, make, make_many
-from bench.process import KFMT, machine, measure, put
+from bench.make_files import BENCH_DIRECTORY, FULL, PARTITIONS, SMOKE, make_file, make_many
+from bench.process import KFMT, machine, measure, write_table
 from kfmt_cli.arrow.input_files import list_input_files
 from kfmt_cli.spark.input_partition import distribute_files
 from kfmt_cli.spark.partition_reader import read_input_partition
@@ -36,10 +36,10 @@ STORE = {
 }
 IDLE_TRIGGERS = 9
 MASTER = ("--master", "local[2]")
-HEAD = "| job | time | what else | goal |\n|---|---|---|---|"
+HEADING = "| job | time | what else | goal |\n|---|---|---|---|"
 
 
-# What `getrusage` says of a new process is at least what the one had that began it.
+# VmHWM, because `getrusage` reports at least the memory of the parent process.
 DRIVER = """
 import re, sys
 from pathlib import Path
@@ -49,30 +49,30 @@ print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 """
 
 
-def row(job: str, seconds: float, more: str, goal: float | None) -> str:
+def row(job: str, seconds: float, details: str, goal: float | None) -> str:
     """A line of the table; the goal is in seconds."""
-    words = "–" if goal is None else f"≤ {goal:g} s{' met' if seconds <= goal else ''}"
-    return f"| {job} | {seconds:.2f} s | {more} | {words} |"
+    goal_text = "–" if goal is None else f"≤ {goal:g} s{' met' if seconds <= goal else ''}"
+    return f"| {job} | {seconds:.2f} s | {details} | {goal_text} |"
 
 
-def exports(logs: Path, scratch: Path) -> Iterator[str]:
-    """Whole processes, Spark's start included."""
+def export_rows(logs: Path, scratch: Path) -> Iterator[str]:
+    """Entire processes, with the start of Spark."""
     for name, command, goal in (
         ("`kfmt export`", ["export"], 25.0),
         ("`kfmt pipeline export`", ["pipeline", "export", *MASTER], 18.0),
         ("`kfmt pipeline verify`", ["pipeline", "verify", *MASTER], 15.0),
         ("`kfmt pipeline stats`", ["pipeline", "stats", *MASTER], 15.0),
     ):
-        to = scratch / name.strip("`").replace(" ", "-")
-        done = measure([*KFMT, *command, str(logs), "--to", str(to)], 1)
-        files = sum(1 for _ in to.rglob("*.parquet"))
-        yield row(name, done.seconds, f"{files} files, {done.megabytes:.0f} MB", goal)
-        shutil.rmtree(to)
+        output = scratch / name.strip("`").replace(" ", "-")
+        timing = measure([*KFMT, *command, str(logs), "--to", str(output)], 1)
+        files = sum(1 for _ in output.rglob("*.parquet"))
+        yield row(name, timing.seconds, f"{files} files, {timing.megabytes:.0f} MB", goal)
+        shutil.rmtree(output)
 
 
-def bucket(n: int, scratch: Path) -> Iterator[str]:
-    """Objects of a server that speaks S3, listed and planned: versitygw, where it is installed, and
-    moto, which takes most of the time for itself."""
+def bucket_rows(n: int, scratch: Path) -> Iterator[str]:
+    """List and plan the objects of an S3 server: versitygw if installed, else moto, which needs
+    most of the time itself."""
     gateway = shutil.which("versitygw")
     with moto() if gateway is None else versity(gateway, scratch) as put_object:
         for i in range(n):
@@ -87,7 +87,7 @@ def bucket(n: int, scratch: Path) -> Iterator[str]:
 
 @contextmanager
 def moto() -> Iterator[Callable[[str], object]]:
-    """A server in this process; what puts an object into its bucket."""
+    """A server in this process; yields a function that puts an object into its bucket."""
     from moto.core.models import DEFAULT_ACCOUNT_ID
     from moto.s3.models import s3_backends
     from moto.server import ThreadedMotoServer
@@ -104,19 +104,20 @@ def moto() -> Iterator[Callable[[str], object]]:
 
 @contextmanager
 def versity(gateway: str, scratch: Path) -> Iterator[Callable[[str], object]]:
-    """A server of its own, whose buckets are directories; what puts an object into one."""
+    """A server process whose buckets are directories; yields a function that puts an object into
+    one."""
     address = f"127.0.0.1:{free_ports(1)[0]}"
     keys = ["--access", STORE["AWS_ACCESS_KEY_ID"], "--secret", STORE["AWS_SECRET_ACCESS_KEY"]]
-    top = scratch / "buckets"
-    (top / "segments").mkdir(parents=True)
+    root = scratch / "buckets"
+    (root / "segments").mkdir(parents=True)
     server = subprocess.Popen(
-        [gateway, "--port", address, *keys, "--quiet", "posix", "--nometa", str(top)],
+        [gateway, "--port", address, *keys, "--quiet", "posix", "--nometa", str(root)],
         stdout=subprocess.DEVNULL,
     )
     os.environ |= {**STORE, "AWS_ENDPOINT_URL": f"http://{address}"}
 
     def put_object(name: str) -> None:
-        file = top / "segments" / name
+        file = root / "segments" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"x")
 
@@ -127,7 +128,7 @@ def versity(gateway: str, scratch: Path) -> Iterator[Callable[[str], object]]:
         server.wait()
 
 
-def stream(logs: Path, large: Path, n_partitions: int, scratch: Path) -> Iterator[str]:
+def stream_rows(logs: Path, large: Path, n_partitions: int, scratch: Path) -> Iterator[str]:
     """A trigger without new data, and one with much."""
     request = replace(parse_request({}), paths=(str(hard_linked(logs, n_partitions, scratch)),))
     follower = StreamFollower(request)
@@ -152,35 +153,35 @@ def stream(logs: Path, large: Path, n_partitions: int, scratch: Path) -> Iterato
     yield row(f"a trigger with {n / 1e6:.1f} M records", seconds, rate, n / 3e6)
 
 
-def hard_linked(logs: Path, n_folders: int, folder: Path) -> Path:
-    """A log directory with the segments of some partitions of another, as often as is asked for."""
+def hard_linked(logs: Path, n_partitions: int, directory: Path) -> Path:
+    """Fill a log directory with hard links to segments of another, repeating its partitions."""
     sources = [sorted(source.glob("*.log")) for source in sorted(logs.iterdir())[:100]]
-    for number in range(n_folders):
-        place = folder / f"topic{number // 40:04}-{number % 40}"
-        place.mkdir(parents=True)
-        for log in sources[number % len(sources)]:
-            (place / log.name).hardlink_to(log)
-    return folder
+    for index in range(n_partitions):
+        partition = directory / f"topic{index // 40:04}-{index % 40}"
+        partition.mkdir(parents=True)
+        for log in sources[index % len(sources)]:
+            (partition / log.name).hardlink_to(log)
+    return directory
 
 
-def memory(logs: Path, n_folders: tuple[int, int], scratch: Path) -> Iterator[str]:
-    """What the Python of a driver takes for few segments, and for many."""
+def memory_rows(logs: Path, partition_counts: tuple[int, int], scratch: Path) -> Iterator[str]:
+    """Memory of a driver's Python for few segments, and for many."""
     sizes = []
-    for n in n_folders:
-        folder = hard_linked(logs, n, scratch / f"driver-{n}")
-        n_files = sum(1 for _ in folder.rglob("*.log"))
-        command = ["verify", *MASTER, str(folder), "--to", str(scratch / f"verify-{n}")]
+    for n in partition_counts:
+        directory = hard_linked(logs, n, scratch / f"driver-{n}")
+        n_files = sum(1 for _ in directory.rglob("*.log"))
+        command = ["verify", *MASTER, str(directory), "--to", str(scratch / f"verify-{n}")]
         began = time.perf_counter()
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", DRIVER, *command], check=True, capture_output=True, text=True
         )
         seconds = time.perf_counter() - began
-        sizes.append((n_files, int(done.stdout.split()[-1])))
-        words = f"the driver's Python used {sizes[-1][1] / 1024:.0f} MB"
-        yield row(f"`kfmt pipeline verify` of {n_files:,} segments", seconds, words, None)
-    (few, before), (many, after) = sizes
-    each = (after - before) * 1024 / (many - few)
-    yield f"| additional memory per segment | – | {each:.0f} bytes at the peak | – |"
+        sizes.append((n_files, int(result.stdout.split()[-1])))
+        details = f"the driver's Python used {sizes[-1][1] / 1024:.0f} MB"
+        yield row(f"`kfmt pipeline verify` of {n_files:,} segments", seconds, details, None)
+    (few_files, few_kilobytes), (many_files, many_kilobytes) = sizes
+    bytes_per_file = (many_kilobytes - few_kilobytes) * 1024 / (many_files - few_files)
+    yield f"| additional memory per segment | – | {bytes_per_file:.0f} bytes at the peak | – |"
 
 
 def main() -> None:
@@ -188,23 +189,23 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="small files, once")
     parser.add_argument("--write", action="store_true", help="put the table in docs/benchmarks.md")
     arguments = parser.parse_args()
-    logs = make_many(HERE / "data", 20 if arguments.smoke else PARTITIONS)
-    large = make((SMOKE if arguments.smoke else FULL)[0], HERE / "data").parent
-    written = [f"{machine()}.", "", HEAD]
-    print("\n".join(written))
-    with tempfile.TemporaryDirectory(dir=HERE / "data") as scratch:
-        followed = Path(scratch) / "followed"
-        followed.mkdir()
+    logs = make_many(BENCH_DIRECTORY / "data", 20 if arguments.smoke else PARTITIONS)
+    large = make_file((SMOKE if arguments.smoke else FULL)[0], BENCH_DIRECTORY / "data").parent
+    lines = [f"{machine()}.", "", HEADING]
+    print("\n".join(lines))
+    with tempfile.TemporaryDirectory(dir=BENCH_DIRECTORY / "data") as scratch:
+        stream_directory = Path(scratch) / "followed"
+        stream_directory.mkdir()
         for line in (
-            *exports(logs, Path(scratch)),
-            *bucket(200 if arguments.smoke else 100_000, Path(scratch)),
-            *stream(logs, large, 20 if arguments.smoke else 5000, followed),
-            *memory(logs, (2, 20) if arguments.smoke else (150, 14300), Path(scratch)),
+            *export_rows(logs, Path(scratch)),
+            *bucket_rows(200 if arguments.smoke else 100_000, Path(scratch)),
+            *stream_rows(logs, large, 20 if arguments.smoke else 5000, stream_directory),
+            *memory_rows(logs, (2, 20) if arguments.smoke else (150, 14300), Path(scratch)),
         ):
-            written.append(line)
+            lines.append(line)
             print(line, flush=True)
     if arguments.write:
-        put("lake", written)
+        write_table("lake", lines)
 
 
 if __name__ == "__main__":

@@ -13,21 +13,21 @@ from typing import Any
 def main() -> None:
     peer, file, *options = sys.argv[1:]
     data = Path(file).read_bytes()
-    batches = records = bad = 0
-    memory = reader(peer, data)
+    batches = records = n_corrupt = 0
+    reader = open_reader(peer, data)
     while True:
-        batch = memory.next_batch()
+        batch = reader.next_batch()
         if batch is None:
             break
         batches += 1
-        bad += not batch.validate_crc()
+        n_corrupt += not batch.validate_crc()
         if options:
             for _ in batch:
                 records += 1
-    sys.stdout.write(f"{batches} batches, {records} records, {bad} bad\n")
+    sys.stdout.write(f"{batches} batches, {records} records, {n_corrupt} bad\n")
 
 
-def reader(peer: str, data: bytes) -> Any:
+def open_reader(peer: str, data: bytes) -> Any:
     """The library's own reader of record batches."""
     if peer == "aiokafka":
         from aiokafka.record.memory_records import MemoryRecords

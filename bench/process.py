@@ -1,4 +1,4 @@
-"""Whole processes, timed; and what is written down of them."""
+"""Timings of entire processes, and their tables in docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Timing:
 
 @cache
 def _compile() -> None:
-    """Compile the sources, as pip does for an installed kfmt. Where Python may not write bytecode,
-    each start would take 0.2 s longer without."""
+    """Compile the sources, as pip does for an installed kfmt. If Python may not write bytecode,
+    each start would otherwise take 0.2 s longer."""
     compileall.compile_dir(kafka.ROOT / "kfmt_cli", quiet=1)
 
 
@@ -44,7 +44,7 @@ def measure(command: list[str], runs: int) -> Timing:
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=kafka.ROOT
         )
         assert process.stderr is not None
-        complaint = process.stderr.read()
+        stderr = process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         process.stderr.close()
@@ -52,12 +52,12 @@ def measure(command: list[str], runs: int) -> Timing:
         peak = max(peak, usage.ru_maxrss / 1024)
         cpu = min(cpu, usage.ru_utime + usage.ru_stime)
         if process.returncode:
-            raise SystemExit(f"{' '.join(command)} failed: {complaint.decode()}")
+            raise SystemExit(f"{' '.join(command)} failed: {stderr.decode()}")
     return Timing(best, peak, cpu)
 
 
 def machine() -> str:
-    """The machine in a few words."""
+    """A short description of this machine."""
     model = "unknown processor"
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -70,10 +70,10 @@ def machine() -> str:
     )
 
 
-def put(name: str, lines: list[str]) -> None:
-    """Put a table between its marks in docs/benchmarks.md."""
+def write_table(name: str, lines: list[str]) -> None:
+    """Write a table between its markers in docs/benchmarks.md."""
     page = kafka.ROOT / "docs" / "benchmarks.md"
-    before, _, rest = page.read_text().partition(f"<!-- {name} -->")
-    _, _, after = rest.partition(f"<!-- end of {name} -->")
+    prefix, _, remaining = page.read_text().partition(f"<!-- {name} -->")
+    _, _, suffix = remaining.partition(f"<!-- end of {name} -->")
     table = "\n".join(lines)
-    page.write_text(f"{before}<!-- {name} -->\n{table}\n<!-- end of {name} -->{after}")
+    page.write_text(f"{prefix}<!-- {name} -->\n{table}\n<!-- end of {name} -->{suffix}")

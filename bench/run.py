@@ -1,11 +1,11 @@
-"""kfmt and its peers side by side: the same file, the same machine, one run, whole processes.
+"""kfmt next to other tools: the same file, the same machine, one run, entire processes.
 
-    python -m bench.run                 full size; writes docs/benchmarks.md with --write
+    python -m bench.run                 full size; --write updates docs/benchmarks.md
     python -m bench.run --smoke         small files, once: does every job still run?
 
-kafka-dump-log is run where java and mvn are there, aiokafka and kafka-python where they are
-installed (`pip install -e '.[bench]'`), and the limit where there is a C compiler. Times are the
-best of several runs with a warm page cache; outputs go to /dev/null.
+kafka-dump-log runs if there are java and mvn, aiokafka and kafka-python if they are installed (`pip
+install -e '.[bench]'`), and the limit if there is a C compiler. Times are the best of several runs
+with a warm page cache; output goes to /dev/null.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from bench import many, toolbox, writing
-from bench.limit import limit_of
-from bench.make_files import FULL, HERE, SMOKE, make
-from bench.process import KFMT, machine, measure, put
+from bench.limit import limit_command
+from bench.make_files import BENCH_DIRECTORY, FULL, SMOKE, make_file
+from bench.process import KFMT, machine, measure, write_table
 from tools import kafka
 
 SMALL = kafka.SAMPLES / "kafka-3.9.1-broker1/orders-0/00000000000000000000.log"
@@ -30,21 +30,21 @@ SMALL = kafka.SAMPLES / "kafka-3.9.1-broker1/orders-0/00000000000000000000.log"
 
 @dataclass
 class Job:
-    """A job that several tools do."""
+    """A job of several tools."""
 
     name: str
-    ours: list[str]
+    kfmt: list[str]
     kafka: list[str] | None
     goal: float | None
-    """Kfmt's time as a part of kafka-dump-log's."""
+    """kfmt's time as a fraction of kafka-dump-log's."""
     peers: list[str] = field(default_factory=list)
     seconds_goal: float | None = None
     limit: list[str] | None = None
-    """The arguments of the C program that does the least of it, see `bench/limit.c`."""
+    """Arguments of the C program that does the minimum of work, see `bench/limit.c`."""
 
 
 def jobs(files: dict[str, str]) -> list[Job]:
-    """Everything that is measured."""
+    """All jobs to measure."""
     none, lz4, zstd, tiny = (files[name] for name in ("none", "lz4", "zstd", "tiny"))
     python = ["aiokafka", "kafka-python"]
     return [
@@ -115,32 +115,40 @@ def jobs(files: dict[str, str]) -> list[Job]:
     ]
 
 
-def line(job: Job, with_kafka: bool, python: Callable[[str], bool], runs: int) -> str:
+def line(job: Job, with_kafka: bool, is_installed: Callable[[str], bool], runs: int) -> str:
     """A row of the table."""
-    ours = measure([*KFMT, *job.ours], runs)
-    cells = [job.name, f"{ours.seconds:.2f} s", f"{ours.megabytes:.0f} MB"]
-    theirs = None
+    kfmt_timing = measure([*KFMT, *job.kfmt], runs)
+    cells = [job.name, f"{kfmt_timing.seconds:.2f} s", f"{kfmt_timing.megabytes:.0f} MB"]
+    kafka_timing = None
     if job.kafka and with_kafka:
         *options, file = job.kafka
         command = kafka.dump_command(kafka.VERSION, *options, "--files", file)
-        theirs = measure(command, 1 if "--deep" in "".join(options) else max(runs - 1, 1))
-    cells.append(f"{theirs.seconds:.2f} s, {theirs.megabytes:.0f} MB" if theirs else "–")
-    cells.append(f"{ours.seconds / theirs.seconds:.3f}" if theirs else "–")
-    least = None if job.limit is None else limit_of(job.limit[0], *job.limit[1:])
+        kafka_timing = measure(command, 1 if "--deep" in "".join(options) else max(runs - 1, 1))
+    cells.append(
+        f"{kafka_timing.seconds:.2f} s, {kafka_timing.megabytes:.0f} MB" if kafka_timing else "–"
+    )
+    cells.append(f"{kfmt_timing.seconds / kafka_timing.seconds:.3f}" if kafka_timing else "–")
+    limit_arguments = None if job.limit is None else limit_command(job.limit[0], *job.limit[1:])
     cells += ["–", "–"]
-    if least is not None:
-        seconds = measure(least, runs).seconds
-        cells[-2:] = [f"{seconds:.2f} s", f"{ours.seconds / seconds:.1f}"]
+    if limit_arguments is not None:
+        seconds = measure(limit_arguments, runs).seconds
+        cells[-2:] = [f"{seconds:.2f} s", f"{kfmt_timing.seconds / seconds:.1f}"]
     goal = "–"
     if job.goal is not None:
-        met = "" if theirs is None else " met" if ours.seconds <= job.goal * theirs.seconds else ""
+        met = (
+            ""
+            if kafka_timing is None
+            else " met"
+            if kfmt_timing.seconds <= job.goal * kafka_timing.seconds
+            else ""
+        )
         goal = f"≤ {job.goal}{met}"
     elif job.seconds_goal is not None:
-        goal = f"≤ {job.seconds_goal} s{' met' if ours.seconds <= job.seconds_goal else ''}"
+        goal = f"≤ {job.seconds_goal} s{' met' if kfmt_timing.seconds <= job.seconds_goal else ''}"
     cells.append(goal)
     for name in ("aiokafka", "kafka-python"):
         peer = next((peer for peer in job.peers if peer.startswith(name)), None)
-        if peer and python(name):
+        if peer and is_installed(name):
             slow = name == "kafka-python" or runs == 1
             timing = measure([sys.executable, "-m", "bench.peers", *peer.split()], 1 if slow else 2)
             cells.append(f"{timing.seconds:.2f} s, {timing.megabytes:.0f} MB")
@@ -150,24 +158,24 @@ def line(job: Job, with_kafka: bool, python: Callable[[str], bool], runs: int) -
 
 
 def installed(peer: str) -> bool:
-    """Whether a Python peer can be run."""
+    """Whether a Python package is installed."""
     return importlib.util.find_spec({"kafka-python": "kafka"}.get(peer, peer)) is not None
 
 
-HEAD = (
+HEADING = (
     "| job | kfmt | kfmt memory | kafka-dump-log | ratio | limit | ÷ limit | goal | aiokafka "
     "| kafka-python |\n|" + "---|" * 10
 )
 
 
-def shown(lines: Iterable[str]) -> list[str]:
-    """The lines of a table, each printed when it is known."""
+def print_lines(lines: Iterable[str]) -> list[str]:
+    """Print each line of a table as soon as it is measured; returns the lines."""
     print()
-    made = []
+    printed = []
     for text in lines:
         print(text, flush=True)
-        made.append(text)
-    return made
+        printed.append(text)
+    return printed
 
 
 def main() -> None:
@@ -177,22 +185,25 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
     specs = SMOKE if arguments.smoke else FULL
-    files = {spec.seed.removesuffix(".log"): str(make(spec, HERE / "data")) for spec in specs}
+    files = {
+        spec.seed.removesuffix(".log"): str(make_file(spec, BENCH_DIRECTORY / "data"))
+        for spec in specs
+    }
     files = {name: os.path.relpath(file, kafka.ROOT) for name, file in files.items()}
     runs = 1 if arguments.smoke else arguments.runs
     with_kafka = kafka.missing() is None and not arguments.smoke
     print(machine())
-    python = installed if not arguments.smoke else lambda _: False
-    lines = (line(job, with_kafka, python, runs) for job in jobs(files))
-    table = shown(chain([HEAD], lines))
-    packed = shown(many.rows(arguments.smoke, runs))
-    tools = shown(toolbox.rows(arguments.smoke, with_kafka, runs))
-    written = shown(writing.rows(files["none"], arguments.smoke, with_kafka, runs))
+    is_installed = installed if not arguments.smoke else lambda _: False
+    lines = (line(job, with_kafka, is_installed, runs) for job in jobs(files))
+    table = print_lines(chain([HEADING], lines))
+    many_table = print_lines(many.rows(arguments.smoke, runs))
+    toolbox_table = print_lines(toolbox.rows(arguments.smoke, with_kafka, runs))
+    writing_table = print_lines(writing.rows(files["none"], arguments.smoke, with_kafka, runs))
     if arguments.write:
-        put("table", [f"Machine: {machine()}.", "", *table])
-        put("many", packed)
-        put("writing", written)
-        put("toolbox", tools)
+        write_table("table", [f"Machine: {machine()}.", "", *table])
+        write_table("many", many_table)
+        write_table("writing", writing_table)
+        write_table("toolbox", toolbox_table)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"\nlargest process: {peak:.0f} MB")
 

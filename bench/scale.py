@@ -1,12 +1,12 @@
-"""What a job takes of its driver and of a worker, by the number of segments.
+"""Time and memory of a job's driver and of a worker, by number of segments.
 
-python -m bench.scale             a million segments; --write puts the table in docs/benchmarks.md
+python -m bench.scale             a million segments; --write updates docs/benchmarks.md
 python -m bench.scale --large     ten million, too
 python -m bench.scale --smoke     2,000, to see that it runs
 
-The listing is simulated: segments of 1 MiB, a hundred in each partition; so are the results, of a
-job without findings. The driver and the workers are processes of their own, which begin with kfmt
-loaded; no segment is read, and there is no Spark.
+The listing is simulated: segments of 1 MiB, a hundred in each partition. So are the results, of a
+job without findings. The driver and each worker are new processes that start with kfmt loaded; no
+segment is read, and there is no Spark.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.make_files import MIB
-from bench.process import machine, put
+from bench.process import machine, write_table
 from kfmt_cli.arrow.columns.schema import arrow_schema
 from kfmt_cli.arrow.export.atomic_files import write_json_file
 from kfmt_cli.arrow.export.table_file import open_table_file
@@ -47,9 +47,9 @@ from kfmt_cli.spark.split_processing import (
 )
 
 CORES = 1000  # of the cluster
-IN_PARTITION = 100
+SEGMENTS_PER_PARTITION = 100
 MODIFIED = 1_700_000_000_000_000_000
-HEAD = (
+HEADING = (
     "| segments | listed | planned | shares made | results taken | table written "
     "| tasks | all shares | largest | a worker with it |\n"
     "|---|---|---|---|---|---|---|---|---|---|"
@@ -57,111 +57,114 @@ HEAD = (
 
 
 @dataclass(frozen=True)
-class Driven:
-    """What the driver took."""
+class DriverCosts:
+    """What the driver needed."""
 
     steps: list[str]
-    """CPU seconds from the start, and the peak of memory until then."""
+    """After each step: CPU seconds since the start, and the peak of memory."""
     n_tasks: int
     n_bytes: int
-    """Bytes of all shares."""
+    """Bytes of all task inputs."""
     largest: bytes
 
 
 def segments(n: int) -> Iterator[StoredFile]:
-    """A listing."""
+    """A simulated listing."""
     for i in range(n):
-        partition, number = divmod(i, IN_PARTITION)
-        folder = f"/var/lib/kafka/data/some-topic-{partition // 10}-{partition % 10}"
-        yield StoredFile(f"{folder}/{number * 1000:020}.log", MIB, MODIFIED + i)
+        partition, index = divmod(i, SEGMENTS_PER_PARTITION)
+        directory = f"/var/lib/kafka/data/some-topic-{partition // 10}-{partition % 10}"
+        yield StoredFile(f"{directory}/{index * 1000:020}.log", MIB, MODIFIED + i)
 
 
-def drive(n: int) -> Driven:
-    """Do what the driver of `pipeline verify` does before its tasks and after them. What a task
-    writes is written in between, and not counted."""
+def drive(n: int) -> DriverCosts:
+    """Do the driver's work in `pipeline verify` before and after its tasks. The output of the tasks
+    is written in between, without being counted."""
     request = replace(parse_request({}), paths=("/var/lib/kafka/data",), parallelism=CORES)
     steps, began = [], time.process_time()
 
-    def reached() -> None:
+    def record_step() -> None:
         steps.append(f"{time.process_time() - began:.1f} s, {peak():.0f} MB")
 
     files = list_input_files(request, files_below=lambda _: segments(n))
-    reached()
+    record_step()
     with tempfile.TemporaryDirectory() as scratch:
-        ledger = JobDirectory(scratch, JobDefinition("verify", check_for_job, {}))
-        ledger.open()
-        ledger.plan(request, files)
-        numbers = ledger.unprocessed_indexes()
-        shares = group_by_task(ledger.job, request, ledger.splits.select_at(numbers))
-        reached()
+        job_directory = JobDirectory(scratch, JobDefinition("verify", check_for_job, {}))
+        job_directory.open()
+        job_directory.plan(request, files)
+        indexes = job_directory.unprocessed_indexes()
+        task_splits = group_by_task(
+            job_directory.job, request, job_directory.splits.select_at(indexes)
+        )
+        record_step()
         n_bytes, largest = 0, b""
-        for share in TaskInputs(request, shares):
-            n_bytes, largest = n_bytes + len(share), max(largest, share, key=len)
-        reached()
+        for task_input in TaskInputs(request, task_splits):
+            n_bytes, largest = n_bytes + len(task_input), max(largest, task_input, key=len)
+        record_step()
         tasks_began = time.process_time()
-        for pieces in shares:
-            write_json_file(
-                f"{ledger.results_directory}/{result_file_name(pieces, ledger.run_number)}",
-                dict(results(pieces)),
-            )
+        for splits in task_splits:
+            name = result_file_name(splits, job_directory.run_number)
+            write_json_file(f"{job_directory.results_directory}/{name}", dict(results(splits)))
         began += time.process_time() - tasks_began
-        ledger.add_results(numbers, shares)
-        reached()
-        write_tables(ledger, scratch)
-        reached()
-    return Driven(steps, len(shares), n_bytes, largest)
+        job_directory.add_results(indexes, task_splits)
+        record_step()
+        write_tables(job_directory, scratch)
+        record_step()
+    return DriverCosts(steps, len(task_splits), n_bytes, largest)
 
 
-def results(pieces: FileSplits) -> Iterator[tuple[str, SplitResult]]:
-    """What a task writes of its pieces: no findings."""
-    numbers = {"batches": 70, "records": 1050, "first_offset": 0, "last_offset": 1049}
+def results(splits: FileSplits) -> Iterator[tuple[str, SplitResult]]:
+    """What a task writes about its splits: no findings."""
+    counts = {"batches": 70, "records": 1050, "first_offset": 0, "last_offset": 1049}
     times = {"min_timestamp": MODIFIED // 10**6, "max_timestamp": MODIFIED // 10**6 + 1000}
-    clean = {"summary": {**EMPTY_NUMBERS, **numbers, **times}, **encode_findings([], None)}
-    for piece in pieces:
-        about = [piece.size, piece.modified, piece.start, piece.end]
-        yield format_split_name(piece.path, piece.start), {**clean, "about": about}
+    clean = {"summary": {**EMPTY_NUMBERS, **counts, **times}, **encode_findings([], None)}
+    for split in splits:
+        split_columns = [split.size, split.modified, split.start, split.end]
+        yield format_split_name(split.path, split.start), {**clean, "about": split_columns}
 
 
-def write_tables(ledger: JobDirectory, to: str) -> None:
-    """Go over all results as a job does: for torn files, and to write the table of segments."""
-    assert not find_misaligned_files(ledger.iter_results(lambda piece: not piece.is_whole))
+def write_tables(job_directory: JobDirectory, output: str) -> None:
+    """Read all results as a job does: to find misaligned files, and to write the segments table."""
+    assert not find_misaligned_files(job_directory.iter_results(lambda split: not split.is_whole))
     with open_table_file(
-        f"{to}/segments/part-0", arrow_schema(SEGMENTS_TABLE.leaves), "parquet"
-    ) as made:
-        found, summary = merge_file_findings(ledger.iter_results()), JobSummary()
-        for piece, numbers in sum_by_file((piece, summary.add_result(its)) for piece, its in found):
-            made.add([segment_row(piece, numbers)])
+        f"{output}/segments/part-0", arrow_schema(SEGMENTS_TABLE.leaves), "parquet"
+    ) as table_file:
+        file_findings, summary = merge_file_findings(job_directory.iter_results()), JobSummary()
+        for split, totals in sum_by_file(
+            (split, summary.add_result(result)) for split, result in file_findings
+        ):
+            table_file.add([segment_row(split, totals)])
 
 
-def work(share: bytes) -> float:
-    """What a worker takes that has a share."""
-    pieces, _ = pickle.loads(share)  # noqa: S301 (the driver's own)
-    with mount_split_files(parse_request({}), pieces):
+def worker_memory(task_input: bytes) -> float:
+    """Memory of a worker with a task input, in MB."""
+    splits, _ = pickle.loads(task_input)  # noqa: S301 (the driver's own)
+    with mount_split_files(parse_request({}), splits):
         return peak()
 
 
 def peak() -> float:
-    """The peak of this process's memory in MB. `getrusage` would say at least what the process that
-    began it had."""
-    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) / 1024
+    """The peak memory of this process in MB. `getrusage` would report at least the memory of the
+    parent process."""
+    match = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert match is not None
+    return int(match[1]) / 1024
 
 
-def apart(function: Callable[[Any], Any], argument: object) -> Any:
-    """The answer of a new process."""
+def run_in_new_process(function: Callable[[Any], Any], argument: object) -> Any:
+    """The result of a function in a new process."""
     with get_context("spawn").Pool(1) as pool:
         return pool.apply(function, (argument,))
 
 
-def rows(numbers: list[int]) -> Iterator[str]:
+def rows(counts: list[int]) -> Iterator[str]:
     """The lines of the table."""
-    alone = apart(work, apart(drive, 1).largest)
-    for n in numbers:
-        driven: Driven = apart(drive, n)
-        worker = f"{apart(work, driven.largest):.1f} MB (with one segment: {alone:.1f} MB)"
-        sizes = f"{driven.n_bytes / MIB:.1f} MB", f"{len(driven.largest) / 1024:.1f} KB"
-        yield f"| {' | '.join([f'{n:,}', *driven.steps, f'{driven.n_tasks:,}', *sizes, worker])} |"
+    base_memory = run_in_new_process(worker_memory, run_in_new_process(drive, 1).largest)
+    for n in counts:
+        driver: DriverCosts = run_in_new_process(drive, n)
+        memory = run_in_new_process(worker_memory, driver.largest)
+        worker = f"{memory:.1f} MB (with one segment: {base_memory:.1f} MB)"
+        sizes = f"{driver.n_bytes / MIB:.1f} MB", f"{len(driver.largest) / 1024:.1f} KB"
+        yield f"| {' | '.join([f'{n:,}', *driver.steps, f'{driver.n_tasks:,}', *sizes, worker])} |"
 
 
 def main() -> None:
@@ -170,15 +173,15 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="2,000 segments")
     parser.add_argument("--large", action="store_true", help="ten million, too")
     parser.add_argument("--write", action="store_true", help="put the table in docs/benchmarks.md")
-    given = parser.parse_args()
-    numbers = [2000] if given.smoke else [10**6, 10**7] if given.large else [10**6]
-    lines = [f"{machine()}.", "", HEAD]
+    arguments = parser.parse_args()
+    counts = [2000] if arguments.smoke else [10**6, 10**7] if arguments.large else [10**6]
+    lines = [f"{machine()}.", "", HEADING]
     print("\n".join(lines))
-    for line in rows(numbers):
+    for line in rows(counts):
         lines.append(line)
         print(line, flush=True)
-    if given.write:
-        put("scale", lines)
+    if arguments.write:
+        write_table("scale", lines)
 
 
 if __name__ == "__main__":

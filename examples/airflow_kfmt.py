@@ -25,18 +25,18 @@ CLEAN, FINDINGS, USAGE = 0, 1, 2  # 3: an input could not be read; 4: Spark did 
 
 @task(retries=3, retry_delay=timedelta(minutes=5))
 def export_segments(source: str, lake: str, master: str) -> int:
-    """Export records. Findings are a warning, a wrong command fails, and all else is retried."""
+    """Export records. Findings are a warning, an invalid command fails, all else is retried."""
     command = ["kfmt", "pipeline", "export", source, "--to", lake, "--master", master]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     log = logging.getLogger(__name__)
-    log.info("%s", done.stdout)
-    if done.returncode == FINDINGS:
+    log.info("%s", result.stdout)
+    if result.returncode == FINDINGS:
         log.warning("segments are damaged; the table findings in %s says where", lake)
-    elif done.returncode == USAGE:
-        raise AirflowFailException(done.stderr)
-    elif done.returncode != CLEAN:
-        raise AirflowException(f"exit {done.returncode}: {done.stderr}")
-    return done.returncode
+    elif result.returncode == USAGE:
+        raise AirflowFailException(result.stderr)
+    elif result.returncode != CLEAN:
+        raise AirflowException(f"exit {result.returncode}: {result.stderr}")
+    return result.returncode
 
 
 @dag(schedule="@daily", start_date=datetime(2026, 1, 1, tzinfo=timezone.utc), catchup=False)

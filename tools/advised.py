@@ -2,7 +2,7 @@
 
     python -m tools.advised [SEED [COUNT]]
 
-Every step is carried out on a copy; Kafka's own loader then says what consumers are given.
+Runs every step on a copy; Kafka's own loader then shows which records consumers get.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kfmt_cli.writers.salvage.arrangement_writer import CONFLICT_DIRECTORY
 from tests.support.combined_cases import Combined, combined
 from tests.support.samples import kfmt
 from tools.broker import CLEAN_SHUTDOWN
-from tools.fuzz_starts import inside, point_of
+from tools.fuzz_starts import offsets_in_ranges, recovery_point
 from tools.judge import Judged, Loading, judge
 from tools.observe import RECOVERY_POINTS, Start
 
@@ -30,100 +30,113 @@ PARTITION = "given-0"
 
 @dataclass(frozen=True)
 class Advised:
-    """A partition and the log directories that its steps leave, one after the other."""
+    """A partition, and its log directory after each of its steps."""
 
     case: Combined
     start: Start
     steps: Sequence[tuple[str, str]]
-    """Commands with their prices."""
+    """Commands and their prices."""
     loadings: Sequence[Loading]
-    """What a start finds before the steps, and after each."""
+    """What a start loads before the steps, and after each."""
     aside: Sequence[set[int]]
-    """The offsets that a copy has set aside, as they conflict with others, after each step."""
+    """After each step, the offsets that a copy moved to a conflict log."""
 
 
-def advised(case: Combined, start: Start, folder: Path) -> Advised:
-    """Carry out the steps for a partition, each on what the one before it has left; a copy of the
-    undamaged batches is looked at in its own place."""
-    given = folder / "log"
-    (given / PARTITION).mkdir(parents=True)
+def advised(case: Combined, start: Start, directory: Path) -> Advised:
+    """Run the steps for a partition, each on the result of the previous one; a copy of the
+    undamaged batches is loaded from its own directory."""
+    log_directory = directory / "log"
+    (log_directory / PARTITION).mkdir(parents=True)
     for file, content in case.files.items():
-        (given / PARTITION / file).write_bytes(content)
-    (given / RECOVERY_POINTS).write_text(f"0\n1\ngiven 0 {point_of(case, start)}\n")
+        (log_directory / PARTITION / file).write_bytes(content)
+    (log_directory / RECOVERY_POINTS).write_text(f"0\n1\ngiven 0 {recovery_point(case, start)}\n")
     if case.log_start:
-        (given / LOG_STARTS).write_text(f"0\n1\ngiven 0 {case.log_start}\n")
+        (log_directory / LOG_STARTS).write_text(f"0\n1\ngiven 0 {case.log_start}\n")
     if start is Start.CLEAN:
-        (given / MARKER).write_text(CLEAN_SHUTDOWN)
-    rows = kfmt("check", given, "--json", "--jobs", "1").of("next")
+        (log_directory / MARKER).write_text(CLEAN_SHUTDOWN)
+    rows = kfmt("check", log_directory, "--json", "--jobs", "1").of("next")
     steps = [(row["command"], row["price"]) for row in rows]
-    loadings = [_loading(given, case)]
-    aside: list[set[int]] = []
-    for number, (command, _) in enumerate(steps):
-        aside.append(set())
-        words = shlex.split(command)
-        if words[:2] == ["kfmt", "salvage"]:
-            saved = folder / f"saved-{number}"
-            kfmt(*words[1:-1], saved)
+    loadings = [_loading(log_directory, case)]
+    conflicting_offsets: list[set[int]] = []
+    for index, (command, _) in enumerate(steps):
+        conflicting_offsets.append(set())
+        arguments = shlex.split(command)
+        if arguments[:2] == ["kfmt", "salvage"]:
+            saved = directory / f"saved-{index}"
+            kfmt(*arguments[1:-1], saved)
             loadings.append(_loading(saved, case))
             for conflicting in saved.rglob(f"{CONFLICT_DIRECTORY}*"):
                 rows = kfmt("dump", conflicting, "--records", "--json").of("record")
-                aside[-1].update(row["offset"] for row in rows)
+                conflicting_offsets[-1].update(row["offset"] for row in rows)
             continue
-        if words[0] == "kfmt":
-            kfmt(*words[1:])
+        if arguments[0] == "kfmt":
+            kfmt(*arguments[1:])
         else:
             subprocess.run(["bash", "-c", command], check=True)
-        loadings.append(_loading(given, case))
-    return Advised(case, start, steps, loadings, aside)
+        loadings.append(_loading(log_directory, case))
+    return Advised(case, start, steps, loadings, conflicting_offsets)
 
 
-def _loading(folder: Path, case: Combined) -> Loading:
-    """What a start finds in a log directory, or in a partition's directory."""
-    partition = folder / PARTITION if (folder / PARTITION).is_dir() else folder
+def _loading(directory: Path, case: Combined) -> Loading:
+    """What a start loads from a log directory, or from a partition directory."""
+    partition = directory / PARTITION if (directory / PARTITION).is_dir() else directory
     files = {file.name: file.read_bytes() for file in partition.glob("*") if file.is_file()}
-    is_clean, start = (folder / MARKER).exists(), (folder / LOG_STARTS).exists()
+    is_clean, start = (directory / MARKER).exists(), (directory / LOG_STARTS).exists()
     point = 0
-    if (folder / RECOVERY_POINTS).exists():
-        point = int((folder / RECOVERY_POINTS).read_text().split()[-1])
+    if (directory / RECOVERY_POINTS).exists():
+        point = int((directory / RECOVERY_POINTS).read_text().split()[-1])
     return Loading(files, is_clean, point, case.log_start if start else 0, case.log_end)
 
 
-def harms(its: Advised, seen: Sequence[Judged]) -> list[str]:
-    """The steps after which consumers are given less than before, or no more by a copy."""
-    every = set(range(its.case.log_start, its.case.log_end))
-    given = [inside(every, list(judged.reached)) if judged.starts else set() for judged in seen]
-    found = []
-    before = given[0]
-    for (command, price), after, aside in zip(its.steps, given[1:], its.aside, strict=True):
+def harms(partition: Advised, judgements: Sequence[Judged]) -> list[str]:
+    """The steps after which consumers get fewer offsets than before."""
+    all_offsets = set(range(partition.case.log_start, partition.case.log_end))
+    delivered = [
+        offsets_in_ranges(all_offsets, list(judged.reached)) if judged.starts else set()
+        for judged in judgements
+    ]
+    harmful = []
+    previous = delivered[0]
+    for (command, price), current, conflicting in zip(
+        partition.steps, delivered[1:], partition.aside, strict=True
+    ):
         is_copy = command.endswith(" DST")
-        less = sorted((given[0] if is_copy else before) - after - aside)
-        if less:
-            found.append(f"{command} ({price}): {len(less)} less, from {less[0]}")
-        before = before if is_copy else after
-    return found
+        missing = sorted((delivered[0] if is_copy else previous) - current - conflicting)
+        if missing:
+            harmful.append(f"{command} ({price}): {len(missing)} less, from {missing[0]}")
+        previous = previous if is_copy else current
+    return harmful
 
 
 def compare(cases: Sequence[Combined]) -> list[tuple[Advised, list[str]]]:
-    """The partitions with steps that harm."""
+    """The partitions with harmful steps."""
     with tempfile.TemporaryDirectory() as scratch:
-        every = []
-        for number, case in enumerate(cases):
+        partitions = []
+        for index, case in enumerate(cases):
             for start in case.kinds:
-                folder = Path(scratch) / f"{number}-{start.name}"
-                every.append(advised(case, start, folder))
-                shutil.rmtree(folder)
-    seen = iter(judge([loading for its in every for loading in its.loadings]))
-    judged = [(its, [next(seen) for _ in its.loadings]) for its in every]
-    return [(its, found) for its, all_ in judged if (found := harms(its, all_))]
+                directory = Path(scratch) / f"{index}-{start.name}"
+                partitions.append(advised(case, start, directory))
+                shutil.rmtree(directory)
+    judgements = iter(
+        judge([loading for partition in partitions for loading in partition.loadings])
+    )
+    judged_partitions = [
+        (partition, [next(judgements) for _ in partition.loadings]) for partition in partitions
+    ]
+    return [
+        (partition, harmful)
+        for partition, partition_judgements in judged_partitions
+        if (harmful := harms(partition, partition_judgements))
+    ]
 
 
 def main() -> None:
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     cases = list(combined(seed, int(sys.argv[2]) if len(sys.argv) > 2 else 100))
-    wrong = compare(cases)
-    for its, found in wrong:
-        print(f"{its.case.what}\n  {its.start.name}: {'; '.join(found)}")
-    print(f"{len(cases)} partitions, {len(wrong)} starts after which a step harms")
+    harmful = compare(cases)
+    for partition, steps in harmful:
+        print(f"{partition.case.what}\n  {partition.start.name}: {'; '.join(steps)}")
+    print(f"{len(cases)} partitions, {len(harmful)} starts after which a step harms")
 
 
 if __name__ == "__main__":

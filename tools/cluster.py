@@ -1,8 +1,8 @@
-"""Real brokers and a controller, each a process of its own with its own disks, as one cluster.
+"""A cluster of real brokers and a controller, each a separate process with separate disks.
 
-Each node can be started and killed alone. Its directories are those of `Cluster.folder`: broker1,
-broker2, … and controller100; a broker with several log directories has broker1a, broker1b. Needs
-what tools/kafka.py needs, and confluent-kafka.
+Each node can be started and killed separately. The log directories are in `Cluster.directory`:
+broker1, broker2, … and controller100; a broker with several has broker1a, broker1b. Requires what
+tools/kafka.py requires, and confluent-kafka.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tools.kafka import java
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 CONTROLLER = 100
 BROKERS = (1, 2, 3)
-SESSION = 9.0  # seconds: broker.session.timeout.ms, Kafka's default
-CALM = 5.0  # seconds without a change after which a cluster is settled
-PATIENCE = 120.0  # seconds until a node is up
+SESSION_SECONDS = 9.0  # broker.session.timeout.ms, Kafka's default
+SETTLED_SECONDS = 5.0  # without a change, after which a cluster is settled
+TIMEOUT = 120.0  # seconds until a node is up
 SETTINGS = {
     "auto.create.topics.enable": "false",
     "offsets.topic.replication.factor": "3",
@@ -54,7 +54,7 @@ def new_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A partition as the brokers describe it."""
+    """A partition in the metadata of the brokers."""
 
     leader: int | None
     isr: tuple[int, ...]
@@ -65,11 +65,11 @@ class Cluster:
     """A cluster of three brokers and a controller."""
 
     version: str
-    folder: Path
+    directory: Path
     n_directories: int = 1
     """Log directories of each broker."""
     dynamic: bool = False
-    """Whether the controllers are those of a dynamic quorum."""
+    """Whether the controllers form a dynamic quorum."""
     features: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     _ports: dict[int, int] = field(default_factory=dict)
@@ -82,31 +82,37 @@ class Cluster:
     def directories(self, node: int) -> list[Path]:
         """The log directories of a node."""
         if node == CONTROLLER:
-            return [self.folder / f"controller{node}"]
+            return [self.directory / f"controller{node}"]
         names = "ab"[: self.n_directories] if self.n_directories > 1 else [""]
-        return [self.folder / f"broker{node}{name}" for name in names]
+        return [self.directory / f"broker{node}{name}" for name in names]
 
     def format(self) -> None:
-        """Make the directories of a new cluster."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Create the directories of a new cluster."""
+        self.directory.mkdir(parents=True, exist_ok=True)
         for node in BROKERS:
             for directory in self.directories(node):
                 self.format_disk(node, directory)
-        words = ["format", "--cluster-id", CLUSTER_ID, "--config", str(self._config(CONTROLLER))]
-        words += ["--standalone"] if self.dynamic else []
+        arguments = [
+            "format",
+            "--cluster-id",
+            CLUSTER_ID,
+            "--config",
+            str(self._config(CONTROLLER)),
+        ]
+        arguments += ["--standalone"] if self.dynamic else []
         for feature in self.features:
-            words += ["--feature", feature]
-        done = subprocess.run(
-            java(self.version, "kafka.tools.StorageTool", *words),
+            arguments += ["--feature", feature]
+        result = subprocess.run(
+            java(self.version, "kafka.tools.StorageTool", *arguments),
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode:
-            raise BrokerError(done.stdout + done.stderr)
+        if result.returncode:
+            raise BrokerError(result.stdout + result.stderr)
 
     def format_disk(self, node: int, directory: Path) -> None:
-        """Make a new, empty log directory of a node."""
+        """Create a new, empty log directory of a node."""
         directory.mkdir(parents=True)
         lines = ("version=1", f"cluster.id={CLUSTER_ID}", f"node.id={node}")
         properties = "\n".join((*lines, f"directory.id={new_id()}", ""))
@@ -114,10 +120,10 @@ class Cluster:
 
     def _config(self, node: int) -> Path:
         """The server.properties of a node."""
-        port, at = self._ports[node], f"127.0.0.1:{self._ports[CONTROLLER]}"
-        quorum = {"controller.quorum.voters": f"{CONTROLLER}@{at}"}
+        port, controller_address = self._ports[node], f"127.0.0.1:{self._ports[CONTROLLER]}"
+        quorum = {"controller.quorum.voters": f"{CONTROLLER}@{controller_address}"}
         if self.dynamic:
-            quorum = {"controller.quorum.bootstrap.servers": at}
+            quorum = {"controller.quorum.bootstrap.servers": controller_address}
         is_controller = node == CONTROLLER
         listener = "CONTROLLER" if is_controller else "PLAINTEXT"
         config = {
@@ -131,7 +137,7 @@ class Cluster:
             "log.dirs": ",".join(map(str, self.directories(node))),
             **self.settings,
         }
-        file = self.folder / f"{node}.properties"
+        file = self.directory / f"{node}.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
         return file
 
@@ -140,25 +146,25 @@ class Cluster:
         for node in nodes:
             options = ("-XX:TieredStopAtLevel=1", "-Xmx256m", "-XX:+UseSerialGC")
             command = java(self.version, "kafka.Kafka", str(self._config(node)), options=options)
-            with (self.folder / f"{node}.log").open("ab") as log:
+            with (self.directory / f"{node}.log").open("ab") as log:
                 self._running[node] = subprocess.Popen(
                     command, stdout=log, stderr=log, start_new_session=True
                 )
 
     def kill(self, *nodes: int) -> None:
         """Kill nodes at the same moment, as by a power cut."""
-        chosen = [self._running.pop(node) for node in nodes if node in self._running]
-        for process in chosen:
+        processes = [self._running.pop(node) for node in nodes if node in self._running]
+        for process in processes:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        for process in chosen:
+        for process in processes:
             process.wait()
 
     def stop(self, node: int) -> None:
-        """End a node in good order."""
+        """Shut a node down cleanly."""
         process = self._running.pop(node)
         process.terminate()
-        process.wait(timeout=PATIENCE)
+        process.wait(timeout=TIMEOUT)
 
     def kill_all(self) -> None:
         """Kill every node at the same moment."""
@@ -166,35 +172,35 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """Where the brokers that were started answer."""
+        """The addresses of the running brokers."""
         up = [node for node in self._running if node != CONTROLLER]
         return ",".join(f"127.0.0.1:{self._ports[node]}" for node in up)
 
     def admin(self) -> Any:
-        """A client of the brokers that were started."""
+        """An admin client of the running brokers."""
         from confluent_kafka.admin import AdminClient
 
         return AdminClient({"bootstrap.servers": self.address, "log_level": 0})
 
     def states(self) -> dict[tuple[str, int], State] | None:
-        """Every partition of users' topics; None if no broker answers."""
+        """Every partition of topics that are not internal; None if no broker answers."""
         from confluent_kafka import KafkaException
 
         try:
-            found = self.admin().list_topics(timeout=5)
+            metadata = self.admin().list_topics(timeout=5)
         except KafkaException:
             return None
         return {
-            (name, number): State(
+            (name, index): State(
                 None if partition.leader < 0 else partition.leader, tuple(partition.isrs)
             )
-            for name, topic in found.topics.items()
+            for name, topic in metadata.topics.items()
             if not name.startswith("__")
-            for number, partition in topic.partitions.items()
+            for index, partition in topic.partitions.items()
         }
 
     def brokers_up(self) -> set[int]:
-        """The brokers that the metadata calls alive, by one of them."""
+        """The brokers that are alive according to one broker's metadata."""
         from confluent_kafka import KafkaException
 
         try:
@@ -206,57 +212,60 @@ class Cluster:
         """Wait until brokers are alive in the metadata."""
         wait_until(lambda: set(nodes) <= self.brokers_up(), f"brokers {nodes} are not up")
 
-    def settle(self, least: float = SESSION + 3.0) -> dict[tuple[str, int], State]:
-        """Wait at least so many seconds, and until nothing changes; returns the last states."""
-        begun = since = time.monotonic()
-        last = self.states()
-        while time.monotonic() < begun + PATIENCE:
+    def settle(self, min_seconds: float = SESSION_SECONDS + 3.0) -> dict[tuple[str, int], State]:
+        """Wait at least min_seconds, and until nothing changes; returns the last states."""
+        start = changed_at = time.monotonic()
+        previous = self.states()
+        while time.monotonic() < start + TIMEOUT:
             time.sleep(0.5)
-            now = self.states()
-            if now != last:
-                last, since = now, time.monotonic()
-            if time.monotonic() > begun + least and time.monotonic() > since + CALM:
+            current = self.states()
+            if current != previous:
+                previous, changed_at = current, time.monotonic()
+            if (
+                time.monotonic() > start + min_seconds
+                and time.monotonic() > changed_at + SETTLED_SECONDS
+            ):
                 break
-        return last or {}
+        return previous or {}
 
-    def ends(self, place: tuple[str, int]) -> tuple[int, int] | None:
+    def ends(self, topic_partition: tuple[str, int]) -> tuple[int, int] | None:
         """Log start offset and log end offset of a partition's leader; None if none answers."""
         from confluent_kafka import Consumer, KafkaException, TopicPartition
 
         settings = {"bootstrap.servers": self.address, "group.id": "ends", "log_level": 0}
-        # A read_uncommitted consumer sees the high watermark, which is the end once all follow.
+        # read_uncommitted: the high watermark, which is the log end once all replicas are in sync.
         consumer = Consumer({**settings, "isolation.level": "read_uncommitted"})
         try:
-            low, high = consumer.get_watermark_offsets(TopicPartition(*place), timeout=10)
+            low, high = consumer.get_watermark_offsets(TopicPartition(*topic_partition), timeout=10)
         except KafkaException:
             return None
         finally:
             consumer.close()
         return low, high
 
-    def elect_uncleanly(self, places: Sequence[tuple[str, int]]) -> None:
-        """Ask for an unclean election of partitions."""
+    def elect_uncleanly(self, topic_partitions: Sequence[tuple[str, int]]) -> None:
+        """Request an unclean election for partitions."""
         from confluent_kafka import ElectionType, KafkaException, TopicPartition
 
-        chosen = [TopicPartition(*place) for place in places]
+        partitions = [TopicPartition(*topic_partition) for topic_partition in topic_partitions]
         admin = self.admin()
         with suppress(KafkaException):
-            admin.elect_leaders(ElectionType.UNCLEAN, chosen).result(30)
+            admin.elect_leaders(ElectionType.UNCLEAN, partitions).result(30)
 
 
 @contextmanager
 def running(cluster: Cluster) -> Iterator[Cluster]:
-    """Kills what is left at the end."""
+    """Kills the running nodes at the end."""
     try:
         yield cluster
     finally:
         cluster.kill_all()
 
 
-def wait_until(is_so: Callable[[], object], words: str, patience: float = PATIENCE) -> None:
-    """Ask until it is so; raises BrokerError."""
-    end = time.monotonic() + patience
-    while not is_so():
+def wait_until(condition: Callable[[], object], message: str, timeout: float = TIMEOUT) -> None:
+    """Wait until a condition holds; raises BrokerError with the message."""
+    end = time.monotonic() + timeout
+    while not condition():
         if time.monotonic() > end:
-            raise BrokerError(words)
+            raise BrokerError(message)
         time.sleep(0.3)

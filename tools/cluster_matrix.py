@@ -1,9 +1,9 @@
-"""Dead clusters of real brokers: what kfmt replicas foretells of each, and what then happens.
+"""Dead clusters of real brokers: what kfmt replicas predicts for each, and what happens.
 
     python -m tools.cluster_matrix [NAME…] [--keep DIR] [--results FILE]
 
-Makes each situation of `tests/support/dead_clusters.py`, asks `kfmt replicas` about its orders of
-starts, starts real brokers in each of them, and compares leader and log end offset of every
+Creates each situation of `tests/support/dead_clusters.py`, runs `kfmt replicas` for its orders of
+starts, starts real brokers in each order, and compares leader and log end offset of every
 partition. A situation takes three to five minutes. The exit code is 1 if a prediction was wrong.
 """
 
@@ -24,57 +24,61 @@ from tests.support.samples import kfmt
 RIGHT, AMONG, WRONG = "right", "among", "wrong"
 
 
-def foretold(situation: Situation, dead: Path) -> dict[tuple[str, Place], dict[str, Any]]:
+def predicted_ends(
+    situation: Situation, directory: Path
+) -> dict[tuple[str, Place], dict[str, Any]]:
     """The predictions of kfmt, by order and partition."""
-    directories = sorted(path for path in dead.iterdir() if path.is_dir())
-    words = [word for order in situation.orders for word in ("--order", order)]
-    done = kfmt("replicas", *directories, *words, "--json")
-    if done.code not in (0, 1):
-        raise SystemExit(done.err)
-    by_value = {_value(order): order for order in situation.orders}
+    directories = sorted(path for path in directory.iterdir() if path.is_dir())
+    options = [argument for order in situation.orders for argument in ("--order", order)]
+    result = kfmt("replicas", *directories, *options, "--json")
+    if result.code not in (0, 1):
+        raise SystemExit(result.err)
+    order_by_value = {_order_value(order): order for order in situation.orders}
     return {
-        (by_value[json.dumps(row["order"])], (row["topic"], row["partition"])): row
-        for row in done.of("start_order")
+        (order_by_value[json.dumps(row["order"])], (row["topic"], row["partition"])): row
+        for row in result.of("start_order")
     }
 
 
-def _value(order: str) -> str:
+def _order_value(order: str) -> str:
     in_turn = not set(order) & set("!+")
     return json.dumps([int(node) for node in order.split(",")] if in_turn else order)
 
 
-def judged(row: dict[str, Any], seen: Seen) -> str:
+def classify(row: dict[str, Any], actual: Seen) -> str:
     """Whether a prediction was right."""
-    ends = row["alternatives"] if not row["certain"] else [row]
-    same = [
+    predictions = row["alternatives"] if not row["certain"] else [row]
+    matching = [
         end
-        for end in ends
-        if end["leader"] == seen.leader and end["log_end_offset"] == seen.log_end_offset
+        for end in predictions
+        if end["leader"] == actual.leader and end["log_end_offset"] == actual.log_end_offset
     ]
-    return WRONG if not same else RIGHT if row["certain"] else AMONG
+    return WRONG if not matching else RIGHT if row["certain"] else AMONG
 
 
-def compare(name: str, keep: Path) -> list[dict[str, Any]]:
-    """Each order and partition of a situation: foretold, seen, and whether it was right."""
+def compare(name: str, directory: Path) -> list[dict[str, Any]]:
+    """Each order and partition of a situation: prediction, actual state, and verdict."""
     situation = SITUATIONS[name]
-    found: list[dict[str, Any]] = []
-    dead = keep / name / "dead"
+    results: list[dict[str, Any]] = []
+    dead = directory / name / "dead"
     if not dead.exists():
         die(situation, dead)
-    rows = foretold(situation, dead)
+    rows = predicted_ends(situation, dead)
     for order in situation.orders:
-        copy = keep / name / f"{len(found)}-{time.time_ns()}"
-        for place, seen in start_in(situation, dead, order, copy).items():
-            row = rows[order, place]
-            verdict = judged(row, seen)
-            ends = row["alternatives"] or [
+        copy = directory / name / f"{len(results)}-{time.time_ns()}"
+        for topic_partition, actual in start_in(situation, dead, order, copy).items():
+            row = rows[order, topic_partition]
+            verdict = classify(row, actual)
+            predictions = row["alternatives"] or [
                 {"leader": row["leader"], "log_end_offset": row["log_end_offset"]}
             ]
-            partition = f"{place[0]}-{place[1]}"
+            partition = f"{topic_partition[0]}-{topic_partition[1]}"
             entry = {"situation": name, "order": order, "partition": partition}
-            found.append({**entry, "foretold": ends, "seen": asdict(seen), "verdict": verdict})
-            print(verdict, json.dumps(found[-1]), flush=True)
-    return found
+            results.append(
+                {**entry, "foretold": predictions, "seen": asdict(actual), "verdict": verdict}
+            )
+            print(verdict, json.dumps(results[-1]), flush=True)
+    return results
 
 
 def main() -> None:
@@ -82,15 +86,17 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(SITUATIONS), metavar="NAME")
     parser.add_argument("--keep", type=Path, help="where the disks stay")
     parser.add_argument("--results", type=Path, help="a file for what was compared, as JSON Lines")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for name in given.names:
-            results += compare(name, given.keep or Path(scratch))
-            if given.results:
+        for name in arguments.names:
+            results += compare(name, arguments.keep or Path(scratch))
+            if arguments.results:
                 lines = (f"{json.dumps(result)}\n" for result in results)
-                given.results.write_text("".join(lines))
-    counts = {word: sum(r["verdict"] == word for r in results) for word in (RIGHT, AMONG, WRONG)}
+                arguments.results.write_text("".join(lines))
+    counts = {
+        verdict: sum(r["verdict"] == verdict for r in results) for verdict in (RIGHT, AMONG, WRONG)
+    }
     print(counts)
     sys.exit(bool(counts[WRONG]))
 

@@ -1,9 +1,9 @@
-"""What the tests execute of each room, from coverage's JSON; exit code 1 below a room's floor.
+"""How much of each room the tests execute, from coverage's JSON; exit code 1 below a floor.
 
     pytest --cov=kfmt_cli --cov-report=json:coverage.json
     python -m tools.coverage_rooms coverage.json
 
-Compiled modules are left out, as coverage does not see them run.
+Skips compiled modules, because coverage does not see them run.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 from tools.lint import LEVEL, PACKAGE, ROOT
 
-# Percent of the lines that the default tests must execute: two points below what they did when this
-# was measured, with Java and Chromium.
+# Percent of the lines that the default tests must execute: two points below the measured values,
+# with Java and Chromium.
 FLOORS = {
     "errors": 98.0,
     "findings": 97.5,
@@ -44,37 +44,39 @@ FLOORS = {
 
 
 def lines_by_room(report: dict[str, Any], root: Path = ROOT) -> dict[str, tuple[int, int]]:
-    """By room, how many lines there are, and how many were executed."""
-    made: Counter[str] = Counter()
-    covered: Counter[str] = Counter()
+    """By room, the number of lines, and of executed lines."""
+    n_lines: Counter[str] = Counter()
+    n_covered: Counter[str] = Counter()
     for name, file in report["files"].items():
         path = root / name
         if path.is_relative_to(root / PACKAGE) and not path.with_suffix(".pyi").exists():
             room = path.relative_to(root / PACKAGE).parts[0].removesuffix(".py")
-            made[room] += file["summary"]["num_statements"]
-            covered[room] += file["summary"]["covered_lines"]
-    return {room: (made[room], covered[room]) for room in made if made[room]}
+            n_lines[room] += file["summary"]["num_statements"]
+            n_covered[room] += file["summary"]["covered_lines"]
+    return {room: (n_lines[room], n_covered[room]) for room in n_lines if n_lines[room]}
 
 
-def percent(made: int, covered: int) -> float:
-    """Rounded down, so that what is shown as a floor is one."""
-    return 1000 * covered // made / 10
+def percent(n_lines: int, n_covered: int) -> float:
+    """The executed percent, rounded down so that a displayed floor is met."""
+    return 1000 * n_covered // n_lines / 10
 
 
 def table(rooms: dict[str, tuple[int, int]], floors: dict[str, float]) -> tuple[list[str], bool]:
     """The lines of the table, and whether every room is at its floor or above."""
     lines = [f"{'room':<12}{'lines':>8}{'covered':>9}{'percent':>9}{'floor':>7}"]
-    good = True
+    is_covered = True
     for room in sorted(rooms, key=lambda room: (LEVEL.get(room, len(LEVEL)), room)):
-        share, floor = percent(*rooms[room]), floors.get(room, 0.0)
-        made, covered = rooms[room]
-        below = "" if share >= floor else "  below its floor"
-        good = good and not below
-        lines.append(f"{room:<12}{made:>8}{covered:>9}{share:>9.1f}{floor:>7.1f}{below}")
-    if gone := sorted(set(floors) - set(rooms)):
-        lines.append(f"not in the report: {', '.join(gone)}")
-        good = False
-    return lines, good
+        covered_percent, floor = percent(*rooms[room]), floors.get(room, 0.0)
+        n_lines, n_covered = rooms[room]
+        note = "" if covered_percent >= floor else "  below its floor"
+        is_covered = is_covered and not note
+        lines.append(
+            f"{room:<12}{n_lines:>8}{n_covered:>9}{covered_percent:>9.1f}{floor:>7.1f}{note}"
+        )
+    if missing := sorted(set(floors) - set(rooms)):
+        lines.append(f"not in the report: {', '.join(missing)}")
+        is_covered = False
+    return lines, is_covered
 
 
 def main() -> None:
@@ -82,9 +84,9 @@ def main() -> None:
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
     floors = FLOORS if shutil.which("java") else FLOORS | {"spark": 0.0}
-    lines, good = table(lines_by_room(json.loads(Path(sys.argv[1]).read_text())), floors)
+    lines, is_covered = table(lines_by_room(json.loads(Path(sys.argv[1]).read_text())), floors)
     print(*lines, sep="\n")
-    raise SystemExit(not good)
+    raise SystemExit(not is_covered)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Damage copies of all sample logs at random, and say which batches kfmt loses or makes up.
+"""Damage copies of all sample logs at random, and report batches that kfmt loses or makes up.
 
     python -m tools.fuzz_damage [--mutants 100000] [--seed 1] [--keep DIR]
 
-Ends with 1 where there are any. `tests/log/test_mutations.py` does the same for a few hundred.
+The exit code is 1 if there are any. `tests/log/test_mutations.py` runs a few hundred mutants.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.support.mutants import embedding_mutant, judge, mutant_of
 from tests.support.samples import every_log
 from tests.support.segments import positions
 
-LARGEST = 60_000
+MAX_LOG_BYTES = 60_000
 
 
 def main() -> None:
@@ -27,33 +27,33 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="keep what went wrong in this folder")
     options = parser.parse_args()
-    logs = [log for log in every_log() if 0 < log.stat().st_size < LARGEST]
+    logs = [log for log in every_log() if 0 < log.stat().st_size < MAX_LOG_BYTES]
     originals = [(log, data := log.read_bytes(), positions(data)) for log in logs]
-    lost = phantoms = 0
+    n_lost = n_phantoms = 0
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
-        for number in range(options.mutants):
-            log, data, places = originals[number % len(originals)]
-            rng = random.Random(f"{options.seed} {number}")
-            if number % 5 == 0:
-                data, places, mutant = embedding_mutant(rng)
+        for index in range(options.mutants):
+            log, data, batch_positions = originals[index % len(originals)]
+            rng = random.Random(f"{options.seed} {index}")
+            if index % 5 == 0:
+                data, batch_positions, mutant = embedding_mutant(rng)
                 log = Path(f"{int.from_bytes(data[:8], 'big'):020}.log")
             else:
-                mutant = mutant_of(data, places, rng)
-            verdict = judge(mutant, data, places, Path(scratch) / log.name)
+                mutant = mutant_of(data, batch_positions, rng)
+            verdict = judge(mutant, data, batch_positions, Path(scratch) / log.name)
             if verdict:
-                lost += len(verdict.lost)
-                phantoms += len(verdict.phantoms)
-                print(f"{number} {log}: lost {sorted(verdict.lost)}, made up {verdict.phantoms}")
+                n_lost += len(verdict.lost)
+                n_phantoms += len(verdict.phantoms)
+                print(f"{index} {log}: lost {sorted(verdict.lost)}, made up {verdict.phantoms}")
                 if options.keep:
                     options.keep.mkdir(parents=True, exist_ok=True)
-                    (options.keep / f"{number}.log").write_bytes(mutant.data)
+                    (options.keep / f"{index}.log").write_bytes(mutant.data)
     seconds = time.monotonic() - started
     print(
         f"{options.mutants} mutants of {len(originals)} logs in {seconds:.0f} s: "
-        f"{lost} undamaged batches lost, {phantoms} made up"
+        f"{n_lost} undamaged batches lost, {n_phantoms} made up"
     )
-    raise SystemExit(bool(lost or phantoms))
+    raise SystemExit(bool(n_lost or n_phantoms))
 
 
 if __name__ == "__main__":

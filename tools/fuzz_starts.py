@@ -1,8 +1,8 @@
-"""Partitions with combined damages: what kfmt foretells of their start, and what Kafka's code does.
+"""Partitions with combined damage: kfmt's prediction of their start, and what Kafka's code does.
 
     python -m tools.fuzz_starts [SEED [COUNT [VERSION]]]
 
-Prints each case in which the two differ, and how many there were.
+Prints each case in which the two differ, and the number of such cases.
 """
 
 from __future__ import annotations
@@ -24,72 +24,90 @@ AFTER = {Start.CRASH: "crash", Start.CRASH_AT_END: "crash", Start.CLEAN: "clean-
 Ranges = list[tuple[int, int]]
 
 
-def point_of(case: Combined, start: Start) -> int:
+def recovery_point(case: Combined, start: Start) -> int:
     """The recovery point that a start finds."""
     return 0 if start is Start.CRASH else case.log_end
 
 
-def foretold(case: Combined, start: Start, folder: Path, version: str = VERSION) -> dict[str, Any]:
-    """What kfmt says of a start of a version."""
-    partition = folder / "given-0"
+def predicted_start(
+    case: Combined, start: Start, directory: Path, version: str = VERSION
+) -> dict[str, Any]:
+    """kfmt's prediction of a start with a Kafka version."""
+    partition = directory / "given-0"
     partition.mkdir(parents=True)
     for file, content in case.files.items():
         (partition / file).write_bytes(content)
-    (folder / RECOVERY_POINTS).write_text(f"0\n1\ngiven 0 {point_of(case, start)}\n")
+    (directory / RECOVERY_POINTS).write_text(f"0\n1\ngiven 0 {recovery_point(case, start)}\n")
     if case.log_start:
-        (folder / "log-start-offset-checkpoint").write_text(f"0\n1\ngiven 0 {case.log_start}\n")
+        (directory / "log-start-offset-checkpoint").write_text(f"0\n1\ngiven 0 {case.log_start}\n")
     if start is Start.CLEAN:
-        (folder / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
-    done = kfmt(
-        "check", folder, "--json", "--jobs", "1", "--kafka-version", version.rpartition(".")[0]
+        (directory / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
+    result = kfmt(
+        "check", directory, "--json", "--jobs", "1", "--kafka-version", version.rpartition(".")[0]
     )
-    rows = [row for row in done.of("broker_start") if row["after"] == AFTER[start]]
-    down = [row for row in rows if not row["starts"]]
-    told = [*down, *(row for row in rows if row["file"].endswith("given-0"))]
-    return told[0] if told and done.code in (0, 1) else {"failed": f"exit {done.code} {done.err}"}
+    rows = [row for row in result.of("broker_start") if row["after"] == AFTER[start]]
+    failed_rows = [row for row in rows if not row["starts"]]
+    candidates = [*failed_rows, *(row for row in rows if row["file"].endswith("given-0"))]
+    return (
+        candidates[0]
+        if candidates and result.code in (0, 1)
+        else {"failed": f"exit {result.code} {result.err}"}
+    )
 
 
-def inside(offsets: set[int], ranges: Ranges) -> set[int]:
-    """Those of the offsets that lie in some ranges."""
+def offsets_in_ranges(offsets: set[int], ranges: Ranges) -> set[int]:
+    """The offsets that are in one of the ranges."""
     return {offset for offset in offsets if any(a <= offset <= b for a, b in ranges)}
 
 
-def differences(case: Combined, said: dict[str, Any], seen: Judged) -> dict[str, str]:
-    """How what was said differs from what was seen, by subject."""
-    if "failed" in said:
-        return {"nothing said": said["failed"]}
-    if said["starts"] != seen.starts:
-        return {"starts": f"said {said['starts']}: {said['reason']}; seen {seen.error}"}
-    if not seen.starts:
+def differences(case: Combined, predicted: dict[str, Any], actual: Judged) -> dict[str, str]:
+    """How the prediction differs from the actual start, by subject."""
+    if "failed" in predicted:
+        return {"nothing said": predicted["failed"]}
+    if predicted["starts"] != actual.starts:
+        return {"starts": f"said {predicted['starts']}: {predicted['reason']}; seen {actual.error}"}
+    if not actual.starts:
         return {}
     logs = {k: len(v) for k, v in case.files.items() if k.endswith(".log")}
-    cut = {k: v for k, v in seen.files.items() if k in logs and v < logs[k]}
-    said_cut = {item["file"].rpartition("/")[2]: item["size"] for item in said["cut"]}
-    gone = {log for log in logs if log not in seen.files}
-    said_gone = {item.rpartition("/")[2] for item in said["deleted"] if item.endswith(".log")}
-    answers = {
-        "log end": (said["log_end_offset"], seen.log_end),
-        "cut": (said_cut, cut),
-        "deleted": (said_gone, gone),
+    truncated = {k: v for k, v in actual.files.items() if k in logs and v < logs[k]}
+    predicted_truncated = {
+        item["file"].rpartition("/")[2]: item["size"] for item in predicted["cut"]
     }
-    if "log_start_offset" in said:
-        answers["log start"] = (said["log_start_offset"], seen.log_start)
-    found = {k: f"said {a}, seen {b}" for k, (a, b) in answers.items() if a != b}
-    told = [tuple(item) for item in [*said["lost_offsets"], *said["unreachable_offsets"]]]
-    given = list(seen.reached)
-    every = set(range(case.log_end))
-    alarm = inside(inside(every, told), given)
-    if alarm:
-        found["false alarm"] = f"{_ranges(alarm)}: said gone, given to consumers"
-    missed = inside(every, case_ranges(case)) - inside(every, given) - inside(every, told)
+    deleted = {log for log in logs if log not in actual.files}
+    predicted_deleted = {
+        item.rpartition("/")[2] for item in predicted["deleted"] if item.endswith(".log")
+    }
+    pairs = {
+        "log end": (predicted["log_end_offset"], actual.log_end),
+        "cut": (predicted_truncated, truncated),
+        "deleted": (predicted_deleted, deleted),
+    }
+    if "log_start_offset" in predicted:
+        pairs["log start"] = (predicted["log_start_offset"], actual.log_start)
+    result = {k: f"said {a}, seen {b}" for k, (a, b) in pairs.items() if a != b}
+    reported_ranges = [
+        tuple(item) for item in [*predicted["lost_offsets"], *predicted["unreachable_offsets"]]
+    ]
+    delivered_ranges = list(actual.reached)
+    all_offsets = set(range(case.log_end))
+    false_alarms = offsets_in_ranges(
+        offsets_in_ranges(all_offsets, reported_ranges), delivered_ranges
+    )
+    if false_alarms:
+        result["false alarm"] = f"{_format_ranges(false_alarms)}: said gone, given to consumers"
+    missed = (
+        offsets_in_ranges(all_offsets, case_ranges(case))
+        - offsets_in_ranges(all_offsets, delivered_ranges)
+        - offsets_in_ranges(all_offsets, reported_ranges)
+    )
     missed -= set(range(case.log_start))
     if missed:
-        found["missed"] = f"{_ranges(missed)}: not given to consumers, and nothing was said"
-    return found
+        result["missed"] = f"{_format_ranges(missed)}: not given to consumers, and nothing was said"
+    return result
 
 
 def case_ranges(case: Combined) -> Ranges:
-    """The offsets of the batches that lie in the logs, as kfmt shows them."""
+    """The offsets of the records in the logs, from `kfmt dump`."""
     with tempfile.TemporaryDirectory() as scratch:
         for file, content in case.files.items():
             if file.endswith(".log") and len(file) == 24:
@@ -99,38 +117,44 @@ def case_ranges(case: Combined) -> Ranges:
     return [(offset, offset) for offset in offsets]
 
 
-def _ranges(offsets: set[int]) -> str:
-    found: list[list[int]] = []
+def _format_ranges(offsets: set[int]) -> str:
+    ranges: list[list[int]] = []
     for offset in sorted(offsets):
-        if found and found[-1][1] == offset - 1:
-            found[-1][1] = offset
+        if ranges and ranges[-1][1] == offset - 1:
+            ranges[-1][1] = offset
         else:
-            found.append([offset, offset])
-    return ", ".join(f"{a}–{b}" for a, b in found[:6]) + (" …" if len(found) > 6 else "")
+            ranges.append([offset, offset])
+    return ", ".join(f"{a}–{b}" for a, b in ranges[:6]) + (" …" if len(ranges) > 6 else "")
 
 
 def compare(
     cases: list[Combined], version: str = VERSION
 ) -> list[tuple[Combined, Start, dict[str, str]]]:
-    """The starts of which kfmt says something else than Kafka's code of a version does.
+    """The starts for which kfmt's prediction differs from Kafka's code of a version.
 
-    Those that the size of the heap decides are left out.
+    Skips starts whose result depends on the heap size.
     """
     starts = [(case, start) for case in cases for start in case.kinds]
     loadings = [
         Loading(
-            case.files, start is Start.CLEAN, point_of(case, start), case.log_start, case.log_end
+            case.files,
+            start is Start.CLEAN,
+            recovery_point(case, start),
+            case.log_start,
+            case.log_end,
         )
         for case, start in starts
     ]
-    wrong = []
+    mismatches = []
     with tempfile.TemporaryDirectory() as scratch:
-        for i, (pair, seen) in enumerate(zip(starts, judge(loadings, version), strict=True)):
-            case, start = pair
-            said = foretold(case, start, Path(scratch) / str(i), version)
-            if not seen.out_of_memory and (found := differences(case, said, seen)):
-                wrong.append((case, start, found))
-    return wrong
+        for i, (case_and_start, actual) in enumerate(
+            zip(starts, judge(loadings, version), strict=True)
+        ):
+            case, start = case_and_start
+            predicted = predicted_start(case, start, Path(scratch) / str(i), version)
+            if not actual.out_of_memory and (mismatch := differences(case, predicted, actual)):
+                mismatches.append((case, start, mismatch))
+    return mismatches
 
 
 def main() -> None:
@@ -138,14 +162,14 @@ def main() -> None:
     cases = list(combined(seed, int(sys.argv[2]) if len(sys.argv) > 2 else 100))
     starts = sum(len(case.kinds) for case in cases)
     version = sys.argv[3] if len(sys.argv) > 3 else VERSION
-    wrong = compare(cases, version)
+    mismatches = compare(cases, version)
     subjects: Counter[str] = Counter()
-    for case, start, found in wrong:
-        subjects.update(found.keys())
+    for case, start, mismatch in mismatches:
+        subjects.update(mismatch.keys())
         print(f"{case.what}\n  {start.name}:")
-        for subject, words in found.items():
-            print(f"    {subject}: {words}")
-    print(f"Kafka {version}: {starts} starts, {len(wrong)} not as foretold {dict(subjects)}")
+        for subject, text in mismatch.items():
+            print(f"    {subject}: {text}")
+    print(f"Kafka {version}: {starts} starts, {len(mismatches)} not as foretold {dict(subjects)}")
 
 
 if __name__ == "__main__":

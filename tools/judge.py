@@ -1,8 +1,8 @@
-"""What Kafka's own UnifiedLog makes of partition directories, many in one process.
+"""Loads partition directories with Kafka's own UnifiedLog, many in one process.
 
-It is the part of a broker's start that is about one partition. What lies above it (the files of the
-log directory, the metadata log) takes a whole broker: `tools/observe.py`. Needs what tools/kafka.py
-needs.
+This is the step of a broker's start that concerns a single partition. The files of the log
+directory and the metadata log need an entire broker: `tools/observe.py`. Requires what
+tools/kafka.py requires.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tools.broker import BrokerError, text
 from tools.kafka import TOOLS, VERSION, compiled, java
 
 SOURCES = tuple(TOOLS / f"{name}.java" for name in ("Judge", "Loader", "OtherClock"))
-TIMEOUT = 900  # seconds, for all cases together
+TIMEOUT = 900  # seconds, for all cases
 Files = Mapping[str, bytes]
 
 
@@ -29,35 +29,35 @@ class Loading:
     files: Files
     is_clean: bool
     recovery_point: int = 0
-    """Of the checkpoints."""
+    """From the checkpoint."""
     log_start: int = 0
-    """Of the checkpoints."""
+    """From the checkpoint."""
     seek_to: int = 0
-    """The offset up to which every one is sought."""
+    """The end of the offsets to seek to, exclusive."""
     settings: Mapping[str, str] = field(default_factory=dict)
     is_closed: bool = False
-    """The log is closed as a clean shutdown does."""
+    """Whether to close the log as a clean shutdown does."""
     is_now: bool = False
-    """Producers expire a day after they wrote last."""
+    """Whether producers expire, a day after their last write."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What became of it."""
+    """The result of loading a partition directory."""
 
     starts: bool
     error: str | None = None
-    """Why it was not loaded."""
+    """Why it did not load."""
     log_start: int = 0
     log_end: int = 0
     files: Mapping[str, int] = field(default_factory=dict)
-    """The sizes of those that are left."""
+    """The sizes of the remaining files."""
     out_of_memory: bool = False
-    """Whether the heap was too small, so that its size decides what becomes of it."""
+    """Whether the heap was too small, so that the result depends on its size."""
     reached: Sequence[tuple[int, int]] = ()
-    """The ranges of offsets that a consumer is given when it seeks to them."""
+    """The ranges of offsets that a consumer gets when it seeks to them."""
     contents: Files = field(default_factory=dict)
-    """Of the files, where the log is closed again."""
+    """The contents of the files, if the log was closed."""
 
 
 def judge(cases: Sequence[Loading], version: str = VERSION) -> list[Judged]:
@@ -65,13 +65,13 @@ def judge(cases: Sequence[Loading], version: str = VERSION) -> list[Judged]:
     with tempfile.TemporaryDirectory() as scratch:
         plans = []
         for i, case in enumerate(cases):
-            folder = Path(scratch) / str(i) / "given-0"
-            folder.mkdir(parents=True)
+            directory = Path(scratch) / str(i) / "given-0"
+            directory.mkdir(parents=True)
             for name, content in case.files.items():
-                (folder / name).write_bytes(content)
+                (directory / name).write_bytes(content)
             plans.append(
                 {
-                    "dir": str(folder),
+                    "dir": str(directory),
                     "clean": case.is_clean,
                     "recovery_point": case.recovery_point,
                     "log_start": case.log_start,
@@ -83,22 +83,22 @@ def judge(cases: Sequence[Loading], version: str = VERSION) -> list[Judged]:
             )
         classes = compiled(version, *SOURCES)
         command = java(version, "-Djava.io.tmpdir=" + scratch, "Judge", classes=classes)
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             input=json.dumps(plans).encode(),
             check=False,
             capture_output=True,
             timeout=TIMEOUT,
         )
-        lines = done.stdout.splitlines()
-        if done.returncode or len(lines) != len(cases):
-            raise BrokerError(f"exit status {done.returncode}\n{text(done.stderr)}")
+        lines = result.stdout.splitlines()
+        if result.returncode or len(lines) != len(cases):
+            raise BrokerError(f"exit status {result.returncode}\n{text(result.stderr)}")
         rows = map(json.loads, lines)
-        found = []
+        judgements = []
         for i, (row, case) in enumerate(zip(rows, cases, strict=True)):
             row["reached"] = [tuple(item) for item in row.get("reached", ())]
             if case.is_closed:
-                left = (Path(scratch) / str(i) / "given-0").iterdir()
-                row["contents"] = {path.name: path.read_bytes() for path in left if path.is_file()}
-            found.append(Judged(**row))
-        return found
+                paths = (Path(scratch) / str(i) / "given-0").iterdir()
+                row["contents"] = {path.name: path.read_bytes() for path in paths if path.is_file()}
+            judgements.append(Judged(**row))
+        return judgements

@@ -1,9 +1,9 @@
-"""Kafka's own code, run from its published jars: the judge of the interop tests.
+"""Kafka's own code, run from its published jars: the reference of the interop tests.
 
-    python tools/kafka.py dump VERSION FILE…     what kafka-dump-log prints for each file
-    python tools/kafka.py keep                   write what it prints for each sample to tests/kept
+    python tools/kafka.py dump VERSION FILE…     print the output of kafka-dump-log for each file
+    python tools/kafka.py keep                   write its output for each sample to tests/kept
 
-Needs java and mvn. Jars are kept below $KAFKA_JARS, ~/.cache/kafka-jars without it.
+Requires java and mvn. Jars are cached in $KAFKA_JARS, by default ~/.cache/kafka-jars.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KEPT = ROOT / "tests/kept"
 KEPT_SUFFIX = f".kafka-dump-log-{VERSION}.txt"
 
 DUMP_LOG = "kafka.tools.DumpLogSegments"
-# For a JVM that runs for seconds: only the first compiler, a collector with one thread.
+# For a JVM that runs for seconds: only the first compiler, a single-threaded collector.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
@@ -40,7 +40,7 @@ DEPENDENCIES = """
 <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId>
 <version>{version}</version></dependency>
 """
-QUIET = """log4j.rootLogger=ERROR, e
+LOGGING_PROPERTIES = """log4j.rootLogger=ERROR, e
 log4j.appender.e=org.apache.log4j.ConsoleAppender
 log4j.appender.e.target=System.err
 log4j.appender.e.layout=org.apache.log4j.SimpleLayout
@@ -48,39 +48,39 @@ log4j.appender.e.layout=org.apache.log4j.SimpleLayout
 
 
 def missing() -> str | None:
-    """What Kafka cannot be run without and is not there."""
-    gone = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
-    return f"{' and '.join(gone)} not found" if gone else None
+    """A message about missing programs that Kafka requires; None if all are installed."""
+    missing_tools = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
+    return f"{' and '.join(missing_tools)} not found" if missing_tools else None
 
 
 def jars(version: str) -> Path:
-    """The folder with the jars of a version of Kafka, fetched through Maven when needed."""
+    """The directory with the jars of a Kafka version, downloaded with Maven if needed."""
     return fetched(version, DEPENDENCIES.format(version=version))
 
 
 def kept_at(name: str) -> Path:
-    """A folder for what is fetched, which other runs find there."""
+    """A directory in the cache of downloads."""
     return Path(os.environ.get("KAFKA_JARS", Path.home() / ".cache" / "kafka-jars")) / name
 
 
 def fetched(name: str, dependencies: str) -> Path:
-    """The folder with jars, fetched through Maven when needed. name: the folder's. dependencies:
-    what a pom.xml has in the element of that name."""
-    home = kept_at(name)
-    if not (home / "complete").exists():
-        home.mkdir(parents=True, exist_ok=True)
-        (home / "pom.xml").write_text(POM.format(dependencies=dependencies))
+    """A directory with jars, downloaded with Maven if needed. name: the directory's. dependencies:
+    the content of that element in pom.xml."""
+    directory = kept_at(name)
+    if not (directory / "complete").exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "pom.xml").write_text(POM.format(dependencies=dependencies))
         subprocess.run(
-            ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={home}"],
-            cwd=home,
+            ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={directory}"],
+            cwd=directory,
             check=True,
             stdout=sys.stderr,
         )
-        (home / "complete").touch()
-    quiet = home / "log4j.properties"
-    if not quiet.exists():
-        quiet.write_text(QUIET)
-    return home
+        (directory / "complete").touch()
+    logging = directory / "log4j.properties"
+    if not logging.exists():
+        logging.write_text(LOGGING_PROPERTIES)
+    return directory
 
 
 def java(
@@ -91,61 +91,61 @@ def java(
 ) -> list[str]:
     """The command that runs java on Kafka's jars: options, a class or source file, arguments.
 
-    classes: a folder of more classes.
+    classes: a directory with more classes.
     """
-    home = jars(version)
-    logging = f"-Dlog4j.configuration=file:{home}/log4j.properties"
-    path = f"{home}/*" if classes is None else f"{classes}:{home}/*"
+    directory = jars(version)
+    logging = f"-Dlog4j.configuration=file:{directory}/log4j.properties"
+    path = f"{directory}/*" if classes is None else f"{classes}:{directory}/*"
     return ["java", "-Xmx512m", *options, logging, "-cp", path, *arguments]
 
 
 def compiled(version: str, *sources: Path) -> Path:
-    """The folder with the classes of Java files; they are compiled when they have changed."""
+    """The directory with the classes of Java files, which are compiled if they have changed."""
     content = b"\0".join([version.encode(), *(source.read_bytes() for source in sources)])
-    home = kept_at("classes") / hashlib.sha256(content).hexdigest()[:32]
-    if home.exists():
-        return home
-    home.parent.mkdir(parents=True, exist_ok=True)
+    directory = kept_at("classes") / hashlib.sha256(content).hexdigest()[:32]
+    if directory.exists():
+        return directory
+    directory.parent.mkdir(parents=True, exist_ok=True)
     path = ":".join(map(str, jars(version).glob("*.jar")))
     compiler = ["java", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
-    with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+    with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
         classes = Path(scratch) / "classes"
         command = [*compiler, "-cp", path, "-d", str(classes), *map(str, sources)]
         subprocess.run(command, check=True, capture_output=True)
         with suppress(OSError):  # another process was first
-            classes.rename(home)
-    return home
+            classes.rename(directory)
+    return directory
 
 
 def dump_command(version: str, *arguments: str) -> list[str]:
-    """The command that is kafka-dump-log, with java's own settings: benchmarks run it."""
+    """The command of kafka-dump-log with java's default settings, for benchmarks."""
     return java(version, DUMP_LOG, *arguments, options=())
 
 
 def dump_log(version: str, files: list[Path], cwd: Path) -> dict[Path, str]:
-    """What kafka-dump-log prints of batches, records, keys and payloads of each file below cwd."""
+    """The output of kafka-dump-log for each file below cwd: batches, records, keys and payloads."""
     names = ",".join(str(file.relative_to(cwd)) for file in files)
     command = java(version, DUMP_LOG, "--print-data-log", "--files", names)
-    done = subprocess.run(command, cwd=cwd, check=True, capture_output=True)
-    text = done.stdout.decode("utf-8", "replace")
-    parts = text.split("Dumping ")[1:]
-    by_name = {part.split("\n", 1)[0]: part.split("\n", 1)[1] for part in parts}
+    result = subprocess.run(command, cwd=cwd, check=True, capture_output=True)
+    text = result.stdout.decode("utf-8", "replace")
+    sections = text.split("Dumping ")[1:]
+    by_name = {section.split("\n", 1)[0]: section.split("\n", 1)[1] for section in sections}
     return {file: by_name[str(file.relative_to(cwd))] for file in files}
 
 
 def sample_logs() -> list[Path]:
-    """Every log and KRaft snapshot among the samples that Kafka's tool accepts by name."""
+    """Every log and KRaft snapshot of the samples whose name Kafka's tool accepts."""
     logs = [*SAMPLES.rglob("*.log"), *SAMPLES.rglob("*.checkpoint")]
     return sorted(log for log in logs if "remote" not in log.parts)
 
 
 def kept_text(log: Path) -> Path:
-    """The file with what kafka-dump-log printed for a sample."""
+    """The file with the output of kafka-dump-log for a sample."""
     return KEPT / log.parent.relative_to(SAMPLES) / (log.name + KEPT_SUFFIX)
 
 
 def keep() -> None:
-    """Write what kafka-dump-log prints for each sample."""
+    """Write the output of kafka-dump-log for each sample."""
     for file, text in dump_log(VERSION, sample_logs(), SAMPLES).items():
         kept_text(file).parent.mkdir(parents=True, exist_ok=True)
         kept_text(file).write_bytes(text.encode())

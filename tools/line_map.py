@@ -1,11 +1,11 @@
 """Which lines of the package each test executes, and how long each test takes.
 
-    python -m tools.line_map [--map FOLDER] [--json FILE]
+    python -m tools.line_map [--map DIRECTORY] [--json FILE]
 
-The suite runs once under coverage.py, with a context for each test; what runs of kfmt in processes
-forked from the warm server execute is in it as well, what other processes execute is not. The
-result is kept in .cache/line_map under a hash of the sources, so it is made once for each state of
-them. --json also writes coverage's report, which `python -m tools.coverage_rooms` reads.
+The suite runs once under coverage.py, with a context for each test. The map includes processes that
+are forked from the warm server, but no other processes. It is cached in .cache/line_map under a
+hash of the sources, so it is created once for each state of them. --json also writes coverage's
+report, which `python -m tools.coverage_rooms` reads.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ PACKAGE = ROOT / "kfmt_cli"
 CACHE = ROOT / ".cache" / "line_map"
 SELECTION = "not interop and not spark"
 SERVER = Path(__file__).with_name("watched_server.py")
-FOLDER = "KFMT_LINE_MAP"  # the variable that names the folder of a map that is being made
-LONGEST_TEST = 5.0  # seconds; a test that takes longer is of no use to the tools that read the map
+DIRECTORY_VARIABLE = "KFMT_LINE_MAP"  # names the directory while a map is being created
+MAX_TEST_SECONDS = 5.0  # slower tests are of no use to the tools that read the map
 DATA, TESTS, HASH = "coverage.db", "tests.json", "sources"
 
 
 @dataclass(frozen=True)
 class LineMap:
-    """A finished map: `folder` has coverage's data and the tests' seconds."""
+    """A finished map: `directory` has coverage's data and the durations of the tests."""
 
-    folder: Path
+    directory: Path
 
     @cached_property
     def seconds(self) -> dict[str, float]:
-        """The tests that passed in a reasonable time, and how long each of them took."""
-        tests: dict[str, tuple[float, bool]] = json.loads((self.folder / TESTS).read_text())
+        """The duration of each test that passed in a reasonable time."""
+        tests: dict[str, tuple[float, bool]] = json.loads((self.directory / TESTS).read_text())
         return {
             name: seconds
             for name, (seconds, passed) in tests.items()
-            if passed and seconds <= LONGEST_TEST
+            if passed and seconds <= MAX_TEST_SECONDS
         }
 
     @cached_property
     def _data(self) -> Any:
         from coverage import CoverageData
 
-        data = CoverageData(str(self.folder / DATA))
+        data = CoverageData(str(self.directory / DATA))
         data.read()
         return data
 
@@ -65,16 +65,16 @@ class LineMap:
         return {}
 
     def tests_of(self, file: Path) -> dict[int, set[str]]:
-        """By line of a file, the tests that execute it; "" is what runs before any test does."""
+        """By line of a file, the tests that execute it; "" is code before the first test."""
         if file not in self._by_file:
-            known = {*self.seconds, ""}
-            found = self._data.contexts_by_lineno(str(file))
-            self._by_file[file] = {line: known & set(names) for line, names in found.items()}
+            recorded = {*self.seconds, ""}
+            contexts = self._data.contexts_by_lineno(str(file))
+            self._by_file[file] = {line: recorded & set(names) for line, names in contexts.items()}
         return self._by_file[file]
 
     def write_json(self, file: Path) -> None:
         """Write coverage's report on the whole package."""
-        coverage = _coverage(self.folder / DATA)
+        coverage = _coverage(self.directory / DATA)
         coverage.load()
         coverage.json_report(outfile=str(file))
 
@@ -85,152 +85,152 @@ def _coverage(data: Path | None) -> Any:
     coverage = Coverage(
         data_file=None if data is None else str(data), source=[str(PACKAGE)], config_file=False
     )
-    # Or a run of kfmt that is another's would have a line more than it should.
+    # Otherwise a warning would be an extra line in the output of kfmt.
     coverage.set_option("run:disable_warnings", ["no-data-collected"])
     return coverage
 
 
 class Recorder:
-    """A plugin of pytest that records in each process of the test run."""
+    """A pytest plugin that records in each process of the test run."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self._folder, self._name = folder, name
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory, self._name = directory, name
         self._tests: defaultdict[str, tuple[float, bool]] = defaultdict(lambda: (0.0, True))
-        self._coverage = _coverage(folder / f"part.{name}")
+        self._coverage = _coverage(directory / f"part.{name}")
         self._coverage.start()
 
     def pytest_collection_finish(self) -> None:
-        """Have the warm servers record what runs of kfmt execute in processes of their own."""
+        """Make the warm servers record what kfmt executes in forked processes."""
         from tests.support import warm
 
         warm.SERVER = SERVER
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Each test is a context."""
+        """Use a context for each test."""
         self._coverage.switch_context(item.nodeid)
         return (yield)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A phase of a test has ended."""
+        """Add the duration and result of a phase of a test."""
         seconds, passed = self._tests[report.nodeid]
         self._tests[report.nodeid] = (seconds + report.duration, passed and report.passed)
 
     def pytest_sessionfinish(self) -> None:
-        """Write down what was seen."""
+        """Write the recorded data."""
         self._coverage.stop()
         self._coverage.save()
-        (self._folder / f"tests.{self._name}").write_text(json.dumps(self._tests))
+        (self._directory / f"tests.{self._name}").write_text(json.dumps(self._tests))
 
 
-class InFork:
-    """Records what one run of kfmt executes in a process forked from a warm server."""
+class ForkRecorder:
+    """Records what kfmt executes in a process forked from a warm server."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self._coverage = _coverage(None)
         self._test = ""
 
     def start(self, env: dict[str, str]) -> None:
-        """Begin, in the process that becomes kfmt; the environment names the test."""
+        """Start recording, in the process that becomes kfmt; the environment names the test."""
         self._test = env.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
         if self._test:
             self._coverage.start()
 
     def finish(self) -> None:
-        """Write down what was seen."""
+        """Write the recorded data."""
         if self._test:
             self._coverage.stop()
             data = self._coverage.get_data()
             lines = {file: data.lines(file) for file in data.measured_files()}
-            part = self._folder / f"run.{os.getpid()}.{os.urandom(4).hex()}"
-            part.write_text(json.dumps([self._test, lines]))
+            output_file = self._directory / f"run.{os.getpid()}.{os.urandom(4).hex()}"
+            output_file.write_text(json.dumps([self._test, lines]))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """As a plugin of the processes that run the tests: before the package is imported."""
+    """Register the recorder in the processes that run tests, before the package is imported."""
     name = os.environ.get("PYTEST_XDIST_WORKER")
-    if name and FOLDER in os.environ:
-        early_config.pluginmanager.register(Recorder(Path(os.environ[FOLDER]), name))
+    if name and DIRECTORY_VARIABLE in os.environ:
+        early_config.pluginmanager.register(Recorder(Path(os.environ[DIRECTORY_VARIABLE]), name))
 
 
 def hash_of_sources() -> str:
-    """A hash of what the map is made from."""
-    hashed = hashlib.sha256()
-    for room in (PACKAGE, ROOT / "tests"):
-        for path in sorted(room.rglob("*.py")):
+    """A hash of the sources of the map."""
+    digest = hashlib.sha256()
+    for directory in (PACKAGE, ROOT / "tests"):
+        for path in sorted(directory.rglob("*.py")):
             if path.parent != ROOT / "tests" / "tools":  # whose tests do not run the package
-                hashed.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
-    return hashed.hexdigest()[:16]
+                digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
-def line_map(folder: Path | None = None) -> LineMap:
-    """The map of the sources as they are; it is made unless it is there."""
+def line_map(directory: Path | None = None) -> LineMap:
+    """The map of the current sources, created if it does not exist."""
     sources = hash_of_sources()
-    folder = folder or CACHE / sources
-    if not (folder / HASH).exists() or (folder / HASH).read_text() != sources:
-        _make(folder)
-        (folder / HASH).write_text(sources)
-    return LineMap(folder)
+    directory = directory or CACHE / sources
+    if not (directory / HASH).exists() or (directory / HASH).read_text() != sources:
+        _make(directory)
+        (directory / HASH).write_text(sources)
+    return LineMap(directory)
 
 
-def _make(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    parts = folder / "parts"
-    parts.mkdir(parents=True)
+def _make(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    parts_directory = directory / "parts"
+    parts_directory.mkdir(parents=True)
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", SELECTION]
     subprocess.run(
         [*command, "-p", "tools.line_map", "-p", "no:cacheprovider"],
         cwd=ROOT,
-        env={**os.environ, FOLDER: str(parts)},
-        check=False,  # a test that fails is left out
+        env={**os.environ, DIRECTORY_VARIABLE: str(parts_directory)},
+        check=False,  # tests that fail are skipped
     )
-    _merge(folder, parts)
-    shutil.rmtree(parts)
+    _merge(directory, parts_directory)
+    shutil.rmtree(parts_directory)
 
 
-def _merge(folder: Path, parts: Path) -> None:
-    """One file of coverage's data, and one of the tests' seconds."""
+def _merge(directory: Path, parts_directory: Path) -> None:
+    """Merge coverage's data into one file, and the durations of the tests into another."""
     from coverage import CoverageData
 
-    data = CoverageData(str(folder / DATA))
-    for part in sorted(parts.glob("part.*")):
-        one = CoverageData(str(part))
-        one.read()
-        data.update(one)
-    for test, lines in _together(parts.glob("run.*")).items():
+    data = CoverageData(str(directory / DATA))
+    for file in sorted(parts_directory.glob("part.*")):
+        part_data = CoverageData(str(file))
+        part_data.read()
+        data.update(part_data)
+    for test, lines in _lines_by_test(parts_directory.glob("run.*")).items():
         data.set_context(test)
         data.add_lines(lines)
     data.write()
     tests: dict[str, object] = {}
-    for part in parts.glob("tests.*"):
-        tests |= json.loads(part.read_text())
+    for file in parts_directory.glob("tests.*"):
+        tests |= json.loads(file.read_text())
     if not tests:
         raise SystemExit("the tests could not be run; pytest's words are above")
-    (folder / TESTS).write_text(json.dumps(tests))
+    (directory / TESTS).write_text(json.dumps(tests))
 
 
-def _together(runs: Iterable[Path]) -> dict[str, dict[str, set[int]]]:
-    """The lines of all runs of kfmt that a test started."""
-    found: dict[str, dict[str, set[int]]] = {}
-    for part in runs:
-        test, files = json.loads(part.read_text())
+def _lines_by_test(runs: Iterable[Path]) -> dict[str, dict[str, set[int]]]:
+    """By test, the lines that its forked processes executed."""
+    lines_by_test: dict[str, dict[str, set[int]]] = {}
+    for run_file in runs:
+        test, files = json.loads(run_file.read_text())
         for file, lines in files.items():
-            found.setdefault(test, {}).setdefault(file, set()).update(lines)
-    return found
+            lines_by_test.setdefault(test, {}).setdefault(file, set()).update(lines)
+    return lines_by_test
 
 
 def main() -> None:
-    """Make the map."""
+    """Create the map."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--map", type=Path, help="the folder that the map is kept in")
     parser.add_argument("--json", type=Path, help="write coverage's report")
     options = parser.parse_args()
-    found = line_map(options.map)
-    print(f"{len(found.seconds)} tests in {found.folder}")
+    result = line_map(options.map)
+    print(f"{len(result.seconds)} tests in {result.directory}")
     if options.json:
-        found.write_json(options.json)
+        result.write_json(options.json)
 
 
 if __name__ == "__main__":

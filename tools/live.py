@@ -1,7 +1,7 @@
-"""A real broker that runs on a log directory, and Kafka's own commands asked about it.
+"""A real broker that runs on a log directory, and Kafka's own commands for it.
 
-The broker is killed at the end, so that the directory stays as it was when the last command was
-answered. Needs what tools/kafka.py needs.
+The broker is killed at the end, so the directory stays as it was after the last command. Requires
+what tools/kafka.py requires.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from pathlib import Path
 from tools.broker import SERVER, BrokerError, free_ports
 from tools.kafka import java
 
-PATIENCE = 90  # seconds until a broker answers
+TIMEOUT = 90  # seconds until a broker answers
 NODE = 1
 
 
 @dataclass(frozen=True)
 class Live:
-    """A broker that answers."""
+    """A running broker."""
 
     version: str
     address: str
-    """Where."""
+    """Host and port."""
     scratch: Path
-    """For files."""
+    """A directory for files."""
     kill: Callable[[], None]
-    """Ends it at once."""
+    """Kills the broker."""
 
     def command(self, name: str, *arguments: str, bootstrap: bool = True) -> str:
-        """What one of Kafka's commands prints; raises BrokerError when it fails."""
-        done = self.ran(name, *arguments, bootstrap=bootstrap)
-        if done.returncode:
-            raise BrokerError(f"{name} {arguments}: {done.stderr[-3000:]}{done.stdout[-1000:]}")
-        return done.stdout
+        """The output of one of Kafka's commands; raises BrokerError if it fails."""
+        result = self.ran(name, *arguments, bootstrap=bootstrap)
+        if result.returncode:
+            raise BrokerError(f"{name} {arguments}: {result.stderr[-3000:]}{result.stdout[-1000:]}")
+        return result.stdout
 
     def ran(
         self, name: str, *arguments: str, bootstrap: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """One of Kafka's commands when it is done. name: its class; bootstrap: it is told where."""
+        """The result of one of Kafka's commands. name: its class; bootstrap: pass the address."""
         return subprocess.run(
             self._command(name, arguments, bootstrap),
             capture_output=True,
@@ -58,11 +58,11 @@ class Live:
     def running(
         self, name: str, *arguments: str, bootstrap: bool = True
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """One of Kafka's commands while it runs; it is killed at the end."""
+        """Start one of Kafka's commands, and kill it at the end."""
         log = self.scratch / f"{name}-{time.monotonic_ns()}.log"
-        with log.open("wb") as out:
+        with log.open("wb") as output:
             command = self._command(name, arguments, bootstrap)
-            process = subprocess.Popen(command, stdout=out, stderr=out)
+            process = subprocess.Popen(command, stdout=output, stderr=output)
             try:
                 yield process
             finally:
@@ -70,15 +70,15 @@ class Live:
                 process.wait()
 
     def _command(self, name: str, arguments: tuple[str, ...], bootstrap: bool) -> list[str]:
-        where = ("--bootstrap-server", self.address) if bootstrap else ()
-        return java(self.version, name, *where, *arguments)
+        server_options = ("--bootstrap-server", self.address) if bootstrap else ()
+        return java(self.version, name, *server_options, *arguments)
 
 
 @contextmanager
 def live(
     version: str, data: Path, scratch: Path, settings: Mapping[str, str] | None = None
 ) -> Iterator[Live]:
-    """A broker on a log directory, which has a meta.properties; raises BrokerError."""
+    """Run a broker on a log directory with meta.properties; raises BrokerError."""
     broker, controller = free_ports(2)
     config = {
         **SERVER,
@@ -97,11 +97,11 @@ def live(
     file = scratch / "server.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
     log = scratch / "broker.log"
-    with log.open("wb") as out:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             java(version, "kafka.Kafka", str(file), options=("-XX:TieredStopAtLevel=1",)),
-            stdout=out,
-            stderr=out,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
         )
 
@@ -111,15 +111,15 @@ def live(
             process.wait()
 
         try:
-            _wait(process, broker, log)
+            _wait_until_up(process, broker, log)
             yield Live(version, f"127.0.0.1:{broker}", scratch, kill)
         finally:
             kill()
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Until the broker takes connections."""
-    end = time.monotonic() + PATIENCE
+def _wait_until_up(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Wait until the broker accepts connections."""
+    end = time.monotonic() + TIMEOUT
     while time.monotonic() < end:
         if process.poll() is not None:
             raise BrokerError(f"exit status {process.returncode}\n{log.read_text()[-3000:]}")
@@ -127,11 +127,11 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.1)
-    raise BrokerError(f"no answer after {PATIENCE} s\n{log.read_text()[-3000:]}")
+    raise BrokerError(f"no answer after {TIMEOUT} s\n{log.read_text()[-3000:]}")
 
 
 def format_storage(version: str, data: Path, scratch: Path) -> None:
-    """Make a log directory of a new cluster of one node."""
+    """Create a log directory of a new cluster of one node."""
     config = scratch / "format.properties"
     config.write_text(
         f"process.roles=broker,controller\nnode.id={NODE}\nlog.dirs={data}\n"
@@ -141,11 +141,11 @@ def format_storage(version: str, data: Path, scratch: Path) -> None:
     )
     cluster = "4L6g3nShT-eMCtK--X86sw"
     arguments = ("format", "--config", str(config), "--cluster-id", cluster)
-    done = subprocess.run(
+    result = subprocess.run(
         java(version, "kafka.tools.StorageTool", *arguments),
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode:
-        raise BrokerError(done.stderr + done.stdout)
+    if result.returncode:
+        raise BrokerError(result.stderr + result.stdout)

@@ -1,7 +1,7 @@
-"""Write the pages that follow from the code: formats, commands and their man pages, findings.
+"""Write the pages that are generated from code: formats, commands, man pages, findings.
 
 python -m tools.make_docs            write them
-python -m tools.make_docs --check    only say whether they are up to date
+python -m tools.make_docs --check    only check whether they are up to date
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tests.support.matrix import matrix
 from tools.kafka import ROOT
 from tools.man import man_pages
 
-MADE = "<!-- made by tools/make_docs.py -->\n"
+GENERATED_MARK = "<!-- made by tools/make_docs.py -->\n"
 
 
 def formats() -> str:
@@ -52,26 +52,28 @@ def formats() -> str:
         "All integers are big-endian two's complement; varints are base-128, least significant "
         "group first. `varint` and `varlong` are zigzag-encoded."
     )
-    parts = [f"# Formats\n\n{MADE}\n{intro}\n"]
+    chunks = [f"# Formats\n\n{GENERATED_MARK}\n{intro}\n"]
     for chapter in format_chapters():
-        parts.append(f"\n## {chapter.title}\n")
-        parts += [_format(layout) for layout in chapter.layouts]
-    parts.append(
+        chunks.append(f"\n## {chapter.title}\n")
+        chunks += [_format(layout) for layout in chapter.layouts]
+    chunks.append(
         "\n## Files\n\nThe name of a file determines its kind. Files that a broker has finished "
         "with or not yet completed end in .deleted, .cleaned, .swap, .part or .tmp.\n\n"
         "| kind | names | belongs to a | rows |\n|---|---|---|---|\n"
     )
     for kind in kinds.KINDS:
-        shown = ", ".join(dict.fromkeys(f"`{type_.name}`" for type_ in kind.row_types))
-        named = ", ".join(f"`{text}`" for text in kind.name_patterns)
-        parts.append(f"| `{kind.name}` | {named} | {kind.level.value} | {shown} |\n")
-    parts += [_row_type(rows) for kind in kinds.KINDS for rows in _of_no_layout(kind)]
-    return "".join(parts)
+        row_types = ", ".join(dict.fromkeys(f"`{type_.name}`" for type_ in kind.row_types))
+        patterns = ", ".join(f"`{text}`" for text in kind.name_patterns)
+        chunks.append(f"| `{kind.name}` | {patterns} | {kind.level.value} | {row_types} |\n")
+    chunks += [
+        _row_type(row_type) for kind in kinds.KINDS for row_type in _row_types_without_layout(kind)
+    ]
+    return "".join(chunks)
 
 
-def _of_no_layout(kind: Kind) -> Iterator[RowType]:
+def _row_types_without_layout(kind: Kind) -> Iterator[RowType]:
     """The rows of a kind that no Layout on this page describes."""
-    known = {
+    field_names = {
         field.name
         for chapter in format_chapters()
         for layout in chapter.layouts
@@ -79,31 +81,31 @@ def _of_no_layout(kind: Kind) -> Iterator[RowType]:
     }
     if kind.holds_batches or kind.names == frozenset(CHECKPOINTS):
         return
-    for rows in kind.row_types:
-        if {leaf.name for leaf in rows.leaves} - known - {"position", "offset"}:
-            yield rows
+    for row_type in kind.row_types:
+        if {leaf.name for leaf in row_type.leaves} - field_names - {"position", "offset"}:
+            yield row_type
 
 
-def _row_type(rows: RowType) -> str:
-    lines = [f"\n### `{rows.name}`\n\n{rows.doc}\n\n| column | |\n|---|---|\n"]
-    lines += [f"| `{leaf.name}` | {leaf.doc} |\n" for leaf in rows.leaves]
+def _row_type(row_type: RowType) -> str:
+    lines = [f"\n### `{row_type.name}`\n\n{row_type.doc}\n\n| column | |\n|---|---|\n"]
+    lines += [f"| `{leaf.name}` | {leaf.doc} |\n" for leaf in row_type.leaves]
     return "".join(lines)
 
 
 def _format(layout: Layout) -> str:
     size = f" {describe_size(layout).capitalize()}." if describe_size(layout) else ""
     lines = [f"\n### {layout.name}\n\n{layout.doc}{size} Source: `{layout.source}`.\n\n"]
-    versioned = layout.versions is not None
-    heading = "| field | type | versions | |" if versioned else "| at | field | type | |"
+    is_versioned = layout.versions is not None
+    heading = "| field | type | versions | |" if is_versioned else "| at | field | type | |"
     lines.append(f"{heading}\n|---|---|---|---|\n")
     for entry in iter_format_entries(layout):
         name, kind = f"`{'.'.join(entry.path)}`", entry.bits or entry.type
         cells = (
             [name, kind, entry.versions]
-            if versioned
+            if is_versioned
             else ["" if entry.start is None else str(entry.start)]
         )
-        cells += [] if versioned else [name, kind]
+        cells += [] if is_versioned else [name, kind]
         lines.append(f"| {' | '.join(cells)} | {entry.meaning} |\n")
     return "".join(lines)
 
@@ -123,24 +125,24 @@ def json_contract() -> str:
         "`cat --json` is the exception: it prints the objects of `kcat -J`, which have no `type`. "
         "The schema has them as `#/$defs/kcat`.\n\n"
         "A few types have two shapes, distinguished by a member that only one of them has: "
-        f"{_told_apart()}. The schema has them as `oneOf`.\n\n"
+        f"{_types_with_several_shapes()}. The schema has them as `oneOf`.\n\n"
         "Generators make types of it for other languages: "
         "[examples/typescript](../examples/typescript/findings.ts) prints the findings of `kfmt "
         "check --json` with types made by json-schema-to-typescript."
     )
-    parts = [f"# JSON\n\n{MADE}\n{intro}\n"]
-    for part in contract_sections():
-        parts.append(f"\n## {part.title}\n")
-        parts += [_object(type_) for type_ in part.types]
-    return "".join(parts)
+    chunks = [f"# JSON\n\n{GENERATED_MARK}\n{intro}\n"]
+    for section in contract_sections():
+        chunks.append(f"\n## {section.title}\n")
+        chunks += [_object(type_) for type_ in section.types]
+    return "".join(chunks)
 
 
-def _told_apart() -> str:
-    """The types with several shapes, with what tells these apart."""
-    several = {name: shapes for name, shapes in shapes_by_name().items() if len(shapes) > 1}
+def _types_with_several_shapes() -> str:
+    """The types with several shapes, and the members that distinguish them."""
+    shapes_by_type = {name: shapes for name, shapes in shapes_by_name().items() if len(shapes) > 1}
     return ", ".join(
         f"`{name}` ({' or '.join(f'`{distinguishing_member(shape, shapes)}`' for shape in shapes)})"
-        for name, shapes in several.items()
+        for name, shapes in shapes_by_type.items()
     )
 
 
@@ -157,16 +159,16 @@ _KINDS = {
 }
 
 
-def _object(rows: RowType) -> str:
-    lines = [f"\n### `{rows.name}`\n\n{rows.doc}\n"]
-    if rows.columns:
+def _object(row_type: RowType) -> str:
+    lines = [f"\n### `{row_type.name}`\n\n{row_type.doc}\n"]
+    if row_type.columns:
         lines.append("\n| member | type | |\n|---|---|---|\n")
-    if rows.location_source.has_location and "file" not in rows.leaf_by_name:
-        lines += _places()
-    for column in rows.columns:
+    if row_type.location_source.has_location and "file" not in row_type.leaf_by_name:
+        lines += _location_members()
+    for column in row_type.columns:
         lines.append(_member(column, ""))
-        if rows.location_source.has_location and column.name == "file":
-            lines += _places()
+        if row_type.location_source.has_location and column.name == "file":
+            lines += _location_members()
         lines += [
             _member(inner, f"{column.name}.")
             for inner in column.members
@@ -175,20 +177,20 @@ def _object(rows: RowType) -> str:
     return "".join(lines)
 
 
-def words_of(column: Column) -> str:
-    """The type of a member in words."""
+def describe_type(column: Column) -> str:
+    """The type of a member, for readers."""
     if column.kind is ColumnKind.TEXT and column.name in ENUM_BY_MEMBER:
-        return "one of " + ", ".join(f"`{word}`" for word in ENUM_BY_MEMBER[column.name])
+        return "one of " + ", ".join(f"`{value}`" for value in ENUM_BY_MEMBER[column.name])
     if column.kind is not ColumnKind.JSON:
         return _KINDS[column.kind]
-    return _shape(SCHEMA_BY_MEMBER[column.name])
+    return _describe_shape(SCHEMA_BY_MEMBER[column.name])
 
 
-def _shape(schema: JsonSchema) -> str:
-    """A shape of JSON in words."""
+def _describe_shape(schema: JsonSchema) -> str:
+    """A JSON schema, for readers."""
     kind = schema.get("type")
     if kind == "array" and "items" in schema:
-        return f"list of {_shape(schema['items'])}"
+        return f"list of {_describe_shape(schema['items'])}"
     if kind == "object" and "properties" in schema:
         return f"object with {', '.join(f'`{name}`' for name in schema['properties'])}"
     if kind == "object":
@@ -196,36 +198,36 @@ def _shape(schema: JsonSchema) -> str:
     return {"integer": "integer", "string": "text"}.get(str(kind), "any JSON")
 
 
-def _places() -> Iterator[str]:
-    for name, words in LOCATION_COLUMNS.items():
+def _location_members() -> Iterator[str]:
+    for name, description in LOCATION_COLUMNS.items():
         kind = "integer" if name == "partition" else "text"
-        yield f"| `{name}` | {kind}, may be null | {words} |\n"
+        yield f"| `{name}` | {kind}, may be null | {description} |\n"
 
 
-def _member(column: Column, before: str) -> str:
-    kind = words_of(column)
+def _member(column: Column, prefix: str) -> str:
+    kind = describe_type(column)
     kind += ", may be null" if column.presence_column else ""
     kind += ", may be absent" if column.present_if else ""
-    return f"| `{before}{column.name}` | {kind} | {column.doc} |\n"
+    return f"| `{prefix}{column.name}` | {kind} | {column.doc} |\n"
 
 
 def commands() -> str:
     """docs/commands.md"""
     os.environ["COLUMNS"] = "100"
-    parts = [f"# Commands\n\n{MADE}\n```\n{_help(kfmt, 'kfmt', None)}```\n"]
+    chunks = [f"# Commands\n\n{GENERATED_MARK}\n```\n{_help(kfmt, 'kfmt', None)}```\n"]
     context = click.Context(kfmt, info_name="kfmt", **kfmt.context_settings)
     for name in MODULE_BY_COMMAND:
         command = kfmt.get_command(context, name)
         assert command is not None
-        parts.append(f"\n## {name}\n\n```\n{_help(command, name, context)}```\n")
+        chunks.append(f"\n## {name}\n\n```\n{_help(command, name, context)}```\n")
         if isinstance(command, click.Group):
-            within = click.Context(command, info_name=name, parent=context)
-            for inner in command.list_commands(within):
-                job = command.get_command(within, inner)
-                assert job is not None
-                words = _help(job, inner, within)
-                parts.append(f"\n### {name} {inner}\n\n```\n{words}```\n")
-    return "".join(parts)
+            group_context = click.Context(command, info_name=name, parent=context)
+            for subcommand_name in command.list_commands(group_context):
+                subcommand = command.get_command(group_context, subcommand_name)
+                assert subcommand is not None
+                help_text = _help(subcommand, subcommand_name, group_context)
+                chunks.append(f"\n### {name} {subcommand_name}\n\n```\n{help_text}```\n")
+    return "".join(chunks)
 
 
 def _help(command: click.Command, name: str, parent: click.Context | None) -> str:
@@ -255,16 +257,16 @@ records. "In tests, no … failed" means exactly that and no more.
 
 def findings() -> str:
     """docs/findings.md"""
-    parts = [f"# Findings\n\n{MADE}{FINDINGS}"]
+    chunks = [f"# Findings\n\n{GENERATED_MARK}{FINDINGS}"]
     for title, codes in iter_codes_by_subject():
-        parts.append(f"\n## {title}\n")
+        chunks.append(f"\n## {title}\n")
         for code in codes:
-            parts.append(f"\n### `{code.name}`\n\n**{code.severity.value}** · {code.meaning}\n")
-            told = list(finding_consequences(code))
-            if told:
-                parts.append("\n")
-            parts += [f"- *{label}*: {words}\n" for label, words in told]
-    return "".join(parts)
+            chunks.append(f"\n### `{code.name}`\n\n**{code.severity.value}** · {code.meaning}\n")
+            consequences = list(finding_consequences(code))
+            if consequences:
+                chunks.append("\n")
+            chunks += [f"- *{label}*: {description}\n" for label, description in consequences]
+    return "".join(chunks)
 
 
 def spark_tables() -> str:
@@ -273,35 +275,41 @@ def spark_tables() -> str:
         "All columns are nullable; timestamps are microseconds in UTC. Null means that the format "
         "has no such field or the file has no value (a timestamp or producer id of -1)."
     )
-    parts = [f"# Tables and options of the data source\n\n{MADE}\n{intro}\n"]
-    for name, rows in TABLES.items():
-        parts.append(f"\n## {name}\n\n| column | type | |\n|---|---|---|\n")
-        parts += [f"| `{leaf.name}` | {spark_type(leaf)} | {leaf.doc} |\n" for leaf in rows.leaves]
-    parts.append("\n## Options\n\n| option | |\n|---|---|\n")
-    parts += [f"| `{name}` | {words} |\n" for name, words in OPTIONS.items()]
-    for words, rows in (
+    chunks = [f"# Tables and options of the data source\n\n{GENERATED_MARK}\n{intro}\n"]
+    for name, row_type in TABLES.items():
+        chunks.append(f"\n## {name}\n\n| column | type | |\n|---|---|---|\n")
+        chunks += [
+            f"| `{leaf.name}` | {spark_type(leaf)} | {leaf.doc} |\n" for leaf in row_type.leaves
+        ]
+    chunks.append("\n## Options\n\n| option | |\n|---|---|\n")
+    chunks += [f"| `{name}` | {text} |\n" for name, text in OPTIONS.items()]
+    for text, row_type in (
         ("ranges, of `compare`", COMPARED_RANGE_ROW),
         ("found, of `find`", FOUND_RECORDS_TABLE),
-        *((f"{name}, of `stats`", rows) for name, rows in STATS_ROW_BY_TABLE.items()),
+        *((f"{name}, of `stats`", row_type) for name, row_type in STATS_ROW_BY_TABLE.items()),
     ):
-        parts.append(f"\n## Table {words}\n\n{rows.doc}\n\n| column | type | |\n|---|---|---|\n")
-        parts += [f"| `{leaf.name}` | {spark_type(leaf)} | {leaf.doc} |\n" for leaf in rows.leaves]
-    return "".join(parts)
+        chunks.append(
+            f"\n## Table {text}\n\n{row_type.doc}\n\n| column | type | |\n|---|---|---|\n"
+        )
+        chunks += [
+            f"| `{leaf.name}` | {spark_type(leaf)} | {leaf.doc} |\n" for leaf in row_type.leaves
+        ]
+    return "".join(chunks)
 
 
-def explained() -> dict[str, str]:
-    """docs/explain: a page a mechanism, and a list of them."""
+def explain_pages() -> dict[str, str]:
+    """docs/explain: a page for each mechanism, and a list of the pages."""
     facts = replace(load_page_facts(None), is_reproducible=True)
-    lines = [f"# How a broker works\n\n{MADE}\nThe pages of `kfmt explain TOPIC`.\n\n"]
+    lines = [f"# How a broker works\n\n{GENERATED_MARK}\nThe pages of `kfmt explain TOPIC`.\n\n"]
     pages = {}
     for page in EXPLAIN_PAGES.values():
-        parts = [f"# {page.title}\n\n{MADE}"]
-        for part in page.iter_sections(facts):
-            if isinstance(part, str):
-                parts.append("\n" + "\n".join(textwrap.wrap(part, 100)) + "\n")
+        chunks = [f"# {page.title}\n\n{GENERATED_MARK}"]
+        for section in page.iter_sections(facts):
+            if isinstance(section, str):
+                chunks.append("\n" + "\n".join(textwrap.wrap(section, 100)) + "\n")
             else:
-                parts.append("\n```\n" + "\n".join(part) + "\n```\n")
-        pages[f"explain/{page.name}.md"] = "".join(parts)
+                chunks.append("\n```\n" + "\n".join(section) + "\n```\n")
+        pages[f"explain/{page.name}.md"] = "".join(chunks)
         lines.append(f"- [{page.title}]({page.name}.md)\n")
     return {"explain/README.md": "".join(lines), **pages}
 
@@ -316,8 +324,8 @@ def damages() -> str:
         f"| [`{damage.code}`](findings.md#{damage.code}) | {damage.words} |\n"
         for damage in matrix()
     )
-    front = f"# Damage that kfmt detects\n\n{MADE}\n{intro}\n\n"
-    return f"{front}| finding | damage |\n|---|---|\n{rows}"
+    heading = f"# Damage that kfmt detects\n\n{GENERATED_MARK}\n{intro}\n\n"
+    return f"{heading}| finding | damage |\n|---|---|\n{rows}"
 
 
 PAGES_BY_NAME = {
@@ -331,15 +339,15 @@ PAGES_BY_NAME = {
 
 
 def main() -> None:
-    known = {f"man/{name}" for name in man_pages()}
+    man_names = {f"man/{name}" for name in man_pages()}
     stale = [
         f"man/{page.name} (of no command)"
         for page in (ROOT / "docs/man").iterdir()
-        if f"man/{page.name}" not in known
+        if f"man/{page.name}" not in man_names
     ]
     pages = {name: page() for name, page in PAGES_BY_NAME.items()}
     pages |= {f"man/{name}": page for name, page in man_pages().items()}
-    pages |= explained()
+    pages |= explain_pages()
     pages[f"schema/kfmt-{CONTRACT_VERSION}.json"] = format_schema()
     for name, text in pages.items():
         file = ROOT / "docs" / name

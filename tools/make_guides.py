@@ -1,9 +1,9 @@
-"""Write into the guides what their commands print now.
+"""Update the output of commands in the guides.
 
 python -m tools.make_guides [GUIDE.md…]    these, or all of docs/guides
 
-A new command needs no more than its line `$ …`. To leave lines out, put `…` in their place; when
-the output has changed, as many lines as before are kept above the first `…` and below the last.
+A new command needs only its line `$ …`. To omit lines, replace them with `…`; when the output has
+changed, as many lines as before are retained above the first `…` and below the last.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ def main(pages: list[Path]) -> None:
     """Rewrite the pages."""
     for page in pages:
         text = page.read_text()
-        with tempfile.TemporaryDirectory() as folder:
-            scratch = Path(folder) / "guide"
+        with tempfile.TemporaryDirectory() as directory:
+            scratch = Path(directory) / "guide"
             scratch.mkdir()
-            new = rewritten(text, run(text, scratch))
-        print(f"{page.name}: {'as it was' if new == text else 'rewritten'}")
-        page.write_text(new)
+            rewritten_text = rewritten(text, run(text, scratch))
+        print(f"{page.name}: {'as it was' if rewritten_text == text else 'rewritten'}")
+        page.write_text(rewritten_text)
 
 
 if __name__ == "__main__":

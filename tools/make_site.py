@@ -1,7 +1,7 @@
-"""The site of the docs: python -m tools.make_site DIR
+"""Build the site of the docs: python -m tools.make_site DIR
 
-README.md is its first page. `zensical` (extra `docs`) builds it by mkdocs.yml, and ends with an
-error if a page or a heading that is linked does not exist.
+README.md is its first page. `zensical` (extra `docs`) builds it from mkdocs.yml, and fails if a
+linked page or heading does not exist.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from tools.kafka import ROOT
 
-OF_PROJECT = {
+PROJECT_PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -29,55 +29,55 @@ _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 
 
 def pages(root: Path) -> Iterator[str]:
-    """The pages of the site, by their paths in the repository."""
-    yield from OF_PROJECT
+    """The paths of the site's pages in the repository."""
+    yield from PROJECT_PAGES
     for page in sorted((root / "docs").rglob("*.md")):
         yield page.relative_to(root).as_posix()
 
 
 def place(path: str) -> str:
-    """Where the site has a file of the repository."""
-    return OF_PROJECT.get(path, path.removeprefix("docs/"))
+    """The path in the site of a file of the repository."""
+    return PROJECT_PAGES.get(path, path.removeprefix("docs/"))
 
 
-def lay_out(root: Path, to: Path) -> None:
-    """Copy the pages, their style and the files that they link to, with links that hold there.
-    Raises OSError for a link to a file that does not exist."""
-    every = set(pages(root))
+def lay_out(root: Path, destination: Path) -> None:
+    """Copy the pages, their style and linked files, and rewrite links for the site. Raises OSError
+    for a link to a file that does not exist."""
+    page_paths = set(pages(root))
     linked: set[str] = set()
-    for page in every:
-        file = to / place(page)
+    for page in page_paths:
+        file = destination / place(page)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_moved(page, (root / page).read_text(), linked))
-    for path in {STYLE, *linked} - every:
-        (to / place(path)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(root / path, to / place(path))
+        file.write_text(_with_site_links(page, (root / page).read_text(), linked))
+    for path in {STYLE, *linked} - page_paths:
+        (destination / place(path)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(root / path, destination / place(path))
 
 
-def _moved(page: str, text: str, linked: set[str]) -> str:
-    """The text of a page with the links that the site needs; adds the files that it links to."""
+def _with_site_links(page: str, text: str, linked: set[str]) -> str:
+    """The text of a page with links for the site; adds the linked files to `linked`."""
 
-    def move(link: re.Match[str]) -> str:
-        before, target, after = link.groups()
+    def rewrite_link(link: re.Match[str]) -> str:
+        prefix, target, suffix = link.groups()
         if "://" in target:
             return link[0]
         path = os.path.normpath(PurePosixPath(page).parent / target)
         linked.add(path)
-        return f"{before}{os.path.relpath(place(path), PurePosixPath(place(page)).parent)}{after}"
+        return f"{prefix}{os.path.relpath(place(path), PurePosixPath(place(page)).parent)}{suffix}"
 
-    return _LINK.sub(move, text)
+    return _LINK.sub(rewrite_link, text)
 
 
-def build(to: Path) -> None:
-    """Build the site in a new directory. Raises OSError, and CalledProcessError if a link does not
-    hold."""
-    with tempfile.TemporaryDirectory() as name:
-        work = Path(name)
-        shutil.copy(ROOT / "mkdocs.yml", work)
-        lay_out(ROOT, work / "docs")
+def build(destination: Path) -> None:
+    """Build the site in a new directory. Raises OSError, and CalledProcessError for an invalid
+    link."""
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = Path(scratch)
+        shutil.copy(ROOT / "mkdocs.yml", directory)
+        lay_out(ROOT, directory / "docs")
         zensical = [sys.executable, "-m", "zensical", "build", "--strict"]
-        subprocess.run(zensical, cwd=work, check=True)
-        shutil.copytree(work / "site", to)
+        subprocess.run(zensical, cwd=directory, check=True)
+        shutil.copytree(directory / "site", destination)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""Man pages out of the commands' own help, in the macros of man(7).
+"""Man pages from the commands' own help, in the macros of man(7).
 
-`tools/make_docs.py` writes them to docs/man, from where an installation takes them.
+`tools/make_docs.py` writes them to docs/man, from where they are installed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Command = tuple[str, click.Command, click.Context]
 
 
 def man_pages() -> dict[str, str]:
-    """The text of each page by its file's name, such as kfmt-dump.1."""
+    """The text of each page by its file name, such as kfmt-dump.1."""
     commands = list(every_command())
     names = [path.replace(" ", "-") for path, _, _ in commands]
     return {
@@ -29,23 +29,25 @@ def man_pages() -> dict[str, str]:
 
 
 def every_command() -> Iterator[Command]:
-    """kfmt itself, its commands and theirs, each under its whole name."""
+    """kfmt, its commands and their subcommands, each with its full name."""
     context = click.Context(kfmt, info_name="kfmt", help_option_names=HELP)
     yield "kfmt", kfmt, context
     for name in MODULE_BY_COMMAND:
         command = kfmt.get_command(context, name)
         assert command is not None
-        within = click.Context(command, info_name=name, parent=context)
-        yield within.command_path, command, within
+        group_context = click.Context(command, info_name=name, parent=context)
+        yield group_context.command_path, command, group_context
         if isinstance(command, click.Group):
-            for inner in command.list_commands(within):
-                job = command.get_command(within, inner)
-                assert job is not None
-                below = click.Context(job, info_name=inner, parent=within)
-                yield below.command_path, job, below
+            for subcommand_name in command.list_commands(group_context):
+                subcommand = command.get_command(group_context, subcommand_name)
+                assert subcommand is not None
+                subcommand_context = click.Context(
+                    subcommand, info_name=subcommand_name, parent=group_context
+                )
+                yield subcommand_context.command_path, subcommand, subcommand_context
 
 
-def _page(name: str, command: click.Command, context: click.Context, others: list[str]) -> str:
+def _page(name: str, command: click.Command, context: click.Context, other_pages: list[str]) -> str:
     path = context.command_path
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [
@@ -60,30 +62,34 @@ def _page(name: str, command: click.Command, context: click.Context, others: lis
         ".SH OPTIONS",
     ]
     for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if isinstance(parameter, click.Option) and record is not None:
-            lines += _entry(*record)
+        help_record = parameter.get_help_record(context)
+        if isinstance(parameter, click.Option) and help_record is not None:
+            lines += _entry(*help_record)
     if isinstance(command, click.Group):
         lines.append(".SH COMMANDS")
-        for inner in command.list_commands(context):
-            job = command.get_command(context, inner)
-            assert job is not None
-            lines += _entry(f"{name}-{inner}(1)", job.get_short_help_str(limit=1000))
+        for subcommand_name in command.list_commands(context):
+            subcommand = command.get_command(context, subcommand_name)
+            assert subcommand is not None
+            lines += _entry(
+                f"{name}-{subcommand_name}(1)", subcommand.get_short_help_str(limit=1000)
+            )
     lines += [".SH EXIT STATUS", _text(EXIT_CODES_HELP.removeprefix("Exit codes: "))]
     related = [
-        text for text in others if text == "kfmt" or text.startswith(name) or name.startswith(text)
+        text
+        for text in other_pages
+        if text == "kfmt" or text.startswith(name) or name.startswith(text)
     ]
     lines += [".SH SEE ALSO", ", ".join(f"\\fB{_text(text)}\\fR(1)" for text in related)]
     return "\n".join(lines) + "\n"
 
 
-def _entry(term: str, words: str) -> list[str]:
-    return [".TP", f"\\fB{_text(term)}\\fR", _text(words)]
+def _entry(term: str, description: str) -> list[str]:
+    return [".TP", f"\\fB{_text(term)}\\fR", _text(description)]
 
 
-def _paragraphs(words: str) -> Iterator[str]:
+def _paragraphs(help_text: str) -> Iterator[str]:
     """click's paragraphs; one that begins with \\b keeps its lines."""
-    for i, paragraph in enumerate(inspect.cleandoc(words).split("\n\n")):
+    for i, paragraph in enumerate(inspect.cleandoc(help_text).split("\n\n")):
         if i:
             yield ".PP"
         lines = paragraph.splitlines()
@@ -95,8 +101,10 @@ def _paragraphs(words: str) -> Iterator[str]:
             yield _text(" ".join(line.strip() for line in lines))
 
 
-def _text(words: str) -> str:
-    """Words that man(7) prints as they are."""
-    escaped = words.replace("\\", "\\e").replace("-", "\\-")
-    escaped = "".join(text if text.isascii() else f"\\[u{ord(text):04X}]" for text in escaped)
+def _text(content: str) -> str:
+    """Text escaped so that man(7) prints it unchanged."""
+    escaped = content.replace("\\", "\\e").replace("-", "\\-")
+    escaped = "".join(
+        character if character.isascii() else f"\\[u{ord(character):04X}]" for character in escaped
+    )
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

@@ -1,8 +1,8 @@
-"""The lower bounds of what kfmt needs, as exact versions.
+"""The lower bounds of kfmt's dependencies, as exact versions.
 
-    python -m tools.minima [EXTRA…]      a line each: `click==8.2.2`
+    python -m tools.minima [EXTRA…]      prints lines such as `click==8.2.2`
 
-Of a package that is named twice, the higher bound counts.
+If a package is listed twice, the higher bound counts.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _BOUND = re.compile(r"([\w.-]+(?:\[[\w,-]+\])?)>=([\d.]+)")
 
 
 def bounds(text: str, name: str) -> Iterator[tuple[str, str]]:
-    """Names and lower bounds in a list of pyproject.toml; raises ValueError where one has none.
+    """Names and lower bounds in a list of pyproject.toml; raises ValueError for a missing bound.
 
-    Read as text, because Python 3.10 has no reader of TOML.
+    Parsed as text, because Python 3.10 has no TOML parser.
     """
-    found = re.search(_LIST % name, text, re.DOTALL | re.MULTILINE)
-    if found is None:
+    match = re.search(_LIST % name, text, re.DOTALL | re.MULTILINE)
+    if match is None:
         raise ValueError(f"pyproject.toml has no list {name}")
-    for requirement in re.findall(r'"([^"]+)"', found[1]):
+    for requirement in re.findall(r'"([^"]+)"', match[1]):
         bound = _BOUND.fullmatch(requirement)
         if bound is None:
             raise ValueError(f"{requirement!r} has no lower bound")
@@ -34,14 +34,16 @@ def bounds(text: str, name: str) -> Iterator[tuple[str, str]]:
 
 def minima(text: str, extras: Sequence[str]) -> Mapping[str, str]:
     """The lowest version of each package that kfmt and some of its extras accept."""
-    found: dict[str, str] = {}
+    version_by_package: dict[str, str] = {}
     for name in ("dependencies", *extras):
         for package, version in bounds(text, name):
-            found[package] = max(found.get(package, version), version, key=_numbers)
-    return found
+            version_by_package[package] = max(
+                version_by_package.get(package, version), version, key=_version_key
+            )
+    return version_by_package
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _version_key(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 

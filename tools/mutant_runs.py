@@ -1,7 +1,7 @@
-"""Runs of chosen tests with a mutant in place: in a fork of a process that has collected all tests,
+"""Runs selected tests with a mutant installed: in a fork of a process that has collected all tests,
 or in a new process.
 
-    python -m tools.mutant_runs SPEC        the new process; SPEC: a file with what it is to do
+    python -m tools.mutant_runs SPEC        the new process; SPEC: a file with its tests
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from tools import mutated
 from tools.line_map import SELECTION, SERVER
 
 ROOT = Path(__file__).resolve().parent.parent
-LIMIT = 60.0  # seconds for the tests of one mutant; who waits longer notices that it hangs
-MEMORY = 8 << 30  # bytes that a mutant may ask for
+TIME_LIMIT = 60.0  # seconds for the tests of one mutant; beyond, it hangs
+MEMORY_LIMIT = 8 << 30  # bytes that a mutant may allocate
 IMPORT = "(import)"
-NOT_PUT_IN = "(not put in)"
+NOT_INSTALLED = "(not put in)"
 BROKEN = "(the process)"
 OPTIONS = (
     *("-o", "addopts=", "-q", "-n", "0"),
@@ -44,8 +44,8 @@ Change = tuple[str, int]  # a mutant's file and number
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: survived, caught (by which test, which said what), timed out. ran: how many
-    tests."""
+    """The result of a run. found: survived, caught or timed out; by: the test that caught it, and
+    why: its message; ran: the number of tests."""
 
     found: str
     by: str = ""
@@ -55,16 +55,18 @@ class Outcome:
 
 
 class Failures:
-    """A plugin that keeps which test failed, and what it said."""
+    """A pytest plugin that records failed tests and their messages."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[str, str]] = []
+        self.failures: list[tuple[str, str]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A phase of a test has ended."""
+        """Record a failed phase of a test."""
         if report.failed:
             crash = getattr(report.longrepr, "reprcrash", None)
-            self.seen.append((report.nodeid, getattr(crash, "message", report.longreprtext)[:300]))
+            self.failures.append(
+                (report.nodeid, getattr(crash, "message", report.longreprtext)[:300])
+            )
 
 
 class Runs:
@@ -76,10 +78,10 @@ class Runs:
         session.config.pluginmanager.register(self._failures)
         self._scratch, self._limit = scratch, limit
         self._passed: set[tuple[tuple[str, ...], bool]] = set()
-        self.broken: set[str] = set()  # tests that say nothing, as they fail without a mutant
+        self.broken: set[str] = set()  # tests that are useless, as they fail without a mutant
 
     def failing(self, tests: Sequence[str], fresh: bool) -> str:
-        """Which of some tests fails with no mutant; those that pass are remembered."""
+        """The test that fails without a mutant, or ""; caches the lists of tests that pass."""
         key = (tuple(tests), fresh)
         if key not in self._passed:
             outcome = self.run(tests, None, fresh)
@@ -90,58 +92,64 @@ class Runs:
 
     def run(self, tests: Sequence[str], change: Change | None, fresh: bool) -> Outcome:
         """Run tests until one fails, with a mutant or with none."""
-        folder = Path(tempfile.mkdtemp(dir=self._scratch))
-        started = time.monotonic()
+        directory = Path(tempfile.mkdtemp(dir=self._scratch))
+        start = time.monotonic()
         try:
-            found = (
-                self._fresh(tests, change, folder) if fresh else self._fork(tests, change, folder)
+            outcome = (
+                self._run_in_new_process(tests, change, directory)
+                if fresh
+                else self._run_forked(tests, change, directory)
             )
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        seconds = round(time.monotonic() - started, 2)
-        return replace(found, seconds=seconds)
+            shutil.rmtree(directory, ignore_errors=True)
+        seconds = round(time.monotonic() - start, 2)
+        return replace(outcome, seconds=seconds)
 
-    def _fork(self, tests: Sequence[str], change: Change | None, folder: Path) -> Outcome:
+    def _run_forked(self, tests: Sequence[str], change: Change | None, directory: Path) -> Outcome:
         reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.close(reader)
-            self._in_fork(tests, change, folder, writer)
+            self._answer_from_fork(tests, change, directory, writer)
         os.close(writer)
         try:
             ready, _, _ = select.select([reader], [], [], self._limit)
-            said = _read_all(reader) if ready else None
+            reply = _read_all(reader) if ready else None
         finally:
             os.close(reader)
-            _end(pid)
-        return _outcome(said)
+            _kill(pid)
+        return _outcome(reply)
 
-    def _in_fork(
-        self, tests: Sequence[str], change: Change | None, folder: Path, writer: int
+    def _answer_from_fork(
+        self, tests: Sequence[str], change: Change | None, directory: Path, writer: int
     ) -> NoReturn:
-        said: dict[str, Any] = {"by": BROKEN, "ran": 0}
+        reply: dict[str, Any] = {"by": BROKEN, "ran": 0}
         try:
             os.setsid()
             limit_memory()
-            said = self._said(tests, change, folder)
+            reply = self._run_in_fork(tests, change, directory)
         finally:
-            os.write(writer, json.dumps(said).encode())
+            os.write(writer, json.dumps(reply).encode())
             os._exit(0)
 
-    def _said(self, tests: Sequence[str], change: Change | None, folder: Path) -> dict[str, Any]:
-        """In the fork: what is told to the process that forked."""
-        if not _put_in(change):
-            return {"by": NOT_PUT_IN, "ran": 0}
+    def _run_in_fork(
+        self, tests: Sequence[str], change: Change | None, directory: Path
+    ) -> dict[str, Any]:
+        """Run the tests in the fork; the result for the parent process."""
+        if not _install(change):
+            return {"by": NOT_INSTALLED, "ran": 0}
         items = [self._items[test] for test in tests]
-        # The folders of tests are in one of this run's own.
-        items[0].config._tmp_path_factory._basetemp = folder  # type: ignore[attr-defined]
+        # The temporary directories of tests are in the directory of this run.
+        items[0].config._tmp_path_factory._basetemp = directory  # type: ignore[attr-defined]
         return run_items(items, self._failures)
 
-    def _fresh(self, tests: Sequence[str], change: Change | None, folder: Path) -> Outcome:
-        spec, result = folder / "spec.json", folder / "result.json"
+    def _run_in_new_process(
+        self, tests: Sequence[str], change: Change | None, directory: Path
+    ) -> Outcome:
+        spec, result = directory / "spec.json", directory / "result.json"
         spec.write_text(json.dumps({"tests": list(tests), "result": str(result)}))
         env = {**os.environ, **(mutated.environment_of(*change) if change else {})}
-        with (folder / "log").open("wb") as log:
+        with (directory / "log").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tools.mutant_runs", str(spec)],
                 cwd=ROOT,
@@ -156,28 +164,28 @@ class Runs:
             except subprocess.TimeoutExpired:
                 return Outcome("timed out")
             finally:
-                _end(process.pid, wait=False)
+                _kill(process.pid, wait=False)
                 process.wait()
         return _outcome(result.read_bytes()) if result.exists() else Outcome("caught", IMPORT)
 
 
-def _put_in(change: Change | None) -> bool:
-    """Put a mutant into this process; whether that could be done."""
+def _install(change: Change | None) -> bool:
+    """Install a mutant in this process; returns whether it succeeded."""
     if change is not None:
         os.environ |= mutated.environment_of(*change)
         try:
-            mutated.put_in()
-        except (mutated.NothingExchangedError, ValueError):  # or other names are free in the code
+            mutated.install_from_environment()
+        except (mutated.NothingExchangedError, ValueError):  # or the code has other free variables
             return False
     return True
 
 
-def _outcome(said: bytes | None) -> Outcome:
-    if said is None:
+def _outcome(reply: bytes | None) -> Outcome:
+    if reply is None:
         return Outcome("timed out")
-    found: dict[str, Any] = json.loads(said) if said else {"by": BROKEN, "ran": 0}
-    by, why = found["by"], found.get("why", "")
-    return Outcome("caught" if by else "survived", by, found["ran"], why=why)
+    result: dict[str, Any] = json.loads(reply) if reply else {"by": BROKEN, "ran": 0}
+    test, reason = result["by"], result.get("why", "")
+    return Outcome("caught" if test else "survived", test, result["ran"], why=reason)
 
 
 def _read_all(fd: int) -> bytes:
@@ -185,8 +193,8 @@ def _read_all(fd: int) -> bytes:
         return pipe.read()
 
 
-def _end(pid: int, *, wait: bool = True) -> None:
-    """End a process and those that it started."""
+def _kill(pid: int, *, wait: bool = True) -> None:
+    """Kill a process and its children."""
     with suppress(ProcessLookupError):  # when all have ended
         os.killpg(pid, signal.SIGKILL)
     if wait:
@@ -194,24 +202,24 @@ def _end(pid: int, *, wait: bool = True) -> None:
 
 
 def limit_memory() -> None:
-    """Have a mutant that asks for ever more memory fail, rather than the machine."""
+    """Limit memory, so that a mutant fails and not the machine."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_LIMIT, hard))
 
 
 def run_items(items: Sequence[pytest.Item], failures: Failures) -> dict[str, Any]:
     """Run tests until one fails."""
-    for number, item in enumerate(items):
-        following = items[number + 1] if number + 1 < len(items) else None
+    for index, item in enumerate(items):
+        following = items[index + 1] if index + 1 < len(items) else None
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if failures.seen:
-            by, why = failures.seen[0]
-            return {"by": by, "ran": number + 1, "why": why}
+        if failures.failures:
+            test, message = failures.failures[0]
+            return {"by": test, "ran": index + 1, "why": message}
     return {"by": "", "ran": len(items)}
 
 
 class Loop:
-    """A plugin that does something else with the tests than run them all."""
+    """A pytest plugin that calls a function in place of running all tests."""
 
     def __init__(self, function: Callable[[pytest.Session], None]) -> None:
         self._function = function
@@ -219,7 +227,7 @@ class Loop:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """In place of pytest's own loop."""
+        """Replace pytest's own loop."""
         from tests.support import warm
 
         warm.SERVER = SERVER
@@ -228,24 +236,27 @@ class Loop:
         return True
 
 
-def with_tests(function: Callable[[Runs, TextIO], None], limit: float = LIMIT) -> None:
-    """Collect all tests; call a function with what runs them and a stream to write to, as standard
-    output is pytest's. limit: seconds for a run. Raises SystemExit when the tests cannot be
+def with_tests(function: Callable[[Runs, TextIO], None], limit: float = TIME_LIMIT) -> None:
+    """Collect all tests, and call a function with a `Runs` and an output stream, because pytest
+    captures standard output. limit: seconds for a run. Raises SystemExit if the tests cannot be
     collected."""
     sys.stdout.flush()
-    with tempfile.TemporaryDirectory(prefix="mutants-") as name, os.fdopen(os.dup(1), "w") as out:
+    with (
+        tempfile.TemporaryDirectory(prefix="mutants-") as name,
+        os.fdopen(os.dup(1), "w") as output,
+    ):
         scratch = Path(name)
         os.environ["TMPDIR"] = tempfile.tempdir = name
-        problem: list[BaseException] = []
+        errors: list[BaseException] = []
 
         def loop(session: pytest.Session) -> None:
             try:
                 _start_server()
                 gc.collect()
-                gc.freeze()  # or each fork would look through it, and copy it by that
-                function(Runs(session, scratch, limit), out)
-            except (SystemExit, Exception) as error:  # which pytest would write to its log
-                problem.append(error)
+                gc.freeze()  # otherwise each fork would traverse, and so copy, all objects
+                function(Runs(session, scratch, limit), output)
+            except (SystemExit, Exception) as error:  # pytest would write it to its log
+                errors.append(error)
 
         log = os.open(scratch / "log", os.O_CREAT | os.O_RDWR)
         for fd in (1, 2):
@@ -254,16 +265,15 @@ def with_tests(function: Callable[[Runs, TextIO], None], limit: float = LIMIT) -
         base = f"--basetemp={scratch / 'tests'}"
         pytest.main([*OPTIONS, "-m", SELECTION, base], plugins=[plugin])
         if not plugin.called:
-            out.write((scratch / "log").read_text(errors="replace"))
+            output.write((scratch / "log").read_text(errors="replace"))
             raise SystemExit(1)
-        os.dup2(out.fileno(), 2)
-    if problem:
-        raise problem[0]
+        os.dup2(output.fileno(), 2)
+    if errors:
+        raise errors[0]
 
 
 def _start_server() -> None:
-    """The server that forks for runs of kfmt in processes of their own, so that not every mutant
-    starts one."""
+    """Start the server that forks processes of kfmt, so that not every mutant starts one."""
     from tests.support import warm
     from tests.support.samples import environment
 
@@ -271,9 +281,9 @@ def _start_server() -> None:
 
 
 def main() -> None:
-    """The new process: put the mutant in, collect, run."""
+    """In the new process: install the mutant, collect, run."""
     limit_memory()
-    mutated.put_in()
+    mutated.install_from_environment()
     spec = json.loads(Path(sys.argv[1]).read_text())
     tests: list[str] = spec["tests"]
 
@@ -281,13 +291,13 @@ def main() -> None:
         items = {item.nodeid: item for item in session.items}
         failures = Failures()
         session.config.pluginmanager.register(failures)
-        gone = [test for test in tests if test not in items]
-        said = (
-            {"by": gone[0], "ran": 0}
-            if gone
+        missing = [test for test in tests if test not in items]
+        result = (
+            {"by": missing[0], "ran": 0}
+            if missing
             else run_items([items[test] for test in tests], failures)
         )
-        Path(spec["result"]).write_text(json.dumps(said))
+        Path(spec["result"]).write_text(json.dumps(result))
 
     files = list(dict.fromkeys(test.split("::", 1)[0] for test in tests))
     base = f"--basetemp={Path(sys.argv[1]).parent / 'tests'}"

@@ -1,8 +1,8 @@
-"""Small faults for the package's sources, made on the syntax tree, each on one line.
+"""Small faults in the package's sources, created in the syntax tree, each on one line.
 
-A mutant is a place in a file's tree and a node that replaces the one there. Docstrings,
+A mutant is the location of a node in a file's tree, and a node that replaces it. Docstrings,
 annotations, `TYPE_CHECKING` blocks, assertions, formatted text, `__repr__`, decorators and tables
-of words stay as they are: what changes there is not seen, or is only words.
+of text are not changed: changes there have no visible effect, or affect only text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 EXTREMES = {"min": "max", "max": "min"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 CONTAINERS = (ast.Dict, ast.List, ast.Tuple, ast.Set)
-# What is never looked into, and the fields of nodes that are not.
+# Nodes that are never changed, and fields of nodes that are not.
 CLOSED = (ast.Assert, ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
 UNSEEN_FUNCTIONS = ("__repr__",)
 UNSEEN_FIELDS = ("annotation", "returns", "decorator_list", "type_comment", "format_spec")
@@ -44,8 +44,8 @@ MODULE = "<module>"
 
 @dataclass(frozen=True)
 class Mutant:
-    """One fault. number: its place among all that the file's source gives; function: the outermost
-    function that it is in, or MODULE."""
+    """One fault. number: its index among all faults of the source; function: the outermost function
+    around it, or MODULE."""
 
     file: str
     number: int
@@ -58,13 +58,13 @@ class Mutant:
 
     @property
     def at_import(self) -> bool:
-        """Whether its line runs when the module is imported, in no function."""
+        """Whether its line is outside functions and runs at import."""
         return self.function == MODULE
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a node is: a field of its parent, and the index there if that is a list."""
+class NodeLocation:
+    """The location of a node: a field of its parent, and the index if that is a list."""
 
     parent: ast.AST
     field: str
@@ -72,7 +72,7 @@ class Place:
     statement: ast.stmt
     function: str
 
-    def put(self, new: ast.AST) -> None:
+    def replace(self, new: ast.AST) -> None:
         """Replace the node."""
         if self.index is None:
             setattr(self.parent, self.field, new)
@@ -82,10 +82,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Fault:
-    """A replacement that has not been made yet."""
+    """A replacement that has not been applied yet."""
 
     kind: str
-    place: Place
+    location: NodeLocation
     old: ast.AST
     new: ast.AST
 
@@ -98,50 +98,50 @@ def mutants(source: str, file: str) -> list[Mutant]:
             file,
             number,
             fault.kind,
-            _line_of(fault.old, fault.place.statement),
-            fault.place.statement.lineno,
-            fault.place.function,
-            *_words(fault, lines),
+            _line(fault.old, fault.location.statement),
+            fault.location.statement.lineno,
+            fault.location.function,
+            *_describe(fault, lines),
         )
         for number, fault in enumerate(_faults(ast.parse(source)))
     ]
 
 
 def mutated(source: str, number: int) -> ast.Module:
-    """The tree of a source with one of its mutants; lines are those of the source."""
+    """The tree of a source with one of its mutants; line numbers are those of the source."""
     tree = ast.parse(source)
-    for at, fault in enumerate(_faults(tree)):
-        if at == number:
-            fault.place.put(ast.copy_location(fault.new, fault.old))
+    for index, fault in enumerate(_faults(tree)):
+        if index == number:
+            fault.location.replace(ast.copy_location(fault.new, fault.old))
             return ast.fix_missing_locations(tree)
     raise IndexError(f"the source has no mutant {number}")
 
 
-def _line_of(node: ast.AST, statement: ast.stmt) -> int:
+def _line(node: ast.AST, statement: ast.stmt) -> int:
     return getattr(node, "lineno", statement.lineno)
 
 
-def _words(fault: Fault, lines: list[str]) -> tuple[str, str]:
-    """The line before and after; of a node of several lines, the node."""
-    old, new = fault.old, _as_meant(fault.new)
+def _describe(fault: Fault, lines: list[str]) -> tuple[str, str]:
+    """The line before and after; for a node of several lines, the node."""
+    old, new = fault.old, _for_display(fault.new)
     if isinstance(new, ast.Pass):
         return _short(ast.unparse(old)), "(dropped)"
     if not isinstance(old, ast.expr | ast.stmt) or old.end_lineno != old.lineno:
         return _short(ast.unparse(old)), _short(ast.unparse(new))
-    text = lines[old.lineno - 1].encode()
-    front, end = text[: old.col_offset].decode(), text[old.end_col_offset :].decode()
-    after = f"{front}{ast.unparse(new)}{end}"
-    return _short(text.decode()), _short(after)
+    line = lines[old.lineno - 1].encode()
+    prefix, suffix = line[: old.col_offset].decode(), line[old.end_col_offset :].decode()
+    changed_line = f"{prefix}{ast.unparse(new)}{suffix}"
+    return _short(line.decode()), _short(changed_line)
 
 
-def _kept(value: ast.expr, instead: bool | None) -> ast.IfExp:
-    """A value that replaces an expression, which stays in the tree although it is never computed:
-    so the function refers to the same names, and its code can be exchanged."""
-    return ast.IfExp(ast.Constant(False), copy.deepcopy(value), ast.Constant(instead))
+def _replacement(value: ast.expr, replacement: bool | None) -> ast.IfExp:
+    """A value that replaces an expression. The expression stays in the tree without being
+    evaluated, so the function refers to the same names and its code can be exchanged."""
+    return ast.IfExp(ast.Constant(False), copy.deepcopy(value), ast.Constant(replacement))
 
 
-def _as_meant(new: ast.AST) -> ast.AST:
-    """A replacement for people, without what stays in the tree."""
+def _for_display(new: ast.AST) -> ast.AST:
+    """A replacement without the parts that only stay in the tree."""
     if isinstance(new, ast.If):
         return ast.Pass()
     if isinstance(new, ast.Return) and isinstance(new.value, ast.IfExp):
@@ -156,28 +156,28 @@ def _short(text: str) -> str:
 
 
 def _faults(tree: ast.Module) -> Iterator[Fault]:
-    """Every fault, in an order that depends on nothing but the source."""
-    for place, node in list(_places(tree, MODULE, None)):
-        for kind, new in _variants(node, place):
-            yield Fault(kind, place, node, new)
+    """Every fault, in an order that depends only on the source."""
+    for location, node in list(_locations(tree, MODULE, None)):
+        for kind, new in _variants(node, location):
+            yield Fault(kind, location, node, new)
 
 
-def _places(
+def _locations(
     parent: ast.AST, function: str, statement: ast.stmt | None, outer: str = MODULE
-) -> Iterator[tuple[Place, ast.AST]]:
-    """Every node below one that may be changed, with where it is. outer: the function around the
-    one that the parent is, in which defaults are computed."""
+) -> Iterator[tuple[NodeLocation, ast.AST]]:
+    """Every node below `parent` that may be changed, with its location. outer: the function around
+    `function`, in which defaults are evaluated."""
     for field, index, node in _children(parent):
         inner = node if isinstance(node, ast.stmt) else statement
         if _closed(parent, field, node, function):
             continue
         if inner is not None:
-            yield Place(parent, field, index, inner, function), node
+            yield NodeLocation(parent, field, index, inner, function), node
         if isinstance(node, FUNCTIONS):
-            own = f"{getattr(node, 'name', '<lambda>')}:{node.lineno}"
-            yield from _places(node, own if function == MODULE else function, inner, function)
+            name = f"{getattr(node, 'name', '<lambda>')}:{node.lineno}"
+            yield from _locations(node, name if function == MODULE else function, inner, function)
         else:
-            yield from _places(
+            yield from _locations(
                 node, outer if isinstance(node, ast.arguments) else function, inner, outer
             )
 
@@ -195,7 +195,7 @@ def _children(parent: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
 
 
 def _closed(parent: ast.AST, field: str, node: ast.AST, function: str) -> bool:
-    """Whether neither a node nor what is in it may be changed."""
+    """Whether a node and its children must not be changed."""
     if isinstance(node, CLOSED):
         return True
     if isinstance(node, FUNCTIONS):
@@ -204,37 +204,37 @@ def _closed(parent: ast.AST, field: str, node: ast.AST, function: str) -> bool:
         return ast.unparse(node.test).endswith("TYPE_CHECKING")
     if isinstance(node, ast.keyword):
         return node.arg in UNSEEN_KEYWORDS
-    if isinstance(node, ast.Call) and _name_of(node.func) in UNSEEN_CALLS:
+    if isinstance(node, ast.Call) and _called_name(node.func) in UNSEEN_CALLS:
         return True
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True  # a docstring, or `...`
     if isinstance(parent, ast.arguments) and field in ("args", "posonlyargs", "kwonlyargs"):
         return True
-    # A table of words, a type, a pattern: of what a module says outside its functions, only
-    # numbers, conditions and what lambdas do may be changed.
+    # A table of text, a type, a pattern: outside functions, only numbers, conditions and lambdas
+    # may be changed.
     return (
         function == MODULE and field == "value" and isinstance(parent, ast.Assign | ast.AnnAssign)
-    ) and not _says_a_number(node)
+    ) and not _is_numeric(node)
 
 
-def _says_a_number(node: ast.AST) -> bool:
-    """Whether a value is made of numbers and names alone, or holds a lambda."""
-    each = list(ast.walk(node))
-    if any(isinstance(inner, ast.Lambda) for inner in each):
+def _is_numeric(node: ast.AST) -> bool:
+    """Whether a value contains only numbers and names, or a lambda."""
+    nodes = list(ast.walk(node))
+    if any(isinstance(inner, ast.Lambda) for inner in nodes):
         return True
     allowed = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Name, ast.operator, ast.unaryop)
-    return all(isinstance(inner, (*allowed, ast.expr_context)) for inner in each)
+    return all(isinstance(inner, (*allowed, ast.expr_context)) for inner in nodes)
 
 
-def _name_of(node: ast.AST) -> str:
+def _called_name(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _variants(node: ast.AST, place: Place) -> Iterable[tuple[str, ast.AST]]:
-    """What a node can be replaced by."""
-    yield from _conditions(node, place)
+def _variants(node: ast.AST, location: NodeLocation) -> Iterable[tuple[str, ast.AST]]:
+    """Replacements of a node, with their kinds."""
+    yield from _conditions(node, location)
     if isinstance(node, ast.stmt):
         yield from _statements(node)
     elif isinstance(node, ast.Compare):
@@ -242,7 +242,7 @@ def _variants(node: ast.AST, place: Place) -> Iterable[tuple[str, ast.AST]]:
     elif isinstance(node, ast.BinOp) and not _joins(node.left, node.right):
         yield from (("arithmetic", new) for new in _other_operator(node))
     elif isinstance(node, ast.Constant):
-        yield from _constants(node, place)
+        yield from _constants(node, location)
     elif isinstance(node, ast.BoolOp):
         new = copy.copy(node)
         new.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
@@ -255,16 +255,16 @@ def _variants(node: ast.AST, place: Place) -> Iterable[tuple[str, ast.AST]]:
         yield from _bounds(node)
 
 
-def _conditions(node: ast.AST, place: Place) -> Iterator[tuple[str, ast.AST]]:
-    """True or False for what is asked."""
-    asked = place.field == "test" or (
-        place.field == "ifs" and isinstance(place.parent, ast.comprehension)
+def _conditions(node: ast.AST, location: NodeLocation) -> Iterator[tuple[str, ast.AST]]:
+    """True or False in place of a condition."""
+    is_condition = location.field == "test" or (
+        location.field == "ifs" and isinstance(location.parent, ast.comprehension)
     )
-    if not asked or not isinstance(node, ast.expr) or isinstance(node, ast.Constant):
+    if not is_condition or not isinstance(node, ast.expr) or isinstance(node, ast.Constant):
         return
     for value in (True, False):
-        if not (value and isinstance(place.parent, ast.While)):  # which would go on for ever
-            yield "condition", _kept(node, value)
+        if not (value and isinstance(location.parent, ast.While)):  # an endless loop
+            yield "condition", _replacement(node, value)
 
 
 def _statements(node: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
@@ -283,7 +283,7 @@ def _statements(node: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _returns(value: ast.expr) -> Iterator[tuple[str, ast.AST]]:
-    """None for what is returned; the other truth value for one."""
+    """None in place of a returned value; the other truth value for True and False."""
     if isinstance(value, ast.Constant):
         if isinstance(value.value, bool):
             yield "return", ast.Return(ast.Constant(not value.value))
@@ -291,7 +291,7 @@ def _returns(value: ast.expr) -> Iterator[tuple[str, ast.AST]]:
         if value.value is None:
             yield "return", ast.Return(ast.Constant(1))
             return
-    yield "return", ast.Return(_kept(value, None))
+    yield "return", ast.Return(_replacement(value, None))
 
 
 def _other_operator(node: ast.BinOp | ast.AugAssign) -> Iterator[ast.AST]:
@@ -303,7 +303,7 @@ def _other_operator(node: ast.BinOp | ast.AugAssign) -> Iterator[ast.AST]:
 
 
 def _joins(*nodes: ast.AST) -> bool:
-    """Whether an operand says that texts, bytes or lists are joined, which have one operator."""
+    """Whether an operand shows that text, bytes or lists are concatenated."""
     for node in nodes:
         if isinstance(node, ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp | ast.Dict):
             return True
@@ -315,58 +315,58 @@ def _joins(*nodes: ast.AST) -> bool:
 
 
 def _comparisons(node: ast.Compare) -> Iterator[tuple[str, ast.AST]]:
-    for at, op in enumerate(node.ops):
+    for index, op in enumerate(node.ops):
         new = copy.copy(node)
         new.ops = list(node.ops)
-        new.ops[at] = COMPARISONS[type(op)]()
+        new.ops[index] = COMPARISONS[type(op)]()
         yield "comparison", new
 
 
-def _constants(node: ast.Constant, place: Place) -> Iterator[tuple[str, ast.AST]]:
-    """Numbers that are one more or less, and other words where words are compared."""
+def _constants(node: ast.Constant, location: NodeLocation) -> Iterator[tuple[str, ast.AST]]:
+    """Numbers plus or minus one, and other text if it is compared."""
     value = node.value
     if isinstance(value, int) and not isinstance(value, bool):
-        if isinstance(place.parent, ast.Slice):
-            return  # has a kind of its own
+        if isinstance(location.parent, ast.Slice):
+            return  # see _bounds
         yield from (("number", ast.Constant(value + step)) for step in (1, -1))
     elif isinstance(value, str | bytes) and value:
-        compared = isinstance(place.parent, ast.Compare | ast.MatchValue)
-        if isinstance(place.parent, CONTAINERS):
-            compared = _is_compared(place)
-        if compared:
-            other: str | bytes = "XX" + value if isinstance(value, str) else b"XX" + value
-            yield "word", ast.Constant(other)
+        is_compared = isinstance(location.parent, ast.Compare | ast.MatchValue)
+        if isinstance(location.parent, CONTAINERS):
+            is_compared = _is_compared(location)
+        if is_compared:
+            changed: str | bytes = "XX" + value if isinstance(value, str) else b"XX" + value
+            yield "word", ast.Constant(changed)
 
 
-def _is_compared(place: Place) -> bool:
-    """Whether a tuple of words is one side of a comparison."""
+def _is_compared(location: NodeLocation) -> bool:
+    """Whether a tuple of text is one side of a comparison."""
     return any(
-        isinstance(node, ast.Compare) and place.parent in node.comparators
-        for node in ast.walk(place.statement)
+        isinstance(node, ast.Compare) and location.parent in node.comparators
+        for node in ast.walk(location.statement)
     )
 
 
 def _calls(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
-    """min for max; two arguments exchanged."""
+    """min in place of max and vice versa; two arguments exchanged."""
     if isinstance(node.func, ast.Name) and node.func.id in EXTREMES:
         new = copy.copy(node)
         new.func = ast.copy_location(ast.Name(EXTREMES[node.func.id], ast.Load()), node.func)
         yield "min/max", new
         return  # their arguments have no order
-    for at, (left, right) in enumerate(zip(node.args, node.args[1:], strict=False)):
+    for index, (left, right) in enumerate(zip(node.args, node.args[1:], strict=False)):
         if isinstance(left, ast.Name) and isinstance(right, ast.Name) and left.id != right.id:
             new = copy.copy(node)
-            new.args = [*node.args[:at], right, left, *node.args[at + 2 :]]
+            new.args = [*node.args[:index], right, left, *node.args[index + 2 :]]
             yield "arguments", new
 
 
 def _bounds(node: ast.Slice) -> Iterator[tuple[str, ast.AST]]:
-    """A bound that is left out, or one further on."""
+    """A missing bound, or one that is one more."""
     for field in ("lower", "upper"):
         bound = getattr(node, field)
         if bound is not None:
-            none, more = copy.copy(node), copy.copy(node)
-            setattr(none, field, None)
-            yield "slice", none
-            setattr(more, field, ast.BinOp(bound, ast.Add(), ast.Constant(1)))
-            yield "slice", more
+            without_bound, shifted = copy.copy(node), copy.copy(node)
+            setattr(without_bound, field, None)
+            yield "slice", without_bound
+            setattr(shifted, field, ast.BinOp(bound, ast.Add(), ast.Constant(1)))
+            yield "slice", shifted

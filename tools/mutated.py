@@ -1,7 +1,7 @@
-"""Puts a mutant (tools/mutants.py) into a running interpreter.
+"""Installs a mutant (tools/mutants.py) in a running interpreter.
 
-A module that is imported later is compiled from the mutated tree. Of one that is imported already,
-the functions that exist get the mutant's code, in place; what they did at import has been done.
+A module that is imported later is compiled from the mutated tree. In a module that is already
+imported, existing functions get the mutant's code; code that ran at import is not repeated.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from types import CodeType, FunctionType, ModuleType
 from tools.mutants import mutated
 
 ROOT = Path(__file__).resolve().parent.parent
-VARIABLE = "KFMT_MUTANT"  # of the environment: the mutant's file and number, as JSON
+VARIABLE = "KFMT_MUTANT"  # environment variable: the mutant's file and number, as JSON
 
 
 class NothingExchangedError(Exception):
-    """No function that exists has the code that the mutant changes."""
+    """No existing function has the code that the mutant changes."""
 
 
 def environment_of(file: str, number: int) -> dict[str, str]:
-    """What tells other processes of the run which mutant it is about."""
+    """Variables that name the mutant for other processes of the run."""
     return {VARIABLE: json.dumps([file, number])}
 
 
-def put_in(env: Mapping[str, str] = os.environ, root: Path = ROOT) -> None:
-    """Put in the mutant that an environment names, if there is one."""
+def install_from_environment(env: Mapping[str, str] = os.environ, root: Path = ROOT) -> None:
+    """Install the mutant that an environment names, if there is one."""
     if VARIABLE in env:
         file, number = json.loads(env[VARIABLE])
         install(root, file, number)
 
 
 def install(root: Path, file: str, number: int) -> None:
-    """Have the interpreter execute a mutant. Raises NothingExchangedError."""
+    """Make the interpreter execute a mutant. Raises NothingExchangedError."""
     path = root / file
     source = path.read_text()
     code = compile(mutated(source, number), str(path), "exec", dont_inherit=True)
@@ -52,46 +52,46 @@ def install(root: Path, file: str, number: int) -> None:
 
 
 def exchange(old: CodeType, new: CodeType) -> None:
-    """Give every function of a module that exists its new code."""
-    codes = {_mark(before): after for before, after in _pairs(old, new)}
-    found = 0
-    gc.unfreeze()  # or what exists is not listed
+    """Replace the code of every existing function of a module."""
+    codes = {_code_key(old_code): new_code for old_code, new_code in _pairs(old, new)}
+    n_exchanged = 0
+    gc.unfreeze()  # otherwise get_objects() omits frozen objects
     for function in gc.get_objects():
         if type(function) is FunctionType and function.__code__.co_filename == old.co_filename:
-            after = codes.get(_mark(function.__code__))
-            if after is not None:
-                function.__code__ = after
-                found += 1
+            new_code = codes.get(_code_key(function.__code__))
+            if new_code is not None:
+                function.__code__ = new_code
+                n_exchanged += 1
     gc.freeze()
-    if not found:
+    if not n_exchanged:
         raise NothingExchangedError(old.co_filename)
 
 
-def _mark(code: CodeType) -> tuple[object, ...]:
+def _code_key(code: CodeType) -> tuple[object, ...]:
     return code.co_name, code.co_firstlineno, code.co_linetable
 
 
 def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """The code of each function with what it becomes."""
-    theirs = _inner(new)
-    for key, codes in _inner(old).items():
-        if len(codes) == len(theirs.get(key, ())):  # else it is what the mutant leaves out
-            for before, after in zip(codes, theirs[key], strict=True):
-                yield before, after
-                yield from _pairs(before, after)
+    """The old and the new code of each function."""
+    new_codes = _inner_codes(new)
+    for key, old_codes in _inner_codes(old).items():
+        if len(old_codes) == len(new_codes.get(key, ())):  # else the mutant removes it
+            for old_code, new_code in zip(old_codes, new_codes[key], strict=True):
+                yield old_code, new_code
+                yield from _pairs(old_code, new_code)
 
 
-def _inner(code: CodeType) -> dict[tuple[str, int], list[CodeType]]:
-    found = defaultdict(list)
+def _inner_codes(code: CodeType) -> dict[tuple[str, int], list[CodeType]]:
+    codes = defaultdict(list)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            found[constant.co_name, constant.co_firstlineno].append(constant)
-    return found
+            codes[constant.co_name, constant.co_firstlineno].append(constant)
+    return codes
 
 
 def _all_as_python(path: Path) -> frozenset[str]:
-    """The modules that must run as Python for a compiled one to do so: all of them, as they call
-    each other below Python."""
+    """The modules that must run as Python if a compiled one does: all compiled modules, as they
+    call each other in C."""
     if not path.with_suffix(".pyi").exists():
         return frozenset()
     package = ".".join(path.parent.relative_to(ROOT).parts)
@@ -99,7 +99,7 @@ def _all_as_python(path: Path) -> frozenset[str]:
 
 
 class _Loader(SourceFileLoader):
-    """Gives a module the mutant's code."""
+    """Loads a module with the mutant's code."""
 
     def __init__(self, name: str, path: str, code: CodeType) -> None:
         super().__init__(name, path)
@@ -111,7 +111,7 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder(MetaPathFinder):
-    """Finds the mutant's module, and those that must be Python because it is."""
+    """Finds the mutant's module, and those that must run as Python with it."""
 
     def __init__(self, name: str, code: CodeType, as_python: frozenset[str]) -> None:
         self._name, self._code, self._as_python = name, code, as_python
@@ -119,7 +119,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What `import` asks."""
+        """The spec of a module, for `import`."""
         if fullname != self._name and fullname not in self._as_python:
             return None
         spec = PathFinder.find_spec(fullname, path, target)

@@ -1,7 +1,7 @@
-"""What a real broker makes of damaged partitions: its start, their files, and a consumer's reads.
+"""Starts a real broker on damaged partitions: its result, their files, and a consumer's reads.
 
-Many starts run in one Java process (Observer.java on Kafka's KRaft server), each on a log directory
-of its own below a scratch directory. Needs what tools/kafka.py needs.
+Many starts run in one Java process (Observer.java on Kafka's KRaft server), each on a separate log
+directory in a scratch directory. Requires what tools/kafka.py requires.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tools.broker import SOURCES as BROKER
 from tools.kafka import TOOLS, VERSION, compiled, java
 
 SOURCES = (*BROKER, TOOLS / "Observer.java", TOOLS / "StaticLoggerBinder.java")
-TIMEOUT = 900  # seconds, for all starts together
-# Brokers of 4.2 that fail to start keep some of their threads, and with them memory.
-AT_ONCE, HEAP = 100, "-Xmx2g"  # starts of one process
-PARALLEL = 3  # servers at once
+TIMEOUT = 900  # seconds, for all starts
+# Brokers of 4.2 that fail to start leak threads, and with them memory.
+CHUNK_SIZE, HEAP_OPTION = 100, "-Xmx2g"  # starts of one process
+MAX_SERVERS = 3  # servers at once
 UNCOMMITTED, COMMITTED = "read_uncommitted", "read_committed"
-TRIES = 5  # starts of a broker that has set a directory aside although it knows the topic
+TRIES = 5  # starts of a broker that renames a directory to a stray although it knows the topic
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 
 Files = dict[str, bytes]
@@ -52,25 +52,25 @@ class Start(enum.Enum):
 
 @dataclass(frozen=True)
 class Given:
-    """A partition directory to start a broker on, and what to ask of it."""
+    """A partition directory for a broker, and the requests to send."""
 
     files: Files
     log_end: int
-    """Of the partition before it was damaged."""
+    """The log end offset before the damage."""
     isolations: tuple[str, ...] = (UNCOMMITTED,)
     seeks: tuple[int, ...] = ()
     """Offsets to read one record from."""
     times: tuple[int, ...] = ()
     """Timestamps to look up."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """The topic's."""
+    """The topic's settings."""
     modified: Mapping[str, int] = field(default_factory=dict)
-    """When files were changed last, in milliseconds."""
+    """Modification times of files, in milliseconds."""
     name: str = ""
-    """What the caller knows it by."""
+    """The caller's name for it."""
     pause: float = 0
-    """Seconds that the broker is left alone before it is stopped, at most; it is stopped earlier
-    when nothing has changed in its directory for a while."""
+    """The most seconds to wait before the broker is stopped; it is stopped earlier if its directory
+    has not changed for a while."""
 
 
 @dataclass(frozen=True)
@@ -80,35 +80,35 @@ class Plan:
     start: Start
     partitions: Mapping[str, Given]
     beside: Files = field(default_factory=dict)
-    """More files of the log directory; a name that ends in / is an empty directory."""
+    """Additional files of the log directory; a name that ends in / is an empty directory."""
     instead: Files = field(default_factory=dict)
-    """Files of the log directory that replace those which formatting it has written."""
+    """Files that replace those of the formatted log directory."""
     server: Mapping[str, str] = field(default_factory=dict)
-    """More settings; "clock" is the time in milliseconds at which its clock begins."""
+    """Additional settings; "clock" is the start of the broker's clock, in milliseconds."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """A consumer's read: the offsets that it was given, where it ended, and the error there."""
+    """A consumer's read: the consumed offsets, the final position, and the error there."""
 
     offsets: list[int]
     position: int
     error: str | None
-    """"stuck" where neither records nor an error came for some seconds."""
+    """"stuck" if neither records nor an error arrive for some seconds."""
 
 
 @dataclass(frozen=True)
 class Became:
-    """What became of a partition."""
+    """A partition after the start."""
 
     given: Given
     log_start: int
     log_end: int
-    """The log end offset that consumers are told."""
+    """The log end offset for consumers."""
     reads: Mapping[str, Read]
     seeks: list[Read]
     times: list[int | str | None]
-    """The offset that each look-up found, None where it found none, or its error's words."""
+    """The offset of each look-up, None if there is none, or the error message."""
     files: Files
 
     @cached_property
@@ -118,7 +118,7 @@ class Became:
 
     @cached_property
     def logs(self) -> dict[str, int]:
-        """The size of each log that the broker left."""
+        """The size of each log after the start."""
         return _sizes(self.files)
 
     @property
@@ -129,13 +129,13 @@ class Became:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one start ended: whether the broker came up, the errors that it logged or died of."""
+    """The result of a start: whether the broker came up, and the errors that it logged."""
 
     up: bool
     errors: list[str]
     partitions: Mapping[str, Became]
     beside: list[str]
-    """What is in the log directory afterwards."""
+    """The names in the log directory after the start."""
 
 
 def partition_files(partition: Path) -> Files:
@@ -148,83 +148,89 @@ def partition_files(partition: Path) -> Files:
 
 
 def observe(plans: Sequence[Plan], version: str = VERSION) -> list[Outcome]:
-    """Start a broker of a version for each plan and say what became of its partitions.
+    """Start a broker of a version for each plan; returns the state of its partitions.
 
-    A broker that did not yet know its topics when it looked at their directories has set those
-    aside as strays, and shows nothing of them: it is started again.
+    A broker that reads its directories before it knows their topics renames them to strays and does
+    not serve them: it is started again.
     """
     if not plans:
         return []
     outcomes = _observe(plans, version)
     for _ in range(TRIES):
-        again = [i for i, outcome in enumerate(outcomes) if _has_new_stray(plans[i], outcome)]
-        if not again:
+        stray_indexes = [
+            i for i, outcome in enumerate(outcomes) if _has_new_stray(plans[i], outcome)
+        ]
+        if not stray_indexes:
             break
-        for i, outcome in zip(again, _observe([plans[i] for i in again], version), strict=True):
+        for i, outcome in zip(
+            stray_indexes, _observe([plans[i] for i in stray_indexes], version), strict=True
+        ):
             outcomes[i] = outcome
     return outcomes
 
 
 def _has_new_stray(plan: Plan, outcome: Outcome) -> bool:
-    given = {name.partition("/")[0] for name in plan.beside}
-    return any(name.endswith("-stray") and name not in given for name in outcome.beside)
+    existing = {name.partition("/")[0] for name in plan.beside}
+    return any(name.endswith("-stray") and name not in existing for name in outcome.beside)
 
 
 def _observe(plans: Sequence[Plan], version: str) -> list[Outcome]:
     with tempfile.TemporaryDirectory() as scratch:
-        folders = [Path(scratch) / f"data{i}" for i in range(len(plans))]
+        directories = [Path(scratch) / f"data{i}" for i in range(len(plans))]
         ports = free_ports(2 * len(plans))
         starts = [
-            _prepare(plan, folder, ports[2 * i : 2 * i + 2])
-            for i, (plan, folder) in enumerate(zip(plans, folders, strict=True))
+            _prepare(plan, directory, ports[2 * i : 2 * i + 2])
+            for i, (plan, directory) in enumerate(zip(plans, directories, strict=True))
         ]
         lines = run_starts(starts, version)
         return [
-            _outcome(plan, folder, line)
-            for plan, folder, line in zip(plans, folders, lines, strict=True)
+            _outcome(plan, directory, line)
+            for plan, directory, line in zip(plans, directories, lines, strict=True)
         ]
 
 
 def run_starts(starts: Sequence[Mapping[str, Any]], version: str = VERSION) -> list[dict[str, Any]]:
-    """What Observer.java says of each start; raises BrokerError."""
-    parts = (starts[at : at + AT_ONCE] for at in range(0, len(starts), AT_ONCE))
-    return [row for part in parts for row in _run_some(part, version)]
+    """The output of Observer.java for each start; raises BrokerError."""
+    chunks = (starts[first : first + CHUNK_SIZE] for first in range(0, len(starts), CHUNK_SIZE))
+    return [row for chunk in chunks for row in _run_chunk(chunk, version)]
 
 
-def _run_some(starts: Sequence[Mapping[str, Any]], version: str) -> list[dict[str, Any]]:
+def _run_chunk(starts: Sequence[Mapping[str, Any]], version: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as natives:  # of the codecs
         classes = compiled(version, *SOURCES)
-        command = java(version, HEAP, "-Djava.io.tmpdir=" + natives, "Observer", classes=classes)
-        content = json.dumps({"parallel": PARALLEL, "starts": starts}).encode()
+        command = java(
+            version, HEAP_OPTION, "-Djava.io.tmpdir=" + natives, "Observer", classes=classes
+        )
+        content = json.dumps({"parallel": MAX_SERVERS, "starts": starts}).encode()
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 command, input=content, check=False, capture_output=True, timeout=TIMEOUT
             )
-        except subprocess.TimeoutExpired as late:
-            raise BrokerError(f"not done after {TIMEOUT} s\n{text(late.stderr)}") from None
-    lines = done.stdout.splitlines()
-    if done.returncode or len(lines) != len(starts):
-        raise BrokerError(f"exit status {done.returncode}\n{text(done.stderr)}")
+        except subprocess.TimeoutExpired as error:
+            raise BrokerError(f"not done after {TIMEOUT} s\n{text(error.stderr)}") from None
+    lines = result.stdout.splitlines()
+    if result.returncode or len(lines) != len(starts):
+        raise BrokerError(f"exit status {result.returncode}\n{text(result.stderr)}")
     return list(map(json.loads, lines))
 
 
-def _prepare(plan: Plan, folder: Path, ports: Sequence[int]) -> dict[str, Any]:
-    """Make the log directory of a plan; what Observer.java is told of it."""
-    folder.mkdir()
+def _prepare(plan: Plan, directory: Path, ports: Sequence[int]) -> dict[str, Any]:
+    """Create the log directory of a plan; returns the input for Observer.java."""
+    directory.mkdir()
     points = [f"0\n{len(plan.partitions)}"]
-    for topic, given in plan.partitions.items():
-        (folder / f"{topic}-0").mkdir()
-        for name, content in given.files.items():
-            (folder / f"{topic}-0" / name).write_bytes(content)
-        for name, when in given.modified.items():
-            os.utime(folder / f"{topic}-0" / name, (when / 1000, when / 1000))
-        points.append(f"{topic} 0 {given.log_end}")
+    for topic, partition in plan.partitions.items():
+        (directory / f"{topic}-0").mkdir()
+        for name, content in partition.files.items():
+            (directory / f"{topic}-0" / name).write_bytes(content)
+        for name, time_ms in partition.modified.items():
+            os.utime(directory / f"{topic}-0" / name, (time_ms / 1000, time_ms / 1000))
+        points.append(f"{topic} 0 {partition.log_end}")
     if plan.start is not Start.CRASH:
-        (folder / RECOVERY_POINTS).write_text("\n".join(points) + "\n")
+        (directory / RECOVERY_POINTS).write_text("\n".join(points) + "\n")
     if plan.start is Start.CLEAN:
-        (folder / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
+        (directory / ".kafka_cleanshutdown").write_text(CLEAN_SHUTDOWN)
     for name, content in plan.beside.items():
-        path = folder / name
+        path = directory / name
         if name.endswith("/"):
             path.mkdir(parents=True)
         else:
@@ -233,7 +239,7 @@ def _prepare(plan: Plan, folder: Path, ports: Sequence[int]) -> dict[str, Any]:
     broker, controller = ports
     listeners = f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}"
     server = {
-        "log.dirs": str(folder),
+        "log.dirs": str(directory),
         "listeners": listeners,
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
     }
@@ -242,32 +248,40 @@ def _prepare(plan: Plan, folder: Path, ports: Sequence[int]) -> dict[str, Any]:
         "pause": int(
             max((partition.pause for partition in plan.partitions.values()), default=0) * 1000
         ),
-        "topics": {topic: dict(given.settings) for topic, given in plan.partitions.items()},
+        "topics": {topic: dict(partition.settings) for topic, partition in plan.partitions.items()},
         "probes": {
-            topic: {"isolations": given.isolations, "seeks": given.seeks, "times": given.times}
-            for topic, given in plan.partitions.items()
+            topic: {
+                "isolations": partition.isolations,
+                "seeks": partition.seeks,
+                "times": partition.times,
+            }
+            for topic, partition in plan.partitions.items()
         },
         "instead": {k: base64.b64encode(v).decode() for k, v in plan.instead.items()},
     }
 
 
-def _outcome(plan: Plan, folder: Path, row: dict[str, Any]) -> Outcome:
+def _outcome(plan: Plan, directory: Path, row: dict[str, Any]) -> Outcome:
     partitions = {}
-    for topic, found in row["topics"].items():
-        if "failed" in found:
-            raise BrokerError(f"{topic}: {found['failed']}\n" + "\n".join(row["errors"]))
-        left = folder / f"{topic}-0"
+    for topic, observed in row["topics"].items():
+        if "failed" in observed:
+            raise BrokerError(f"{topic}: {observed['failed']}\n" + "\n".join(row["errors"]))
+        partition_directory = directory / f"{topic}-0"
         partitions[topic] = Became(
             plan.partitions[topic],
-            found["log_start"],
-            found["log_end"],
-            {isolation: Read(**read) for isolation, read in found["reads"].items()},
-            [Read(**read) for read in found["seeks"]],
-            found["times"],
-            {path.name: path.read_bytes() for path in left.iterdir() if path.is_file()},
+            observed["log_start"],
+            observed["log_end"],
+            {isolation: Read(**read) for isolation, read in observed["reads"].items()},
+            [Read(**read) for read in observed["seeks"]],
+            observed["times"],
+            {
+                path.name: path.read_bytes()
+                for path in partition_directory.iterdir()
+                if path.is_file()
+            },
         )
-    beside = sorted(path.name for path in folder.iterdir())
-    return Outcome(row["up"], row["errors"], partitions, beside)
+    names = sorted(path.name for path in directory.iterdir())
+    return Outcome(row["up"], row["errors"], partitions, names)
 
 
 def _sizes(files: Files) -> dict[str, int]:

@@ -1,6 +1,6 @@
-"""Two real brokers that meet: what becomes of two replicas of a partition that are not the same.
+"""Two real brokers with different replicas of a partition: how the follower truncates and fetches.
 
-Needs what tools/kafka.py needs.
+Requires what tools/kafka.py requires.
 """
 
 from __future__ import annotations
@@ -22,29 +22,28 @@ EPOCHS = "leader-epoch-checkpoint"
 
 @dataclass(frozen=True)
 class Met:
-    """The replicas after they have met."""
+    """The replicas after the follower has caught up."""
 
     cut_to: Sequence[int]
-    """The offsets that the follower's log was cut to, in order."""
+    """The offsets to which the follower's log was truncated, in order."""
     logs: tuple[bytes, bytes]
-    """The contents of the leader's and of the follower's logs, one after another."""
+    """The concatenated logs of the leader, and of the follower."""
 
 
 def meet(pairs: Sequence[tuple[Path, Path]], version: str = VERSION) -> list[Met]:
-    """Let the replicas of several partitions meet, each a leader and a follower; raises
-    BrokerError."""
+    """Start the brokers with a leader and a follower of each partition; raises BrokerError."""
     with tempfile.TemporaryDirectory() as scratch:
         nodes = [Path(scratch) / f"node-{name}" for name in (1, 2)]
         for node in nodes:
             node.mkdir()
         for i, pair in enumerate(pairs):
             for node, replica in zip(nodes, pair, strict=True):
-                to = node / f"{topic(i)}-0"
-                copy(replica, to, recover=False)
+                destination = node / f"{topic(i)}-0"
+                copy(replica, destination, recover=False)
                 epochs = replica / EPOCHS
                 if epochs.exists():
-                    (to / EPOCHS).write_bytes(epochs.read_bytes())
-        broker, controller, other = free_ports(3)
+                    (destination / EPOCHS).write_bytes(epochs.read_bytes())
+        broker, controller, second_broker = free_ports(3)
         common = SERVER | {
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "unclean.leader.election.enable": "false",
@@ -58,23 +57,23 @@ def meet(pairs: Sequence[tuple[Path, Path]], version: str = VERSION) -> list[Met
             "node.id": "2",
             "process.roles": "broker",
             "log.dirs": str(nodes[1]),
-            "listeners": f"PLAINTEXT://127.0.0.1:{other}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{second_broker}",
         }
         plan = {
             "servers": [common | first, common | second],
             "leaders": {topic(i): 1 for i in range(len(pairs))},
         }
         classes = compiled(version, *SOURCES)
-        done = subprocess.run(
+        result = subprocess.run(
             java(version, "-Djava.io.tmpdir=" + scratch, "Replicas", classes=classes),
             input=json.dumps(plan).encode(),
             check=False,
             capture_output=True,
             timeout=TIMEOUT,
         )
-        if done.returncode:
-            raise BrokerError(f"exit status {done.returncode}\n{text(done.stderr)}")
-        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        if result.returncode:
+            raise BrokerError(f"exit status {result.returncode}\n{text(result.stderr)}")
+        rows = [json.loads(line) for line in result.stdout.splitlines()]
         return [
             Met(row["cuts"].get("2", []), (_logs(nodes[0] / name), _logs(nodes[1] / name)))
             for row, name in ((item, f"{item['topic']}-0") for item in rows)

@@ -2,7 +2,7 @@
 
 python -m tools.run_action KFMT PATH…
 
-KFMT is what the action installs: this directory or a wheel. Needs PyYAML, as pre-commit does.
+KFMT is what the action installs: this directory or a wheel. Requires PyYAML, as pre-commit does.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ def run_action(package: str, paths: list[str]) -> int:
     def expand(text: str) -> str:
         return re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda item: inputs[item[1]], text)
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for step in action["runs"]["steps"]:
             if "run" in step:
-                given = {name: expand(text) for name, text in step.get("env", {}).items()}
-                places = {"RUNNER_TEMP": folder, "GITHUB_ACTION_PATH": package}
-                done = subprocess.run(
+                step_env = {name: expand(text) for name, text in step.get("env", {}).items()}
+                runner_env = {"RUNNER_TEMP": directory, "GITHUB_ACTION_PATH": package}
+                result = subprocess.run(
                     ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", expand(step["run"])],
                     check=False,
-                    env={**os.environ, **places, **given},
+                    env={**os.environ, **runner_env, **step_env},
                 )
-                if done.returncode:
-                    return done.returncode
+                if result.returncode:
+                    return result.returncode
     return 0
 
 

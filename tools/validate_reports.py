@@ -1,9 +1,9 @@
-"""Validate what `kfmt check` writes for CI systems against the schemas of those formats.
+"""Validate the output of `kfmt check` for CI systems against the schemas of those formats.
 
     python -m tools.validate_reports SARIF_SCHEMA.json JUNIT.xsd PATH…
 
-The schemas are OASIS's sarif-schema-2.1.0.json and Jenkins's junit-10.xsd; jsonschema and xmlschema
-read them.
+The schemas are OASIS's sarif-schema-2.1.0.json and Jenkins's junit-10.xsd. Requires jsonschema and
+xmlschema.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KFMT = [sys.executable, "-m", "kfmt_cli"]
 
 
 def report(format_: str, path: str) -> str:
-    """What check writes of a path."""
+    """The output of check for a path."""
     command = [*KFMT, "check", path, "--format", format_]
     return subprocess.run(command, capture_output=True, check=False, text=True).stdout
 

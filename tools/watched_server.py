@@ -1,9 +1,9 @@
-"""The server of warm runs (tests/support/warm_server.py) for a tool that looks into the runs.
+"""The server of warm runs (tests/support/warm_server.py) for tools that instrument the runs.
 
-    python tools/watched_server.py FD        FD: the socket that runs are asked for on
+    python tools/watched_server.py FD        FD: the socket for requests
 
-The environment says what for: KFMT_LINE_MAP has each run record the lines that it executes,
-KFMT_MUTANT has it execute a changed line.
+With KFMT_LINE_MAP in the environment, each run records the lines that it executes; with
+KFMT_MUTANT, it executes a mutant.
 """
 
 from __future__ import annotations
@@ -14,28 +14,32 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-sys.path.append(str(Path(__file__).resolve().parent.parent))  # the last, as kfmt may be a copy
+sys.path.append(str(Path(__file__).resolve().parent.parent))  # last, as kfmt may be a copy
 
 from tests.support import warm_server
 from tools import mutated
-from tools.line_map import FOLDER, InFork
+from tools.line_map import DIRECTORY_VARIABLE, ForkRecorder
 
-LONGEST_RUN = 60  # seconds of computing that a mutant may take, as nobody else ends one that hangs
+MAX_CPU_SECONDS = 60  # of a mutant that hangs, because nothing else ends it
 
 
 def main() -> None:
     """Run the server."""
-    recorder = InFork(Path(os.environ[FOLDER])) if FOLDER in os.environ else None
+    recorder = (
+        ForkRecorder(Path(os.environ[DIRECTORY_VARIABLE]))
+        if DIRECTORY_VARIABLE in os.environ
+        else None
+    )
     become, finish = warm_server.become, warm_server.finish
 
-    mutated.put_in()
-    at_start = os.environ.get(mutated.VARIABLE)
+    mutated.install_from_environment()
+    initial_mutant = os.environ.get(mutated.VARIABLE)
 
     def watched_become(request: dict[str, Any]) -> None:
         become(request)
-        if os.environ.get(mutated.VARIABLE) != at_start:
-            resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_RUN, LONGEST_RUN))
-            mutated.put_in()
+        if os.environ.get(mutated.VARIABLE) != initial_mutant:
+            resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS))
+            mutated.install_from_environment()
         if recorder is not None:
             recorder.start(request["env"])
 
