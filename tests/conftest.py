@@ -1,4 +1,4 @@
-"""Options of the test run, and what all tests share."""
+"""Options of the test run, and the fixtures that all tests share."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tools.kafka import ROOT, SHORT_LIVED
 __all__ = ["bucket", "job", "server"]  # fixtures
 
 SPARK = "tests/spark/"
-OWN_SESSIONS = {f"{SPARK}test_cluster.py", f"{SPARK}test_sessions.py"}
-# The same examples in every run, however busy the machine is: what is red is kfmt. The long run
-# tries others.
+FILES_WITH_SESSIONS = {f"{SPARK}test_cluster.py", f"{SPARK}test_sessions.py"}
+# Every run tries the same examples, without deadlines: a failure is kfmt's, not the machine's. The
+# long run tries other examples.
 settings.register_profile(
     "suite",
     derandomize=True,
@@ -40,31 +40,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Show which files are done, and what is left out; refuse a kernel of other sources."""
-    if words := build_state.stale_message():
-        pytest.exit(words, returncode=pytest.ExitCode.USAGE_ERROR)
-    progress.show_on(config)
-    left_out.show_on(config)
+    """Report progress and omitted tests; refuse a kernel that is compiled from other sources."""
+    if message := build_state.stale_message():
+        pytest.exit(message, returncode=pytest.ExitCode.USAGE_ERROR)
+    progress.register(config)
+    left_out.register(config)
 
 
-class ByFile(LoadFileScheduling):  # type: ignore[misc]
-    """A file stays in one process, as do all files that share a Spark session."""
+class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
+    """Keeps each file in one process, and all files that share a Spark session in the same one."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return SPARK if file.startswith(SPARK) and file not in OWN_SESSIONS else file
+        return SPARK if file.startswith(SPARK) and file not in FILES_WITH_SESSIONS else file
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
-    """What runs where, with several processes."""
-    return ByFile(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling:
+    """Return the scheduler of a run in several processes."""
+    return FileScheduling(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what takes long; with several processes, begin with the files that do."""
+    """Mark the long tests; with several processes, sort the slow files first."""
     left_out.mark_long(items)
-    left_out.keep_share(config, items)
+    left_out.select_share(config, items)
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("interop")}
         slowest = {item.path for item in items if item.get_closest_marker("spark")}
@@ -72,12 +72,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_unconfigure() -> None:
-    """End the processes that kfmt was run in."""
+    """Stop the servers of warm runs."""
     warm.stop()
 
 
 @pytest.fixture(scope="session")
-def session_of_all() -> Iterator[Any]:
+def shared_spark_session() -> Iterator[Any]:
     """The Spark session of all tests that need no other, with the data source registered."""
     from kfmt_cli.spark import register
     from kfmt_cli.spark import session as sessions
@@ -88,16 +88,16 @@ def session_of_all() -> Iterator[Any]:
 
 
 @pytest.fixture
-def spark(session_of_all: Any) -> Iterator[Any]:
-    """That session; the views that a test makes go with it."""
-    yield session_of_all
-    for table in session_of_all.catalog.listTables():
+def spark(shared_spark_session: Any) -> Iterator[Any]:
+    """The shared session; drops the views that a test creates."""
+    yield shared_spark_session
+    for table in shared_spark_session.catalog.listTables():
         if table.isTemporary:
-            session_of_all.catalog.dropTempView(table.name)
+            shared_spark_session.catalog.dropTempView(table.name)
 
 
 @pytest.fixture
 def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths on the screen are those that anybody has."""
+    """Run in the repository's root, so that displayed paths are the same on every machine."""
     monkeypatch.chdir(ROOT)
     monkeypatch.delenv("NO_COLOR", raising=False)

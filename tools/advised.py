@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kfmt_cli.writers.salvage.arrangement_writer import CONFLICT_DIRECTORY
-from tests.support.combined_cases import Combined, combined
+from tests.support.combined_cases import CombinedCase, combined
 from tests.support.samples import kfmt
 from tools.broker import CLEAN_SHUTDOWN
 from tools.fuzz_starts import offsets_in_ranges, recovery_point
@@ -32,7 +32,7 @@ PARTITION = "given-0"
 class Advised:
     """A partition, and its log directory after each of its steps."""
 
-    case: Combined
+    case: CombinedCase
     start: Start
     steps: Sequence[tuple[str, str]]
     """Commands and their prices."""
@@ -42,7 +42,7 @@ class Advised:
     """After each step, the offsets that a copy moved to a conflict log."""
 
 
-def advised(case: Combined, start: Start, directory: Path) -> Advised:
+def advised(case: CombinedCase, start: Start, directory: Path) -> Advised:
     """Run the steps for a partition, each on the result of the previous one; a copy of the
     undamaged batches is loaded from its own directory."""
     log_directory = directory / "log"
@@ -77,7 +77,7 @@ def advised(case: Combined, start: Start, directory: Path) -> Advised:
     return Advised(case, start, steps, loadings, conflicting_offsets)
 
 
-def _loading(directory: Path, case: Combined) -> Loading:
+def _loading(directory: Path, case: CombinedCase) -> Loading:
     """What a start loads from a log directory, or from a partition directory."""
     partition = directory / PARTITION if (directory / PARTITION).is_dir() else directory
     files = {file.name: file.read_bytes() for file in partition.glob("*") if file.is_file()}
@@ -108,7 +108,7 @@ def harms(partition: Advised, judgements: Sequence[Judged]) -> list[str]:
     return harmful
 
 
-def compare(cases: Sequence[Combined]) -> list[tuple[Advised, list[str]]]:
+def compare(cases: Sequence[CombinedCase]) -> list[tuple[Advised, list[str]]]:
     """The partitions with harmful steps."""
     with tempfile.TemporaryDirectory() as scratch:
         partitions = []
@@ -135,7 +135,7 @@ def main() -> None:
     cases = list(combined(seed, int(sys.argv[2]) if len(sys.argv) > 2 else 100))
     harmful = compare(cases)
     for partition, steps in harmful:
-        print(f"{partition.case.what}\n  {partition.start.name}: {'; '.join(steps)}")
+        print(f"{partition.case.description}\n  {partition.start.name}: {'; '.join(steps)}")
     print(f"{len(cases)} partitions, {len(harmful)} starts after which a step harms")
 
 

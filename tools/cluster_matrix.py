@@ -18,7 +18,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.support.dead_clusters import SITUATIONS, Place, Seen, Situation, die, start_in
+from tests.support.dead_clusters import (
+    SITUATIONS,
+    PartitionKey,
+    PartitionOutcome,
+    Situation,
+    build_dead_cluster,
+    start_in,
+)
 from tests.support.samples import kfmt
 
 RIGHT, AMONG, WRONG = "right", "among", "wrong"
@@ -26,7 +33,7 @@ RIGHT, AMONG, WRONG = "right", "among", "wrong"
 
 def predicted_ends(
     situation: Situation, directory: Path
-) -> dict[tuple[str, Place], dict[str, Any]]:
+) -> dict[tuple[str, PartitionKey], dict[str, Any]]:
     """The predictions of kfmt, by order and partition."""
     directories = sorted(path for path in directory.iterdir() if path.is_dir())
     options = [argument for order in situation.orders for argument in ("--order", order)]
@@ -45,7 +52,7 @@ def _order_value(order: str) -> str:
     return json.dumps([int(node) for node in order.split(",")] if in_turn else order)
 
 
-def classify(row: dict[str, Any], actual: Seen) -> str:
+def classify(row: dict[str, Any], actual: PartitionOutcome) -> str:
     """Whether a prediction was right."""
     predictions = row["alternatives"] if not row["certain"] else [row]
     matching = [
@@ -62,7 +69,7 @@ def compare(name: str, directory: Path) -> list[dict[str, Any]]:
     results: list[dict[str, Any]] = []
     dead = directory / name / "dead"
     if not dead.exists():
-        die(situation, dead)
+        build_dead_cluster(situation, dead)
     rows = predicted_ends(situation, dead)
     for order in situation.orders:
         copy = directory / name / f"{len(results)}-{time.time_ns()}"

@@ -26,7 +26,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.support.fuzz_targets import CORPUS, LARGEST, TARGETS
+from tests.support.fuzz_targets import CORPUS, MAX_INPUT_BYTES, TARGETS
 from tests.support.interpreted import copy_sources
 from tools.kafka import ROOT
 
@@ -34,7 +34,12 @@ INSIDE, SERVE = "--inside", "--serve"
 RESTART = "./again"  # the script that starts the fuzzing process
 MAX_FILES = 36  # of the corpus of a target
 MAX_BYTES = 80 << 10
-LIMITS = ["-timeout=10", "-rss_limit_mb=2048", f"-max_len={LARGEST}", "-print_final_stats=1"]
+LIMITS = [
+    "-timeout=10",
+    "-rss_limit_mb=2048",
+    f"-max_len={MAX_INPUT_BYTES}",
+    "-print_final_stats=1",
+]
 NOT_IMPORTED = ("kfmt_cli.spark", "kfmt_cli.browse", "kfmt_cli.__main__")
 
 
@@ -165,7 +170,9 @@ def main() -> None:
         for path in (corpus, seeds, covering, crashes):
             path.mkdir(parents=True, exist_ok=True)
         for data in TARGETS[target].seeds():
-            (seeds / hashlib.sha256(data[:LARGEST]).hexdigest()).write_bytes(data[:LARGEST])
+            (seeds / hashlib.sha256(data[:MAX_INPUT_BYTES]).hexdigest()).write_bytes(
+                data[:MAX_INPUT_BYTES]
+            )
         existing = [str(path) for path in (seeds, CORPUS / target) if path.is_dir()]
         end = f"-max_total_time={options.seconds}"
         code = run(

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.support.mutants import embedding_mutant, judge, mutant_of
+from tests.support.mutants import check_mutant, embedding_mutant, mutant_of
 from tests.support.samples import every_log
 from tests.support.segments import positions
 
@@ -40,7 +40,7 @@ def main() -> None:
                 log = Path(f"{int.from_bytes(data[:8], 'big'):020}.log")
             else:
                 mutant = mutant_of(data, batch_positions, rng)
-            verdict = judge(mutant, data, batch_positions, Path(scratch) / log.name)
+            verdict = check_mutant(mutant, data, batch_positions, Path(scratch) / log.name)
             if verdict:
                 n_lost += len(verdict.lost)
                 n_phantoms += len(verdict.phantoms)

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.support.combined_cases import Combined, combined
+from tests.support.combined_cases import CombinedCase, combined
 from tests.support.samples import kfmt
 from tools.broker import CLEAN_SHUTDOWN
 from tools.judge import Judged, Loading, judge
@@ -24,13 +24,13 @@ AFTER = {Start.CRASH: "crash", Start.CRASH_AT_END: "crash", Start.CLEAN: "clean-
 Ranges = list[tuple[int, int]]
 
 
-def recovery_point(case: Combined, start: Start) -> int:
+def recovery_point(case: CombinedCase, start: Start) -> int:
     """The recovery point that a start finds."""
     return 0 if start is Start.CRASH else case.log_end
 
 
 def predicted_start(
-    case: Combined, start: Start, directory: Path, version: str = VERSION
+    case: CombinedCase, start: Start, directory: Path, version: str = VERSION
 ) -> dict[str, Any]:
     """kfmt's prediction of a start with a Kafka version."""
     partition = directory / "given-0"
@@ -60,7 +60,7 @@ def offsets_in_ranges(offsets: set[int], ranges: Ranges) -> set[int]:
     return {offset for offset in offsets if any(a <= offset <= b for a, b in ranges)}
 
 
-def differences(case: Combined, predicted: dict[str, Any], actual: Judged) -> dict[str, str]:
+def differences(case: CombinedCase, predicted: dict[str, Any], actual: Judged) -> dict[str, str]:
     """How the prediction differs from the actual start, by subject."""
     if "failed" in predicted:
         return {"nothing said": predicted["failed"]}
@@ -106,7 +106,7 @@ def differences(case: Combined, predicted: dict[str, Any], actual: Judged) -> di
     return result
 
 
-def case_ranges(case: Combined) -> Ranges:
+def case_ranges(case: CombinedCase) -> Ranges:
     """The offsets of the records in the logs, from `kfmt dump`."""
     with tempfile.TemporaryDirectory() as scratch:
         for file, content in case.files.items():
@@ -128,8 +128,8 @@ def _format_ranges(offsets: set[int]) -> str:
 
 
 def compare(
-    cases: list[Combined], version: str = VERSION
-) -> list[tuple[Combined, Start, dict[str, str]]]:
+    cases: list[CombinedCase], version: str = VERSION
+) -> list[tuple[CombinedCase, Start, dict[str, str]]]:
     """The starts for which kfmt's prediction differs from Kafka's code of a version.
 
     Skips starts whose result depends on the heap size.
@@ -166,7 +166,7 @@ def main() -> None:
     subjects: Counter[str] = Counter()
     for case, start, mismatch in mismatches:
         subjects.update(mismatch.keys())
-        print(f"{case.what}\n  {start.name}:")
+        print(f"{case.description}\n  {start.name}:")
         for subject, text in mismatch.items():
             print(f"    {subject}: {text}")
     print(f"Kafka {version}: {starts} starts, {len(mismatches)} not as foretold {dict(subjects)}")

@@ -321,7 +321,7 @@ def damages() -> str:
         "from real files, and `tests/checks/test_check.py` verifies the finding and its position."
     )
     rows = "".join(
-        f"| [`{damage.code}`](findings.md#{damage.code}) | {damage.words} |\n"
+        f"| [`{damage.code}`](findings.md#{damage.code}) | {damage.description} |\n"
         for damage in matrix()
     )
     heading = f"# Damage that kfmt detects\n\n{GENERATED_MARK}\n{intro}\n\n"

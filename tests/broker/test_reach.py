@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broken_partitions import V1_GZIP, Broken, sample
+from tests.support.broken_partitions import V1_GZIP, DamagedPartition, sample
 from tests.support.claims_of_logs import LOG_CLAIMS
 from tests.support.claims_of_records import RECORD_CLAIMS
 from tests.support.rebuild import batch_of, record, with_crc
@@ -18,8 +18,8 @@ from tests.support.segments import NAME, int32, positions, with_bytes
 from tools.observe import Files
 
 Ranges = list[list[int]]
-BROKEN = {f"{claim.code} {claim.what}".strip(): claim.broken for claim in LOG_CLAIMS}
-BROKEN |= {f"{claim.code} {claim.what}".strip(): claim.broken for claim in RECORD_CLAIMS}
+BROKEN = {f"{claim.code} {claim.description}".strip(): claim.broken for claim in LOG_CLAIMS}
+BROKEN |= {f"{claim.code} {claim.description}".strip(): claim.broken for claim in RECORD_CLAIMS}
 # After a crash and after a clean shutdown; none where recovery truncates the log.
 UNREACHABLE: dict[str, tuple[Ranges, Ranges]] = {
     "crc-mismatch in a closed segment": ([], [[340, 359]]),
@@ -77,7 +77,7 @@ def unreachable(files: Files, directory: Path) -> tuple[Ranges, Ranges]:
 
 @pytest.mark.parametrize("case", UNREACHABLE)
 def test_offsets_that_no_consumer_receives_are_unreachable(case: str, tmp_path: Path) -> None:
-    broken: Broken = BROKEN[case]()
+    broken: DamagedPartition = BROKEN[case]()
     assert unreachable(broken.files, tmp_path) == UNREACHABLE[case]
 
 

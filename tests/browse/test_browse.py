@@ -18,7 +18,17 @@ from kfmt_cli.browse.launch import open_session, wait_until_settled
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow
 from kfmt_cli.browse.views import VIEWS
-from tests.support.browser import BROKER, FLIPPED, LARGE, SMALL, TXN, Driver, driven, run, shows
+from tests.support.browser import (
+    BROKER,
+    FLIPPED,
+    LARGE,
+    SMALL,
+    TXN,
+    Driver,
+    check_command,
+    open_browser,
+    run,
+)
 from tests.support.samples import ORDERS, environment, kfmt
 from tools.kafka import ROOT
 
@@ -30,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("at_root")
 
 def test_a_directory_says_what_is_in_it_and_what_is_damaged() -> None:
     async def work() -> None:
-        async with driven("damaged_segments") as browser:
+        async with open_browser("damaged_segments") as browser:
             screen = browser.screen
             assert "8 partitions of 8 topics, 8 segments" in screen
             assert "✗ 8 partitions of 8 with errors" in screen
@@ -38,7 +48,7 @@ def test_a_directory_says_what_is_in_it_and_what_is_damaged() -> None:
             for view in VIEWS:
                 assert view.question in screen
             assert "$ kfmt check damaged_segments" in screen
-        async with driven(BROKER) as browser:
+        async with open_browser(BROKER) as browser:
             assert "✓ checked: no errors" in browser.screen
             assert "▸ ✓ orders-0" in browser.screen
 
@@ -47,7 +57,7 @@ def test_a_directory_says_what_is_in_it_and_what_is_damaged() -> None:
 
 def test_the_tree_is_walked_with_keys() -> None:
     async def work() -> None:
-        async with driven(BROKER, size=LARGE) as browser:
+        async with open_browser(BROKER, size=LARGE) as browser:
             screen = await browser.press("down", "down")
             assert "2 partitions of 1 topic" in screen
             screen = await browser.press("enter", "down")
@@ -62,12 +72,12 @@ def test_the_tree_is_walked_with_keys() -> None:
 
 def test_a_path_to_a_log_opens_it() -> None:
     async def work() -> None:
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             assert "6–11" in browser.screen
             assert '"acct-0-0"' in browser.screen
             assert "batch 0 at byte 0   102 batches" in browser.screen
             command = browser.command
-        shows(command, "6–11")
+        check_command(command, "6–11")
 
     run(work())
 
@@ -82,7 +92,7 @@ def test_other_files_show_their_entries() -> None:
             ("orders-0/00000000000000000000.timeindex", "199"),
             ("cleaner-offset-checkpoint", "compacted"),
         ):
-            async with driven(f"{BROKER}/{name}") as browser:
+            async with open_browser(f"{BROKER}/{name}") as browser:
                 assert expected in browser.screen, name
                 assert browser.command == ["kfmt", "dump", f"{BROKER}/{name}"]
 
@@ -94,17 +104,17 @@ def test_other_files_show_their_entries() -> None:
 
 def test_enter_leads_to_records_and_fields_and_escape_back() -> None:
     async def work() -> None:
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             await browser.press("down")
             assert browser.rows == (1, 0)
             screen = await browser.press("enter")
             assert browser.command[2:4] == [TXN, "--records"]
-            shows(browser.command, "acct-1-2")
+            check_command(browser.command, "acct-1-2")
             screen = await browser.press("down", "enter")
             assert "offset 7, decompressed with lz4" in screen
             assert "key_length" in screen
             assert browser.command == ["kfmt", "hex", TXN, "--offset", "7", "--alone"]
-            shows(browser.command, "→ offset 7")
+            check_command(browser.command, "→ offset 7")
             screen = await browser.press("escape")
             assert "acct-1-4" in screen
             screen = await browser.press("escape")
@@ -118,7 +128,7 @@ def test_enter_leads_to_records_and_fields_and_escape_back() -> None:
 
 def test_the_fields_of_a_header_are_shown_without_a_record() -> None:
     async def work() -> None:
-        async with driven(FLIPPED, size=LARGE) as browser:
+        async with open_browser(FLIPPED, size=LARGE) as browser:
             screen = await browser.press("down", "down", "down")
             assert "✗ CRC-32C of bytes" in screen
             assert "bad checksum" in screen
@@ -132,12 +142,12 @@ def test_the_fields_of_a_header_are_shown_without_a_record() -> None:
 def test_payloads_are_decoded() -> None:
     async def work() -> None:
         log = f"{BROKER}/__consumer_offsets-1/00000000000000000000.log"
-        async with driven(log) as browser:
+        async with open_browser(log) as browser:
             screen = await browser.press("down", "down", "down", "down", "enter", "p")
             assert '"group": "billing"' in screen
             assert len(re.findall(r"^ +key  ", screen, re.MULTILINE)) == 1
             assert browser.command[-1] == "--json"
-            shows(browser.command, '"decoded_value"')
+            check_command(browser.command, '"decoded_value"')
             assert "key_length" in await browser.press("p")
 
     run(work())
@@ -145,15 +155,15 @@ def test_payloads_are_decoded() -> None:
 
 def test_bytes_are_shown_next_to_lists_or_below() -> None:
     async def work() -> None:
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             assert "00000010" not in browser.screen
             assert "00000010" in await browser.press("x")
             assert "00000010" not in await browser.press("x")
-        async with driven(TXN, size=LARGE) as browser:
+        async with open_browser(TXN, size=LARGE) as browser:
             assert "00000010" in browser.screen
             assert "00000010" not in await browser.press("x")
         for columns, is_wide in ((109, False), (110, True)):
-            async with driven(TXN, size=(columns, 40)) as browser:
+            async with open_browser(TXN, size=(columns, 40)) as browser:
                 assert ("00000010" in browser.screen) == is_wide
 
     run(work())
@@ -167,7 +177,7 @@ def bytes_shown(browser: Driver) -> tuple[int, int]:
 
 def test_bytes_fit_their_pane_whatever_its_width() -> None:
     async def work() -> None:
-        async with driven("damaged_segments") as browser:
+        async with open_browser("damaged_segments") as browser:
             await browser.press("n", "x")
             for tree, width, height, expected in (
                 ("", 80, 24, 16),
@@ -189,7 +199,7 @@ def test_bytes_fit_their_pane_whatever_its_width() -> None:
 
 def test_columns_come_back_when_the_terminal_is_wide_again() -> None:
     async def work() -> None:
-        async with driven(TXN, size=(120, 30)) as browser:
+        async with open_browser(TXN, size=(120, 30)) as browser:
             before = browser.screen
             assert "codec" in before
             for width, height in ((30, 8), (120, 30)):
@@ -203,7 +213,7 @@ def test_columns_come_back_when_the_terminal_is_wide_again() -> None:
 
 def test_home_and_end_and_pages() -> None:
     async def work() -> None:
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             await browser.press("end")
             assert browser.rows[0] == 101
             await browser.press("home")
@@ -227,7 +237,7 @@ def test_home_and_end_and_pages() -> None:
 
 def test_help_has_every_key() -> None:
     async def work() -> None:
-        async with driven(TXN, size=(120, 70)) as browser:
+        async with open_browser(TXN, size=(120, 70)) as browser:
             screen = await browser.press("question_mark")
             for key in KEY_BINDINGS:
                 assert key.doc in screen
@@ -252,7 +262,7 @@ def test_every_action_is_there() -> None:
 
 def test_the_mouse_selects_and_opens() -> None:
     async def work() -> None:
-        async with driven(TXN, size=LARGE) as browser:
+        async with open_browser(TXN, size=LARGE) as browser:
             await browser.pilot.click("#batches", offset=(5, 3))
             await wait_until_settled(browser.app, browser.pilot)
             assert browser.rows[0] == 2
@@ -268,7 +278,7 @@ def test_the_mouse_selects_and_opens() -> None:
 
 def test_the_tree_is_shown_and_hidden() -> None:
     async def work() -> None:
-        async with driven(BROKER) as browser:
+        async with open_browser(BROKER) as browser:
             assert "orders-0" in browser.screen
             assert "orders-0" not in await browser.press("t")
             assert "orders-0" in await browser.press("t")
@@ -279,7 +289,7 @@ def test_the_tree_is_shown_and_hidden() -> None:
 @pytest.mark.parametrize("size", [(40, 10), (80, 24), (109, 33), (240, 80)])
 def test_any_size_will_do(size: tuple[int, int]) -> None:
     async def work() -> None:
-        async with driven("damaged_segments", size=size) as browser:
+        async with open_browser("damaged_segments", size=size) as browser:
             await browser.press("n", "enter", "enter", "x", "x", "escape", "2", "escape", "t")
             await browser.pilot.resize_terminal(100, 30)
             await wait_until_settled(browser.app, browser.pilot)
@@ -290,7 +300,7 @@ def test_any_size_will_do(size: tuple[int, int]) -> None:
 
 def test_quit() -> None:
     async def work() -> None:
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             await browser.pilot.press("q")
         assert browser.app.return_code == 0
 
@@ -331,7 +341,7 @@ def test_payload_formats_are_used() -> None:
             browser = Driver(app, pilot)
             await browser.press("enter", "down", "p")
             assert browser.command[-3:] == ["--value-format", "json", "--json"]
-            shows(browser.command, "decoded_value")
+            check_command(browser.command, "decoded_value")
 
     run(work())
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("textual", reason="Textual is not installed: pip install 'kfmt-cli[browse]'")
 
 from kfmt_cli.browse.launch import wait_until_settled
-from tests.support.browser import TXN, Driver, driven, run
+from tests.support.browser import TXN, Driver, open_browser, run
 from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import with_broken_checksums, write
 from tools.kafka import ROOT, SAMPLES
@@ -30,7 +30,7 @@ def test_files_of_a_log_directory_are_checked(tmp_path: Path) -> None:
     (disk / "recovery-point-offset-checkpoint").write_text("garbage\n")
 
     async def work() -> None:
-        async with driven(disk, size=(100, 40)) as browser:
+        async with open_browser(disk, size=(100, 40)) as browser:
             screen = await checked(browser)
             assert "no errors" not in screen
             assert "✗ 1 input of " in screen
@@ -46,7 +46,7 @@ def test_an_empty_partition_is_no_error(tmp_path: Path) -> None:
     assert kfmt("check", tmp_path / "disk").code == 0
 
     async def work() -> None:
-        async with driven(tmp_path / "disk", size=(100, 40)) as browser:
+        async with open_browser(tmp_path / "disk", size=(100, 40)) as browser:
             screen = await checked(browser)
             assert "✓ checked: no errors" in screen
 
@@ -59,7 +59,7 @@ def test_what_cannot_be_read_is_unread(tmp_path: Path) -> None:
     (tmp_path / "disk/lost-0" / ORDERS.name).symlink_to("nowhere")
 
     async def work() -> None:
-        async with driven(tmp_path / "disk", size=(100, 40)) as browser:
+        async with open_browser(tmp_path / "disk", size=(100, 40)) as browser:
             assert "✗ 1 partition of 2 unread" in await checked(browser)
 
     run(work())
@@ -70,7 +70,7 @@ def test_findings_that_are_counted_only(tmp_path: Path) -> None:
     write(tmp_path / "disk/t-0", data * 12)
 
     async def work() -> None:
-        async with driven(tmp_path / "disk", size=(160, 40)) as browser:
+        async with open_browser(tmp_path / "disk", size=(160, 40)) as browser:
             await checked(browser)
             errors = kfmt("check", tmp_path / "disk", "--json").of("summary")[0]["errors"]
             assert errors > 100
@@ -83,7 +83,7 @@ def test_findings_that_are_counted_only(tmp_path: Path) -> None:
 
 def test_what_a_filter_hides_is_not_called_absent() -> None:
     async def work() -> None:
-        async with driven(TXN, size=(140, 30)) as browser:
+        async with open_browser(TXN, size=(140, 30)) as browser:
             await browser.press("f")
             await browser.type("codec=lz4")
             await browser.press("slash")
@@ -92,7 +92,7 @@ def test_what_a_filter_hides_is_not_called_absent() -> None:
             await browser.press("g")
             said = await browser.type("0")
             assert "offset 0 is not in a batch that matches codec=lz4" in said
-        async with driven(ROOT / "damaged_segments/flipped-bit-0", size=(140, 30)) as browser:
+        async with open_browser(ROOT / "damaged_segments/flipped-bit-0", size=(140, 30)) as browser:
             await checked(browser)
             await browser.press("n")
             await browser.press("f")

@@ -17,7 +17,7 @@ from kfmt_cli.browse.help_page import help_lines
 from kfmt_cli.browse.launch import wait_until_settled
 from kfmt_cli.browse.screen.app import BrowserApp
 from kfmt_cli.browse.screen.dialogs import PageWindow
-from tests.support.browser import LARGE, TXN, driven, run, shows
+from tests.support.browser import LARGE, TXN, check_command, open_browser, run
 from tests.support.rebuild import batch_of, record
 from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import write
@@ -33,7 +33,7 @@ DAMAGED = sorted(folder.name for folder in (ROOT / "damaged_segments").iterdir()
 
 def test_filters() -> None:
     async def work() -> None:
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             await browser.press("f")
             screen = await browser.type("codec=zstd")
             assert "batches of 102 with codec=zstd" in screen
@@ -44,7 +44,7 @@ def test_filters() -> None:
             await browser.press("escape", "f")
             await browser.type("producer=1000")
             assert browser.command[-2:] == ["--producer-id", "1000"]
-            shows(browser.command, "1000")
+            check_command(browser.command, "1000")
             await browser.press("f")
             assert "no batches match the filter damaged" in await browser.type("damaged")
             await browser.press("f", "backspace", "enter")
@@ -58,7 +58,7 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
     file = write(tmp_path, data[:10_225])
 
     async def work() -> None:
-        async with driven(file) as browser:
+        async with open_browser(file) as browser:
             assert "4 batches" in browser.screen
             assert "following" in await browser.press("F")
             file.write_bytes(data)
@@ -79,7 +79,7 @@ def test_a_batch_that_was_half_written_is_shown_anew(tmp_path: Path) -> None:
     file = write(tmp_path, data[:10_000] + bytes(225))
 
     async def work() -> None:
-        async with driven(file, size=LARGE) as browser:
+        async with open_browser(file, size=LARGE) as browser:
             assert "✗ fa97f1bb" in browser.screen
             assert "n goes to it" in browser.screen
             await browser.press("F")
@@ -101,7 +101,7 @@ def test_a_followed_file_that_is_cut_or_deleted_is_told(tmp_path: Path, is_gone:
     file = write(tmp_path, ORDERS.read_bytes())
 
     async def work() -> None:
-        async with driven(file) as browser:
+        async with open_browser(file) as browser:
             await browser.press("F", "down")
             assert "FOLLOWING" in browser.screen
             if is_gone:
@@ -134,7 +134,7 @@ def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:
     (file.parent / "z").touch()
 
     async def work() -> None:
-        async with driven(file.parent) as browser:
+        async with open_browser(file.parent) as browser:
             await browser.press("enter", "F")
             browser.app.open_node(browser.app.session.root.logs()[0])
             await wait_until_settled(browser.app, browser.pilot)
@@ -159,7 +159,7 @@ def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:
 
 def test_the_end_of_a_check_is_seen_first() -> None:
     async def work() -> None:
-        async with driven("damaged_segments") as browser:
+        async with open_browser("damaged_segments") as browser:
             screen = await browser.press("2")
             assert "next steps" in screen
             assert "kfmt salvage damaged_segments DST" in screen
@@ -174,7 +174,7 @@ def test_a_record_is_copied_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BrowserApp, "copy_to_clipboard", lambda _, text: copied.append(text))
 
     async def work() -> None:
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             await browser.press("enter", "down", "y")
             assert "copied the record with offset 1" in browser.screen
             await browser.press("escape", "y")
@@ -188,7 +188,7 @@ def test_a_record_is_copied_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_dark_and_light() -> None:
     async def work() -> None:
-        async with driven(TXN, theme="light") as browser:
+        async with open_browser(TXN, theme="light") as browser:
             assert browser.app.theme == "textual-light"
             await browser.press("d")
             assert browser.app.theme == "textual-dark"
@@ -208,18 +208,18 @@ def test_odd_files_are_sentences(tmp_path: Path) -> None:
     gone = write(tmp_path / "gone-0", ORDERS.read_bytes())
 
     async def work() -> None:
-        async with driven(empty) as browser:
+        async with open_browser(empty) as browser:
             assert "the log is empty" in browser.screen
-        async with driven(foreign) as browser:
+        async with open_browser(foreign) as browser:
             assert "not a Kafka log" in browser.screen
             await browser.press("g", "slash", "f", "n", "e", "y", "enter", "6", "escape")
-        async with driven(gone, size=LARGE) as browser:
+        async with open_browser(gone, size=LARGE) as browser:
             gone.unlink()
             await browser.press("down", "end", "F", "6", "escape", "2")
             assert "Traceback" not in browser.screen
         if os.geteuid():
             hidden.chmod(0)
-            async with driven(hidden) as browser:
+            async with open_browser(hidden) as browser:
                 assert "Permission denied" in browser.screen
 
     run(work())
@@ -233,7 +233,7 @@ def test_what_is_not_there_is_an_error() -> None:
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damaged_files_are_walked(name: str) -> None:
     async def work() -> None:
-        async with driven(f"damaged_segments/{name}") as browser:
+        async with open_browser(f"damaged_segments/{name}") as browser:
             await browser.press("n", "enter", "down", "enter", "p", "x", "escape", "escape", "e")
             assert isinstance(browser.app.screen, PageWindow)
 
@@ -245,7 +245,7 @@ def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
     write(tmp_path / "odd[red]-0", batch_of(record(nasty, nasty), 0, 1))
 
     async def work() -> None:
-        async with driven(tmp_path, size=LARGE) as browser:
+        async with open_browser(tmp_path, size=LARGE) as browser:
             assert "odd[red]-0" in browser.screen
             node = next(iter(browser.app.session.root.iter_partitions())).logs()[0]
             browser.app.open_node(node)
@@ -269,7 +269,7 @@ def test_a_url_is_browsed(bucket: Bucket) -> None:
     from kfmt_cli.disk.path_resolution import resolve_display_path
 
     async def work() -> None:
-        async with driven(resolve_display_path(f"{bucket.url}/data"), size=LARGE) as browser:
+        async with open_browser(resolve_display_path(f"{bucket.url}/data"), size=LARGE) as browser:
             assert "orders-0" in browser.screen
             await browser.press("down", "enter", "down", "enter")
             assert '{"order_id": 1' in browser.screen
@@ -294,7 +294,7 @@ def test_an_archive_and_tiered_storage_are_browsed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["/", "g"])
 def test_a_second_enter_before_a_window_has_closed(key: str) -> None:
     async def work() -> None:
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             await browser.press(key)
             line = browser.app.screen.query_one(Input)
             line.value = "5"

@@ -16,7 +16,16 @@ from kfmt_cli.browse.disk_nodes import NodeKind
 from kfmt_cli.browse.launch import wait_until_settled
 from kfmt_cli.browse.screen.dialogs import PageWindow, SearchDialog
 from kfmt_cli.browse.views import VIEWS
-from tests.support.browser import BROKER, FLIPPED, LARGE, SMALL, TXN, driven, run, shows
+from tests.support.browser import (
+    BROKER,
+    FLIPPED,
+    LARGE,
+    SMALL,
+    TXN,
+    check_command,
+    open_browser,
+    run,
+)
 from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import write
 from tools.kafka import ROOT
@@ -33,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("at_root")
 )
 def test_go_to(words: str, row: int) -> None:
     async def work() -> None:
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             assert "Go to an offset" in await browser.press("g")
             await browser.type(words)
             at = browser.rows[0]
@@ -44,7 +53,7 @@ def test_go_to(words: str, row: int) -> None:
 
 def test_going_nowhere_says_why() -> None:
     async def work() -> None:
-        async with driven(ORDERS.relative_to(ROOT)) as browser:
+        async with open_browser(ORDERS.relative_to(ROOT)) as browser:
             await browser.press("g")
             assert "not" in await browser.type("elsewhere")
             await browser.press("escape", "g")
@@ -52,7 +61,7 @@ def test_going_nowhere_says_why() -> None:
             assert browser.rows == (6, 15)
             await browser.press("g")
             assert "is not in this file" in await browser.type("99999")
-        async with driven(BROKER) as browser:
+        async with open_browser(BROKER) as browser:
             for key in ("g", "slash"):
                 await browser.press(key)
                 assert "select a partition or segment" in await browser.type("17")
@@ -66,7 +75,7 @@ def test_an_offset_leads_to_its_segment(words: str) -> None:
     bases = [int(file.stem) for file in sorted(ORDERS.parent.glob("*.log"))]
 
     async def work() -> None:
-        async with driven(BROKER) as browser:
+        async with open_browser(BROKER) as browser:
             await browser.press("down", "down", "down", "down", "down")
             partition = browser.app._highlighted_node
             assert partition.kind is NodeKind.PARTITION
@@ -100,7 +109,7 @@ def test_a_partition_is_searched_segment_by_segment() -> None:
     folder = str(ORDERS.parent.relative_to(ROOT))
 
     async def work() -> None:
-        async with driven(folder, size=LARGE) as browser:
+        async with open_browser(folder, size=LARGE) as browser:
             await browser.press("slash")
             screen = await browser.type('"order_id": 700,')
             found = re.search(r"1 of 1 record in this partition: offset (\d+)", screen)
@@ -133,7 +142,7 @@ def test_a_partition_is_searched_segment_by_segment() -> None:
 
 def test_the_search_dialog_is_small_and_shows_what_is_chosen() -> None:
     async def work() -> None:
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             screen = await browser.press("slash")
             assert "(•) text   ( ) regex   ( ) hex" in screen
             assert "(•) keys and values   ( ) keys   ( ) values" in screen
@@ -150,7 +159,7 @@ def test_the_search_dialog_is_small_and_shows_what_is_chosen() -> None:
 def test_search_goes_to_hits_and_names_the_command() -> None:
     async def work() -> None:
         log = str(ORDERS.relative_to(ROOT))
-        async with driven(log, size=LARGE) as browser:
+        async with open_browser(log, size=LARGE) as browser:
             assert "from the selected batch" in await browser.press("slash")
             screen = await browser.type("quartz")
             found = re.search(r"1 of (\d+) records in this file: offset (\d+)", screen)
@@ -176,7 +185,7 @@ def test_a_search_for_any_expression_ends(tmp_path: Path) -> None:
     assert kfmt("build", rows, tmp_path / "odd-0").code == 0
 
     async def work() -> None:
-        async with driven(str(tmp_path / "odd-0"), size=LARGE) as browser:
+        async with open_browser(str(tmp_path / "odd-0"), size=LARGE) as browser:
             await browser.press("slash", "ctrl+t")
             assert "not found in this" in await browser.type("(a+)+$")
             await browser.press("slash")
@@ -189,7 +198,7 @@ def test_a_search_for_any_expression_ends(tmp_path: Path) -> None:
 
 def test_a_hit_in_another_file_is_named_on_arrival() -> None:
     async def work() -> None:
-        async with driven(ORDERS.parent.relative_to(ROOT), size=LARGE) as browser:
+        async with open_browser(ORDERS.parent.relative_to(ROOT), size=LARGE) as browser:
             session = browser.app.session
             await browser.press("slash")
             await browser.type("quartz")
@@ -207,7 +216,7 @@ def test_a_hit_in_another_file_is_named_on_arrival() -> None:
 
 def test_search_for_a_regular_expression_in_keys_and_for_bytes() -> None:
     async def work() -> None:
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             await browser.press("slash", "ctrl+t", "ctrl+o")
             screen = await browser.type("acct-1-4$")
             assert "offset 8" in screen
@@ -217,7 +226,7 @@ def test_search_for_a_regular_expression_in_keys_and_for_bytes() -> None:
             assert "two digits per byte" in await browser.type("xyz")
             await browser.press("escape")
             assert "no search yet" not in await browser.press("right_square_bracket")
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             assert "no search yet" in await browser.press("right_square_bracket")
             await browser.press("slash")
             assert "not found in this file: nowhere" in await browser.type("nowhere")
@@ -229,7 +238,7 @@ def test_a_search_is_cancelled(tmp_path: Path) -> None:
     file = write(tmp_path, ORDERS.read_bytes() * 500)
 
     async def work() -> None:
-        async with driven(file, checks_on_start=False) as browser:
+        async with open_browser(file, checks_on_start=False) as browser:
             app = browser.app
             await browser.pilot.press("slash")
             await browser.pilot.press(*"zephyr", "enter")
@@ -250,7 +259,7 @@ def test_a_search_is_cancelled(tmp_path: Path) -> None:
 
 def test_findings_are_gone_through_and_explained() -> None:
     async def work() -> None:
-        async with driven("damaged_segments") as browser:
+        async with open_browser("damaged_segments") as browser:
             screen = await browser.press("n")
             assert "1 of 8 (e explains)  crc-mismatch byte 7 702" in screen
             assert browser.rows[0] == 3
@@ -269,9 +278,9 @@ def test_findings_are_gone_through_and_explained() -> None:
 
 def test_without_findings_that_is_said() -> None:
     async def work() -> None:
-        async with driven(ORDERS.parent.relative_to(ROOT)) as browser:
+        async with open_browser(ORDERS.parent.relative_to(ROOT)) as browser:
             assert "no damage in what was checked" in await browser.press("n")
-        async with driven("damaged_segments/flipped-bit-0", checks_on_start=False) as browser:
+        async with open_browser("damaged_segments/flipped-bit-0", checks_on_start=False) as browser:
             assert "press c to check it first" in await browser.press("n")
             assert "not checked yet" in browser.screen
             await browser.press("c")
@@ -282,14 +291,14 @@ def test_without_findings_that_is_said() -> None:
 
 def test_a_small_damaged_log_is_marked_without_a_key() -> None:
     async def work() -> None:
-        async with driven(FLIPPED) as browser:
+        async with open_browser(FLIPPED) as browser:
             assert "batch 0 at byte 0   12 batches   ✗1: n goes to it" in browser.screen
             assert "1 of 1 (e explains)  crc-mismatch byte 7 702" in await browser.press("n")
             assert browser.rows[0] == 3
-        async with driven(ORDERS.parent.relative_to(ROOT), FLIPPED) as browser:
+        async with open_browser(ORDERS.parent.relative_to(ROOT), FLIPPED) as browser:
             assert "└ ✗1 damaged_segments/flipped" in browser.screen
             assert "✗ 1 input of 2 with errors" in browser.screen
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             assert "102 batches\n" in browser.screen
 
     run(work())
@@ -314,7 +323,7 @@ def test_views_show_what_their_command_shows(view: Any, size: tuple[int, int]) -
     }
 
     async def work() -> None:
-        async with driven(f"{BROKER}/txn-0", size=size) as browser:
+        async with open_browser(f"{BROKER}/txn-0", size=size) as browser:
             screen = await browser.press(view.key)
             shown = "\n".join(str(line) for line in browser.app.text_pane._fetch(0, 10_000))
             assert expected[view.key] in " ".join(shown.split())
@@ -330,15 +339,15 @@ def test_views_show_what_their_command_shows(view: Any, size: tuple[int, int]) -
 
 def test_a_view_of_the_whole_disk_and_back() -> None:
     async def work() -> None:
-        async with driven(BROKER) as browser:
+        async with open_browser(BROKER) as browser:
             screen = await browser.press("3")
             assert "kafka-3.9.1-broker1: Which groups are lagging?" in screen
             assert "billing" in screen
             assert "1020" in screen
-            shows(browser.command, "1020")
+            check_command(browser.command, "1020")
             screen = await browser.press("escape")
             assert "What is on this disk?" in screen
-        async with driven(TXN) as browser:
+        async with open_browser(TXN) as browser:
             await browser.press("down", "down", "4")
             assert "committed" in browser.screen
             await browser.press("escape")
@@ -349,7 +358,7 @@ def test_a_view_of_the_whole_disk_and_back() -> None:
 
 def test_a_look_up_is_of_the_selected_offset() -> None:
     async def work() -> None:
-        async with driven(f"{BROKER}/txn-0") as browser:
+        async with open_browser(f"{BROKER}/txn-0") as browser:
             await browser.press("n")
             node = browser.app.session.find_file_node(TXN)
             assert node is not None
@@ -359,6 +368,6 @@ def test_a_look_up_is_of_the_selected_offset() -> None:
             await browser.type("100")
             await browser.press("6")
             assert browser.command[-2:] == ["--lookup-offset", "100"]
-            shows(browser.command, "scan from byte")
+            check_command(browser.command, "scan from byte")
 
     run(work())

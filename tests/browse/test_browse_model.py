@@ -41,10 +41,10 @@ from tests.support.outlines import (
     DAMAGED,
     GROUPS,
     big_log,
-    content_of,
-    outline_of,
-    plain,
-    shown_log,
+    block_index,
+    log_row_view,
+    selected_batch,
+    without_ansi,
 )
 from tests.support.rebuild import batch_of, record
 from tests.support.samples import ORDERS, TXN, UPGRADED, every_log, kfmt
@@ -68,7 +68,7 @@ def test_rows_are_the_batches_of_the_reader(log: Path) -> None:
     source.close()
     if not log.stat().st_size:
         return
-    shown = shown_log(log)
+    shown = log_row_view(log)
     assert shown.index.n_rows == len(expected)
     found = [shown.batch_fields(row) for row in range(len(expected))]
     assert [(place.position, place.number) for place in found] == expected
@@ -76,14 +76,14 @@ def test_rows_are_the_batches_of_the_reader(log: Path) -> None:
 
 def test_rows_read_like_dump() -> None:
     lines = kfmt("dump", TXN, "--limit", "20").out.splitlines()
-    shown = shown_log(TXN, 200)
-    ours = plain(shown.lines(0, 20))
+    shown = log_row_view(TXN, 200)
+    ours = without_ansi(shown.lines(0, 20))
     assert [line.split() for line in ours] == [line.split() for line in lines[2:22]]
     assert ANSI.sub("", shown.heading).split() == lines[1].split()
 
 
 def test_a_block_is_read_again_from_its_anchor(tmp_path: Path) -> None:
-    outline = outline_of(big_log(tmp_path / "orders-0", 300))
+    outline = block_index(big_log(tmp_path / "orders-0", 300))
     assert len(outline.blocks) > 5
     assert outline.is_complete
     again = [int(n) for anchor in outline.blocks for n in outline.read_block(anchor).batches.number]
@@ -91,7 +91,7 @@ def test_a_block_is_read_again_from_its_anchor(tmp_path: Path) -> None:
 
 
 def test_memory_holds_a_few_blocks_whatever_is_looked_at(tmp_path: Path) -> None:
-    shown = shown_log(big_log(tmp_path / "orders-0", 600))
+    shown = log_row_view(big_log(tmp_path / "orders-0", 600))
     for row in range(0, shown.index.n_rows, 50):
         assert len(shown.lines(row, row + 50)) == min(50, shown.index.n_rows - row)
         assert len(shown._blocks) <= MAX_CACHED_BLOCKS
@@ -118,7 +118,7 @@ def test_outlining_can_be_stopped(tmp_path: Path) -> None:
 def test_a_log_that_grows_is_taken_in(tmp_path: Path) -> None:
     data = ORDERS.read_bytes()
     file = write(tmp_path, data[:10_000])
-    outline = outline_of(file)
+    outline = block_index(file)
     assert outline.n_rows == 3  # the fourth is cut off
     assert not outline.tail()
     file.write_bytes(data[:10_225])
@@ -135,7 +135,7 @@ def test_a_log_that_grows_is_taken_in(tmp_path: Path) -> None:
 
 def test_a_file_that_vanishes_or_shrinks_is_a_sentence(tmp_path: Path) -> None:
     file = big_log(tmp_path / "orders-0", 300)
-    shown = shown_log(file)
+    shown = log_row_view(file)
     file.write_bytes(b"")
     with pytest.raises(InputError, match=r"the file has (shrunk|changed)"):
         shown.lines(shown.index.n_rows - 5, shown.index.n_rows)
@@ -174,7 +174,7 @@ def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
 def test_filters_list_what_they_say(words: str, keeps: object) -> None:
     wanted = parse_batch_filter(words)
     assert parse_batch_filter(wanted.text) == wanted
-    shown = shown_log(TXN, wanted=wanted)
+    shown = log_row_view(TXN, batch_filter=wanted)
     rows = kfmt("dump", TXN, "--json").of("batch")
     expected = [row["position"] for row in rows if keeps(row)]  # type: ignore[operator]
     assert [shown.batch_fields(row).position for row in range(shown.index.n_rows)] == expected
@@ -204,7 +204,7 @@ def test_places_are_understood_as_they_are_typed() -> None:
 
 
 def test_offsets_times_and_bytes_lead_to_their_batch() -> None:
-    shown = shown_log(ORDERS)
+    shown = log_row_view(ORDERS)
     for row in kfmt("dump", ORDERS, "--json").of("batch"):
         places = (
             shown.find_row_by_offset(row["base_offset"]),
@@ -238,26 +238,26 @@ def test_what_the_outline_does_not_reach_is_not_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED, GROUPS], ids=str)
 def test_a_record_as_json_is_that_of_dump(log: Path) -> None:
     rows = kfmt("dump", log, "--records", "--json").of("record")
-    shown = shown_log(log)
+    shown = log_row_view(log)
     ours = []
     for row in range(shown.index.n_rows):
-        content = content_of(log, row)
+        content = selected_batch(log, row)
         ours += [json.loads(content.record_json(i)) for i in range(content.n_records)]
     assert ours == rows
 
 
 def test_records_read_like_dump() -> None:
     theirs = kfmt("dump", ORDERS, "--records", "--limit", "10").out.splitlines()
-    content = content_of(ORDERS)
-    assert plain(content.record_lines(0, 3, 200))[1].split()[:3] == theirs[4].split()[:3]
-    assert "customer-1" in plain(content.record_lines(0, 3, 100))[1]
+    content = selected_batch(ORDERS)
+    assert without_ansi(content.record_lines(0, 3, 200))[1].split()[:3] == theirs[4].split()[:3]
+    assert "customer-1" in without_ansi(content.record_lines(0, 3, 100))[1]
 
 
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED, GROUPS], ids=str)
 def test_fields_are_those_of_hex(log: Path) -> None:
-    shown = shown_log(log)
+    shown = log_row_view(log)
     for row in (0, shown.index.n_rows - 1):
-        content = content_of(log, row)
+        content = selected_batch(log, row)
         position = str(content.position)
         fields = kfmt("hex", log, "--position", position, "--json").of("field")
         header = content.anatomy(None)[0]
@@ -274,18 +274,18 @@ def test_fields_are_those_of_hex(log: Path) -> None:
 
 
 def test_what_records_of_internal_topics_say_is_decoded() -> None:
-    said = dict(content_of(GROUPS, 4).record_content(0))
+    said = dict(selected_batch(GROUPS, 4).record_content(0))
     assert '"group": "billing"' in said["key"]
     assert '"offset": 748' in said["value"]
-    marker = dict(content_of(TXN, 3).record_content(0))
+    marker = dict(selected_batch(TXN, 3).record_content(0))
     assert "ABORT" in marker["control"] or "COMMIT" in marker["control"]
-    tombstone = dict(content_of(ORDERS).record_content(0))
+    tombstone = dict(selected_batch(ORDERS).record_content(0))
     assert tombstone["value"] == "null (tombstone)"
     assert tombstone["key"] == "null"
 
 
 def test_bytes_are_those_of_the_file_and_have_the_colours_of_their_fields() -> None:
-    parts = content_of(ORDERS).anatomy(None)
+    parts = selected_batch(ORDERS).anatomy(None)
     rows = field_rows(parts)
     lines = ByteLines(parts[0], rows)
     text = "".join(line.plain[10:34] for line in lines.lines(0, lines.n_lines)).replace(" ", "")
@@ -301,8 +301,8 @@ def test_bytes_are_those_of_the_file_and_have_the_colours_of_their_fields() -> N
 def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
     nasty = b'\x1b]0;owned\x07\r\n[bold]\x9b31m\xe2\x80\xae\xff\\"'
     file = write(tmp_path, batch_of(record(nasty, nasty), 0, 1))
-    content = content_of(file)
-    lines = plain(content.record_lines(0, 1, 80))
+    content = selected_batch(file)
+    lines = without_ansi(content.record_lines(0, 1, 80))
     rows = [field_label(row).plain for row in field_rows(content.anatomy(0))]
     assert all(text.isprintable() for text in (*lines, *rows))
 
@@ -326,7 +326,7 @@ def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
     ids=lambda value: value.text if isinstance(value, SearchTerm) else value.parent.name,
 )
 def test_a_search_finds_what_its_command_finds(log: Path, sought: SearchTerm) -> None:
-    outline = outline_of(log)
+    outline = block_index(log)
     hits = list(PartitionSearch([outline.file], outline, sought).iter_hits())
     rows = [
         row
@@ -398,7 +398,7 @@ def test_a_log_that_cannot_be_read_does_not_end_a_search(tmp_path: Path) -> None
 @pytest.mark.parametrize("sought", [SearchTerm("(", REGEX_SEARCH), SearchTerm("xyz", HEX_SEARCH)])
 def test_a_search_for_nonsense_is_refused(sought: SearchTerm) -> None:
     with pytest.raises(UsageError):
-        list(PartitionSearch([outline_of(ORDERS).file], outline_of(ORDERS), sought).iter_hits())
+        list(PartitionSearch([block_index(ORDERS).file], block_index(ORDERS), sought).iter_hits())
 
 
 # The help page.
@@ -436,7 +436,7 @@ def test_the_help_page_is_wrapped_as_wide_as_the_screen(width: int) -> None:
 )
 def test_a_payload_is_laid_out_if_it_is_json(payload: bytes, text: str, tmp_path: Path) -> None:
     data = batch_of(record(payload, payload), 0, 1)
-    said = dict(content_of(write(tmp_path / "t-0", data)).record_content(0))
+    said = dict(selected_batch(write(tmp_path / "t-0", data)).record_content(0))
     assert (said["key"], said["value"]) == (text, text)
 
 
@@ -448,13 +448,15 @@ def test_a_payload_that_is_missing_is_not_one_that_is_empty(
     key: bytes | None, value: bytes | None, said: tuple[str, str], tmp_path: Path
 ) -> None:
     found = dict(
-        content_of(write(tmp_path / "t-0", batch_of(record(key, value), 0, 1))).record_content(0)
+        selected_batch(write(tmp_path / "t-0", batch_of(record(key, value), 0, 1))).record_content(
+            0
+        )
     )
     assert (found["key"], found["value"]) == said
 
 
 def test_each_row_is_found_in_its_block(tmp_path: Path) -> None:
-    shown = shown_log(big_log(tmp_path / "orders-0", 300))
+    shown = log_row_view(big_log(tmp_path / "orders-0", 300))
     assert len(shown.index.blocks) > 5
     for row in range(0, shown.index.n_rows, 97):
         block, i = shown.find_batch(row)

@@ -57,7 +57,7 @@ def test_nothing_is_wrong_with_healthy_directories(directory: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda item: f"{item.code}: {item.words}")
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda item: f"{item.code}: {item.description}")
 def test_each_damage_is_found(damage: Damage, tmp_path: Path) -> None:
     damage.make(tmp_path)
     result = kfmt("check", tmp_path, "--json", *damage.options)
@@ -81,7 +81,8 @@ def write_damaged_directory(directory: Path, *codes: str) -> None:
     for code in codes:
         damages = [damage for damage in DAMAGES if damage.code == code]
         damage = next(
-            (damage for damage in damages if damage.words == "in a closed segment"), damages[0]
+            (damage for damage in damages if damage.description == "in a closed segment"),
+            damages[0],
         )
         damage.make(directory / code)
         shutil.move(next(iter((directory / code).iterdir())), directory / f"{code}-0")

@@ -35,7 +35,7 @@ TRANSACTION_FIELDS = ("producer_id", "outcome", "first_offset", "last_offset", "
 
 
 def name_of(damage: Damage) -> str:
-    return f"{damage.code}: {damage.words}"
+    return f"{damage.code}: {damage.description}"
 
 
 def without_directory(value: Any, directory: Path) -> Any:

@@ -22,10 +22,10 @@ from tests.support.broken_indexes import (
     TIME_BREAKS,
     Entries,
     Segment,
-    packed,
-    unpacked,
+    pack_entries,
+    unpack_entries,
 )
-from tests.support.samples import ORDERS, TXN, kfmt, name_of
+from tests.support.samples import ORDERS, TXN, kfmt, sample_name
 from tools.kafka import SAMPLES
 
 # The live samples lack the preallocated indexes of the active segment: 10 MiB of zeros.
@@ -80,7 +80,7 @@ def segment_facts(log: Path) -> Segment:
     return Segment(log.stat().st_size, batches, int(log.name[:20]))
 
 
-@pytest.mark.parametrize("directory", PARTITIONS, ids=name_of)
+@pytest.mark.parametrize("directory", PARTITIONS, ids=sample_name)
 def test_no_index_of_a_real_broker_is_accused(directory: Path) -> None:
     assert not [
         finding
@@ -111,22 +111,22 @@ def test_the_indexes_of_a_live_broker_are_preallocated(tmp_path: Path) -> None:
     ] * 4
 
 
-@pytest.mark.parametrize("index", INDEXED, ids=name_of)
+@pytest.mark.parametrize("index", INDEXED, ids=sample_name)
 def test_each_rule_is_checked_in_each_offset_index(index: Path, tmp_path: Path) -> None:
     log = index.with_suffix(".log")
     shutil.copy(log, tmp_path)
-    entries = unpacked(index.read_bytes(), OFFSET)
-    (tmp_path / index.name).write_bytes(packed(entries, OFFSET))
+    entries = unpack_entries(index.read_bytes(), OFFSET)
+    (tmp_path / index.name).write_bytes(pack_entries(entries, OFFSET))
     copy = tmp_path / log.name
     check_each_break(tmp_path / index.name, copy, entries, OFFSET)
 
 
-@pytest.mark.parametrize("index", TIMED, ids=name_of)
+@pytest.mark.parametrize("index", TIMED, ids=sample_name)
 def test_each_rule_is_checked_in_each_time_index(index: Path, tmp_path: Path) -> None:
     log, times = index.with_suffix(".log"), index.with_suffix(".timeindex")
     shutil.copy(log, tmp_path)
     shutil.copy(index, tmp_path)
-    entries = unpacked(times.read_bytes(), TIME)
+    entries = unpack_entries(times.read_bytes(), TIME)
     check_each_break(tmp_path / times.name, tmp_path / log.name, entries, TIME)
 
 
@@ -137,14 +137,14 @@ def check_each_break(index: Path, log: Path, entries: Entries, entry_format: str
         changed = change(entries, segment_facts(log))
         if changed is None:
             continue
-        index.write_bytes(packed(changed, entry_format))
+        index.write_bytes(pack_entries(changed, entry_format))
         assert code in error_codes(index), name
         applied += 1
     assert applied >= 3
     prefix = "index" if entry_format == OFFSET else "time-index"
-    index.write_bytes(packed(entries, entry_format) + b"\0\1\2")
+    index.write_bytes(pack_entries(entries, entry_format) + b"\0\1\2")
     assert error_codes(index) == {f"{prefix}-trailing-bytes"}
-    index.write_bytes(packed(entries, entry_format) + bytes(12 * 8))
+    index.write_bytes(pack_entries(entries, entry_format) + bytes(12 * 8))
     assert error_codes(index) == set()
     later = log.with_name(f"{int(log.name[:20]) + 10**6:020}.log")
     later.write_bytes(b"")

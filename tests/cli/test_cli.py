@@ -21,7 +21,7 @@ from kfmt_cli.cli import kfmt as commands
 from tests.support.rebuild import batch_of, record
 from tests.support.samples import ORDERS, TXN, Row, environment, kfmt
 from tests.support.segments import positions, write
-from tests.support.terminal import on_a_terminal
+from tests.support.terminal import run_on_terminal
 from tools.kafka import ROOT, SAMPLES
 
 COMMAND = [sys.executable, "-m", "kfmt_cli"]
@@ -44,16 +44,16 @@ def plain(text: str) -> str:
     ids=lambda arguments: " ".join(map(str, arguments))[-40:],
 )
 def test_rows_fit_the_terminal(arguments: tuple[str | Path, ...], columns: int) -> None:
-    lines = plain(on_a_terminal(*arguments, columns=columns)).split("\r\n")
+    lines = plain(run_on_terminal(*arguments, columns=columns)).split("\r\n")
     wide = [line for line in lines if len(line) > columns]
     # A path that takes a line of its own is whole, so that it can be pasted.
     assert not [line for line in wide if "segment," not in line and " " in line.strip()]
 
 
 def test_colour_is_for_terminals_and_can_be_refused() -> None:
-    assert "\x1b[36m" in on_a_terminal("dump", TXN)
-    assert "\x1b" not in on_a_terminal("dump", TXN, NO_COLOR="1")
-    assert "\x1b" not in on_a_terminal("dump", TXN, "--color", "never")
+    assert "\x1b[36m" in run_on_terminal("dump", TXN)
+    assert "\x1b" not in run_on_terminal("dump", TXN, NO_COLOR="1")
+    assert "\x1b" not in run_on_terminal("dump", TXN, "--color", "never")
     assert "\x1b" not in kfmt("dump", TXN).out
     assert "\x1b[36m" in kfmt("dump", TXN, "--color", "always").out
 
@@ -74,7 +74,7 @@ def test_nothing_of_a_record_reaches_the_terminal_raw(tmp_path: Path) -> None:
         assert all(c.isprintable() or c == "\u202e" for c in body), arguments
         if arguments != ["--json"]:
             assert "\u202e" not in body
-    shown = on_a_terminal("dump", file, "--records", "--color", "never", columns=200)
+    shown = run_on_terminal("dump", file, "--records", "--color", "never", columns=200)
     assert "\x1b" not in shown.replace("\r\n", "")
     assert "ü漢" in shown
 
@@ -475,7 +475,7 @@ def test_columns_are_those_of_the_batch_table_only() -> None:
     ],
 )
 def test_columns_go_from_a_narrow_table_in_this_order(columns: int, kept: set[str]) -> None:
-    shown = plain(on_a_terminal("check", "damaged_segments/flipped-bit-0", columns=columns))
+    shown = plain(run_on_terminal("check", "damaged_segments/flipped-bit-0", columns=columns))
     (head,) = [line for line in shown.splitlines() if line.startswith(" directory")]
     assert {*head.split()} & {"segments", "records", "bytes", "findings"} == kept
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.samples import kfmt
-from tests.support.terminal import parted
+from tests.support.terminal import run_with_separate_stderr
 from tools.kafka import ROOT
 
 FOLDER = ROOT / "tests" / "golden"
@@ -28,7 +28,7 @@ def transcript(commands: list[str], dst: str) -> str:
         words = [text.replace("DST", dst) for text in shlex.split(command)]
         if words[0].startswith("COLUMNS="):
             columns = int(words.pop(0).partition("=")[2])
-            out, err, code = parted(*words[1:], columns=columns, NO_COLOR="1")
+            out, err, code = run_with_separate_stderr(*words[1:], columns=columns, NO_COLOR="1")
         else:
             done = kfmt(*words[1:])
             out, err, code = done.out, done.err, done.code

@@ -18,7 +18,7 @@ from kfmt_cli.errors import UsageError
 from tests.support import in_process
 from tests.support.lake_runs import without_spark
 from tests.support.samples import ORDERS, Done, environment, kfmt
-from tests.support.store_server import Bucket, server_named
+from tests.support.store_server import Bucket, server_environment
 from tools.kafka import ROOT
 
 pytest.importorskip("pyarrow")
@@ -54,7 +54,7 @@ def planted(bucket: Bucket) -> str:
 
 def ran(*arguments: str | Path, cwd: Path, code: int | None = 0) -> Done:
     """A command that has no credentials but those of its URL; nobody sees these."""
-    env = {**server_named(), "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+    env = {**server_environment(), "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
     done = kfmt(*arguments, cwd=cwd, AWS_EC2_METADATA_DISABLED="true", **env)
     assert code is None or done.code == code, done.err
     _need_clean(done.out + done.err, cwd)
@@ -78,7 +78,7 @@ def test_no_output_has_it(command: str, planted: str, bucket: Bucket, tmp_path: 
     name, *options = command.split()
     below = {"hex": LOG, "dump": LOG, "state": GROUPS.name, "check": DAMAGED.name}
     for folder in (GROUPS, DAMAGED):
-        bucket.put(folder, f"data/{folder.name}")
+        bucket.upload(folder, f"data/{folder.name}")
     for format_ in (None, "json", *FORMATS.get(command, ())):
         has_none = format_ is None or name in ("hex", "cat")
         more = [] if has_none else ["--format", str(format_)]

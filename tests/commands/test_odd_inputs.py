@@ -16,7 +16,7 @@ from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.render.style import Theme
 from kfmt_cli.writers.salvage.batch_arrangement import UndamagedBatches, arrange
 from tests.support.samples import ORDERS, kfmt
-from tests.support.terminal import on_a_terminal
+from tests.support.terminal import run_on_terminal
 from tools.kafka import SAMPLES
 
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
@@ -33,7 +33,7 @@ def copy_partition(source: Path, target: Path, *suffixes: str) -> Path:
 
 
 def test_headers_hidden_on_a_narrow_terminal_are_named() -> None:
-    output = on_a_terminal("request-header", REQUEST + REQUEST, columns=60)
+    output = run_on_terminal("request-header", REQUEST + REQUEST, columns=60)
     assert "columns hidden" in output
 
 

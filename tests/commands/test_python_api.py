@@ -15,7 +15,7 @@ import kfmt_cli
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.rows.column import LOCATION_COLUMNS
 from kfmt_cli.rows.types.finding_row import finding_row
-from tests.support.samples import ORDERS, TXN, UPGRADED, every_log, kfmt, name_of
+from tests.support.samples import ORDERS, TXN, UPGRADED, every_log, kfmt, sample_name
 from tools.kafka import ROOT, SAMPLES
 
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
@@ -36,7 +36,7 @@ def test_the_examples_of_the_docs_run(example: str) -> None:
     assert not result.stderr
 
 
-@pytest.mark.parametrize("log", SMALL, ids=name_of)
+@pytest.mark.parametrize("log", SMALL, ids=sample_name)
 def test_objects_are_the_rows_of_the_commands(log: Path) -> None:
     dumped = kfmt("dump", log, "--records", "--json", "--bytes", "hex")
     for type_, read in (("batch", kfmt_cli.read_batches), ("record", kfmt_cli.read_records)):
@@ -60,7 +60,7 @@ def _as_hex(row: dict[str, object]) -> None:
                 item[f"{name}_encoding"] = "hex"
 
 
-@pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED], ids=name_of)
+@pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED], ids=sample_name)
 def test_columns_and_arrow_hold_the_same(log: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     rows = kfmt_cli.read_records(log)

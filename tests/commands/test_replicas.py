@@ -17,7 +17,7 @@ import pytest
 from kfmt_cli.broker.cluster.election import ElectionResult, StartStage
 from kfmt_cli.commands.replicas.start_orders import PartitionOutcome, StartOrder
 from tests.support.dead_clusters import LOG, flip
-from tests.support.failing_disk import lose
+from tests.support.failing_disk import make_unreadable
 from tests.support.samples import Done, kfmt
 from tools.kafka import SAMPLES
 
@@ -309,7 +309,7 @@ def test_a_metadata_log_that_is_read_in_part_knows_no_topics(
     """Its unreadable part may have them."""
     disks = unpacked(DAMAGED, tmp_path)
     expected = kfmt("replicas", *disks, "--json").of("start_order")
-    lose(disks[0] / "__cluster_metadata-0" / f"{0:020}.log", [(4096, 8192)], monkeypatch)
+    make_unreadable(disks[0] / "__cluster_metadata-0" / f"{0:020}.log", [(4096, 8192)], monkeypatch)
     checked = kfmt("check", disks[0])
     assert checked.code == 3
     assert "partition-set-aside" not in checked.out
@@ -325,7 +325,7 @@ def test_the_end_of_a_log_that_cannot_be_read_is_no_sign_of_loss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disks = unpacked(DAMAGED, tmp_path)
-    lose(disks[1] / "a-0" / f"{0:020}.log", [(0, 4096)], monkeypatch)
+    make_unreadable(disks[1] / "a-0" / f"{0:020}.log", [(0, 4096)], monkeypatch)
     result = kfmt("replicas", *disks)
     assert result.code == 3
     assert "it has lost offsets" not in result.out

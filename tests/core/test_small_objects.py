@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.samples import ORDERS, kfmt
-from tests.support.store_server import Bucket, server_named
+from tests.support.store_server import Bucket, server_environment
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("moto.server")
@@ -48,7 +48,7 @@ def put(bucket: Bucket, name: str, data: bytes) -> str:
 
 def asked_of_objects(bucket: Bucket) -> Counter[str]:
     """How often each object was asked for, heads included; listings are not of an object."""
-    return Counter(request for request in bucket.asked(r"/data/orders-0/[^?]+$"))
+    return Counter(request for request in bucket.requests_matching(r"/data/orders-0/[^?]+$"))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def asked_of_objects(bucket: Bucket) -> Counter[str]:
 )
 def test_a_command_asks_once_for_each_object(command: str, bucket: Bucket, tmp_path: Path) -> None:
     bucket.requests.clear()
-    done = kfmt(*command.split(), bucket.file("data"), cwd=tmp_path, **server_named())
+    done = kfmt(*command.split(), bucket.file("data"), cwd=tmp_path, **server_environment())
     assert done.code == 0, done.err
     asked = asked_of_objects(bucket)
     assert {(request.split()[0], n) for request, n in asked.items()} == {("GET", 1)}
@@ -90,7 +90,7 @@ def test_small_objects_are_kept_for_a_moment(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_dry_run_says_how_many_requests_that_are(bucket: Bucket, tmp_path: Path) -> None:
     to = ("--to", tmp_path / "lake", "--dry-run")
-    done = kfmt("export", bucket.file("data"), *to, **server_named())
+    done = kfmt("export", bucket.file("data"), *to, **server_environment())
     assert "would read 7 files, " in done.out + done.err
     assert " bytes, in about 7 object store requests\n" in done.out + done.err
 

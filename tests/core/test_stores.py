@@ -79,7 +79,7 @@ def test_a_bucket_is_read_as_a_directory_is(scheme: str, bucket: Bucket) -> None
 
 def test_a_small_output_is_one_request(bucket: Bucket) -> None:
     write_json_file(bucket.file("out/job.json"), {"a": 1})
-    assert bucket.asked("job.json") == [f"PUT /{bucket.url[5:]}/out/job.json"]
+    assert bucket.requests_matching("job.json") == [f"PUT /{bucket.url[5:]}/out/job.json"]
     assert read_json_file(bucket.file("out/job.json")) == {"a": 1}
     assert list_file_names(bucket.file("out")) == {"job.json"}
 
@@ -89,7 +89,7 @@ def test_what_is_raised_meanwhile_leaves_nothing(bucket: Bucket) -> None:
         with pytest.raises(StoreError):
             _fail_after(bucket.file("out/half.parquet"), size)
         assert list_file_names(bucket.file("out")) == set()
-        assert bucket.asked("half.parquet") == []
+        assert bucket.requests_matching("half.parquet") == []
     with open_atomic(bucket.file("out/whole")) as out:
         out.write(b"x" * (20 << 20))
     (found,) = iter_files(bucket.file("out/whole"))
@@ -114,7 +114,7 @@ def test_a_task_that_fails_in_the_middle_of_a_file_leaves_nothing(
     monkeypatch.setattr(file_formats, "MAX_ROW_GROUP_BYTES", 1)
     with pytest.raises(SplitError):
         export_file_group(request, pieces, to, LakeOptions())
-    assert bucket.asked("(PUT|POST) .*out/") == []
+    assert bucket.requests_matching("(PUT|POST) .*out/") == []
     monkeypatch.setattr(tables, "iter_split_batches", made)
     done = export_file_group(request, pieces, to, LakeOptions())
     assert done.files[0].rows == 240
@@ -221,7 +221,7 @@ def test_what_a_file_system_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch)
 
 def test_tables_of_a_bucket_are_those_of_its_directory(bucket: Bucket) -> None:
     """Also those that need several files of it."""
-    url = bucket.put(TXN.parent, "data/txn-0")
+    url = bucket.upload(TXN.parent, "data/txn-0")
     for options in (
         {"table": "index_entries"},
         {"table": "batches"},
@@ -243,7 +243,7 @@ def test_a_tiered_topic_is_read_as_a_local_one(name: str, where: str, bucket: Bu
     top = str(KEPT / name)
     options = {"rsmPrivateKey": str(KEPT / "encrypted/test-key.pkcs8.der")}
     if where == "s3":
-        top = bucket.put(KEPT / name, "tiered")
+        top = bucket.upload(KEPT / name, "tiered")
     request = parse_request({"columns": "topic,partition,offset,value,file", **options})
     rows = rows_of(replace(request, paths=(top,)))
     txn = [row for row in rows if row["topic"] == "txn"]

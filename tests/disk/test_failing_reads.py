@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import in_process
-from tests.support.failing_disk import lose
+from tests.support.failing_disk import make_unreadable
 from tests.support.samples import TXN, Row, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
@@ -170,7 +170,7 @@ def test_salvage_reads_around_what_a_disk_has_lost(
     options = ["--records"] * (seed > 5)
     with monkeypatch.context() as patch:
         ranges = [(page * PAGE, (page + 1) * PAGE) for page in lost_pages]
-        failed_reads = lose(log, ranges, patch)
+        failed_reads = make_unreadable(log, ranges, patch)
         result = kfmt("salvage", directory, tmp_path / "out", *options)
     assert result.code == 3, result.err
     assert len(lost_pages) <= len(failed_reads) <= 2 * len(lost_pages)  # logs may be read twice
@@ -198,7 +198,7 @@ def test_salvage_of_a_log_that_has_gone_does_not_fill_it(
 ) -> None:
     directory = Path(shutil.copytree(BROKER / "orders-0", tmp_path / "orders-0"))
     log = directory / f"{240:020}.log"
-    lose(log, [(PAGE, 2 * PAGE)], monkeypatch, errno.ESTALE)
+    make_unreadable(log, [(PAGE, 2 * PAGE)], monkeypatch, errno.ESTALE)
     result = kfmt("salvage", directory, tmp_path / "out")
     assert result.code == 3
     assert not (tmp_path / "out" / log.name).exists()
@@ -210,7 +210,7 @@ def test_check_says_how_to_copy_what_can_be_read(
 ) -> None:
     directory = Path(shutil.copytree(BROKER / "orders-0", tmp_path / "disk/orders-0"))
     log = directory / f"{240:020}.log"
-    lose(log, [(PAGE, 2 * PAGE), (4 * PAGE, 5 * PAGE)], monkeypatch)
+    make_unreadable(log, [(PAGE, 2 * PAGE), (4 * PAGE, 5 * PAGE)], monkeypatch)
     result = kfmt("check", directory.parent)
     assert (result.code, result.err.count("cannot be read")) == (3, 1)
     command = (
@@ -235,7 +235,9 @@ def test_merge_combines_replicas_with_different_lost_pages(
         for name, page in (("one", 1), ("two", 4)):
             directory = tmp_path / f"{source.name}-{name}" / source.name
             shutil.copytree(source, directory)
-            lose(directory / f"{0:020}.log", [(page * PAGE, (page + 1) * PAGE)], monkeypatch)
+            make_unreadable(
+                directory / f"{0:020}.log", [(page * PAGE, (page + 1) * PAGE)], monkeypatch
+            )
             copies.append(directory.parent)
         result = kfmt("merge", *copies, "--to", tmp_path / f"out-{source.name}", "--json")
         message = (
@@ -268,7 +270,7 @@ def test_merge_names_what_is_lost_of_a_single_replica(
     if is_compacted:
         (directory.parent / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 1440\n")
     base, page = lost_page
-    lose(directory / f"{base:020}.log", [(page * PAGE, (page + 1) * PAGE)], monkeypatch)
+    make_unreadable(directory / f"{base:020}.log", [(page * PAGE, (page + 1) * PAGE)], monkeypatch)
     (merged,) = kfmt("merge", directory.parent, "--to", tmp_path / "out", "--json").of("merge")
     assert merged["missing"] == missing
 
@@ -280,7 +282,7 @@ def test_deleted_logs_that_are_read_in_part_are_brought_back(
     for base in (0, 240):
         for path in directory.glob(f"{base:020}.*"):
             path.rename(f"{path}.deleted")
-        lose(directory / f"{base:020}.log.deleted", [(0, PAGE)], monkeypatch)
+        make_unreadable(directory / f"{base:020}.log.deleted", [(0, PAGE)], monkeypatch)
     result = kfmt("check", directory.parent)
     assert result.code == 3
     step = f"kfmt salvage --deleted {directory} DST   brings back 400 deleted records"
@@ -297,7 +299,7 @@ def test_the_lost_end_of_a_log_with_another_name_has_lost_offsets(
     directory.mkdir()
     for base, other_base in ((0, 240), (240, 0)):
         shutil.copy(BROKER / "orders-0" / f"{other_base:020}.log", directory / f"{base:020}.log")
-    lose(directory / f"{0:020}.log", [(5 * PAGE, 9 * PAGE)], monkeypatch)
+    make_unreadable(directory / f"{0:020}.log", [(5 * PAGE, 9 * PAGE)], monkeypatch)
     (hole,) = kfmt("salvage", directory, tmp_path / "out", "--json").of("hole")
     assert (hole["first_offset"], hole["last_offset"]) == (380, None)
 
@@ -311,7 +313,7 @@ def test_a_batch_whose_offset_is_lost_is_not_kept(
     for position in positions[3:20:4]:
         for n in (1, 7, 8, 12):
             with monkeypatch.context() as patch:
-                lose(log, [(position - 9, position + n)], patch)
+                make_unreadable(log, [(position - 9, position + n)], patch)
                 output = tmp_path / f"out-{position}-{n}"
                 result = kfmt("salvage", log.parent, output, "--json")
                 assert (result.code, "Traceback" in result.err) == (3, False)

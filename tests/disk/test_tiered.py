@@ -29,7 +29,7 @@ from kfmt_cli.disk.tiered import TieredStorageTree
 from kfmt_cli.disk.tiered_keys import PrivateKey
 from kfmt_cli.errors import InputError, UnreadableBytesError
 from tests.support.samples import kfmt
-from tests.support.tiered import BROKER, FIRST, KEPT, KEY, TXN, flip, ran
+from tests.support.tiered import BROKER, FIRST, KEPT, KEY, TXN, flip, run_kfmt
 from tools.kafka import SAMPLES
 
 
@@ -76,32 +76,34 @@ def test_segments_are_what_the_broker_had(name: str) -> None:
 @pytest.mark.parametrize("name", ["plain", "zstd"])
 def test_every_command_reads_a_bucket(name: str, buckets: Path) -> None:
     logs = [BROKER / "txn-0" / f"{base:020}.log" for base in (0, 357)]
-    actual = ran("cat", f"{name}/tiered", "-f", "%t %p %o %K %S\n", cwd=buckets).out
+    actual = run_kfmt("cat", f"{name}/tiered", "-f", "%t %p %o %K %S\n", cwd=buckets).out
     expected = kfmt("cat", *logs, "-f", "%t %p %o %K %S\n").out
     assert [line for line in actual.splitlines() if line.startswith("txn")] == expected.splitlines()
     for command in ("check", "verify-crc", "index-check", "stat", "txn", "retention", "state"):
-        result = ran(command, f"{name}/tiered/{TXN.partition('/')[0]}", cwd=buckets)
+        result = run_kfmt(command, f"{name}/tiered/{TXN.partition('/')[0]}", cwd=buckets)
         assert result.code == (3 if command == "state" else 0), result.err
-    rows = ran("dump", f"{name}/tiered", "--json", cwd=buckets).of("batch")
+    rows = run_kfmt("dump", f"{name}/tiered", "--json", cwd=buckets).of("batch")
     txn_batches = [row for row in rows if row["topic"] == "txn"]
     assert {row["log_dir"] for row in txn_batches} == {f"{name}/tiered"}
     for path in {row["file"] for row in txn_batches}:
-        assert ran("dump", path, "--limit", "1", cwd=buckets).code == 0
+        assert run_kfmt("dump", path, "--limit", "1", cwd=buckets).code == 0
     log = f"{name}/tiered/{TXN}/{FIRST}.log"
-    assert ran("dump", log, "--limit", "1", cwd=buckets).out.startswith(log)
-    assert ran("hex", log, "--position", "0", cwd=buckets).code == 0
-    result = ran("salvage", f"{name}/tiered", "saved", cwd=buckets)
+    assert run_kfmt("dump", log, "--limit", "1", cwd=buckets).out.startswith(log)
+    assert run_kfmt("hex", log, "--position", "0", cwd=buckets).code == 0
+    result = run_kfmt("salvage", f"{name}/tiered", "saved", cwd=buckets)
     assert result.code == 0, result.err
     assert (buckets / "saved/txn-0" / f"{357:020}.log").read_bytes() == logs[1].read_bytes()
 
 
 def test_encrypted_segments_need_their_key(buckets: Path) -> None:
     load_private_key()
-    result = ran("verify-crc", "encrypted/tiered", cwd=buckets)
+    result = run_kfmt("verify-crc", "encrypted/tiered", cwd=buckets)
     assert result.code == 3
     assert f"tiered/{TXN}/{FIRST}: encrypted with key kfmt-test;" in result.err
     for options, environment_key in ((("--rsm-private-key", KEY), ""), ((), str(KEY))):
-        result = ran("verify-crc", "encrypted/tiered", *options, cwd=buckets, key=environment_key)
+        result = run_kfmt(
+            "verify-crc", "encrypted/tiered", *options, cwd=buckets, key=environment_key
+        )
         assert (result.code, result.err) == (0, "")
         assert "2 segments" in result.out
     from cryptography.hazmat.primitives.asymmetric import rsa
@@ -115,11 +117,13 @@ def test_encrypted_segments_need_their_key(buckets: Path) -> None:
     pem = other_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     (buckets / "other.pem").write_bytes(pem)
     (buckets / "none.pem").write_bytes(b"no key")
-    wrong_key_result = ran("verify-crc", "encrypted", "--rsm-private-key", "other.pem", cwd=buckets)
+    wrong_key_result = run_kfmt(
+        "verify-crc", "encrypted", "--rsm-private-key", "other.pem", cwd=buckets
+    )
     assert wrong_key_result.code == 3
     assert "its data key cannot be unwrapped with this key (kfmt-test)" in wrong_key_result.err
     for file in ("none.pem", "missing.pem"):
-        assert ran("verify-crc", "encrypted", "--rsm-private-key", file, cwd=buckets).code == 2
+        assert run_kfmt("verify-crc", "encrypted", "--rsm-private-key", file, cwd=buckets).code == 2
 
 
 def _append_byte(path: Path) -> None:
@@ -188,7 +192,7 @@ TOPIC_PARTITION = (
 def test_what_is_wrong_with_a_bucket_is_named(change: Any, message: str, buckets: Path) -> None:
     """kfmt reads the other segments."""
     change(buckets / "zstd/tiered" / TXN / f"{FIRST}.x")
-    result = ran("verify-crc", "zstd/tiered", "--json", cwd=buckets)
+    result = run_kfmt("verify-crc", "zstd/tiered", "--json", cwd=buckets)
     assert result.code == 3
     assert message in result.err
     assert f"tiered/{TXN}/{FIRST}" in result.err
@@ -227,7 +231,7 @@ def test_a_segment_is_read_without_its_indexes(
     if bucket != "zstd":
         shutil.make_archive(str(buckets / "zstd"), "tar", buckets, "zstd")
         shutil.rmtree(buckets / "zstd")
-    result = ran("verify-crc", bucket, "--json", cwd=buckets)
+    result = run_kfmt("verify-crc", bucket, "--json", cwd=buckets)
     assert result.code == 3
     assert message in result.err
     assert f"{TXN}/{FIRST}: " in result.err
@@ -238,7 +242,9 @@ def test_the_longest_name_of_a_topic_is_accepted(buckets: Path) -> None:
     _set_in_manifest(*TOPIC_PARTITION, "topic", value="a" * 249)(
         buckets / "zstd/tiered" / TXN / f"{FIRST}.x"
     )
-    assert "belongs to topic" not in ran("verify-crc", "zstd/tiered", "--json", cwd=buckets).err
+    assert (
+        "belongs to topic" not in run_kfmt("verify-crc", "zstd/tiered", "--json", cwd=buckets).err
+    )
 
 
 @pytest.mark.parametrize("aad", ["é", "not base64!"])
@@ -246,7 +252,7 @@ def test_additional_data_that_is_not_base64(aad: str, buckets: Path) -> None:
     pytest.importorskip("cryptography")
     (path,) = (buckets / "encrypted").rglob(f"{FIRST}.rsm-manifest")
     _set_in_manifest("encryption", "aad", value=aad)(path.with_suffix(".x"))
-    result = ran("verify-crc", "encrypted", "--rsm-private-key", str(KEY), cwd=buckets)
+    result = run_kfmt("verify-crc", "encrypted", "--rsm-private-key", str(KEY), cwd=buckets)
     assert result.code == 3
     assert FIRST in result.err
 
@@ -257,7 +263,7 @@ def test_a_second_copy_of_a_segment_is_skipped(buckets: Path) -> None:
         shutil.copy(
             directory / f"{FIRST}{suffix}", directory / f"{0:020}-zzzzzzzzzzzzzzzzzzzzzz{suffix}"
         )
-    result = ran("verify-crc", "plain", cwd=buckets)
+    result = run_kfmt("verify-crc", "plain", cwd=buckets)
     assert result.code == 3
     assert "has the same base offset; this copy is skipped" in result.err
     assert "2 segments" in result.out
@@ -307,7 +313,7 @@ def test_a_manifest_that_states_more_than_there_is(size: int, buckets: Path) -> 
     if chunk_size > 4096:
         for name in ("originalChunkSize", "transformedChunkSize"):
             _set_in_manifest("chunkIndex", name, value=chunk_size)(base_path)
-    result = ran("salvage", "plain/txn-0", "out", cwd=buckets)
+    result = run_kfmt("salvage", "plain/txn-0", "out", cwd=buckets)
     assert result.code == 3
     message = f"-byte chunks of {size} bytes" if size >> 31 else "is missing: the object is "
     assert message in result.err
@@ -317,7 +323,7 @@ def test_a_log_that_ends_too_early_is_read_up_to_there(buckets: Path) -> None:
     """Whole chunks, of which each has 4096 bytes here."""
     log = buckets / "plain/tiered" / TXN / f"{FIRST}.log"
     log.write_bytes(log.read_bytes()[:10_000])
-    result = ran("dump", "plain", "--json", cwd=buckets)
+    result = run_kfmt("dump", "plain", "--json", cwd=buckets)
     assert result.code != 0
     base_path = f"plain/tiered/{TXN}/{FIRST}"
     assert f"{base_path}.log: chunk 2 is missing: the object is 22174 bytes too short" in result.err
@@ -326,7 +332,7 @@ def test_a_log_that_ends_too_early_is_read_up_to_there(buckets: Path) -> None:
     readable = [row for row in result.of("batch") if row["file"] == f"plain/txn-0/{0:020}.log"]
     assert len(readable) == sum(end <= 8192 for end in ends) > 5
     pytest.importorskip("pyarrow")
-    export_result = ran(
+    export_result = run_kfmt(
         "export", "plain", "--to", "lake", cwd=buckets
     )  # reads it as Spark's tasks do
     assert export_result.code == 3
@@ -337,19 +343,19 @@ def test_a_log_that_ends_too_early_is_read_up_to_there(buckets: Path) -> None:
 
 def test_a_chunk_that_is_damaged_is_named_with_its_byte(buckets: Path) -> None:
     flip(buckets / "zstd/tiered" / TXN / f"{FIRST}.log")
-    result = ran("verify-crc", "zstd/tiered", cwd=buckets)
+    result = run_kfmt("verify-crc", "zstd/tiered", cwd=buckets)
     assert result.code == 3
     assert re.search(
         rf"zstd/tiered/{TXN}/{FIRST}\.log: chunk \d+ cannot be decompressed", result.err
     )
-    salvage_result = ran("salvage", "zstd/tiered", "out", "--json", cwd=buckets)
+    salvage_result = run_kfmt("salvage", "zstd/tiered", "out", "--json", cwd=buckets)
     assert salvage_result.code == 3
     reason = r"bytes (\d+)–(\d+): cannot be read: chunk \d+ cannot be decompressed: "
     match = re.search(rf"txn-0/{0:020}\.log {reason}", salvage_result.err)
     assert match is not None
     first, last = map(int, match.groups())
     batches = kfmt("dump", BROKER / "txn-0" / f"{0:020}.log", "--json").of("batch")
-    salvaged_batches = ran("dump", f"out/txn-0/{0:020}.log", "--json", cwd=buckets).of("batch")
+    salvaged_batches = run_kfmt("dump", f"out/txn-0/{0:020}.log", "--json", cwd=buckets).of("batch")
     assert [row["base_offset"] for row in salvaged_batches] == [
         row["base_offset"]
         for row in batches
@@ -399,7 +405,7 @@ def test_kafkas_own_store_is_read_by_partitions() -> None:
 
 
 def test_sizes_of_retention_are_those_of_the_disk(buckets: Path) -> None:
-    for row in ran("stat", "zstd", "--json", cwd=buckets).of("disk_usage"):
+    for row in run_kfmt("stat", "zstd", "--json", cwd=buckets).of("disk_usage"):
         assert (row["freed_now"] or 0) + (row["freed_later"] or 0) <= row["bytes"]
 
 
@@ -413,10 +419,10 @@ def test_two_topics_of_one_name_are_not_mixed(plain_bucket: Path) -> None:
             file.unlink()
         elif file.name.endswith("manifest"):
             file.write_text(file.read_text().replace(topic_id, other_topic_id))
-    result = ran("verify-crc", "plain", "--json", cwd=plain_bucket)
+    result = run_kfmt("verify-crc", "plain", "--json", cwd=plain_bucket)
     assert sorted(row["records"] for row in result.of("file")) == [278, 357, 357]
     assert result.err == ""
-    merged = ran("merge", "plain", "--to", "merged", cwd=plain_bucket)
+    merged = run_kfmt("merge", "plain", "--to", "merged", cwd=plain_bucket)
     assert (merged.code, "txn-0: 0–634 from plain/" in merged.out) == (0, True)
     assert (
         f"not used: plain/txn-0: of another topic with this name, topic id {other_topic_id}"
@@ -437,18 +443,18 @@ def test_what_is_wrong_with_a_partition_is_named_for_its_own_path(path: str, buc
         shutil.make_archive(str(buckets / "plain"), "tar", buckets, "plain")
         shutil.rmtree(buckets / "plain")
     for command in ("verify-crc", "check", "cat", "stat", "dump", "txn"):
-        result = ran(command, path, cwd=buckets)
+        result = run_kfmt(command, path, cwd=buckets)
         assert result.code == 3, command
         assert "no manifest, skipped" in result.err
         assert ".indexes: No such file or directory; its log is read without" in result.err
         assert "the object is 22174 bytes too short" in result.err
-    salvage_result = ran("salvage", path, "saved", cwd=buckets)
+    salvage_result = run_kfmt("salvage", path, "saved", cwd=buckets)
     assert salvage_result.code == 3
     assert "no manifest, skipped" in salvage_result.err
 
 
 def test_a_partition_that_cannot_be_decrypted_has_a_reason(buckets: Path) -> None:
-    result = ran("check", "encrypted/txn-0", cwd=buckets)
+    result = run_kfmt("check", "encrypted/txn-0", cwd=buckets)
     assert result.code == 3
     assert "pass --rsm-private-key FILE to read it" in result.err
 
@@ -460,7 +466,7 @@ def test_objects_with_names_of_their_own_hide_no_others(buckets: Path) -> None:
         (directory / f"{FIRST}.indexes").unlink()
     for name in (buckets / "plain/tiered/aaa/x").glob(f"{357:020}*"):
         name.unlink()
-    result = ran("verify-crc", "plain", cwd=buckets)
+    result = run_kfmt("verify-crc", "plain", cwd=buckets)
     assert result.code == 3
     for subdirectory in ("aaa/x", TXN):
         assert f"plain/tiered/{subdirectory}/{FIRST}: " in result.err

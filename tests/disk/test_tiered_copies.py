@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.samples import kfmt
-from tests.support.tiered import BROKER, FIRST, KEY, TXN, flip, ran
+from tests.support.tiered import BROKER, FIRST, KEY, TXN, flip, run_kfmt
 
 
 @pytest.mark.parametrize(("n_partitions", "kind"), [(1, "plain"), (40, "plain"), (1, "zstd")])
@@ -19,7 +19,7 @@ def test_a_bucket_next_to_directories_of_a_broker(
     mixed = buckets / "mixed"
     for i in range(n_partitions):
         shutil.copytree(BROKER / "orders-0", mixed / f"t{i}-0")
-    stored = ran("verify-crc", kind, "--json", cwd=buckets).of("file")
+    stored = run_kfmt("verify-crc", kind, "--json", cwd=buckets).of("file")
     local = kfmt("verify-crc", BROKER / "orders-0", "--json").of("file")
     for file in (buckets / kind).rglob("*"):
         if file.is_file():
@@ -27,20 +27,20 @@ def test_a_bucket_next_to_directories_of_a_broker(
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
     for name, option in (("check", "--json"), ("dump", "--json"), ("stat", "--json")):
-        result = ran(name, "mixed", option, cwd=buckets)
+        result = run_kfmt(name, "mixed", option, cwd=buckets)
         assert result.code == 0, result.err
-    result = ran("verify-crc", "mixed", "--json", cwd=buckets)
+    result = run_kfmt("verify-crc", "mixed", "--json", cwd=buckets)
     rows = result.of("file")
     assert len(rows) == len(stored) + n_partitions * len(local)
     records = sum(row["records"] for row in rows)
     assert records == sum(row["records"] for row in (*stored, *local * n_partitions))
     dataset = pytest.importorskip("pyarrow.dataset")
-    exported = ran("export", "mixed", "--to", "lake", "--tables", "batches", cwd=buckets)
+    exported = run_kfmt("export", "mixed", "--to", "lake", "--tables", "batches", cwd=buckets)
     assert exported.code == 0, exported.err
     counts = dataset.dataset(buckets / "lake/batches").to_table(columns=["records_count"])
     assert sum(counts["records_count"].to_pylist()) == records
     pytest.importorskip("duckdb")
-    sql_result = ran("sql", "select count(*) n from records", "mixed", "--json", cwd=buckets)
+    sql_result = run_kfmt("sql", "select count(*) n from records", "mixed", "--json", cwd=buckets)
     assert sql_result.rows[0]["n"] == records, sql_result.err
 
 
@@ -48,9 +48,9 @@ def test_a_bucket_next_to_directories_of_a_broker(
 def test_checking_reads_each_copy(command: str, buckets: Path) -> None:
     """Also copies of segments that the broker has: a damaged copy is not a backup."""
     flip(buckets / "plain/tiered" / TXN / f"{FIRST}.log")
-    bucket_result = ran(command, "plain", "--json", cwd=buckets)
+    bucket_result = run_kfmt(command, "plain", "--json", cwd=buckets)
     shutil.copytree(BROKER, buckets / "broker")
-    result = ran(command, "broker", "plain", "--json", cwd=buckets)
+    result = run_kfmt(command, "broker", "plain", "--json", cwd=buckets)
     assert bucket_result.code == result.code == 1
     damaged = [row["code"] for row in bucket_result.of("finding") if row["severity"] == "error"]
     assert damaged
@@ -58,7 +58,7 @@ def test_checking_reads_each_copy(command: str, buckets: Path) -> None:
     assert codes == damaged
     files = {
         row["file"]
-        for row in ran("index-check", "broker", "plain", "--json", cwd=buckets).of("file")
+        for row in run_kfmt("index-check", "broker", "plain", "--json", cwd=buckets).of("file")
     }
     assert {f"{root}/txn-0/{0:020}.index" for root in ("broker", "plain")} <= files
 
@@ -71,11 +71,11 @@ def test_local_and_tiered_parts_are_one_log(buckets: Path) -> None:
     for file in (BROKER / "txn-0").glob(f"{357:020}.*"):
         shutil.copy(file, local)
     expected = kfmt("cat", BROKER / "txn-0" / f"{0:020}.log", second, "-f", "%o\n").out
-    output = ran("cat", "plain/tiered", "local", "-f", "%t %o\n", cwd=buckets).out
+    output = run_kfmt("cat", "plain/tiered", "local", "-f", "%t %o\n", cwd=buckets).out
     assert [
         line.split()[1] for line in output.splitlines() if line.startswith("txn")
     ] == expected.split()
-    assert ran("verify-crc", "plain", cwd=buckets).out.count("2 segments") == 1
+    assert run_kfmt("verify-crc", "plain", cwd=buckets).out.count("2 segments") == 1
 
 
 def test_a_partition_that_is_local_too_has_other_paths(plain_bucket: Path) -> None:
@@ -89,13 +89,13 @@ def test_a_partition_that_is_local_too_has_other_paths(plain_bucket: Path) -> No
     local.mkdir()
     for file in (BROKER / "txn-0").glob(f"{357:020}.*"):
         shutil.copy(file, local)
-    result = ran("verify-crc", ".", "--json", cwd=plain_bucket)
+    result = run_kfmt("verify-crc", ".", "--json", cwd=plain_bucket)
     assert [row["file"] for row in result.of("file")] == [
         f"./txn-0/{357:020}.log",
         f"./{bucket_partition}/txn-0/{0:020}.log",
         f"./{bucket_partition}/txn-0/{357:020}.log",
     ]
-    offsets = ran("cat", ".", "-f", "%o\n", cwd=plain_bucket).out.split()
+    offsets = run_kfmt("cat", ".", "-f", "%o\n", cwd=plain_bucket).out.split()
     assert sorted(map(int, offsets)) == expected
 
 
@@ -104,7 +104,7 @@ def test_a_bucket_that_has_nothing_more_is_read(buckets: Path) -> None:
     for path in ("encrypted", "zstd"):
         shutil.rmtree(buckets / path)
     shutil.rmtree(buckets / "plain/orders", ignore_errors=True)
-    result = ran("dump", "local", "plain", "--json", cwd=buckets)
+    result = run_kfmt("dump", "local", "plain", "--json", cwd=buckets)
     assert result.code == 0, result.err
     logs = [row["file"] for row in result.of("batch") if row["topic"] == "txn"]
     assert all(log.startswith("local/") for log in logs)
@@ -117,7 +117,7 @@ def test_a_broker_that_ends_before_its_tiered_copy(plain_bucket: Path) -> None:
             file.unlink()
     for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
         (plain_bucket / "broker" / name).unlink()
-    output = ran("replicas", "broker", "plain", cwd=plain_bucket).out
+    output = run_kfmt("replicas", "broker", "plain", cwd=plain_bucket).out
     (row,) = (line for line in output.splitlines() if line.startswith(" txn-0"))
     assert row.split()[-4:] == ["behind", "357,", "loses", "357–634"]
     assert "but its log ends at 357 and plain/txn-0's at 635" in output
@@ -125,14 +125,14 @@ def test_a_broker_that_ends_before_its_tiered_copy(plain_bucket: Path) -> None:
 
 def test_a_tiered_copy_completes_a_damaged_one(plain_bucket: Path) -> None:
     """`replicas` and `merge` compare copies; other commands read each segment once."""
-    output = ran("replicas", BROKER, "plain", cwd=plain_bucket).out
-    broker_output = ran("replicas", BROKER, cwd=plain_bucket).out
+    output = run_kfmt("replicas", BROKER, "plain", cwd=plain_bucket).out
+    broker_output = run_kfmt("replicas", BROKER, cwd=plain_bucket).out
     assert output.splitlines()[1:] == broker_output.splitlines()[1:]
     shutil.copytree(BROKER, plain_bucket / "broker")
     first = [f"{0:020}.{suffix}" for suffix in ("log", "index", "timeindex", "txnindex")]
     for name in first:
         (plain_bucket / "broker/txn-0" / name).rename(plain_bucket / name)
-    output_without_first = ran("replicas", "broker", "plain", cwd=plain_bucket).out
+    output_without_first = run_kfmt("replicas", "broker", "plain", cwd=plain_bucket).out
     # A segment in tiered storage only is not lost.
     assert output_without_first.splitlines()[2:] == broker_output.splitlines()[2:]
     for name in first:
@@ -141,18 +141,20 @@ def test_a_tiered_copy_completes_a_damaged_one(plain_bucket: Path) -> None:
     data = bytearray(log.read_bytes())
     data[len(data) // 2] ^= 0xFF
     log.write_bytes(data)
-    lossy_merge = ran("merge", "broker", "--topics", "txn", "--to", "lost", cwd=plain_bucket)
+    lossy_merge = run_kfmt("merge", "broker", "--topics", "txn", "--to", "lost", cwd=plain_bucket)
     assert (lossy_merge.code, "in no replica: 174–179" in lossy_merge.out) == (1, True)
-    advice = ran("replicas", "broker", "plain", cwd=plain_bucket).out
+    advice = run_kfmt("replicas", "broker", "plain", cwd=plain_bucket).out
     assert "kfmt merge broker plain --to DST" in advice
-    advice_with_key = ran(
+    advice_with_key = run_kfmt(
         "replicas", "broker", "plain", "--rsm-private-key", KEY, cwd=plain_bucket
     ).out
     assert f"kfmt merge broker plain --to DST --rsm-private-key {KEY}" in advice_with_key
-    result = ran("merge", "broker", "plain", "--topics", "txn", "--to", "merged", cwd=plain_bucket)
+    result = run_kfmt(
+        "merge", "broker", "plain", "--topics", "txn", "--to", "merged", cwd=plain_bucket
+    )
     assert (result.code, "174–179 from plain/txn-0" in result.out) == (0, True)
     shutil.rmtree(plain_bucket / "broker/txn-0")  # its high watermark is in a checkpoint
-    short_merge = ran(
+    short_merge = run_kfmt(
         "merge", "broker", "plain", "--topics", "txn", "--to", "short", cwd=plain_bucket
     )
     assert (short_merge.code, "in no replica: 635–735" in short_merge.out) == (1, True)

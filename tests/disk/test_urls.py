@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.samples import ORDERS, Done, anywhere, kfmt
-from tests.support.store_server import Bucket, new_bucket, server_named
+from tests.support.samples import ORDERS, Done, kfmt, portable_lines
+from tests.support.store_server import Bucket, new_bucket, server_environment
 from tools.kafka import ROOT, SAMPLES
 
 pytest.importorskip("pyarrow")
@@ -35,7 +35,7 @@ def run_kfmt(*arguments: str | Path, cwd: Path) -> Done:
     """Run kfmt; it must not print its temporary directory, and leave no files in it."""
     temporary_directory = cwd / "placeholders"
     temporary_directory.mkdir(exist_ok=True)
-    result = kfmt(*arguments, cwd=cwd, TMPDIR=str(temporary_directory), **server_named())
+    result = kfmt(*arguments, cwd=cwd, TMPDIR=str(temporary_directory), **server_environment())
     assert str(temporary_directory) not in result.out + result.err
     assert list(temporary_directory.iterdir()) == []
     return result
@@ -58,7 +58,7 @@ def uploaded(
     """A directory, and the URL of its copy."""
     del server
     bucket = new_bucket(tmp_path_factory.mktemp("uploaded"))
-    return request.param, bucket.put(ROOT / request.param, "uploaded")
+    return request.param, bucket.upload(ROOT / request.param, "uploaded")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -70,7 +70,9 @@ def test_a_url_reads_like_the_uploaded_directory(
     actual = run_kfmt(name, url, *options, "--json", cwd=tmp_path)
     expected = kfmt(name, ROOT / directory, *options, "--json")
     assert actual.code == expected.code
-    assert anywhere(actual.out) == anywhere(expected.out.replace(str(ROOT / directory), url))
+    assert portable_lines(actual.out) == portable_lines(
+        expected.out.replace(str(ROOT / directory), url)
+    )
 
 
 def test_a_file_at_a_url_is_read_with_those_next_to_it(bucket: Bucket, tmp_path: Path) -> None:
@@ -102,16 +104,16 @@ def test_only_requested_bytes_are_read(bucket: Bucket, tmp_path: Path) -> None:
     (large / ORDERS.name).write_bytes(
         data * (20 * stored_source.READ_WINDOW_BYTES // len(data) // 4)
     )
-    url = bucket.put(large, "large-0")
+    url = bucket.upload(large, "large-0")
     bucket.requests.clear()
     assert run_kfmt("dump", f"{url}/{ORDERS.name}", "--limit", "1", cwd=tmp_path).code == 0
-    assert len(bucket.asked("^GET .*log")) == 1
+    assert len(bucket.requests_matching("^GET .*log")) == 1
     bucket.requests.clear()
     run_kfmt("verify-crc", f"{url}/{ORDERS.name}", cwd=tmp_path)
-    assert 5 <= len(bucket.asked("^GET .*log")) <= 9
+    assert 5 <= len(bucket.requests_matching("^GET .*log")) <= 9
     bucket.requests.clear()
     run_kfmt("verify-crc", bucket.file("data"), cwd=tmp_path)
-    assert len(bucket.asked("^GET .*log")) == 7
+    assert len(bucket.requests_matching("^GET .*log")) == 7
 
 
 def test_archives_are_read_from_a_store(bucket: Bucket, tmp_path: Path) -> None:
@@ -120,7 +122,7 @@ def test_archives_are_read_from_a_store(bucket: Bucket, tmp_path: Path) -> None:
     with tarfile.open(directory / "broker.tar.gz", "w:gz") as tar:
         tar.add(ORDERS.parent, "orders-0")
     (directory / f"{ORDERS.name}.gz").write_bytes(gzip.compress(ORDERS.read_bytes()))
-    url = bucket.put(directory, "packed")
+    url = bucket.upload(directory, "packed")
     result = run_kfmt("verify-crc", f"{url}/broker.tar.gz", "--json", cwd=tmp_path)
     assert (result.code, len(result.of("file"))) == (0, 7)
     assert result.of("file")[0]["file"] == f"{url}/broker.tar.gz/orders-0/{ORDERS.name}"
@@ -134,7 +136,7 @@ def test_a_tiered_bucket_is_read_in_its_store(bucket: Bucket, tmp_path: Path) ->
     records = kfmt("dump", BROKER / "txn-0", "--records", "--json").of("record")
     values = {row["offset"]: row["value"] for row in records}
     for name in ("plain", "zstd", "encrypted"):
-        url = bucket.put(TIERED / name / "tiered", f"{name}/some/prefix")
+        url = bucket.upload(TIERED / name / "tiered", f"{name}/some/prefix")
         options = ("--rsm-private-key", key) if name == "encrypted" else ()
         result = run_kfmt("dump", url, "--records", "--json", *options, cwd=tmp_path)
         assert result.code == 0, result.err
@@ -149,7 +151,7 @@ def test_a_tiered_partition_has_a_url_of_its_own(
     subdirectory: str, bucket: Bucket, tmp_path: Path
 ) -> None:
     """kfmt shows and accepts this URL, which the bucket does not have."""
-    bucket.put(TIERED / "plain", "one")
+    bucket.upload(TIERED / "plain", "one")
     url = bucket.file("one/tiered" if subdirectory else "one")
     (file,) = {row["file"] for row in run_kfmt("dump", url, "--json", cwd=tmp_path).of("batch")} - {
         f"{url}/txn-0/{357:020}.log"
@@ -205,7 +207,7 @@ def test_a_missing_object_is_one_line(
 
 
 def test_a_server_that_does_not_answer_is_one_line(bucket: Bucket, tmp_path: Path) -> None:
-    environment: dict[str, Any] = {**server_named(), "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    environment: dict[str, Any] = {**server_environment(), "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
     result = kfmt("dump", bucket.file("data"), cwd=tmp_path, apart=True, **environment)
     assert (result.code, result.out, result.err.count("\n")) == (3, "", 1)
     assert f"kfmt: {bucket.url}/data: " in result.err
@@ -305,16 +307,16 @@ def test_archives_compressed_logs_and_buckets_at_a_url_are_read(
             tar.add(BROKER, "b")
         (tmp_path / "put").mkdir()
         (tmp_path / "b.tar.gz").rename(tmp_path / "put/b.tar.gz")
-        url = f"{bucket.put(tmp_path / 'put', 'archive')}/b.tar.gz"
+        url = f"{bucket.upload(tmp_path / 'put', 'archive')}/b.tar.gz"
     elif packaging == "packed":
         shutil.copytree(BROKER, tmp_path / "packed")
         for log in (tmp_path / "packed").rglob("*/*.log"):
             log.with_name(f"{log.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
             log.unlink()
-        url = bucket.put(tmp_path / "packed", "packed")
+        url = bucket.upload(tmp_path / "packed", "packed")
     else:
         source = TIERED / "plain"
-        url = bucket.put(source, "tiered")
+        url = bucket.upload(source, "tiered")
     for command in ("check", "rebuild-index"):
         outputs = [str(tmp_path / f"{packaging}-{i}") for i in (0, 1)]
         actual = run_kfmt(
@@ -338,14 +340,14 @@ def test_a_path_in_an_archive_at_a_url(bucket: Bucket, tmp_path: Path) -> None:
     (tmp_path / "put").mkdir()
     with tarfile.open(tmp_path / "put/b.tar.gz", "w:gz") as tar:
         tar.add(BROKER, "b")
-    url = f"{bucket.put(tmp_path / 'put', 'within')}/b.tar.gz/b/orders-0"
+    url = f"{bucket.upload(tmp_path / 'put', 'within')}/b.tar.gz/b/orders-0"
     for command in ("stat", "check", "verify-crc", "dump"):
         for subpath in ("", f"/{0:020}.log"):
             actual = run_kfmt(command, url + subpath, "--json", cwd=tmp_path)
             expected = kfmt(command, f"{BROKER}/orders-0{subpath}", "--json")
             assert actual.code == expected.code == 0, actual.err
             assert actual.out.count("\n") == expected.out.count("\n") > 0
-    directory_url = bucket.put(BROKER / "orders-0", "named.tar/orders-0")
+    directory_url = bucket.upload(BROKER / "orders-0", "named.tar/orders-0")
     bucket.requests.clear()
     assert run_kfmt("verify-crc", directory_url, cwd=tmp_path).code == 0
     assert bucket.requests

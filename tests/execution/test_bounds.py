@@ -18,7 +18,7 @@ from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.log.selection.selection import Selection
 from tests.support.rebuild import batch_of, record
-from tests.support.samples import UPGRADED, every_log, kfmt, name_of
+from tests.support.samples import UPGRADED, every_log, kfmt, sample_name
 from tests.support.segments import positions, with_bytes, write
 from tools.kafka import SAMPLES
 
@@ -64,7 +64,7 @@ def test_wrappers_that_hold_no_wanted_offset_are_not_shown() -> None:
     assert [row["offset"] for row in result.of("record")] == list(range(150, 156))
 
 
-@pytest.mark.parametrize("file", LOGS, ids=name_of)
+@pytest.mark.parametrize("file", LOGS, ids=sample_name)
 def test_what_is_selected_is_what_can_hold_a_wanted_offset(file: Path) -> None:
     offset_ranges: list[tuple[int, int, int]] = []
     all_offsets: list[int] = []
@@ -97,7 +97,7 @@ def test_what_is_selected_is_what_can_hold_a_wanted_offset(file: Path) -> None:
         assert actual == expected
 
 
-@pytest.mark.parametrize("file", LOGS, ids=name_of)
+@pytest.mark.parametrize("file", LOGS, ids=sample_name)
 def test_rows_in_a_time_are_those_that_have_one_in_it(file: Path) -> None:
     rows: list[tuple[int, int]] = []
     n_records = 0
@@ -121,7 +121,7 @@ def test_rows_in_a_time_are_those_that_have_one_in_it(file: Path) -> None:
     assert len(select_rows(file, Selection())[1]) == n_records
 
 
-@pytest.mark.parametrize("file", [MAGIC_0, WRAPPERS_0], ids=name_of)
+@pytest.mark.parametrize("file", [MAGIC_0, WRAPPERS_0], ids=sample_name)
 @pytest.mark.parametrize("bounds", [(0, None), (None, 1 << 60), (-(1 << 60), 1 << 60)])
 def test_magic_0_is_outside_of_any_time(file: Path, bounds: tuple[int | None, int | None]) -> None:
     assert select_rows(file, Selection(None, None, *bounds)) == ([], [])

@@ -20,16 +20,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.faults import (
-    NEEDED,
     READERS,
+    REQUIREMENTS,
     Bench,
     Fault,
-    benched,
-    chosen,
-    compiled,
+    build_library,
+    create_bench,
+    failing_calls,
 )
 
-pytestmark = NEEDED
+pytestmark = REQUIREMENTS
 READS = (
     *(("open", errno.EIO), ("open", errno.EMFILE), ("open", errno.EACCES)),
     *(("read", errno.EIO), ("list", errno.EACCES), ("list", errno.EMFILE)),
@@ -52,17 +52,17 @@ FAULTS_PER_LINE = 25  # of progress
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("faults"))
+    return build_library(tmp_path_factory.mktemp("faults"))
 
 
 @pytest.fixture
 def bench(library: Path, tmp_path: Path) -> Bench:
-    return benched(library, tmp_path)
+    return create_bench(library, tmp_path)
 
 
 def finished_output(bench: Bench) -> dict[str, bytes]:
     """The output without leftovers, which the next run removes."""
-    return {name: data for name, data in bench.made().items() if LEFTOVER_PREFIX not in name}
+    return {name: data for name, data in bench.outputs().items() if LEFTOVER_PREFIX not in name}
 
 
 @dataclass
@@ -78,7 +78,7 @@ class FaultTrial:
         self.source = next(word for word in self.command.split()[1:]).partition("/")[0]
         self.healthy = self.bench.run(self.command)
         self.expected_output = finished_output(self.bench)
-        self.bench.emptied()
+        self.bench.clear_output()
 
     def iter_faults(
         self, kinds: Sequence[tuple[str, int]], directory: str, *, all_calls: bool
@@ -86,8 +86,8 @@ class FaultTrial:
         """Faults on files below a directory: of all calls, or of the first few."""
         for kind, code in kinds:
             n_calls = self.bench.calls(self.command, kind, directory)
-            self.bench.emptied()
-            for call in chosen(n_calls, every=all_calls):
+            self.bench.clear_output()
+            for call in failing_calls(n_calls, every=all_calls):
                 yield Fault(kind, code, call, directory)
 
     def check(self, fault: Fault) -> None:
@@ -99,19 +99,19 @@ class FaultTrial:
             reason = os.strerror(fault.code)
             lines = [line for line in result.stderr.splitlines() if reason in line]
             assert len(lines) == 1, context
-            assert fault.below in lines[0], context
+            assert fault.directory in lines[0], context
         else:
             assert result.returncode == self.healthy.returncode, context
         if self.is_reader:
             assert result.returncode == 3 or result.stdout == self.healthy.stdout, context
             return
         try:
-            if fault.below == self.source:
+            if fault.directory == self.source:
                 self._check_read_output(result.returncode == 3, context)
             else:
                 self._check_no_partial_output(result.returncode == 3, context)
         finally:
-            self.bench.emptied()
+            self.bench.clear_output()
 
     def _check_read_output(self, is_failed: bool, context: str) -> None:
         """Check that the output has only the files of a run without faults; all if none failed."""
@@ -171,7 +171,7 @@ def test_a_write_that_fails_leaves_nothing_half(name: str, bench: Bench) -> None
 def test_a_small_file_that_cannot_be_read_is_named(command: str, file: str, bench: Bench) -> None:
     path = f"in/{file}"
     last_call = bench.calls(command, "open", path)  # the long run tries the others
-    bench.emptied()
+    bench.clear_output()
     result = bench.run(command, Fault("open", errno.EIO, last_call, path))
     assert result.returncode == 3, (result.stdout, result.stderr)
     lines = [line for line in result.stderr.splitlines() if line.startswith("kfmt: ")]
@@ -182,13 +182,13 @@ def test_a_small_file_that_cannot_be_read_is_named(command: str, file: str, benc
 
 @pytest.mark.parametrize("archive_format", ["tar", "gztar", "bztar", "xztar", "zip"])
 def test_an_archive_that_cannot_be_read_is_named(archive_format: str, bench: Bench) -> None:
-    directory = bench.folder
+    directory = bench.directory
     archive = Path(
         shutil.make_archive(str(directory / "packed"), archive_format, directory / "in", "orders-0")
     ).name
     command = f"verify-crc {archive}"
     for kind, code in (("open", errno.EACCES), ("read", errno.EIO)):
-        for call in chosen(bench.calls(command, kind, archive), every=False):
+        for call in failing_calls(bench.calls(command, kind, archive), every=False):
             result = bench.run(command, Fault(kind, code, call, archive))
             assert result.returncode == 3, result.stdout
             (line,) = result.stderr.splitlines()
@@ -209,11 +209,11 @@ def try_all(name: str) -> bool:
     counts: Counter[str] = Counter()
     n_failures = 0
     with tempfile.TemporaryDirectory() as directory:
-        trial = FaultTrial(benched(compiled(Path(directory)), Path(directory)), name)
+        trial = FaultTrial(create_bench(build_library(Path(directory)), Path(directory)), name)
         reads = trial.iter_faults(READS, trial.source, all_calls=True)
         writes = trial.iter_faults(WRITES, "out", all_calls=True)
         for fault in reads if trial.is_reader else chain(reads, writes):
-            kind = f"{fault.kind} {errno.errorcode[fault.code]} {fault.below}"
+            kind = f"{fault.kind} {errno.errorcode[fault.code]} {fault.directory}"
             if counts[kind] % FAULTS_PER_LINE == 0:
                 print_line(f"{name}: {kind} from {counts[kind] + 1}")
             counts[kind] += 1

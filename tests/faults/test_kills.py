@@ -25,10 +25,18 @@ import pytest
 
 from kfmt_cli.core.temporary_locks import FILES_DIRECTORY
 from tests.support import warm
-from tests.support.faults import FIRST, NEEDED, Bench, Fault, benched, compiled, contents
+from tests.support.faults import (
+    N_FIRST_CALLS,
+    REQUIREMENTS,
+    Bench,
+    Fault,
+    build_library,
+    create_bench,
+    file_contents,
+)
 from tools.kafka import ROOT
 
-pytestmark = NEEDED
+pytestmark = REQUIREMENTS
 N_KILLS = 200
 SHORT = ("salvage", "rebuild-index-in-place", "build", "export")  # the others are in the long run
 LEFTOVER_AGE_SECONDS = 10  # after which a leftover is not new
@@ -53,18 +61,18 @@ class WritingCommand:
 
 
 def _copy_damaged_segment(bench: Bench) -> None:
-    shutil.copytree(ROOT / "damaged_segments/flipped-bit-0", bench.folder / "damaged")
+    shutil.copytree(ROOT / "damaged_segments/flipped-bit-0", bench.directory / "damaged")
 
 
 def _write_archive(bench: Bench) -> None:
-    shutil.make_archive(str(bench.folder / "packed"), "gztar", bench.folder, "in")
+    shutil.make_archive(str(bench.directory / "packed"), "gztar", bench.directory, "in")
 
 
 def _copy_with_damaged_indexes(bench: Bench) -> None:
     """Copy a partition with a missing and an invalid index to the output."""
-    shutil.copytree(bench.folder / "in/orders-0", bench.folder / OUTPUT)
-    (bench.folder / OUTPUT / "00000000000000000000.timeindex").unlink()
-    (bench.folder / OUTPUT / "00000000000000000240.index").write_bytes(bytes(8))
+    shutil.copytree(bench.directory / "in/orders-0", bench.directory / OUTPUT)
+    (bench.directory / OUTPUT / "00000000000000000000.timeindex").unlink()
+    (bench.directory / OUTPUT / "00000000000000000240.index").write_bytes(bytes(8))
 
 
 _INPUT_PREPARATIONS = (_copy_damaged_segment, _write_archive)
@@ -117,26 +125,26 @@ class KillTrial:
         self.inputs = self._inputs()
         for _ in range(2):  # the first run also starts the server
             self._prepare()
-            self.previous_output = self.bench.made()
+            self.previous_output = self.bench.outputs()
             started = time.monotonic()
             self.healthy = self.bench.run(self.writer.command)
             self.seconds = time.monotonic() - started
-        self.expected_output = self.bench.made()
+        self.expected_output = self.bench.outputs()
         assert self.healthy.returncode in (0, 1), self.healthy.stderr
         assert self.expected_output
         assert not list(self._temporary()), "it leaves temporary files"
 
     def _prepare(self) -> None:
-        self.bench.emptied()
-        shutil.rmtree(self.bench.folder / "tmp")
-        (self.bench.folder / "tmp").mkdir()
+        self.bench.clear_output()
+        shutil.rmtree(self.bench.directory / "tmp")
+        (self.bench.directory / "tmp").mkdir()
         self.writer.prepare(self.bench)
 
     def _inputs(self) -> dict[str, bytes]:
         return {
             f"{name}/{file}": data
             for name in ("in", "old", "damaged")
-            for file, data in contents(self.bench.folder / name).items()
+            for file, data in file_contents(self.bench.directory / name).items()
         }
 
     def iter_faults(self) -> Iterator[Fault]:
@@ -150,7 +158,7 @@ class KillTrial:
         """Kill the command at a call, and check the output."""
         self._prepare()
         code = self.bench.run(self.writer.command, fault).returncode
-        self._check_state(f"{fault.below} {fault.number}: {code}")
+        self._check_state(f"{fault.directory} {fault.number}: {code}")
 
     def kill_at_instant(self, fraction: float) -> None:
         """Kill the command after a fraction of its duration, and check the output."""
@@ -158,7 +166,7 @@ class KillTrial:
         with Path(os.devnull).open("r+b") as null_device:
             running = warm.start(
                 self.writer.command.split(),
-                cwd=self.bench.folder,
+                cwd=self.bench.directory,
                 env=self.bench.environment(),
                 **dict.fromkeys(("stdin", "stdout", "stderr"), null_device),
             )
@@ -169,7 +177,7 @@ class KillTrial:
 
     def _check_state(self, context: str) -> None:
         """Check the output; run the command again unless an earlier kill left the same state."""
-        output = self.bench.made()
+        output = self.bench.outputs()
         visible_output = {
             name: self._without_times(data) for name, data in output.items() if not _is_hidden(name)
         }
@@ -190,20 +198,20 @@ class KillTrial:
 
     def _temporary(self) -> Iterator[Path]:
         """Temporary files, without the one with which Python checks that it can write."""
-        for path in (self.bench.folder / "tmp").rglob("*"):
+        for path in (self.bench.directory / "tmp").rglob("*"):
             if path.name.startswith("kfmt-") or path.parent.name != "tmp":
                 yield path
 
     def _check_rerun(self, context: str, expected: dict[str, bytes], *, is_complete: bool) -> None:
         for directory in ("out", "tmp"):
-            _make_old(self.bench.folder / directory)
+            _make_old(self.bench.directory / directory)
         rerun = self.bench.run(f"{self.writer.command} {self.writer.retry_options}")
         context = f"{context}: {rerun.returncode} {rerun.stderr}"
         if is_complete and rerun.returncode == 2:  # the output is complete
             assert "already exists" in rerun.stderr or "not empty" in rerun.stderr, context
             return
         assert rerun.returncode == self.healthy.returncode, context
-        output = {name: self._without_times(data) for name, data in self.bench.made().items()}
+        output = {name: self._without_times(data) for name, data in self.bench.outputs().items()}
         assert output == expected, f"{context}: {sorted(output)}"
         assert not list(self._temporary()), f"{context}: {list(self._temporary())}"
 
@@ -227,7 +235,7 @@ def _make_old(directory: Path) -> None:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("faults"))
+    return build_library(tmp_path_factory.mktemp("faults"))
 
 
 @pytest.mark.parametrize(
@@ -235,9 +243,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [name if name in SHORT else pytest.param(name, marks=pytest.mark.fuzz) for name in WRITERS],
 )
 def test_a_kill_leaves_nothing_half(name: str, library: Path, tmp_path: Path) -> None:
-    trial = KillTrial(benched(library, tmp_path), name)
+    trial = KillTrial(create_bench(library, tmp_path), name)
     n_calls = trial.bench.calls(trial.writer.command, "any", "out")
-    for call in range(n_calls - FIRST + 1, n_calls + 1):  # where the output appears
+    for call in range(n_calls - N_FIRST_CALLS + 1, n_calls + 1):  # where the output appears
         trial.kill_at_call(Fault("any", 0, call, "out"))
 
 
@@ -246,7 +254,7 @@ def kill(name: str, n_kills: int) -> bool:
     counts."""
     failures: list[str] = []
     with tempfile.TemporaryDirectory() as directory:
-        trial = KillTrial(benched(compiled(Path(directory)), Path(directory)), name)
+        trial = KillTrial(create_bench(build_library(Path(directory)), Path(directory)), name)
         faults = list(trial.iter_faults())
         fractions = [random.random() for _ in range(max(n_kills - len(faults), 0))]
         for kill_once in (

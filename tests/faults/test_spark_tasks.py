@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.faults import NEEDED, Bench, Ended, Fault, benched, compiled
+from tests.support.faults import REQUIREMENTS, Bench, Fault, RunResult, build_library, create_bench
 from tools.kafka import SAMPLES
 
 pytest.importorskip("pyspark")
 pq = pytest.importorskip("pyarrow.parquet")
 
-pytestmark = NEEDED
+pytestmark = REQUIREMENTS
 HEALTHY, BROKEN = "in/orders-0", "in/codec-gzip-0"
 LOG = f"{BROKEN}/00000000000000000000.log"
 READS = (("open", errno.EIO), ("open", errno.EACCES), ("open", errno.EMFILE), ("read", errno.EIO))
@@ -43,18 +43,18 @@ LOCAL_TASKS_MODULE = "tests.support.tasks_here"
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("faults"))
+    return build_library(tmp_path_factory.mktemp("faults"))
 
 
 @pytest.fixture
 def bench(library: Path, tmp_path: Path) -> Bench:
-    return add_broken_partition(benched(library, tmp_path))
+    return add_broken_partition(create_bench(library, tmp_path))
 
 
 def add_broken_partition(bench: Bench) -> Bench:
     """Add the partition whose files fail."""
     name = Path(BROKEN).name
-    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1" / name, bench.folder / BROKEN)
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1" / name, bench.directory / BROKEN)
     return bench
 
 
@@ -80,7 +80,7 @@ class JobTrial:
         assert self.healthy_rows
         assert self.all_rows != self.healthy_rows
 
-    def run(self, *paths: str, fault: Fault | None = None) -> Ended:
+    def run(self, *paths: str, fault: Fault | None = None) -> RunResult:
         """Run the job."""
         job, *options = JOBS[self.name].split()
         result = subprocess.run(
@@ -89,30 +89,30 @@ class JobTrial:
                 *("--to", "out", "--master", "local[1]", *options),
             ],
             env=self.bench.environment(fault),
-            cwd=self.bench.folder,
+            cwd=self.bench.directory,
             capture_output=True,
             text=True,
             timeout=300,
             check=False,
         )
-        return Ended(result.returncode, result.stdout, result.stderr)
+        return RunResult(result.returncode, result.stdout, result.stderr)
 
     def _rows_without_fault(self, *paths: str) -> Counter[tuple[str, str]]:
         result = self.run(*paths)
         assert result.returncode == 0, result.stdout + result.stderr
-        counted_rows = rows(self.bench.folder / "out")
-        self.bench.emptied()
+        counted_rows = rows(self.bench.directory / "out")
+        self.bench.clear_output()
         return counted_rows
 
     def calls(self, kind: str, path: str) -> int:
         """How many calls of a kind a run makes."""
         self.run(HEALTHY, BROKEN, fault=Fault(kind, 0, 0, path))
-        self.bench.emptied()
+        self.bench.clear_output()
         return self.bench.count.stat().st_size if self.bench.count.exists() else 0
 
     def check(self, fault: Fault) -> None:
         """Run the job with a fault, and once more without it."""
-        output = self.bench.folder / "out"
+        output = self.bench.directory / "out"
         try:
             result = self.run(HEALTHY, BROKEN, fault=fault)
             context = f"{self.name}: {fault}: {result.returncode} {result.stdout} {result.stderr}"
@@ -121,7 +121,7 @@ class JobTrial:
                 reason = os.strerror(fault.code)
                 lines = [line for line in result.stderr.splitlines() if reason in line]
                 assert len(lines) == 1, context
-                assert fault.below in lines[0], context
+                assert fault.directory in lines[0], context
                 assert self.healthy_rows <= rows(output), context
             else:
                 assert (result.returncode, rows(output)) == (0, self.all_rows), context
@@ -129,7 +129,7 @@ class JobTrial:
             assert rerun.returncode == 0, context + rerun.stdout + rerun.stderr
             assert rows(output) == self.all_rows, context
         finally:
-            self.bench.emptied()
+            self.bench.clear_output()
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,8 @@ def try_all(name: str) -> bool:
     failures: list[str] = []
     with tempfile.TemporaryDirectory() as directory:
         trial = JobTrial(
-            add_broken_partition(benched(compiled(Path(directory)), Path(directory))), name
+            add_broken_partition(create_bench(build_library(Path(directory)), Path(directory))),
+            name,
         )
         for path in (LOG, f"{BROKEN}/partition.metadata"):
             for kind, code in READS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.combined_cases import Combined, combined
+from tests.support.combined_cases import CombinedCase, combined
 from tests.support.start_cases import cases
 from tools import kafka
 from tools.advised import Advised, compare
@@ -19,7 +19,8 @@ SEEDS = [(3, 5), pytest.param(2, 60, marks=LONG), pytest.param(7, 60, marks=LONG
 
 def format_failures(failures: list[tuple[Advised, list[str]]]) -> str:
     return "\n".join(
-        f"{advised.case.what} {advised.start.name}: {messages}" for advised, messages in failures
+        f"{advised.case.description} {advised.start.name}: {messages}"
+        for advised, messages in failures
     )
 
 
@@ -31,7 +32,7 @@ def test_no_step_for_combined_damages_harms(seed: int, count: int) -> None:
 @pytest.mark.fuzz
 def test_no_step_for_a_single_damage_harms() -> None:
     single_damages = [
-        Combined(f"{case.of}: {case.what}", case.files, case.log_end, 0, case.kinds)
+        CombinedCase(f"{case.of}: {case.description}", case.files, case.log_end, 0, case.kinds)
         for case in cases()
         if not case.beside
     ]

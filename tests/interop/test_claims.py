@@ -12,8 +12,8 @@ import pytest
 
 from kfmt_cli.checks.registry import codes_by_name
 from kfmt_cli.findings.finding import FindingCode
-from tests.support.broken_partitions import ORDERS, TXN, Broken, sample
-from tests.support.claim_facts import DOWN, SEEKS, Claim, Fact, Seen
+from tests.support.broken_partitions import ORDERS, TXN, DamagedPartition, sample
+from tests.support.claim_facts import DOWN, SEEKS, Claim, Fact, Observation
 from tests.support.claims_of_directories import DIRECTORY_CLAIMS
 from tests.support.claims_of_indexes import INDEX_CLAIMS
 from tests.support.claims_of_logs import LOG_CLAIMS
@@ -77,7 +77,7 @@ NOTHING_HAPPENS = {
 
 def claim_id(claim: Claim) -> str:
     """The name of a claim in test ids."""
-    return f"{claim.code}: {claim.what}" if claim.what else claim.code
+    return f"{claim.code}: {claim.description}" if claim.description else claim.code
 
 
 def expected_facts(claim: Claim, start: Start) -> tuple[Fact, ...]:
@@ -105,7 +105,7 @@ def index_timestamps(partition: Path) -> tuple[int, ...]:
     return tuple(timestamps)
 
 
-def broker_input(broken: Broken, claim: Claim | None = None) -> Given:
+def broker_input(broken: DamagedPartition, claim: Claim | None = None) -> Given:
     """The partition on which a broker starts, and the requests to it."""
     return Given(
         broken.files,
@@ -117,7 +117,7 @@ def broker_input(broken: Broken, claim: Claim | None = None) -> Given:
     )
 
 
-Observed = dict[tuple[str, Start], Seen]
+Observed = dict[tuple[str, Start], Observation]
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def observed() -> Observed:
     broken = {claim_id(claim): claim.broken() for claim in CLAIMS}
     samples = {damaged.sample.name: damaged for damaged in broken.values()}
     undamaged = {
-        key: Broken(damaged_partition.sample, sample(damaged_partition.sample), 0, 0, 0)
+        key: DamagedPartition(damaged_partition.sample, sample(damaged_partition.sample), 0, 0, 0)
         for key, damaged_partition in samples.items()
     }
     plans: list[Plan] = []
@@ -171,17 +171,17 @@ def needs_own_start(claim: Claim, facts: tuple[Fact, ...]) -> bool:
 
 
 def partition_after_start(
-    broken: Broken,
+    broken: DamagedPartition,
     start: Start,
     outcomes: list[Outcome],
     plan_topics: dict[tuple[str, Start], tuple[int, str]],
     key: tuple[str, Start],
-) -> Seen:
+) -> Observation:
     """A partition after a start, next to the undamaged one."""
     plan_index, topic = plan_topics[key]
     undamaged_plan, undamaged_topic = plan_topics[broken.sample.name, start]
     recovered_plan, recovered_topic = plan_topics[broken.sample.name, Start.CRASH]
-    return Seen(
+    return Observation(
         broken,
         outcomes[plan_index],
         outcomes[undamaged_plan].partitions[undamaged_topic],
@@ -199,7 +199,7 @@ def test_a_broker_behaves_as_claimed(claim: Claim, observed: Observed) -> None:
     for start in Start:
         for fact in expected_facts(claim, start):
             observation = observed[claim_id(claim), start]
-            assert fact.holds(observation), (start.name, fact.words, description(observation))
+            assert fact.holds(observation), (start.name, fact.text, description(observation))
 
 
 @pytest.mark.brokers
@@ -215,13 +215,13 @@ def test_each_claim_can_fail(observed: Observed) -> None:
         )
         outcome = Outcome(True, [], {}, [])
         untouched = replace(
-            observation.whole,
+            observation.undamaged,
             given=broker_input(observation.broken),
             files=observation.broken.files,
         )
-        for partition in (observation.whole, untouched):
-            other = Seen(
-                observation.broken, outcome, observation.whole, observation.recovered, partition
+        for partition in (observation.undamaged, untouched):
+            other = Observation(
+                observation.broken, outcome, observation.undamaged, observation.recovered, partition
             )
             if not all(fact.holds(other) for fact in facts):
                 break
@@ -230,7 +230,7 @@ def test_each_claim_can_fail(observed: Observed) -> None:
     assert unfailing == NOTHING_HAPPENS
 
 
-def description(observation: Seen) -> str:
+def description(observation: Observation) -> str:
     """The observed state, for a failure message."""
     if not observation.outcome.up:
         return f"the broker did not start: {observation.outcome.errors[:1]}"
@@ -240,11 +240,11 @@ def description(observation: Seen) -> str:
         for isolation, read in partition.reads.items()
     ]
     seeks = [seek.offsets[:1] for seek in partition.seeks]
-    lost_offsets = sorted(observation.lost())
+    lost_offsets = sorted(observation.lost_offsets())
     return (
         f"log end {partition.log_end}, logs {partition.logs_before} became {partition.logs}, "
         f"reads {reads}, lost {lost_offsets[:3]}..{lost_offsets[-3:]}, seeks {seeks}, "
-        f"times {partition.times} for {observation.whole.times}, "
+        f"times {partition.times} for {observation.undamaged.times}, "
         f"files { {k: len(v) for k, v in partition.files.items()} }"
     )
 
@@ -263,7 +263,7 @@ def test_each_clause_about_a_broker_has_a_fact_and_each_fact_a_clause(code: str)
     assert claims
     for start, sentence in sentences.items():
         facts = {
-            fact.words
+            fact.text
             for claim in claims
             for fact in (claim.crash if start is Start.CRASH else claim.clean)
         }
@@ -272,7 +272,7 @@ def test_each_clause_about_a_broker_has_a_fact_and_each_fact_a_clause(code: str)
         assert [fact for fact in facts if fact.lower() not in lower_sentence] == []
         for clause in re.split(r"[.;] ", lower_sentence):
             assert any(fact.lower() in clause for fact in facts), clause
-    advised_facts = {fact.words for claim in claims for fact in claim.advice + claim.at_end}
+    advised_facts = {fact.text for claim in claims for fact in claim.advice + claim.at_end}
     assert [text for text in advised_facts if text not in (CODES[code].advice or "")] == []
 
 

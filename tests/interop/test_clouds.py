@@ -13,8 +13,8 @@ pytest.importorskip("obstore")
 
 import pyarrow.parquet as pq
 
-from tests.support.cloud_stores import ACCOUNT, KEY, TOP, CloudServer, azurite, fake_gcs
-from tests.support.samples import ORDERS, anywhere, kfmt
+from tests.support.cloud_stores import ACCOUNT, CONTAINER, KEY, CloudServer, azurite, fake_gcs
+from tests.support.samples import ORDERS, kfmt, portable_lines
 from tools.kafka import SAMPLES
 
 pytestmark = [pytest.mark.interop, pytest.mark.servers]
@@ -32,14 +32,14 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def azure(local: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudServer]:
     with azurite(tmp_path_factory.mktemp("azure")) as server:
-        server.put(local)
+        server.upload(local)
         yield server
 
 
 @pytest.fixture(scope="module")
 def google(local: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudServer]:
     with fake_gcs(tmp_path_factory.mktemp("google")) as server:
-        server.put(local)
+        server.upload(local)
         yield server
 
 
@@ -59,16 +59,16 @@ def test_commands_say_what_they_say_of_local_files(
     actual = kfmt(*command.split(), url, "--json", **cloud.env)
     expected = kfmt(*command.split(), local, "--json")
     assert actual.code == expected.code, actual.err
-    assert anywhere(actual.out) == anywhere(expected.out.replace(str(local), url))
+    assert portable_lines(actual.out) == portable_lines(expected.out.replace(str(local), url))
 
 
 def test_each_small_object_is_one_request(cloud: CloudServer, local: Path) -> None:
-    requests_before = cloud.asked()
+    requests_before = cloud.object_requests()
     result = kfmt("check", f"{cloud.url}/{local.name}", **cloud.env)
     assert result.code == 0, result.err
     n_by_request = {
         request: n
-        for request, n in (cloud.asked() - requests_before).items()
+        for request, n in (cloud.object_requests() - requests_before).items()
         if request.partition("?")[0].rpartition("/")[2].startswith("0000")
     }
     assert len(n_by_request) > 50
@@ -88,7 +88,9 @@ def test_an_export_is_written_and_read_back(
     )
     from pyarrow import fs
 
-    listing = cloud.files.get_file_info(fs.FileSelector(f"{TOP}/lake/records", recursive=True))
+    listing = cloud.files.get_file_info(
+        fs.FileSelector(f"{CONTAINER}/lake/records", recursive=True)
+    )
     files = [info.path for info in listing if info.type is fs.FileType.File]
     assert len(files) == len(names)
     assert sum(pq.read_metadata(path, filesystem=cloud.files).num_rows for path in files) == n_rows
@@ -124,9 +126,9 @@ def test_a_data_source_reads_a_cloud_store(
 @pytest.mark.parametrize(
     "base_url",
     [
-        *(f"abfs://{TOP}", f"abfss://{TOP}", f"az://{TOP}"),
-        f"abfss://{TOP}@{ACCOUNT}.dfs.core.windows.net",
-        f"abfs://{ACCOUNT}.blob.core.windows.net/{TOP}",
+        *(f"abfs://{CONTAINER}", f"abfss://{CONTAINER}", f"az://{CONTAINER}"),
+        f"abfss://{CONTAINER}@{ACCOUNT}.dfs.core.windows.net",
+        f"abfs://{ACCOUNT}.blob.core.windows.net/{CONTAINER}",
     ],
 )
 def test_every_way_to_write_a_url_of_azure(base_url: str, azure: CloudServer, local: Path) -> None:
@@ -157,7 +159,7 @@ def test_credentials_of_azure(azure: CloudServer, local: Path) -> None:
 
 
 def test_a_missing_object_is_one_line(cloud: CloudServer) -> None:
-    for name in (f"{TOP}/nothing", "no-such-place-here/x"):
+    for name in (f"{CONTAINER}/nothing", "no-such-place-here/x"):
         result = kfmt("verify-crc", f"{cloud.scheme}://{name}", **cloud.env)
         assert result.code == 3, result.out
         assert result.err.count("\n") == 1, result.err

@@ -24,5 +24,7 @@ SEEDS = [
 @pytest.mark.parametrize(("seed", "count", "version"), SEEDS)
 def test_starts_of_combined_damages_are_predicted(seed: int, count: int, version: str) -> None:
     mismatches = compare(list(combined(seed, count)), version)
-    messages = [f"{case.what} {start.name}: {difference}" for case, start, difference in mismatches]
+    messages = [
+        f"{case.description} {start.name}: {difference}" for case, start, difference in mismatches
+    ]
     assert not messages, "\n".join(messages)

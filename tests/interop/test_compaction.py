@@ -75,7 +75,7 @@ def offsets(partition: Path) -> list[list[int]]:
     return ranges
 
 
-CASES = {case.what: case for case in cases()}
+CASES = {case.description: case for case in cases()}
 SMOKE = ["keys, null keys, tombstones", "transactions"]
 UNCHANGED = {
     "nothing is dirty",

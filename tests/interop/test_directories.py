@@ -66,7 +66,7 @@ def predicted_rows(case: Case, base: Path, directory: Path) -> list[Row]:
     case.change(directory)
     paths = [name for name in ("one", "two") if (directory / name).is_dir()]
     result = kfmt("check", *paths, "--json", "--jobs", "1", cwd=directory)
-    assert result.code in (0, 1), f"{case.what}: {result.err}"
+    assert result.code in (0, 1), f"{case.description}: {result.err}"
     return result.rows
 
 
@@ -148,10 +148,10 @@ def test_what_a_broker_deletes_without_being_asked() -> None:
 
 
 CASES = {
-    f"{case.what} {version}": (case, version)
+    f"{case.description} {version}": (case, version)
     for version in (kafka.VERSION, kafka.NEWEST)
     for case in cases()
-    if case.what not in NOT_FORETOLD
+    if case.description not in NOT_FORETOLD
 }
 ADVISED = [name for name in CASES if name.endswith(kafka.VERSION)]
 _SMOKE = ["nothing", "a crash", "no meta.properties", "a partition that is a link"]

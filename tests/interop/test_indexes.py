@@ -10,7 +10,7 @@ import pytest
 
 from kfmt_cli.errors import UsageError
 from kfmt_cli.writers.broker_lock import require_unlocked
-from tests.support.combined_cases import Combined, combined
+from tests.support.combined_cases import CombinedCase, combined
 from tests.support.samples import ORDERS, TXN, kfmt
 from tests.writers.test_rebuild_index import NEVER, copied, overlapping
 from tools import broker, kafka
@@ -173,7 +173,7 @@ def test_damaged_logs_are_rebuilt_as_kafka_rebuilds_them(
     assert n_compared > 40
 
 
-def has_log(case: Combined) -> bool:
+def has_log(case: CombinedCase) -> bool:
     """Whether the case has a file with the name of a log, not only one that a broker renames."""
     return any(len(name) == 24 and name.endswith(".log") for name in case.files)
 

@@ -46,7 +46,7 @@ def predicted_deletion(case: Case, directory: Path) -> tuple[set[str], str]:
     return deleted, result.of("roll")[0]["reason"]
 
 
-CASES = {case.what: case for case in cases()}
+CASES = {case.description: case for case in cases()}
 SMOKE = ["nothing is set", "2 expired", "bytes: half"]
 
 
@@ -57,7 +57,7 @@ def modification_times(case: Case) -> dict[str, int]:
 
 def plan(case: Case) -> Plan:
     """The plan of a start on the partition."""
-    end = 736 if "transactions" in case.what or "cut" in case.what else 1500
+    end = 736 if "transactions" in case.description or "cut" in case.description else 1500
     broker_input = Given(
         case.files,
         end,

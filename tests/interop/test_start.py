@@ -32,7 +32,7 @@ def cases_with_starts() -> list[tuple[Case, Start]]:
         if claim.settings or claim.instead:
             continue
         broken = claim.broken()
-        description = f"{claim.code} {claim.what}"
+        description = f"{claim.code} {claim.description}"
         base = {736: "txn", 1500: "orders"}.get(broken.log_end, "")
         if base:
             cases_.append(Case(description, broken.files, base, claim.beside))
@@ -42,7 +42,7 @@ def cases_with_starts() -> list[tuple[Case, Start]]:
 
 def case_name(case: Case, start: Start) -> str:
     """The name of a case with a kind of start."""
-    return f"{case.what} {case.of} {start.name}"
+    return f"{case.description} {case.of} {start.name}"
 
 
 def predicted_starts(case: Case, start: Start, directory: Path, version: str) -> list[StartRow]:

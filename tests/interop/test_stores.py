@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.real_stores import Cutting, RealStore, S3Proxy, WebHdfs, s3proxy, webhdfs
+from tests.support.real_stores import CuttingProxy, RealStore, S3Proxy, WebHdfs, s3proxy, webhdfs
 from tests.support.samples import ORDERS, Done, environment, kfmt
 from tests.support.segments import positions, write
-from tests.support.waiting import wait_for, waiting_in
+from tests.support.waiting import n_unread_bytes, wait_for
 from tools import kafka
 from tools.kafka import ROOT, SAMPLES
 
@@ -58,7 +58,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def s3(local: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Proxy]:
     with s3proxy(tmp_path_factory.mktemp("s3proxy")) as store:
         for name in COPIED:
-            store.put(local / name, "copies")
+            store.upload(local / name, "copies")
         yield store
 
 
@@ -87,7 +87,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def large_url(s3: S3Proxy, large: Path) -> str:
-    s3.put(large, "large")
+    s3.upload(large, "large")
     return f"s3://large/{large.name}"
 
 
@@ -276,7 +276,7 @@ class PausedRun:
         assert self._process.stdout is not None
         self._first = os.read(self._process.stdout.fileno(), 1000)
         pipe = self._process.stdout.fileno()
-        wait_for(lambda: waiting_in(pipe) >= MIN_BUFFERED_BYTES)
+        wait_for(lambda: n_unread_bytes(pipe) >= MIN_BUFFERED_BYTES)
         assert self._process.poll() is None, "it is done already"
 
     def end(self) -> Done:
@@ -295,7 +295,7 @@ def test_an_object_that_vanishes_is_one_line_and_the_rest_is_read(
     for i in range(n):
         write(tmp_path / f"fleet/orders-{i}", data)
     bucket = f"vanishing-{command[0]}"
-    s3.put(tmp_path / "fleet", bucket)
+    s3.upload(tmp_path / "fleet", bucket)
     full_result = kfmt(*command, f"s3://{bucket}/fleet", "--json", **s3.env)
     assert full_result.code == 0, full_result.err
     run = PausedRun(s3, *command, f"s3://{bucket}/fleet", "--json")
@@ -355,7 +355,7 @@ def test_a_server_that_says_nothing_is_given_up(
     s3: S3Proxy, large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By default, the S3 client would retry for minutes."""
-    s3.put(large, "silent")
+    s3.upload(large, "silent")
     for name, value in s3.env.items():
         monkeypatch.setenv(name, value)
     for module in (stores, file_systems):
@@ -373,7 +373,7 @@ def test_a_server_that_says_nothing_is_given_up(
 def test_an_upload_that_fails_in_the_middle_leaves_nothing(s3: S3Proxy, large: Path) -> None:
     s3.files().create_dir("uploads")
     command = ("export", large, "--format", "json", "--to-offset", "80000")
-    proxy = Cutting(s3.port, 12 << 20)
+    proxy = CuttingProxy(s3.port, 12 << 20)
     try:
         env = {**s3.env, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{proxy.port}"}
         result = kfmt(*command, "--to", "s3://uploads/half", **env)
@@ -414,7 +414,7 @@ def test_files_have_the_times_that_hdfs_says(hdfs: WebHdfs, local: Path) -> None
 
 def test_a_write_that_hdfs_refuses_is_one_line(hdfs: WebHdfs, local: Path) -> None:
     directory = local / COPIED[0] / "orders-0"
-    result = kfmt("export", directory, "--to", f"{hdfs.top}/full/made")
-    assert_one_line(result, f"{hdfs.top}/full/made/", "cannot be written")
-    result = kfmt("export", directory, "--to", f"{hdfs.top}/open/made")
+    result = kfmt("export", directory, "--to", f"{hdfs.root}/full/made")
+    assert_one_line(result, f"{hdfs.root}/full/made/", "cannot be written")
+    result = kfmt("export", directory, "--to", f"{hdfs.root}/open/made")
     assert result.code == 0, result.err

@@ -6,7 +6,7 @@ import pytest
 
 from kfmt_cli.broker.version import KAFKA_VERSIONS
 from tests.support.broken_partitions import ORDERS, V1_GZIP, name, sample
-from tests.support.combined_cases import ENDS, Combined
+from tests.support.combined_cases import ENDS, CombinedCase
 from tests.support.segments import positions, with_bytes
 from tests.support.version_cases import LAST_WRAPPERS, undecodable
 from tools import kafka
@@ -17,16 +17,17 @@ RELEASES = [version.observed_on for version in KAFKA_VERSIONS]
 SMOKE = (kafka.VERSION, kafka.NEWEST)
 
 
-def cases() -> list[Combined]:
+def cases() -> list[CombinedCase]:
     """Partitions that versions of Kafka load differently."""
     starts = tuple(Start)
     damaged = [
-        Combined(f"{label} wrapper {index}", undecodable(partition, index), 600, 0, starts)
+        CombinedCase(f"{label} wrapper {index}", undecodable(partition, index), 600, 0, starts)
         for label, partition in LAST_WRAPPERS.items()
         for index in (-1, 0, 1)
     ]
     damaged += [
-        Combined(f"v1-gzip-0 wrapper {n}", undecodable(V1_GZIP, n), 500, 0, starts) for n in (8, 12)
+        CombinedCase(f"v1-gzip-0 wrapper {n}", undecodable(V1_GZIP, n), 500, 0, starts)
+        for n in (8, 12)
     ]
     data = sample(ORDERS)[name(240)]
     batch_positions = positions(data)
@@ -34,7 +35,7 @@ def cases() -> list[Combined]:
         hole = content or bytes(batch_positions[n + 1] - batch_positions[n])
         files = {**sample(ORDERS), name(240): with_bytes(data, batch_positions[n], hole)}
         description = f"orders-0 {hole[:8].hex()} over batch {n}"
-        damaged.append(Combined(description, files, ENDS[ORDERS], 0, starts))
+        damaged.append(CombinedCase(description, files, ENDS[ORDERS], 0, starts))
     return damaged
 
 
@@ -49,5 +50,7 @@ def cases() -> list[Combined]:
 )
 def test_differences_between_versions_are_predicted(release: str) -> None:
     mismatches = compare(cases(), release)
-    messages = [f"{case.what} {start.name}: {difference}" for case, start, difference in mismatches]
+    messages = [
+        f"{case.description} {start.name}: {difference}" for case, start, difference in mismatches
+    ]
     assert not messages, "\n".join(messages)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.dump_log import check, parse
-from tests.support.samples import kept_texts, kfmt, name_of
+from tests.support.samples import kfmt, recorded_texts, sample_name
 from tools.kafka import SAMPLES, VERSION, dump_log, missing, sample_logs
 
-SAMPLE_TEXTS = list(kept_texts())
+SAMPLE_TEXTS = list(recorded_texts())
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def dumped() -> dict[str, list[dict[str, object]]]:
 
 
 @pytest.mark.parametrize(
-    ("log", "text"), SAMPLE_TEXTS, ids=[name_of(log) for log, _ in SAMPLE_TEXTS]
+    ("log", "text"), SAMPLE_TEXTS, ids=[sample_name(log) for log, _ in SAMPLE_TEXTS]
 )
 def test_fields_are_those_of_the_kept_text(
     log: Path, text: str, dumped: dict[str, list[dict[str, object]]]

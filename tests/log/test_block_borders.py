@@ -16,7 +16,7 @@ from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log import log_opening
 from kfmt_cli.log import reader as log
-from tests.support.samples import ORDERS, TXN, UPGRADED, every_log, kfmt, name_of
+from tests.support.samples import ORDERS, TXN, UPGRADED, every_log, kfmt, sample_name
 from tests.support.segments import DAMAGES, positions, with_bytes, write
 from tools.kafka import SAMPLES
 
@@ -58,7 +58,7 @@ def in_one_block(file: Path, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize("source", [ORDERS, TXN, UPGRADED, WRAPPERS], ids=name_of)
+@pytest.mark.parametrize("source", [ORDERS, TXN, UPGRADED, WRAPPERS], ids=sample_name)
 def test_each_damage_is_found_the_same_in_small_blocks(
     name: str,
     source: Path,
@@ -74,7 +74,7 @@ def test_each_damage_is_found_the_same_in_small_blocks(
         assert in_blocks(file) == in_one_block(file, monkeypatch)
 
 
-@pytest.mark.parametrize("source", every_log(), ids=name_of)
+@pytest.mark.parametrize("source", every_log(), ids=sample_name)
 def test_undamaged_logs_have_no_findings_in_small_blocks(
     source: Path, in_blocks: FindFindings
 ) -> None:

@@ -21,11 +21,11 @@ import pytest
 
 from kfmt_cli.core.codecs.decompress import DECOMPRESSORS, DecompressionLimitError
 from tests.support import warm
-from tests.support.hostile import NAME, every, partition, ran
+from tests.support.hostile import NAME, partition, run_every_command, run_kfmt
 from tests.support.rebuild import batch_of, compressed_batch, control_batch, record, with_crc
 from tests.support.samples import ORDERS, environment, kfmt
 from tests.support.segments import int32, positions, with_bytes
-from tests.support.terminal import on_a_terminal
+from tests.support.terminal import run_on_terminal
 from tests.support.waiting import wait_for
 from tools.kafka import ROOT, SAMPLES
 
@@ -37,7 +37,7 @@ DATA = ORDERS.read_bytes()
 def test_names_beyond_any_offset(base_name: str, suffix: str, tmp_path: Path) -> None:
     directory = partition(tmp_path, DATA, f"{base_name}.{suffix}")
     shutil.copy(ORDERS.with_name(f"{240:020}.log"), directory)
-    every(directory, tmp_path)
+    run_every_command(directory, tmp_path)
     batches = kfmt("dump", directory, "--json").of("batch")
     other_batches = [row for row in batches if row["file"].endswith(f"{240:020}.log")]
     assert len(other_batches) == 12
@@ -101,9 +101,9 @@ LOGS: dict[str, tuple[Callable[[], bytes], str]] = {
 def test_logs(case: str, tmp_path: Path) -> None:
     create_log, codes = LOGS[case]
     directory = partition(tmp_path, create_log())
-    every(directory, tmp_path)
+    run_every_command(directory, tmp_path)
     for options in (("--entry", "0"), ("--position", "0"), ("--offset", "0"), ()):
-        ran("hex", directory / NAME, *options)
+        run_kfmt("hex", directory / NAME, *options)
     assert set(kfmt("verify-crc", "--deep", directory, "--json").codes) == set(codes.split())
     dumped = kfmt("dump", directory, "--records", "--json")
     assert len(dumped.of("record")) == (1 if "control" in case else 240)
@@ -123,11 +123,11 @@ def test_pipes_in_the_place_of_files(tmp_path: Path) -> None:
         os.mkfifo(directory / name)
     for name in ("meta.properties", "recovery-point-offset-checkpoint", ".lock"):
         os.mkfifo(tmp_path / name)
-    every(directory, tmp_path / "out")
-    result = ran("dump", directory / names[0])
+    run_every_command(directory, tmp_path / "out")
+    result = run_kfmt("dump", directory / names[0])
     assert result.code == 3
     assert "a named pipe with no writer" in result.err
-    assert ran("index-check", directory / names[0]).code == 3
+    assert run_kfmt("index-check", directory / names[0]).code == 3
 
 
 @pytest.mark.parametrize("suffix", ["swap", "deleted", "cleaned", "part", "tmp"])
@@ -137,7 +137,7 @@ def test_copies_of_every_file(suffix: str, tmp_path: Path) -> None:
             shutil.copy(file, tmp_path / f"{file.name}.{suffix}")
     for name in ("recovery-point", "replication", "log-start", "cleaner"):
         (tmp_path / f"{name}-offset-checkpoint.{suffix}").write_bytes(b"0\n1\nt 0 5\n")
-    every(tmp_path, tmp_path / "out")
+    run_every_command(tmp_path, tmp_path / "out")
     dumped = kfmt("dump", tmp_path, "--json")
     assert (dumped.code, dumped.codes) == (0, [])
     kinds = Counter(row["type"] for row in dumped.rows)
@@ -165,7 +165,7 @@ def test_links_that_lead_nowhere_or_to_any_name(tmp_path: Path) -> None:
     (tmp_path / "blob").write_bytes(ORDERS.with_name(f"{480:020}.log").read_bytes())
     (directory / f"{480:020}.log").symlink_to(tmp_path / "blob")
     (tmp_path / "gone-0").symlink_to("/nonexistent/z")
-    every(directory, tmp_path / "out")
+    run_every_command(directory, tmp_path / "out")
     dumped = kfmt("dump", directory, "--json")
     assert dumped.code == 3
     assert ": No such file or directory\n" in dumped.err
@@ -177,7 +177,7 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
     directory = os.fsencode(tmp_path) + b"/dir\xff/t\xfe-0"
     os.makedirs(directory)  # noqa: PTH103 (bytes)
     Path(os.fsdecode(directory), NAME).write_bytes(DATA)
-    every(Path(os.fsdecode(directory)).parent, tmp_path / "out")
+    run_every_command(Path(os.fsdecode(directory)).parent, tmp_path / "out")
     dumped = kfmt("dump", tmp_path / os.fsdecode(b"dir\xff"), "--json")
     assert (dumped.code, len(dumped.of("batch"))) == (0, 12)
     row = dumped.rows[0]
@@ -194,21 +194,21 @@ def test_names_and_settings_that_a_terminal_would_act_on(tmp_path: Path) -> None
     (directory / "partition.metadata").write_text("version: 0\ntopic_id: \x1b[31m\u202e\n")
     (root / "meta.properties").write_text("cluster.id=\x1b[31m\u202eabc\nnode.id=\x1b1\n")
     (root / "a\nname::error::x").write_bytes(b"")
-    every(root, tmp_path / "out")
-    ran("explain", "\x1b[31m\u202e")
-    ran("format", "\x1b[31m\u202e")
-    ran("dump", tmp_path / "none\x1b[31m\u202e")
+    run_every_command(root, tmp_path / "out")
+    run_kfmt("explain", "\x1b[31m\u202e")
+    run_kfmt("format", "\x1b[31m\u202e")
+    run_kfmt("dump", tmp_path / "none\x1b[31m\u202e")
     settings = tmp_path / "settings"
     settings.write_text("retention.ms=\x1b[31m\u202e\n")
     for command in ("retention", "compaction"):
-        assert ran(command, directory, "--config", settings).code == 2
+        assert run_kfmt(command, directory, "--config", settings).code == 2
 
 
 def test_cat_escapes_on_a_terminal_and_nowhere_else(tmp_path: Path) -> None:
     value = b"\x1b[31m\n\tplain\xff"
     directory = partition(tmp_path, batch_of(record(b"\x1b]0;t\x07", value), 0, 1))
     assert warm.run(("cat", directory), b"", ROOT, environment())[1] == value + b"\n"
-    output = on_a_terminal("cat", directory, "-f", "%k %s")
+    output = run_on_terminal("cat", directory, "-f", "%k %s")
     assert "\x1b" not in output
     assert "\\x1b]0;t\\x07 \\x1b[31m" in output
     assert "\tplain\\xff" in output
@@ -308,5 +308,5 @@ def test_work_grows_with_what_there_is(tmp_path: Path) -> None:
 def test_bombs_in_a_log_are_a_finding(tmp_path: Path) -> None:
     blob = gzip.compress(bytes(200 << 20), 6)
     directory = partition(tmp_path, compressed_batch(1, blob, 1))
-    result = ran("verify-crc", "--deep", directory, "--max-decompressed", "1M")
+    result = run_kfmt("verify-crc", "--deep", directory, "--max-decompressed", "1M")
     assert result.code == 1

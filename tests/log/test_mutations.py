@@ -27,8 +27,8 @@ from kfmt_cli.render.sinks.table_rows import BatchRowWriter
 from kfmt_cli.render.style import NO_COLOUR
 from kfmt_cli.rows.types.finding_row import finding_row
 from kfmt_cli.rows.types.record import RECORD_ROW
-from tests.support.mutants import Mutant, embedding_mutant, judge, mutant_of, torn_copy
-from tests.support.samples import ORDERS, every_log, name_of
+from tests.support.mutants import Mutant, check_mutant, embedding_mutant, mutant_of, torn_copy
+from tests.support.samples import ORDERS, every_log, sample_name
 from tests.support.segments import NAME, positions, write
 from tools.kafka import SAMPLES
 
@@ -131,12 +131,12 @@ Mutation = Callable[[bytearray, random.Random], tuple[int, int, int]]
 MUTATIONS: list[Mutation] = [flip, zero, remove, insert, extreme]
 
 
-@pytest.mark.parametrize("log", LOGS, ids=[name_of(log) for log in LOGS])
+@pytest.mark.parametrize("log", LOGS, ids=[sample_name(log) for log in LOGS])
 def test_any_mutation_costs_only_what_it_touches(log: Path, tmp_path: Path) -> None:
     original = log.read_bytes()
     undamaged, findings = read_everything(write(tmp_path, original))
     assert not [finding for finding in findings if finding.code.name != "offset-out-of-segment"]
-    rng = random.Random(name_of(log))
+    rng = random.Random(sample_name(log))
     for mutate in MUTATIONS * 3:
         data = bytearray(original)
         first, last, shift = mutate(data, rng)
@@ -203,30 +203,30 @@ def test_bytes_missing_from_a_single_record_do_not_cost_the_next_batch(
 FUZZED = [log for log in LOGS if len(log.read_bytes()) < 40_000]
 
 
-@pytest.mark.parametrize("log", FUZZED, ids=[name_of(log) for log in FUZZED])
+@pytest.mark.parametrize("log", FUZZED, ids=[sample_name(log) for log in FUZZED])
 def test_several_damages_lose_no_undamaged_batch_and_make_none_up(
     log: Path, tmp_path: Path
 ) -> None:
     data = log.read_bytes()
     starts = positions(data)
     for i in range(12):
-        mutant = mutant_of(data, starts, random.Random(f"{name_of(log)} {i}"))
-        verdict = judge(mutant, data, starts, tmp_path / log.name)
+        mutant = mutant_of(data, starts, random.Random(f"{sample_name(log)} {i}"))
+        verdict = check_mutant(mutant, data, starts, tmp_path / log.name)
         assert not verdict, (i, verdict)
 
 
-@pytest.mark.parametrize("log", FUZZED, ids=[name_of(log) for log in FUZZED])
+@pytest.mark.parametrize("log", FUZZED, ids=[sample_name(log) for log in FUZZED])
 def test_the_torn_start_of_a_batch_does_not_hide_the_whole_one(log: Path, tmp_path: Path) -> None:
     """A write that was cut off and repeated, with and without zeros after the log."""
     data = log.read_bytes()
     starts = positions(data)
-    rng = random.Random(name_of(log))
+    rng = random.Random(sample_name(log))
     for tail in (b"", bytes(4096)):
         for i in range(6):
             mutant = Mutant.of(data)
             mutant.insert(len(data), tail)
             torn_copy(mutant, starts, rng)
-            verdict = judge(mutant, data, starts, tmp_path / log.name)
+            verdict = check_mutant(mutant, data, starts, tmp_path / log.name)
             assert not verdict, (i, len(tail), verdict)
 
 
@@ -244,7 +244,7 @@ def test_a_torn_batch_with_a_damaged_length_does_not_hide_the_whole_one(
         mutant = Mutant.of(data)
         mutant.insert(starts[2], data[starts[2] : starts[2] + 975])
         mutant.insert(start, bytes(torn))
-        assert not judge(mutant, data, starts, tmp_path / log.name), start
+        assert not check_mutant(mutant, data, starts, tmp_path / log.name), start
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -252,7 +252,7 @@ def test_a_batch_in_a_value_is_none_of_the_log(seed: int, tmp_path: Path) -> Non
     for i in range(20):
         data, starts, mutant = embedding_mutant(random.Random(f"{seed} {i}"))
         name = f"{int.from_bytes(data[:8], 'big'):020}.log"
-        verdict = judge(mutant, data, starts, tmp_path / name)
+        verdict = check_mutant(mutant, data, starts, tmp_path / name)
         assert not verdict, (i, verdict)
 
 
@@ -263,7 +263,7 @@ def test_a_length_past_three_batches_hides_none_that_is_whole(tmp_path: Path) ->
     mutant.put(starts[3] + 8, (starts[7] - starts[3] - 12).to_bytes(4, "big"))
     for batch in (4, 6):
         mutant.put(starts[batch] + 100, b"\xff\xff\xff")
-    assert not judge(mutant, data, starts, tmp_path / ORDERS.name)
+    assert not check_mutant(mutant, data, starts, tmp_path / ORDERS.name)
 
 
 def test_no_message_inside_a_damaged_wrapper_is_taken_for_one_of_the_log(tmp_path: Path) -> None:
@@ -274,4 +274,4 @@ def test_no_message_inside_a_damaged_wrapper_is_taken_for_one_of_the_log(tmp_pat
         mutant = Mutant.of(data)
         mutant.put(starts[i] + 8, (1 << 20).to_bytes(4, "big"))
         mutant.put(starts[i] + 12, b"\1\2\3\4")
-        assert not judge(mutant, data, starts, tmp_path / log.name), i
+        assert not check_mutant(mutant, data, starts, tmp_path / log.name), i

@@ -19,7 +19,7 @@ from tests.cli.test_cli import COMMAND, plain
 from tests.support.rebuild import batch_of, record
 from tests.support.samples import ORDERS, TXN, environment, kfmt
 from tests.support.segments import write
-from tests.support.terminal import on_a_terminal
+from tests.support.terminal import run_on_terminal
 from tools.kafka import ROOT, SAMPLES
 
 NAME = "00000000000000000000"
@@ -269,11 +269,11 @@ def test_csv_escapes_control_characters_of_names(name: str, tmp_path: Path) -> N
     ids=lambda arguments: " ".join(map(str, arguments))[-40:],
 )
 def test_a_narrow_terminal_says_that_columns_are_hidden(arguments: tuple[str | Path, ...]) -> None:
-    narrow_output = plain(on_a_terminal(*arguments, columns=40))
+    narrow_output = plain(run_on_terminal(*arguments, columns=40))
     assert "hidden; use --wide to see all" in narrow_output
     for output in (
-        plain(on_a_terminal(*arguments, "--wide", columns=40)),
-        plain(on_a_terminal(*arguments, columns=250)),
+        plain(run_on_terminal(*arguments, "--wide", columns=40)),
+        plain(run_on_terminal(*arguments, columns=250)),
         kfmt(*arguments).out,
     ):
         assert "hidden" not in output

@@ -48,11 +48,11 @@ FILES_VIEW = ViewSpec(
 def browsed() -> None:
     """The view in the browser, which reads the registry as it starts."""
     views.VIEWS = (*views.VIEWS, FILES_VIEW)
-    from tests.support.browser import BROKER, LARGE, driven
+    from tests.support.browser import BROKER, LARGE, open_browser
     from tests.support.browser import run as run_all
 
     async def work() -> None:
-        async with driven(f"{BROKER}/orders-0", BROKER, size=LARGE) as browser:
+        async with open_browser(f"{BROKER}/orders-0", BROKER, size=LARGE) as browser:
             assert "v Files" in browser.screen  # the bar
             assert "How many files are there?" in browser.screen  # what a directory offers
             screen = await browser.press("v")

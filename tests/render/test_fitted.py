@@ -10,7 +10,7 @@ import pytest
 from kfmt_cli.render.finding import wrap_labelled
 from kfmt_cli.render.style import COLOUR_THEME, fit_lines
 from tests.support.samples import kfmt
-from tests.support.terminal import parted
+from tests.support.terminal import run_with_separate_stderr
 from tools.kafka import ROOT
 
 BROKER = "sample_segments/kafka-3.9.1-broker1"
@@ -29,7 +29,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_line_is_longer_than_the_screen_but_paths_and_commands(command: tuple[str, ...]) -> None:
-    out, _, code = parted(*command, columns=80, NO_COLOR="1")
+    out, _, code = run_with_separate_stderr(*command, columns=80, NO_COLOR="1")
     assert code in (0, 1)
     for line in out.splitlines():
         is_whole = line.startswith("  kfmt ") or "/" in line.strip().partition(" ")[0]
@@ -79,5 +79,5 @@ def test_a_command_stays_whole(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     data = (ROOT / "damaged_segments/flipped-bit-0/00000000000000000000.log").read_bytes()
     (folder / "00000000000000000000.log").write_bytes(data)
-    out, _, _ = parted("check", str(folder), columns=80, NO_COLOR="1")
+    out, _, _ = run_with_separate_stderr("check", str(folder), columns=80, NO_COLOR="1")
     assert f"\n  kfmt salvage {folder} DST\n      copies every undamaged batch" in out

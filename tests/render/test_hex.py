@@ -12,8 +12,8 @@ from kfmt_cli.core.codecs.decompress import decompress
 from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.log.anatomy.other_files import file_anatomy
 from kfmt_cli.rows.types.anatomy import FIELD_ROW, anatomy_cells, anatomy_lines
-from tests.support.samples import ORDERS, TXN, Row, every_log, kfmt, name_of
-from tests.support.terminal import on_a_terminal
+from tests.support.samples import ORDERS, TXN, Row, every_log, kfmt, sample_name
+from tests.support.terminal import run_on_terminal
 from tools.kafka import ROOT, SAMPLES
 
 LOGS = [path for path in every_log() if path.stat().st_size]
@@ -40,7 +40,7 @@ def joined(rows: list[Row]) -> bytes:
     return bytes.fromhex("".join(row["hex"] for row in leaves))
 
 
-@pytest.mark.parametrize("log", LOGS, ids=name_of)
+@pytest.mark.parametrize("log", LOGS, ids=sample_name)
 def test_every_byte_of_a_batch_is_shown_once(log: Path) -> None:
     data = log.read_bytes()
     batches = kfmt("dump", log, "--json").of("batch")
@@ -168,7 +168,7 @@ def test_damage_never_ends_in_a_crash(data: st.DataObject) -> None:
 
 def test_lines_fit_the_screen() -> None:
     for width in (60, 80, 160):
-        out = on_a_terminal("hex", TXN, "--entry", "2", "--color", "never", columns=width)
+        out = run_on_terminal("hex", TXN, "--entry", "2", "--color", "never", columns=width)
         lines = out.splitlines()
         assert len(lines) > 20
         assert max(map(len, lines)) <= width

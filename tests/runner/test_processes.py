@@ -13,7 +13,7 @@ def test_a_file_stays_in_one_process(
 ) -> None:
     if not hasattr(request.config, "workerinput"):
         pytest.skip("there is one process only (-n 0)")
-    seen = tmp_path_factory.getbasetemp().parent / "processes"  # of this run, of all its processes
-    with seen.open("a") as out:
+    log = tmp_path_factory.getbasetemp().parent / "processes"  # of this run, of all its processes
+    with log.open("a") as out:
         out.write(f"{os.getpid()} {number}\n")
-    assert {line.split()[0] for line in seen.read_text().splitlines()} == {str(os.getpid())}
+    assert {line.split()[0] for line in log.read_text().splitlines()} == {str(os.getpid())}

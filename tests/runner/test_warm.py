@@ -1,4 +1,4 @@
-"""A warm run of kfmt is what a fresh interpreter's is."""
+"""A warm run of kfmt has the result of a run in a fresh interpreter."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def test_each_run_has_its_own_directory_and_environment(tmp_path: Path) -> None:
 
 
 def test_what_the_interpreter_reads_gets_an_interpreter_of_its_own(tmp_path: Path) -> None:
-    other = tmp_path / "kfmt_cli"
-    other.mkdir()
-    (other / "__init__.py").touch()
-    (other / "__main__.py").write_text("print('another kfmt')\n")
+    package = tmp_path / "kfmt_cli"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text("print('another kfmt')\n")
     env = environment(PYTHONPATH=str(tmp_path))
     assert warm.run([], b"", tmp_path, env) == (0, b"another kfmt\n", b"")
     assert warm.run(["--version"], b"", ROOT, environment())[1].startswith(b"kfmt ")
@@ -68,13 +68,13 @@ def test_the_signal_that_ends_a_run_is_its_code(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     with Path(os.devnull).open("r+b") as null:
-        for number in (signal.SIGKILL, signal.SIGINT):
+        for signal_number in (signal.SIGKILL, signal.SIGINT):
             running = warm.start(
                 ["dump", fifo], cwd=ROOT, env=environment(), stdin=null, stdout=null, stderr=null
             )
-            with fifo.open("wb"):  # it has begun: it opened the other end
-                running.send_signal(number)
-                assert running.wait() == (-9 if number == signal.SIGKILL else 130)
+            with fifo.open("wb"):  # it has started: it opened the other end
+                running.send_signal(signal_number)
+                assert running.wait() == (-9 if signal_number == signal.SIGKILL else 130)
 
 
 def test_a_run_that_does_not_end_is_ended(tmp_path: Path) -> None:

@@ -205,9 +205,9 @@ def guide(
     if "s3://" in text:
         bucket: Bucket = request.getfixturevalue("bucket")
         paths |= {"s3://bucket": bucket.url, "s3://lake": bucket.file("lake")}
-        bucket.put(SAMPLES / "kafka-3.9.1-broker1", "kafka/broker-1")
+        bucket.upload(SAMPLES / "kafka-3.9.1-broker1", "kafka/broker-1")
         for name, topic_directory in (("tiered", "zstd"), ("encrypted", "encrypted")):
-            bucket.put(AIVEN / topic_directory / "tiered", name)
+            bucket.upload(AIVEN / topic_directory / "tiered", name)
         register(spark)  # again: the bucket's settings have changed since
     new_guide = Guide(spark, job, capfd, tmp_path, paths)
     if "spark://" not in text:

@@ -14,7 +14,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.lake_runs import Row, export, forecast, found, listed, manifest, without_spark
+from tests.support.lake_runs import (
+    Row,
+    export,
+    file_rows,
+    forecast,
+    manifest,
+    manifest_rows,
+    without_spark,
+)
 from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import positions, with_bytes
 
@@ -62,14 +70,14 @@ def test_rows_of_a_deleted_segment_stay(logs: Path, tmp_path: Path) -> None:
     segment(logs, 0).unlink()
     segment(logs, 240).unlink()
     summary = export(to, logs)
-    assert listed(to) == found(to) == rows(0, 1500)
+    assert manifest_rows(to) == file_rows(to) == rows(0, 1500)
     assert "480 records kept of 2 inputs that are gone or not part of this run" in summary.lines
     assert forecast(to, logs) == []
     messages = forecast(to, logs, mode="sync")
     assert messages[0] == "would remove 480 rows of 2 inputs that are gone:"
-    assert listed(to) == rows(0, 1500)
+    assert manifest_rows(to) == rows(0, 1500)
     export(to, logs, mode="sync")
-    assert listed(to) == found(to) == rows(480, 1500)
+    assert manifest_rows(to) == file_rows(to) == rows(480, 1500)
 
 
 @pytest.mark.parametrize("format_", ["parquet", "json", "csv"])
@@ -81,12 +89,12 @@ def test_rows_of_a_deleted_segment_stay_beside_those_of_a_segment_that_grew(
     data = last.read_bytes()
     last.write_bytes(data[: len(data) // 2])
     export(to, logs, format_=format_)
-    assert sum(listed(to).values()) < 1500
+    assert sum(manifest_rows(to).values()) < 1500
     last.write_bytes(data)
     segment(logs, 0).unlink()
     export(to, logs, format_=format_)
-    assert sorted(offset for *_, offset in listed(to).elements()) == [*range(1500)]
-    assert listed(to) == found(to)
+    assert sorted(offset for *_, offset in manifest_rows(to).elements()) == [*range(1500)]
+    assert manifest_rows(to) == file_rows(to)
     content = manifest(to)
     assert sum(row["rows"]["records"] for row in content["inputs"]) == 1500
     assert sum(row["rows"] for row in content["outputs"]) == 1500
@@ -96,7 +104,7 @@ def test_rows_by_date_stay(logs: Path, tmp_path: Path) -> None:
     to, options = tmp_path / "to", {"partition_by": "topic,date"}
     shutil.copytree(BROKER1 / "txn-0", logs / "txn-0")
     export(to, logs, **options)
-    before = listed(to)
+    before = manifest_rows(to)
     last = segment(logs, 1440)
     data = last.read_bytes()
     last.write_bytes(data[:-40])
@@ -105,7 +113,7 @@ def test_rows_by_date_stay(logs: Path, tmp_path: Path) -> None:
     last.write_bytes(data)
     shutil.rmtree(logs / "txn-0")
     export(to, logs, **options)
-    assert listed(to) == found(to) == before
+    assert manifest_rows(to) == file_rows(to) == before
 
 
 def test_another_input_takes_nothing_away(logs: Path, tmp_path: Path) -> None:
@@ -113,14 +121,14 @@ def test_another_input_takes_nothing_away(logs: Path, tmp_path: Path) -> None:
     shutil.copytree(BROKER1 / "txn-0", other)
     export(to, logs)
     export(to, other.parent)
-    n_txn = sum(Counter(topic for topic, *_ in listed(to).elements()).values()) - 1500
+    n_txn = sum(Counter(topic for topic, *_ in manifest_rows(to).elements()).values()) - 1500
     assert n_txn > 700
     export(to, other.parent, mode="sync")
-    assert sum(listed(to).values()) == 1500 + n_txn
+    assert sum(manifest_rows(to).values()) == 1500 + n_txn
     export(to, logs, topics="orders", mode="sync")
-    assert sum(listed(to).values()) == 1500 + n_txn
+    assert sum(manifest_rows(to).values()) == 1500 + n_txn
     export(to, logs, mode="replace")
-    assert listed(to) == found(to) == rows(0, 1500)
+    assert manifest_rows(to) == file_rows(to) == rows(0, 1500)
 
 
 def test_a_topic_that_is_not_there_is_an_error(logs: Path, tmp_path: Path) -> None:
@@ -128,7 +136,7 @@ def test_a_topic_that_is_not_there_is_an_error(logs: Path, tmp_path: Path) -> No
     export(to, logs)
     with pytest.raises(UsageError, match=r"no topic 'orderz' .*did you mean orders"):
         export(to, logs, topics="orderz")
-    assert listed(to) == rows(0, 1500)
+    assert manifest_rows(to) == rows(0, 1500)
 
 
 def test_changed_options_are_reported(logs: Path, tmp_path: Path) -> None:
@@ -154,14 +162,14 @@ def test_an_input_that_cannot_be_read_is_read_by_the_next_run(
         patch.setattr(os, "open", denying)
         summary = export(to, logs)
     assert len(summary.unreadable_inputs) == 1
-    assert sum(listed(to).values()) == 1500 - 240
+    assert sum(manifest_rows(to).values()) == 1500 - 240
     assert not export(to, logs).unreadable_inputs
-    assert listed(to) == found(to) == rows(0, 1500)
+    assert manifest_rows(to) == file_rows(to) == rows(0, 1500)
     os.utime(closed, (1, 1))
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", denying)
         assert export(to, logs).unreadable_inputs
-    assert listed(to) == found(to) == rows(0, 1500)
+    assert manifest_rows(to) == file_rows(to) == rows(0, 1500)
 
 
 def test_a_partition_that_moved_is_there_once(logs: Path, tmp_path: Path) -> None:
@@ -171,7 +179,7 @@ def test_a_partition_that_moved_is_there_once(logs: Path, tmp_path: Path) -> Non
     shutil.move(logs / "orders-0", tmp_path / "in/disk2/orders-0")
     segment(tmp_path / "in/disk2", 0).unlink()
     export(to, logs)
-    assert listed(to) == found(to) == rows(0, 1500)
+    assert manifest_rows(to) == file_rows(to) == rows(0, 1500)
 
 
 def test_a_topic_that_was_made_again_is_another(logs: Path, tmp_path: Path) -> None:
@@ -186,7 +194,7 @@ def test_a_topic_that_was_made_again_is_another(logs: Path, tmp_path: Path) -> N
         os.utime(path)
     export(to, logs)
     again = rows(0, 480, logs / "orders-0")
-    assert listed(to) == rows(0, 1500) + again
+    assert manifest_rows(to) == rows(0, 1500) + again
 
 
 def test_segments_that_the_cleaner_merged_are_there_once(logs: Path, tmp_path: Path) -> None:
@@ -196,7 +204,7 @@ def test_segments_that_the_cleaner_merged_are_there_once(logs: Path, tmp_path: P
     first.write_bytes(first.read_bytes() + second.read_bytes())
     second.unlink()
     export(to, logs)
-    assert listed(to) == found(to) == rows(0, 1500)
+    assert manifest_rows(to) == file_rows(to) == rows(0, 1500)
 
 
 class KilledError(BaseException):
@@ -219,7 +227,7 @@ def test_a_kill_leaves_the_old_state_or_the_new(
     data = last.read_bytes()
     last.write_bytes(data[: len(data) // 2])
     export(to, logs)
-    old = listed(to)
+    old = manifest_rows(to)
     last.write_bytes(data)
     segment(logs, 0).unlink()
     owner: Any = lake_table if hasattr(lake_table, point) else lake_table.LakeTable
@@ -237,9 +245,9 @@ def test_a_kill_leaves_the_old_state_or_the_new(
         patch.setattr(owner, point, killed)
         with pytest.raises(KilledError):
             export(to, logs)
-    assert listed(to) in (old, rows(0, 1500))
+    assert manifest_rows(to) in (old, rows(0, 1500))
     export(to, logs)
-    assert listed(to) == found(to) == rows(0, 1500)
+    assert manifest_rows(to) == file_rows(to) == rows(0, 1500)
     assert not (to / "_kfmt/staged").exists()
     refused = kfmt("export", logs, "--to", to, "--force")
     assert refused.code == 2
@@ -324,8 +332,8 @@ def test_rows_before_a_truncation_stay_when_their_segment_is_deleted(
     segment(logs, 100).write_bytes(again)
     export(to, logs, format_=format_)
     content = manifest(to)
-    assert sorted(offset for *_, offset in listed(to).elements()) == [*range(1500)]
-    assert listed(to) == found(to)
+    assert sorted(offset for *_, offset in manifest_rows(to).elements()) == [*range(1500)]
+    assert manifest_rows(to) == file_rows(to)
     retained = next(row for row in content["inputs"] if row["file"].endswith(f"{0:020}.log"))
     assert (retained["rows"]["records"], retained["last_offset"]) == (100, 99)
     assert sum(row["rows"] for row in content["outputs"]) == 1500

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.lake_runs import Row, committed, export, found, listed, without_spark
+from tests.support.lake_runs import Row, committed, export, file_rows, manifest_rows, without_spark
 from tests.support.samples import ORDERS
 from tests.support.segments import positions
 
@@ -152,10 +152,10 @@ class History:
         self.check()
 
     def check(self) -> None:
-        table_rows = listed(self.to)
+        table_rows = manifest_rows(self.to)
         assert not table_rows or max(table_rows.values()) == 1
         if self.kind is None:
-            assert table_rows == found(self.to)
+            assert table_rows == file_rows(self.to)
         elif (self.to / "records").exists():
             assert table_rows == committed(self.kind, self.to)
         assert self.required_rows <= table_rows.keys() <= self.required_rows | self.allowed_rows
@@ -181,7 +181,9 @@ class History:
 
     def kill(self) -> None:
         """Kill the job; its manifest has either the old table or the new one."""
-        rows_before = listed(self.to) if (self.to / "_kfmt/manifest.json").exists() else Counter()
+        rows_before = (
+            manifest_rows(self.to) if (self.to / "_kfmt/manifest.json").exists() else Counter()
+        )
         point = self.random.choice(POINTS)
         owner: Any = lake_table if hasattr(lake_table, point) else lake_table.LakeTable
         original, is_after = getattr(owner, point), self.random.random() < 0.5
@@ -202,7 +204,7 @@ class History:
             patch.setattr(owner, point, dying)
             export(self.to, self.logs, table=self.kind)
         if (self.to / "_kfmt/manifest.json").exists():
-            table_rows = listed(self.to)
+            table_rows = manifest_rows(self.to)
             assert not table_rows or max(table_rows.values()) == 1
             assert (
                 table_rows == rows_before

@@ -19,7 +19,7 @@ from tests.support.lake_runs import manifest
 from tests.support.samples import ORDERS, kfmt
 from tests.support.segments import positions, with_bytes
 from tests.support.spark_job import Job
-from tests.support.spark_rows import close, dumped, exported, with_index
+from tests.support.spark_rows import dumped, exported, make_unlistable, with_index
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow.parquet")
@@ -124,7 +124,7 @@ def test_a_directory_that_cannot_be_read_is_skipped_and_named(
     shutil.copytree(ORDERS.parent, tmp_path / "in/orders-0")
     closed = tmp_path / "in/lost+found"
     closed.mkdir()
-    close(closed, monkeypatch)
+    make_unlistable(closed, monkeypatch)
     for job in ("verify", "export", "segments", "stats"):
         assert run_job(job, str(tmp_path / "in"), "--to", str(tmp_path / job)) == 3
         output = capfd.readouterr()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.lake_runs import export, found, listed, manifest, without_spark
+from tests.support.lake_runs import export, file_rows, manifest, manifest_rows, without_spark
 from tests.support.samples import ORDERS
 
 pytest.importorskip("pyspark")
@@ -68,7 +68,7 @@ def test_a_commit_writes_no_more_to_a_larger_table(tmp_path: Path) -> None:
         count_written_bytes(to, logs)
         add_partitions(logs, n, n + 1)
         written_bytes.append(count_written_bytes(to, logs))
-        assert listed(to) == found(to)
+        assert manifest_rows(to) == file_rows(to)
         assert len(manifest(to)["inputs"]) == n + 1
     small_table, large_table = written_bytes
     assert large_table < small_table * 1.1
@@ -84,7 +84,7 @@ def test_many_commits_have_few_parts(tmp_path: Path) -> None:
     shutil.rmtree(logs / "orders-0007")
     count_written_bytes(to, logs, mode="sync")
     assert len(manifest(to)["inputs"]) == 19
-    assert listed(to) == found(to)
+    assert manifest_rows(to) == file_rows(to)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.lake_runs import export, found, manifest, without_spark
+from tests.support.lake_runs import export, file_rows, manifest, without_spark
 from tests.support.rebuild import batch_of, record
 from tests.support.samples import ORDERS
 from tests.support.segments import write
@@ -92,7 +92,7 @@ def test_long_values_of_csv_are_copied(tmp_path: Path, monkeypatch: pytest.Monke
     log.rename(log.with_name(f"{1:020}.log"))
     (logs / "t-0" / f"{1:020}.log").write_bytes(b"".join(batches[1:]))
     export(to, logs, format_="csv")
-    assert found(to) == Counter({(None, 0, offset): 1 for offset in range(3)})
+    assert file_rows(to) == Counter({(None, 0, offset): 1 for offset in range(3)})
 
 
 def test_an_unreadable_topic_id_does_not_stop_the_other_inputs(

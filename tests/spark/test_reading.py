@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.support.samples import ORDERS, TXN, kfmt
 from tests.support.segments import positions
-from tests.support.spark_rows import close, dumped, of_rows, with_index
+from tests.support.spark_rows import dumped, make_unlistable, record_keys, with_index
 from tools.kafka import ROOT, SAMPLES
 
 pa = pytest.importorskip("pyarrow")
@@ -57,9 +57,9 @@ def read_rows(
 @pytest.mark.parametrize("split", ["134217728", "50000", "4000"])
 def test_records_are_those_of_dump_whatever_the_splits(directory: Path, split: str) -> None:
     request = request_for(directory, maxSplitBytes=split)
-    assert of_rows(read_rows(request)) == dumped(directory)
+    assert record_keys(read_rows(request)) == dumped(directory)
     snapshots = replace(request, table="snapshot_records")
-    assert of_rows(read_rows(snapshots)) == dumped(directory, suffix=".checkpoint")
+    assert record_keys(read_rows(snapshots)) == dumped(directory, suffix=".checkpoint")
 
 
 @given(width=st.integers(300, 40_000))
@@ -77,7 +77,7 @@ def test_an_index_that_lies_is_not_believed(tmp_path: Path) -> None:
     log = tmp_path / "orders-0" / ORDERS.name
     log.parent.mkdir()
     shutil.copy(ORDERS, log)
-    expected = of_rows(read_rows(request_for(log)))
+    expected = record_keys(read_rows(request_for(log)))
     lies = [
         b"".join(struct.pack(">ii", i, 100 * i + 50) for i in range(1, 200)),
         b"".join(struct.pack(">ii", i, 2575 * i) for i in range(1, 20)),
@@ -87,12 +87,12 @@ def test_an_index_that_lies_is_not_believed(tmp_path: Path) -> None:
     for lie in lies:
         log.with_suffix(".index").write_bytes(lie)
         for width in ("1000", "7000", "16000"):
-            assert of_rows(read_rows(request_for(log, maxSplitBytes=width))) == expected
+            assert record_keys(read_rows(request_for(log, maxSplitBytes=width))) == expected
 
 
 def test_damage_is_findings_and_the_rest_is_read() -> None:
     directory = ROOT / "damaged_segments"
-    assert of_rows(read_rows(request_for(directory))) == dumped(directory, code=1)
+    assert record_keys(read_rows(request_for(directory))) == dumped(directory, code=1)
     codes = {
         (Path(row["file"]).parent.name, row["code"])
         for row in read_rows(request_for(directory, table="findings"))
@@ -251,7 +251,7 @@ def test_the_last_records_of_each_directory() -> None:
 def test_read_committed_leaves_out_what_a_consumer_is_not_given() -> None:
     for directory in (TXN.parent, SAMPLES / "kafka-3.9.1-live/txn-0"):
         all_records = dumped(directory)
-        actual = of_rows(read_rows(request_for(directory, isolation="read_committed")))
+        actual = record_keys(read_rows(request_for(directory, isolation="read_committed")))
         aborted: set[object] = set()
         for index in directory.glob("*.txnindex"):
             for row in kfmt("dump", index, "--json").rows:
@@ -404,7 +404,7 @@ def test_an_input_that_cannot_be_read_ends_the_query(
     unreadable.write_bytes(data)
     closed = tmp_path / "closed-0"
     closed.mkdir()
-    close(closed, monkeypatch)
+    make_unlistable(closed, monkeypatch)
     with pytest.raises(UnreadableInputError, match=rf"{closed}: Permission denied"):
         plan(request_for(tmp_path, table=table))
 
@@ -436,7 +436,7 @@ def test_a_directory_that_cannot_be_read_is_a_finding(
     shutil.copytree(ORDERS.parent, tmp_path / "orders-0")
     closed = tmp_path / "lost+found"
     closed.mkdir()
-    close(closed, monkeypatch)
+    make_unlistable(closed, monkeypatch)
     ignoring = {"ignoreUnreadable": "true"}
     (row,) = read_rows(request_for(tmp_path, table="findings", **ignoring))
     assert (row["file"], row["code"]) == (str(closed), "directory-unreadable")
@@ -458,7 +458,7 @@ def test_object_stores_are_read_through_pyarrow(monkeypatch: pytest.MonkeyPatch)
     opened = local, lambda url: url.split("://", 1)[1]
     monkeypatch.setattr(file_systems, "_open_file_system", lambda scheme, host: opened)
     request = replace(parse_request({}), paths=("s3://kafka-3.9.1-broker1/orders-0",))
-    actual = of_rows(read_rows(replace(request, max_split_bytes=9000)))
+    actual = record_keys(read_rows(replace(request, max_split_bytes=9000)))
     expected = dumped(ORDERS.parent)
     assert [record[1:] for record in actual] == [record[1:] for record in expected]
     assert actual[0][0] == "s3://kafka-3.9.1-broker1/orders-0/00000000000000000000.log"

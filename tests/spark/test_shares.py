@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.lake_runs import export, listed, without_spark
+from tests.support.lake_runs import export, manifest_rows, without_spark
 from tests.support.samples import ORDERS, TXN
 
 pytest.importorskip("pyspark")
@@ -69,8 +69,8 @@ def test_a_task_gets_its_own_share(
     monkeypatch.setattr(split_processing, "driver_environment", lambda _: DriverEnvironment(None))
     for n in (4, 64):
         logs, to = add_partitions(tmp_path / f"{n}/in", n), tmp_path / f"{n}/to"
-        export(to, logs, one_file_per_partition=True, asked=options)
-        assert sum(listed(to).values()) == n * n_rows
+        export(to, logs, one_file_per_partition=True, request_options=options)
+        assert sum(manifest_rows(to).values()) == n * n_rows
     small_job, large_job = task_bytes
     assert large_job < small_job + 100
 
@@ -103,7 +103,7 @@ def test_results_in_a_store_are_read_once_and_several_at_a_time(
         assert len(n_reads) == 40
         assert set(n_reads.values()) == {1}
         assert max_at_once > 4
-        assert sum(listed(to).values()) == n_remaining * 240
+        assert sum(manifest_rows(to).values()) == n_remaining * 240
         n_reads.clear()
         shutil.rmtree(min(logs.iterdir()))
 

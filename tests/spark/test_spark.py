@@ -19,7 +19,7 @@ import pytest
 from tests.support.lake_runs import manifest
 from tests.support.samples import ORDERS, TXN, environment, kfmt
 from tests.support.spark_job import Job
-from tests.support.spark_rows import Key, dumped, exported, of_rows
+from tests.support.spark_rows import Key, dumped, exported, record_keys
 from tools.kafka import ROOT, SAMPLES
 
 pytest.importorskip("pyspark")
@@ -45,7 +45,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 def records(frame: Any) -> list[Key]:
     """A frame's rows in the form of `spark_rows`."""
     with_micros = frame.selectExpr("*", "unix_micros(timestamp) AS micros").drop("timestamp")
-    return of_rows(row.asDict(recursive=True) for row in with_micros.collect())
+    return record_keys(row.asDict(recursive=True) for row in with_micros.collect())
 
 
 @pytest.mark.parametrize("directory", BROKERS, ids=lambda item: item.name)

@@ -17,7 +17,7 @@ from tests.spark.test_stream import LOGS, METADATA, offsets
 from tests.support.moving import MovingPartition, batch_bytes
 from tests.support.segments import positions
 from tests.support.sleeping import while_asleep
-from tests.support.spark_rows import close
+from tests.support.spark_rows import make_unlistable
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
@@ -202,7 +202,7 @@ def test_a_trigger_does_not_give_less_than_it_said(
         key: {**position, "offset": 200, "byte": 0, "last": -1} for key, position in end.items()
     }
     if loss == "unlisted":
-        close(disks[0] / "orders-0", monkeypatch)
+        make_unlistable(disks[0] / "orders-0", monkeypatch)
     lose(disks, loss)
     with pytest.raises(DataLossError, match=r"failOnDataLoss|offsets 200 to 479"):
         source.input_partitions(start, end)
@@ -226,7 +226,7 @@ def test_a_listing_that_fails(disks: list[Path], caplog: pytest.LogCaptureFixtur
     assert len(start) == 2
     shutil.copy(LOGS[2], disks[1] / "other-0")
     with pytest.MonkeyPatch.context() as patch:
-        close(disks[0] / "orders-0", patch)
+        make_unlistable(disks[0] / "orders-0", patch)
         with pytest.raises(DataLossError, match=r"a/orders-0: Permission denied"):
             strict.latest_positions(start)
         ignoring = follower(disks, ignoreUnreadable="true")
@@ -308,13 +308,13 @@ def test_a_settled_directory_is_not_read_again(
     calls.clear()
     assert source.latest_positions(start) == start
     assert calls == []
-    log = partition.folder / f"{0:020}.log"
+    log = partition.directory / f"{0:020}.log"
     with log.open("ab") as out:
         out.write(batch_bytes(partition.end, 0))
     end = source.latest_positions(start)
     assert offsets(source, start, end) == list(range(partition.end, partition.end + 20))
     assert calls == []
-    (partition.folder / f"{partition.end + 20:020}.log").write_bytes(
+    (partition.directory / f"{partition.end + 20:020}.log").write_bytes(
         batch_bytes(partition.end + 20, 0)
     )
     next_end = source.latest_positions(end)

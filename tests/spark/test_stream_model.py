@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.moving import Batch, MovingPartition, steps_of
-from tests.support.spark_rows import close
+from tests.support.spark_rows import make_unlistable
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
@@ -98,8 +98,8 @@ def _trigger(stream: Stream, partitions: list[MovingPartition], *, is_listed: bo
     is_lost = True if True in losses else None if None in losses else False
     with pytest.MonkeyPatch.context() as patch:
         if hidden is not None:
-            close(hidden.folder, patch)
-            if hidden.other is not None:
+            make_unlistable(hidden.directory, patch)
+            if hidden.older_copy is not None:
                 return  # the other copy is read
         rows = stream.run_trigger(is_lost)
     assert len(rows) == len(set(rows))

@@ -46,7 +46,7 @@ def _forget_stores(server: str) -> None:
 
 def count_requests(bucket: Bucket, end: str = "rsm-manifest") -> Counter[str]:
     """The number of requests for each object with this end, by method and name."""
-    return Counter(bucket.asked(rf"\.{end}($|\?)"))
+    return Counter(bucket.requests_matching(rf"\.{end}($|\?)"))
 
 
 def count_manifests(name: str) -> int:
@@ -68,7 +68,7 @@ def test_the_chunks_of_a_segment_are_few_bytes_of_a_plan(name: str) -> None:
 @pytest.mark.parametrize("name", ["plain", "zstd", "encrypted"])
 def test_only_the_listing_asks_for_manifests(name: str, bucket: Bucket) -> None:
     pytest.importorskip("cryptography")
-    request = request_for(bucket.put(AIVEN / name / "tiered", "tiered"), maxSplitBytes="20000")
+    request = request_for(bucket.upload(AIVEN / name / "tiered", "tiered"), maxSplitBytes="20000")
     bucket.requests.clear()
     splits = [pickle.dumps(split) for split in plan_input_partitions(request)]
     assert len(splits) > 1
@@ -94,7 +94,7 @@ def test_the_tasks_of_a_job_do_not_ask_for_manifests(
     from kfmt_cli.spark.jobs import verify
     from kfmt_cli.spark.jobs.context import JobContext
 
-    request = request_for(bucket.put(AIVEN / "zstd/tiered", "tiered"))
+    request = request_for(bucket.upload(AIVEN / "zstd/tiered", "tiered"))
     bucket.requests.clear()
     context = JobContext(spark, request, str(tmp_path / "out"), "parquet", lambda _: None)
     assert verify.run_job(context).counts["damaged"] == 0
@@ -112,8 +112,8 @@ def test_a_stream_asks_for_new_manifests_only(
     shutil.copytree(AIVEN / "zstd/tiered", tmp_path / "first")
     (new_manifest,) = (tmp_path / "first").glob("txn-*/0/*357-*.rsm-manifest")
     new_manifest.rename(tmp_path / new_manifest.name)
-    bucket.put(tmp_path / "first", "all/zstd")
-    bucket.put(AIVEN / "encrypted/tiered", "all/encrypted")
+    bucket.upload(tmp_path / "first", "all/zstd")
+    bucket.upload(AIVEN / "encrypted/tiered", "all/encrypted")
     request = parse_request({**options, "ignoreUnreadable": "true"})
     source = StreamFollower(replace(request, paths=(bucket.file("all"),)), fails_on_data_loss=False)
     bucket.requests.clear()
@@ -127,7 +127,7 @@ def test_a_stream_asks_for_new_manifests_only(
     (tmp_path / "more").mkdir()
     new_manifest = (tmp_path / new_manifest.name).rename(tmp_path / "more" / new_manifest.name)
     directory = next((AIVEN / "zstd/tiered").glob("txn-*")).name
-    bucket.put(new_manifest.parent, f"all/zstd/{directory}/0")
+    bucket.upload(new_manifest.parent, f"all/zstd/{directory}/0")
     bucket.requests.clear()
     assert source.latest_positions(end) != end
     assert sorted(count_requests(bucket).values()) == [1]
@@ -135,12 +135,12 @@ def test_a_stream_asks_for_new_manifests_only(
 
 def test_a_changed_manifest_is_asked_for_again(bucket: Bucket, tmp_path: Path) -> None:
     shutil.copytree(AIVEN / "plain/tiered", tmp_path / "tiered")
-    url = bucket.put(tmp_path / "tiered", "tiered")
+    url = bucket.upload(tmp_path / "tiered", "tiered")
     source = StreamFollower(request_for(url, topics="txn"))
     source.latest_positions({})
     (path,) = (tmp_path / "tiered").glob("txn-*/0/0*0-*.rsm-manifest")
     path.write_text(path.read_text().replace('"topic":"txn"', '"topic":"other"'))
-    bucket.put(tmp_path / "tiered", "tiered")
+    bucket.upload(tmp_path / "tiered", "tiered")
     bucket.requests.clear()
     splits = source.input_partitions({}, source.latest_positions({}))
     assert [file_split.base_offset for split in splits for file_split in split.splits] == [357]
@@ -150,7 +150,7 @@ def test_a_changed_manifest_is_asked_for_again(bucket: Bucket, tmp_path: Path) -
 def test_a_manifest_that_is_too_long_for_a_plan_is_read_by_tasks(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = request_for(bucket.put(AIVEN / "zstd/tiered", "tiered"))
+    request = request_for(bucket.upload(AIVEN / "zstd/tiered", "tiered"))
     rows = [
         batch.num_rows
         for split in plan_input_partitions(request)

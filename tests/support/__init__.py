@@ -1,1 +1,1 @@
-"""What tests need and is no test: samples, damaged copies of them, cases, and the runner."""
+"""Shared code of the tests: samples, damaged copies of them, cases, and the runner."""

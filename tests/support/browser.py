@@ -1,4 +1,4 @@
-"""The browser on a terminal that tests press keys on."""
+"""The browser on a terminal, driven by the keys that tests press."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Driver:
         self.pilot = pilot
 
     async def press(self, *keys: str) -> str:
-        """Press keys one after the other; what is on the screen then."""
+        """Press keys one after the other; return the text of the screen."""
         for key in keys:
             await self.pilot.press(key)
             await wait_until_settled(self.app, self.pilot)
         return self.screen
 
-    async def type(self, words: str) -> str:
-        """Type a line into a dialog and take it."""
-        self.app.screen.query_one(Input).value = words
+    async def type(self, text: str) -> str:
+        """Type a line into a dialog and confirm it."""
+        self.app.screen.query_one(Input).value = text
         return await self.press("enter")
 
     @property
@@ -46,7 +46,7 @@ class Driver:
 
     @property
     def focused(self) -> str | None:
-        """The pane that has the keys."""
+        """The id of the focused pane."""
         return None if self.app.focused is None else self.app.focused.id
 
     @property
@@ -58,15 +58,15 @@ class Driver:
 
     @property
     def rows(self) -> tuple[int, int]:
-        """The lines of the batches and of the records that are selected."""
+        """The selected lines of the batches and of the records."""
         return self.app.panes.batches.cursor, self.app.panes.records.cursor
 
 
 @asynccontextmanager
-async def driven(
+async def open_browser(
     *paths: str | Path, size: tuple[int, int] = SMALL, **options: Any
 ) -> AsyncIterator[Driver]:
-    """The browser at some paths."""
+    """Open the browser on paths."""
     app = BrowserApp(open_session(tuple(map(str, paths))), **options)
     async with app.run_test(size=size) as pilot:
         await wait_until_settled(app, pilot)
@@ -77,8 +77,8 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(work)
 
 
-def shows(command: list[str], expected: str) -> None:
-    """Whether a command line that was on the screen runs, and shows what the screen showed."""
+def check_command(command: list[str], expected: str) -> None:
+    """Check that a command line from the screen runs, and prints what the screen showed."""
     assert command[0] == "kfmt"
-    done = kfmt(*command[1:])
-    assert expected in done.out + done.err
+    result = kfmt(*command[1:])
+    assert expected in result.out + result.err

@@ -1,16 +1,16 @@
-"""What is claimed of brokers on .txnindex and .snapshot files, checkpoints and directories."""
+"""Claims about brokers on damaged .txnindex and .snapshot files, checkpoints and directories."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from tests.support.broken_directories import (
-    aborts,
-    bytes_of,
+    changed_file,
     missing,
-    mixed,
+    mixed_transaction,
     swapped,
-    whole,
+    transaction_index,
+    undamaged,
     with_file,
 )
 from tests.support.broken_partitions import (
@@ -18,131 +18,137 @@ from tests.support.broken_partitions import (
     LAST,
     ORDERS,
     TXN,
-    changed,
     name,
     rearranged,
     sample,
+    with_log,
 )
 from tests.support.claim_facts import (
-    ABORTED_GIVEN,
-    ALL,
+    ABORTED_DELIVERED,
+    ALL_DELIVERED,
     COMMITTED_RIGHT,
     DOWN,
     ENDS_AT_BASE,
-    KEPT,
     LOOKUPS_LATER,
     NOTHING_LEFT,
-    OLD_SNAPSHOT_KEPT,
-    PASSED,
+    OLD_SNAPSHOT_UNCHANGED,
     SEEKS_RIGHT,
-    SNAPSHOT_ANEW,
+    SKIPPED,
+    SNAPSHOT_REWRITTEN,
     STARTS,
+    UNCHANGED,
     Claim,
-    gone,
-    lost,
+    deleted,
+    offsets_lost,
     rebuilt,
     replaced,
-    taken,
+    used_as_is,
 )
 
-OFFSETS, TIMES, ABORTS = ".index", ".timeindex", ".txnindex"
-_aborts = (rebuilt(ABORTS), COMMITTED_RIGHT)
-_aborts_taken = (taken(ABORTS), COMMITTED_RIGHT)
+OFFSETS, TIMES, TRANSACTIONS = ".index", ".timeindex", ".txnindex"
+_rebuilt = (rebuilt(TRANSACTIONS), COMMITTED_RIGHT)
+_used_as_is = (used_as_is(TRANSACTIONS), COMMITTED_RIGHT)
 GARBAGE = b"\0no checkpoint\n"
 
 DIRECTORY_CLAIMS = [
     Claim(
         "transaction-index-missing",
         "",
-        lambda: missing(name(0, ABORTS), partition=TXN),
-        _aborts,
-        (ABORTED_GIVEN,),
+        lambda: missing(name(0, TRANSACTIONS), partition=TXN),
+        _rebuilt,
+        (ABORTED_DELIVERED,),
         checked=False,
     ),
     Claim(
         "transaction-index-entry-missing",
         "",
-        lambda: aborts(lambda row: row[:5] + row[6:]),
-        _aborts,
-        (taken(ABORTS), ABORTED_GIVEN),
+        lambda: transaction_index(lambda entries: entries[:5] + entries[6:]),
+        _rebuilt,
+        (used_as_is(TRANSACTIONS), ABORTED_DELIVERED),
     ),
     Claim(
         "transaction-index-misleading",
         "",
-        lambda: aborts(lambda row: [(*row[0][:4], 10**6), *row[1:]]),
-        _aborts,
-        (taken(ABORTS), ABORTED_GIVEN),
+        lambda: transaction_index(lambda entries: [(*entries[0][:4], 10**6), *entries[1:]]),
+        _rebuilt,
+        (used_as_is(TRANSACTIONS), ABORTED_DELIVERED),
     ),
     Claim(
         "transaction-index-trailing-bytes",
         "",
-        lambda: bytes_of(name(0, ABORTS), lambda data: data + b"abc", TXN),
-        _aborts,
-        _aborts_taken,
+        lambda: changed_file(name(0, TRANSACTIONS), lambda data: data + b"abc", TXN),
+        _rebuilt,
+        _used_as_is,
     ),
     Claim(
         "transaction-index-version",
         "",
-        lambda: aborts(lambda row: [*row[:5], (3, *row[5][1:]), *row[6:]]),
-        _aborts,
-        _aborts_taken,
+        lambda: transaction_index(
+            lambda entries: [*entries[:5], (3, *entries[5][1:]), *entries[6:]]
+        ),
+        _rebuilt,
+        _used_as_is,
     ),
     Claim(
         "transaction-index-version",
         "256",
-        lambda: aborts(lambda row: [*row[:5], (256, *row[5][1:]), *row[6:]]),
+        lambda: transaction_index(
+            lambda entries: [*entries[:5], (256, *entries[5][1:]), *entries[6:]]
+        ),
         (DOWN,),
         (DOWN,),
     ),
     Claim(
         "transaction-index-entries-not-increasing",
         "",
-        lambda: aborts(swapped),
-        _aborts,
-        _aborts_taken,
+        lambda: transaction_index(swapped),
+        _rebuilt,
+        _used_as_is,
     ),
     Claim(
         "transaction-index-not-a-marker",
         "",
-        lambda: aborts(lambda row: [*row[:5], (0, 999, *row[5][2:]), *row[6:]]),
-        _aborts,
-        (taken(ABORTS), ABORTED_GIVEN),
+        lambda: transaction_index(
+            lambda entries: [*entries[:5], (0, 999, *entries[5][2:]), *entries[6:]]
+        ),
+        _rebuilt,
+        (used_as_is(TRANSACTIONS), ABORTED_DELIVERED),
     ),
     Claim(
         "snapshot-crc-mismatch",
         "",
-        lambda: bytes_of(
+        lambda: changed_file(
             name(736, ".snapshot"), lambda data: data[:-1] + bytes([data[-1] ^ 1]), TXN
         ),
-        (SNAPSHOT_ANEW, COMMITTED_RIGHT),
-        (SNAPSHOT_ANEW, COMMITTED_RIGHT),
+        (SNAPSHOT_REWRITTEN, COMMITTED_RIGHT),
+        (SNAPSHOT_REWRITTEN, COMMITTED_RIGHT),
     ),
     Claim(
         "snapshot-malformed",
         "",
-        lambda: bytes_of(name(736, ".snapshot"), lambda data: data[:5], TXN),
-        (SNAPSHOT_ANEW, COMMITTED_RIGHT),
-        (SNAPSHOT_ANEW, COMMITTED_RIGHT),
+        lambda: changed_file(name(736, ".snapshot"), lambda data: data[:5], TXN),
+        (SNAPSHOT_REWRITTEN, COMMITTED_RIGHT),
+        (SNAPSHOT_REWRITTEN, COMMITTED_RIGHT),
     ),
     Claim(
         "snapshot-malformed",
         "an older snapshot",
-        lambda: bytes_of(name(357, ".snapshot"), lambda data: data[:5], TXN),
+        lambda: changed_file(name(357, ".snapshot"), lambda data: data[:5], TXN),
         (COMMITTED_RIGHT,),
-        (OLD_SNAPSHOT_KEPT, COMMITTED_RIGHT),
+        (OLD_SNAPSHOT_UNCHANGED, COMMITTED_RIGHT),
     ),
     Claim(
         "snapshot-trailing-bytes",
         "",
-        lambda: bytes_of(name(736, ".snapshot"), lambda data: data + b"abc", TXN),
-        (SNAPSHOT_ANEW, COMMITTED_RIGHT),
-        (SNAPSHOT_ANEW, COMMITTED_RIGHT),
+        lambda: changed_file(name(736, ".snapshot"), lambda data: data + b"abc", TXN),
+        (SNAPSHOT_REWRITTEN, COMMITTED_RIGHT),
+        (SNAPSHOT_REWRITTEN, COMMITTED_RIGHT),
     ),
     *(
         Claim(
             "checkpoint-malformed",
             file,
-            whole,
+            undamaged,
             (DOWN,),
             (DOWN,),
             instead={file: GARBAGE},
@@ -157,7 +163,7 @@ DIRECTORY_CLAIMS = [
     Claim(
         "meta-properties-malformed",
         "",
-        whole,
+        undamaged,
         (DOWN,),
         (DOWN,),
         instead={"meta.properties": GARBAGE},
@@ -166,7 +172,7 @@ DIRECTORY_CLAIMS = [
     Claim(
         "checkpoint-malformed",
         "leader-epoch-checkpoint",
-        lambda: with_file(whole(), "leader-epoch-checkpoint", GARBAGE),
+        lambda: with_file(undamaged(), "leader-epoch-checkpoint", GARBAGE),
         (DOWN,),
         (DOWN,),
         checked=False,
@@ -174,7 +180,7 @@ DIRECTORY_CLAIMS = [
     Claim(
         "checkpoint-malformed",
         "cleaner-offset-checkpoint",
-        whole,
+        undamaged,
         (STARTS,),
         (STARTS,),
         instead={"cleaner-offset-checkpoint": GARBAGE},
@@ -183,15 +189,15 @@ DIRECTORY_CLAIMS = [
     Claim(
         "transaction-mixed",
         "",
-        mixed,
+        mixed_transaction,
         (DOWN,),
-        (KEPT,),
+        (UNCHANGED,),
         checked=False,
     ),
     Claim(
         "log-start-above-end",
         "",
-        whole,
+        undamaged,
         (NOTHING_LEFT,),
         (NOTHING_LEFT,),
         beside={"log-start-offset-checkpoint": b"0\n1\ngiven 0 9000\n"},
@@ -201,9 +207,9 @@ DIRECTORY_CLAIMS = [
         Claim(
             "left-over-file",
             file,
-            partial(with_file, whole(), file, b"abc"),
-            (gone(file),),
-            (gone(file),),
+            partial(with_file, undamaged(), file, b"abc"),
+            (deleted(file),),
+            (deleted(file),),
             checked=False,
         )
         for file in (name(CLOSED) + ".deleted", name(CLOSED) + ".cleaned")
@@ -212,17 +218,19 @@ DIRECTORY_CLAIMS = [
         "swap-file",
         "",
         lambda: with_file(
-            whole(), name(CLOSED) + ".swap", rearranged(CLOSED, [0, 1, 2, 3, 4, 7, 8, 9, 10, 11])
+            undamaged(),
+            name(CLOSED) + ".swap",
+            rearranged(CLOSED, [0, 1, 2, 3, 4, 7, 8, 9, 10, 11]),
         ),
-        (replaced(name(CLOSED)), lost(PASSED, 340, 379)),
-        (replaced(name(CLOSED)), lost(PASSED, 340, 379), LOOKUPS_LATER),
+        (replaced(name(CLOSED)), offsets_lost(SKIPPED, 340, 379)),
+        (replaced(name(CLOSED)), offsets_lost(SKIPPED, 340, 379), LOOKUPS_LATER),
         checked=False,
     ),
     *(
         Claim(
             "name-not-numeric",
             file,
-            partial(with_file, whole(), file, b""),
+            partial(with_file, undamaged(), file, b""),
             (DOWN,),
             (DOWN,),
             checked=False,
@@ -232,7 +240,7 @@ DIRECTORY_CLAIMS = [
     Claim(
         "directory-not-a-partition",
         "",
-        whole,
+        undamaged,
         (DOWN,),
         (DOWN,),
         beside={"old/": b""},
@@ -241,33 +249,33 @@ DIRECTORY_CLAIMS = [
     Claim(
         "segments-overlap",
         "",
-        lambda: changed(
+        lambda: with_log(
             ORDERS, CLOSED, 10**6, 480, sample(ORDERS)[name(CLOSED)] + rearranged(480, [0, 1])
         ),
-        (KEPT, ALL, SEEKS_RIGHT),
-        (KEPT, ALL, SEEKS_RIGHT),
+        (UNCHANGED, ALL_DELIVERED, SEEKS_RIGHT),
+        (UNCHANGED, ALL_DELIVERED, SEEKS_RIGHT),
         checked=False,
     ),
     Claim(
         "segments-gap",
         "",
-        lambda: missing(*(name(480, text) for text in (".log", OFFSETS, TIMES))),
-        (KEPT, lost(PASSED, 480, 719)),
-        (KEPT, lost(PASSED, 480, 719)),
+        lambda: missing(*(name(480, suffix) for suffix in (".log", OFFSETS, TIMES))),
+        (UNCHANGED, offsets_lost(SKIPPED, 480, 719)),
+        (UNCHANGED, offsets_lost(SKIPPED, 480, 719)),
         checked=False,
     ),
     Claim(
         "log-empty",
         "between other segments",
-        lambda: bytes_of(name(CLOSED), lambda item: b""),
-        (KEPT, lost(PASSED, 240, 479)),
-        (KEPT, lost(PASSED, 240, 479)),
+        lambda: changed_file(name(CLOSED), lambda _: b""),
+        (UNCHANGED, offsets_lost(SKIPPED, 240, 479)),
+        (UNCHANGED, offsets_lost(SKIPPED, 240, 479)),
         checked=False,
     ),
     Claim(
         "log-empty",
         "the last segment",
-        lambda: bytes_of(name(LAST), lambda item: b""),
+        lambda: changed_file(name(LAST), lambda _: b""),
         (ENDS_AT_BASE,),
         (ENDS_AT_BASE,),
         checked=False,

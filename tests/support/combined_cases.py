@@ -1,4 +1,4 @@
-"""Partitions with two or three damages at once, made from a seed."""
+"""Partitions with two or three damages at once, generated from a seed."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ EPOCHS = "leader-epoch-checkpoint"
 
 
 @dataclass(frozen=True)
-class Combined:
+class CombinedCase:
     """A damaged partition."""
 
-    what: str
-    """Was done to it."""
+    description: str
+    """The damages."""
     files: Files
     log_end: int
-    """Of it as it was."""
+    """The log end offset of the undamaged partition."""
     log_start: int
     kinds: tuple[Start, ...]
 
@@ -46,7 +46,7 @@ Damage = Callable[["_Partition", random.Random], str]
 
 
 class _Partition:
-    """Files that damages are done to."""
+    """The files of a partition, to be damaged."""
 
     def __init__(self, partition: Path) -> None:
         self.files = dict(sample(partition))
@@ -57,26 +57,26 @@ class _Partition:
         return sorted(int(name[:20]) for name in names)
 
     def any_base(self, rng: random.Random) -> int:
-        """A segment; the last one more often than others."""
+        """The base offset of a random segment, more often than others the last one."""
         bases = self.bases
         return bases[-1] if rng.random() < 0.3 else rng.choice(bases)
 
     def batches(self, base: int) -> list[tuple[int, int]]:
-        """Where the batches of a log begin and end, as far as it can be walked."""
+        """The start and end of each batch of a log, up to the first invalid length."""
         data = self.files[name(base)]
-        found: list[tuple[int, int]] = []
-        at = 0
-        while at + 17 <= len(data):
-            end = at + 12 + struct.unpack_from(">i", data, at + 8)[0]
-            if not at + 26 <= end <= len(data):
+        ranges: list[tuple[int, int]] = []
+        position = 0
+        while position + 17 <= len(data):
+            end = position + 12 + struct.unpack_from(">i", data, position + 8)[0]
+            if not position + 26 <= end <= len(data):
                 break
-            found.append((at, end))
-            at = end
-        return found
+            ranges.append((position, end))
+            position = end
+        return ranges
 
-    def change(self, base: int, at: int, new: bytes) -> None:
+    def change(self, base: int, position: int, new: bytes) -> None:
         file = name(base)
-        self.files[file] = with_bytes(self.files[file], at, new)
+        self.files[file] = with_bytes(self.files[file], position, new)
 
 
 def _batch(partition: _Partition, rng: random.Random) -> tuple[int, int, int, int] | None:
@@ -84,55 +84,59 @@ def _batch(partition: _Partition, rng: random.Random) -> tuple[int, int, int, in
     batches = partition.batches(base)
     if not batches:
         return None
-    number = rng.choice([0, len(batches) - 1, rng.randrange(len(batches))])
-    return base, number, *batches[number]
+    batch_index = rng.choice([0, len(batches) - 1, rng.randrange(len(batches))])
+    return base, batch_index, *batches[batch_index]
 
 
-def _in_batch(what: str, change: Callable[[bytes, random.Random], bytes]) -> Damage:
+def _in_batch(label: str, change: Callable[[bytes, random.Random], bytes]) -> Damage:
     def damage(partition: _Partition, rng: random.Random) -> str:
-        found = _batch(partition, rng)
-        if found is None:
+        selected = _batch(partition, rng)
+        if selected is None:
             return ""
-        base, number, at, end = found
+        base, batch_index, start, end = selected
         data = partition.files[name(base)]
-        new = change(data[at:end], rng)
-        partition.files[name(base)] = data[:at] + new + data[end:]
-        return f"{what} in batch {number} of {base}"
+        new = change(data[start:end], rng)
+        partition.files[name(base)] = data[:start] + new + data[end:]
+        return f"{label} in batch {batch_index} of {base}"
 
     return damage
 
 
-def _field(at: int, new: bytes, *, valid: bool = False) -> Callable[[bytes, random.Random], bytes]:
+def _field(
+    position: int, new: bytes, *, valid: bool = False
+) -> Callable[[bytes, random.Random], bytes]:
     def change(batch: bytes, _: random.Random) -> bytes:
-        if batch[16] < 2 and at > 16:
+        if batch[16] < 2 and position > 16:
             return batch
-        changed = with_bytes(batch, at, new)
+        changed = with_bytes(batch, position, new)
         return with_crc(changed) if valid and batch[16] == 2 else changed
 
     return change
 
 
 def _flip(batch: bytes, rng: random.Random) -> bytes:
-    at = rng.randrange(21, len(batch)) if batch[16] == 2 else rng.randrange(18, len(batch))
-    return with_bytes(batch, at, bytes([batch[at] ^ 1 << rng.randrange(8)]))
+    position = rng.randrange(21, len(batch)) if batch[16] == 2 else rng.randrange(18, len(batch))
+    return with_bytes(batch, position, bytes([batch[position] ^ 1 << rng.randrange(8)]))
 
 
 def _undecodable(batch: bytes, _: random.Random) -> bytes:
     """A wrapper of magic 0 or 1 with a valid checksum that does not decompress."""
     if batch[16] > 1 or not batch[17] & 7:
         return batch
-    at = 34 if batch[16] else 26
-    changed = with_bytes(batch, at + 1, bytes(byte ^ 255 for byte in batch[at + 1 : at + 9]))
+    position = 34 if batch[16] else 26
+    changed = with_bytes(
+        batch, position + 1, bytes(byte ^ 255 for byte in batch[position + 1 : position + 9])
+    )
     return with_crc32(changed)
 
 
-def _longer(by: int) -> Callable[[bytes, random.Random], bytes]:
-    return lambda batch, _: with_bytes(batch, 8, int32(len(batch) - 12 + by))
+def _longer(n_bytes: int) -> Callable[[bytes, random.Random], bytes]:
+    return lambda batch, _: with_bytes(batch, 8, int32(len(batch) - 12 + n_bytes))
 
 
-def _offset(by: int) -> Callable[[bytes, random.Random], bytes]:
+def _offset(delta: int) -> Callable[[bytes, random.Random], bytes]:
     def change(batch: bytes, _: random.Random) -> bytes:
-        return struct.pack(">q", struct.unpack_from(">q", batch)[0] + by) + batch[8:]
+        return struct.pack(">q", struct.unpack_from(">q", batch)[0] + delta) + batch[8:]
 
     return change
 
@@ -140,24 +144,24 @@ def _offset(by: int) -> Callable[[bytes, random.Random], bytes]:
 def _cut(partition: _Partition, rng: random.Random) -> str:
     base = partition.any_base(rng)
     data = partition.files[name(base)]
-    left = rng.choice([0, 10, 40, len(data) // 2, max(len(data) - 5, 0), max(len(data) - 300, 0)])
-    partition.files[name(base)] = data[:left]
-    return f"{base} cut to {left} bytes"
+    size = rng.choice([0, 10, 40, len(data) // 2, max(len(data) - 5, 0), max(len(data) - 300, 0)])
+    partition.files[name(base)] = data[:size]
+    return f"{base} cut to {size} bytes"
 
 
 def _tail(partition: _Partition, rng: random.Random) -> str:
     base = partition.any_base(rng)
-    first = partition.batches(base) or [(0, 0)]
+    batches = partition.batches(base) or [(0, 0)]
     tails = {
         "zeros": bytes(200),
         "16 zeros": bytes(16),
         "ones": b"\xff" * 100,
         "garbage": b"\1" * 100,
-        "its first batch": partition.files[name(base)][: first[0][1]],
+        "its first batch": partition.files[name(base)][: batches[0][1]],
     }
-    what = rng.choice(list(tails))
-    partition.files[name(base)] += tails[what]
-    return f"{what} after {base}"
+    kind = rng.choice(list(tails))
+    partition.files[name(base)] += tails[kind]
+    return f"{kind} after {base}"
 
 
 def _short(partition: _Partition, rng: random.Random) -> str:
@@ -166,15 +170,15 @@ def _short(partition: _Partition, rng: random.Random) -> str:
     batches = partition.batches(base)
     if not batches:
         return ""
-    at, end = batches[-1]
+    start, end = batches[-1]
     size = rng.randrange(26, 61)
     data = partition.files[name(base)]
-    head = data[at:end][:size].ljust(size, b"\1")
-    head = head[:8] + int32(size - 12) + head[12:16] + b"\2" + head[17:]
-    is_behind = rng.random() < 0.3
-    partition.files[name(base)] = data[: end if is_behind else at] + head
-    place = "behind" if is_behind else "in place of"
-    return f"{place} the last batch of {base} one of {size} bytes"
+    header = data[start:end][:size].ljust(size, b"\1")
+    header = header[:8] + int32(size - 12) + header[12:16] + b"\2" + header[17:]
+    is_after = rng.random() < 0.3
+    partition.files[name(base)] = data[: end if is_after else start] + header
+    where = "behind" if is_after else "in place of"
+    return f"{where} the last batch of {base} one of {size} bytes"
 
 
 def _entries(partition: _Partition, rng: random.Random) -> str:
@@ -182,23 +186,23 @@ def _entries(partition: _Partition, rng: random.Random) -> str:
     base = partition.any_base(rng)
     file = name(base, ".index")
     data = partition.files.get(file, b"")
-    entries = [data[at : at + 8] for at in range(0, len(data) // 8 * 8, 8)]
+    entries = [data[position : position + 8] for position in range(0, len(data) // 8 * 8, 8)]
     if len(entries) < 3:
         return ""
     i = rng.randrange(1, len(entries) - 1)
-    what = rng.choice(["twice", "exchanged", "offset of the one before", "0", "zeros at the end"])
-    if what == "twice":
+    kind = rng.choice(["twice", "exchanged", "offset of the one before", "0", "zeros at the end"])
+    if kind == "twice":
         entries.insert(i, entries[i])
-    elif what == "exchanged":
+    elif kind == "exchanged":
         entries[i], entries[i + 1] = entries[i + 1], entries[i]
-    elif what == "0":
+    elif kind == "0":
         entries[i] = bytes(8)
-    elif what == "zeros at the end":
+    elif kind == "zeros at the end":
         entries[-2:] = [bytes(8)] * 2
     else:
         entries[i] = entries[i - 1][:4] + entries[i][4:]
     partition.files[file] = b"".join(entries)
-    return f"{file}: entry {i} {what}"
+    return f"{file}: entry {i} {kind}"
 
 
 def _aborted(partition: _Partition, rng: random.Random) -> str:
@@ -209,21 +213,21 @@ def _aborted(partition: _Partition, rng: random.Random) -> str:
         return ""
     file = rng.choice(names)
     data = partition.files[file]
-    at = rng.randrange(len(data) // 34) * 34
-    field, width = rng.choice([(0, 2), (2, 8), (10, 8), (18, 8), (26, 8)])
+    position = rng.randrange(len(data) // 34) * 34
+    field_offset, width = rng.choice([(0, 2), (2, 8), (10, 8), (18, 8), (26, 8)])
     new = rng.choice([b"\0\1" * 4, bytes(8), b"\0" * 6 + b"\x7f\0"])[:width]
-    partition.files[file] = with_bytes(data, at + field, new)
-    return f"{file}: field at {at + field} {new.hex()}"
+    partition.files[file] = with_bytes(data, position + field_offset, new)
+    return f"{file}: field at {position + field_offset} {new.hex()}"
 
 
 def _hole(partition: _Partition, rng: random.Random) -> str:
-    found = _batch(partition, rng)
-    if found is None:
+    selected = _batch(partition, rng)
+    if selected is None:
         return ""
-    base, number, at, end = found
-    content = rng.choice([bytes(end - at), rng.randbytes(end - at)])
-    partition.change(base, at, content)
-    return f"{'random bytes' if any(content) else 'zeros'} over batch {number} of {base}"
+    base, batch_index, start, end = selected
+    content = rng.choice([bytes(end - start), rng.randbytes(end - start)])
+    partition.change(base, start, content)
+    return f"{'random bytes' if any(content) else 'zeros'} over batch {batch_index} of {base}"
 
 
 def _without(suffix: str) -> Damage:
@@ -231,18 +235,18 @@ def _without(suffix: str) -> Damage:
         names = [file for file in sorted(partition.files) if file.endswith(suffix)]
         if not names or (suffix == ".log" and len(names) == 1):
             return ""
-        gone = rng.choice([names[0], names[-1], rng.choice(names)])
-        del partition.files[gone]
-        return f"no {gone}"
+        removed = rng.choice([names[0], names[-1], rng.choice(names)])
+        del partition.files[removed]
+        return f"no {removed}"
 
     return damage
 
 
-def _every_gone(suffix: str) -> Damage:
+def _without_all(suffix: str) -> Damage:
     def damage(partition: _Partition, _: random.Random) -> str:
         names = [file for file in partition.files if file.endswith(suffix)]
-        for text in names:
-            del partition.files[text]
+        for file in names:
+            del partition.files[file]
         return f"no {suffix} at all"
 
     return damage
@@ -254,7 +258,9 @@ def _index(partition: _Partition, rng: random.Random) -> str:
     data = partition.files.get(file, b"")
     if not data:
         return ""
-    other = rng.choice([text for text in partition.files if text.endswith(Path(file).suffix)])
+    other_file = rng.choice(
+        [file_name for file_name in partition.files if file_name.endswith(Path(file).suffix)]
+    )
     contents = {
         "empty": b"",
         "zeros": bytes(len(data)),
@@ -263,11 +269,11 @@ def _index(partition: _Partition, rng: random.Random) -> str:
         "3 more bytes": data + b"abc",
         "random": rng.randbytes(len(data)),
         "a bit": with_bytes(data, len(data) // 2, bytes([data[len(data) // 2] ^ 4])),
-        f"that of {other}": partition.files[other],
+        f"that of {other_file}": partition.files[other_file],
     }
-    what = rng.choice(list(contents))
-    partition.files[file] = contents[what]
-    return f"{file}: {what}"
+    kind = rng.choice(list(contents))
+    partition.files[file] = contents[kind]
+    return f"{file}: {kind}"
 
 
 def _snapshot(partition: _Partition, rng: random.Random) -> str:
@@ -276,11 +282,11 @@ def _snapshot(partition: _Partition, rng: random.Random) -> str:
         return ""
     file = rng.choice([names[-1], rng.choice(names)])
     data = partition.files[file]
-    what, content = rng.choice(
+    kind, content = rng.choice(
         [("empty", b""), ("cut", data[:5]), ("a bit", data[:-1] + bytes([data[-1] ^ 1]))]
     )
     partition.files[file] = content
-    return f"{file}: {what}"
+    return f"{file}: {kind}"
 
 
 def _epochs(partition: _Partition, rng: random.Random) -> str:
@@ -303,20 +309,20 @@ def _copied(partition: _Partition, rng: random.Random) -> str:
     base = rng.choice(partition.bases)
     log = name(base)
     data = partition.files[log]
-    to = rng.choice([".swap", ".swap", ".cleaned", ".deleted"])
-    choices = {"whole": data, "empty": b"", "half": data[: len(data) // 2]}
-    what = rng.choice(list(choices))
+    suffix = rng.choice([".swap", ".swap", ".cleaned", ".deleted"])
+    contents = {"whole": data, "empty": b"", "half": data[: len(data) // 2]}
+    kind = rng.choice(list(contents))
     if rng.random() < 0.3 and len(partition.bases) > 2:
         other = rng.choice(partition.bases)
-        choices["with the next"] = data + partition.files[name(other)]
-        what = "with the next"
-    partition.files[log + to] = choices[what]
+        contents["with the next"] = data + partition.files[name(other)]
+        kind = "with the next"
+    partition.files[log + suffix] = contents[kind]
     index = name(base, ".index")
     if index in partition.files and rng.random() < 0.5:
-        partition.files[index + to] = partition.files[index]
+        partition.files[index + suffix] = partition.files[index]
     if rng.random() < 0.4:
         del partition.files[log]
-    return f"{log}{to} {what}"
+    return f"{log}{suffix} {kind}"
 
 
 def _stray(partition: _Partition, rng: random.Random) -> str:
@@ -332,39 +338,39 @@ def _stray(partition: _Partition, rng: random.Random) -> str:
             "notes.txt",
         ]
     )
-    source = rng.choice([b"", partition.files[name(rng.choice(partition.bases))]])
-    partition.files[file] = source if file.endswith(".log") else b""
-    return f"a file {file} of {len(source)} bytes"
+    content = rng.choice([b"", partition.files[name(rng.choice(partition.bases))]])
+    partition.files[file] = content if file.endswith(".log") else b""
+    return f"a file {file} of {len(content)} bytes"
 
 
 def _renamed(partition: _Partition, rng: random.Random) -> str:
     base = rng.choice(partition.bases)
-    to = base + rng.choice([-30, 30, 7, -1, 1])
-    if to < 0:
+    new_base = base + rng.choice([-30, 30, 7, -1, 1])
+    if new_base < 0:
         return ""
     for suffix in (".log", ".index", ".timeindex", ".txnindex"):
         if name(base, suffix) in partition.files and (suffix == ".log" or rng.random() < 0.7):
-            partition.files[name(to, suffix)] = partition.files.pop(name(base, suffix))
-    return f"{base} renamed to {to}"
+            partition.files[name(new_base, suffix)] = partition.files.pop(name(base, suffix))
+    return f"{base} renamed to {new_base}"
 
 
 def _exchanged(partition: _Partition, rng: random.Random) -> str:
     if len(partition.bases) < 2:
         return ""
-    one, other = rng.sample(partition.bases, 2)
+    base, other_base = rng.sample(partition.bases, 2)
     suffix = rng.choice([".log", ".index"])
     files = partition.files
-    if name(one, suffix) not in files or name(other, suffix) not in files:
+    if name(base, suffix) not in files or name(other_base, suffix) not in files:
         return ""
-    files[name(one, suffix)], files[name(other, suffix)] = (
-        files[name(other, suffix)],
-        files[name(one, suffix)],
+    files[name(base, suffix)], files[name(other_base, suffix)] = (
+        files[name(other_base, suffix)],
+        files[name(base, suffix)],
     )
-    return f"{suffix} of {one} and {other} exchanged"
+    return f"{suffix} of {base} and {other_base} exchanged"
 
 
 def _joined(partition: _Partition, rng: random.Random) -> str:
-    """A segment that also has what the next one has."""
+    """A segment that also contains the batches of the next one."""
     bases = partition.bases
     if len(bases) < 2:
         return ""
@@ -374,21 +380,21 @@ def _joined(partition: _Partition, rng: random.Random) -> str:
 
 
 def _moved(partition: _Partition, rng: random.Random) -> str:
-    found = _batch(partition, rng)
-    if found is None:
+    selected = _batch(partition, rng)
+    if selected is None:
         return ""
-    base, number, at, end = found
+    base, batch_index, start, end = selected
     data = partition.files[name(base)]
-    gone = data[:at] + data[end:]
-    what = rng.choice(["left out", "at the end", "twice", "cut"])
+    remaining = data[:start] + data[end:]
+    kind = rng.choice(["left out", "at the end", "twice", "cut"])
     new = {
-        "left out": gone,
-        "at the end": gone + data[at:end],
-        "twice": data[:end] + data[at:],
-        "cut": data[: (at + end) // 2] + data[end:],
-    }[what]
+        "left out": remaining,
+        "at the end": remaining + data[start:end],
+        "twice": data[:end] + data[start:],
+        "cut": data[: (start + end) // 2] + data[end:],
+    }[kind]
     partition.files[name(base)] = new
-    return f"batch {number} of {base} {what}"
+    return f"batch {batch_index} of {base} {kind}"
 
 
 DAMAGES: list[Damage] = [
@@ -429,8 +435,8 @@ DAMAGES: list[Damage] = [
     _without(".timeindex"),
     _without(".snapshot"),
     _without(".txnindex"),
-    _every_gone(".index"),
-    _every_gone(".snapshot"),
+    _without_all(".index"),
+    _without_all(".snapshot"),
     _index,
     _index,
     _index,
@@ -452,19 +458,21 @@ DAMAGES: list[Damage] = [
 PARTITIONS = [ORDERS, ORDERS, ORDERS, TXN, V1, V1_GZIP, UPGRADED, COMPACTED]
 
 
-def combined(seed: int, count: int) -> Iterator[Combined]:
-    """So many partitions, each with two or three damages."""
+def combined(seed: int, count: int) -> Iterator[CombinedCase]:
+    """Yield so many partitions, each with two or three damages."""
     rng = random.Random(seed)
     for _ in range(count):
-        source = rng.choice(PARTITIONS)
-        partition = _Partition(source)
-        done = []
+        sample_path = rng.choice(PARTITIONS)
+        partition = _Partition(sample_path)
+        damages = []
         for damage in rng.sample(DAMAGES, rng.choice([2, 2, 3])):
             if not partition.bases:
                 break
-            if what := damage(partition, rng):
-                done.append(what)
-        end = ENDS[source]
-        start = rng.choice([0, 0, 0, 0, 0, 0, 100, 300]) if source == ORDERS else 0
-        what = f"{source.name}: {'; '.join(done)}" + (f"; log start {start}" if start else "")
-        yield Combined(what, partition.files, end, start, tuple(Start))
+            if description := damage(partition, rng):
+                damages.append(description)
+        log_end = ENDS[sample_path]
+        log_start = rng.choice([0, 0, 0, 0, 0, 0, 100, 300]) if sample_path == ORDERS else 0
+        description = f"{sample_path.name}: {'; '.join(damages)}" + (
+            f"; log start {log_start}" if log_start else ""
+        )
+        yield CombinedCase(description, partition.files, log_end, log_start, tuple(Start))

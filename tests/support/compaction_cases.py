@@ -1,4 +1,4 @@
-"""Partitions and settings of which a cleaning is foretold."""
+"""Partitions and settings for which kfmt predicts a cleaning."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DAY = 24 * 3600 * 1000
 
 @dataclass(frozen=True)
 class Case:
-    """A partition, the topic's settings and the server's, and a checkpoint of the cleaner's."""
+    """A partition, settings of the topic and the broker, and the cleaner's checkpoint."""
 
-    what: str
+    description: str
     files: Files
     log_end: int
     settings: dict[str, str] = field(default_factory=dict)
@@ -29,36 +29,36 @@ class Case:
     buffer_bytes: int | None = None
 
 
-def of(folder: str, log_end: int, what: str = "", **settings: str) -> Case:
-    """A sample as it is."""
-    files = partition_files(SAMPLES / folder)
+def sample_case(directory: str, log_end: int, what: str = "", **settings: str) -> Case:
+    """A case of an unchanged sample."""
+    files = partition_files(SAMPLES / directory)
     return Case(
-        what or folder, files, log_end, {k.replace("_", "."): v for k, v in settings.items()}
+        what or directory, files, log_end, {k.replace("_", "."): v for k, v in settings.items()}
     )
 
 
-def with_horizon(at: int) -> Files:
+def with_horizon(horizon_ms: int) -> Files:
     """orders-0 with delete horizons in the batches of its second segment."""
     files = dict(sample(ORDERS))
     data = files[name(240)]
-    pieces = []
+    batches = []
     for start, end in pairwise(positions(data)):
         batch = data[start:end]
         attributes = int.from_bytes(batch[21:23], "big") | 0x40
         batch = with_bytes(batch, 21, attributes.to_bytes(2, "big"))
-        pieces.append(with_crc(with_bytes(batch, 27, struct.pack(">q", at))))
-    files[name(240)] = b"".join(pieces)
+        batches.append(with_crc(with_bytes(batch, 27, struct.pack(">q", horizon_ms))))
+    files[name(240)] = b"".join(batches)
     return files
 
 
-def unended() -> Files:
+def with_open_transaction() -> Files:
     """txn-0 with a transaction in its middle whose marker is another producer's."""
     files = dict(sample(TXN))
     data = files[name(357)]
-    spans = list(pairwise(positions(data)))
-    at, end = next(span for span in spans if data[span[0] + 22] & 0x20)
-    marker = with_crc(with_bytes(data[at:end], 43, (999_999).to_bytes(8, "big")))
-    files[name(357)] = data[:at] + marker + data[end:]
+    ranges = list(pairwise(positions(data)))
+    start, end = next(start_end for start_end in ranges if data[start_end[0] + 22] & 0x20)
+    marker = with_crc(with_bytes(data[start:end], 43, (999_999).to_bytes(8, "big")))
+    files[name(357)] = data[:start] + marker + data[end:]
     return {name: content for name, content in files.items() if not name.endswith(".snapshot")}
 
 
@@ -73,17 +73,19 @@ def cases() -> Iterator[Case]:
     yield Case("horizons that have passed", with_horizon(1000), 1500)
     yield Case("horizons to come", with_horizon(1 << 45), 1500)
     yield Case("transactions", txn, 736)
-    yield Case("an open transaction", unended(), 736)
+    yield Case("an open transaction", with_open_transaction(), 736)
     yield Case("magic 1", v1, 500)
-    yield of("kafka-2.8.2/v1-gzip-0", 500)
-    yield of("kafka-2.8.2/v0-none-0", 500)
-    yield of("kafka-2.8.2/v2-lz4-0", 500)
-    yield of("kafka-3.9.1-broker1/compacted-0", 3200)
-    yield of("kafka-3.9.1-broker1/replicated-0", 4000)
-    yield of("kafka-3.9.1-broker1/appendtime-0", 600)
-    lag = {"min.compaction.lag.ms": str(10**12 // 2)}
+    yield sample_case("kafka-2.8.2/v1-gzip-0", 500)
+    yield sample_case("kafka-2.8.2/v0-none-0", 500)
+    yield sample_case("kafka-2.8.2/v2-lz4-0", 500)
+    yield sample_case("kafka-3.9.1-broker1/compacted-0", 3200)
+    yield sample_case("kafka-3.9.1-broker1/replicated-0", 4000)
+    yield sample_case("kafka-3.9.1-broker1/appendtime-0", 600)
+    lag_settings = {"min.compaction.lag.ms": str(10**12 // 2)}
     yield Case("a lag that holds everything", orders, 1500, {"min.compaction.lag.ms": str(10**15)})
-    yield Case("a lag that holds nothing", orders, 1500, lag | {"min.compaction.lag.ms": str(DAY)})
+    yield Case(
+        "a lag that holds nothing", orders, 1500, lag_settings | {"min.compaction.lag.ms": str(DAY)}
+    )
     yield Case(
         "a ratio that is not reached",
         orders,
@@ -91,7 +93,7 @@ def cases() -> Iterator[Case]:
         {"min.cleanable.dirty.ratio": "0.9"},
         cleaned_to=720,
     )
-    # 50 keys: of 50 000 for which there is room, one in a thousand.
+    # Capacity for 50 keys: a thousandth of 50 000.
     small = {
         "log.cleaner.dedupe.buffer.size": "1200000",
         "log.cleaner.io.buffer.load.factor": "0.001",

@@ -1,4 +1,4 @@
-"""What a consumer reads from a running cluster."""
+"""Reads of a consumer from a running cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.live import Live
 
 
 def consumed(cluster: Live | Cluster, topic: str, partition: int = 0, start: int = 0) -> list[Any]:
-    """The records of a partition, by a consumer without a group."""
+    """The messages of a partition, read by a consumer without a group."""
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
     settings = {
@@ -21,13 +21,13 @@ def consumed(cluster: Live | Cluster, topic: str, partition: int = 0, start: int
     }
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, partition, start)])
-    found: list[Any] = []
+    messages: list[Any] = []
     try:
         while True:
             for message in consumer.consume(1000, 0.3):
                 if (error := message.error()) is not None:
                     assert error.code() == KafkaError._PARTITION_EOF
-                    return found
-                found.append(message)
+                    return messages
+                messages.append(message)
     finally:
         consumer.close()

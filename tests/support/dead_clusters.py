@@ -1,4 +1,4 @@
-"""How clusters of real brokers die, and what becomes of them in different orders of starts."""
+"""How clusters of real brokers die, and their state after different orders of starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.cluster import BROKERS, CONTROLLER, Cluster, running, wait_until
 
-Place = tuple[str, int]
+PartitionKey = tuple[str, int]
 LOG = "00000000000000000000.log"
 TOPICS: dict[str, tuple[tuple[int, ...], dict[str, str]]] = {
     "a": ((1, 2, 3), {"min.insync.replicas": "1"}),
@@ -25,9 +25,9 @@ TOPICS: dict[str, tuple[tuple[int, ...], dict[str, str]]] = {
 
 @dataclass(slots=True)
 class Situation:
-    """A way for a cluster to die. make: lets it live and die; change: what happens to its disks."""
+    """A way for a cluster to die. make: start, fill and kill it. change: then change its disks."""
 
-    what: str
+    description: str
     make: Callable[[Cluster], None]
     change: Callable[[Cluster], None] = lambda _: None
     version: str = "3.9.1"
@@ -36,14 +36,14 @@ class Situation:
     features: tuple[str, ...] = ()
     orders: tuple[str, ...] = ("1,2,3", "2,3,1", "3,1,2", "1+2+3")
 
-    def cluster(self, folder: Path) -> Cluster:
-        """The cluster that dies so."""
-        return Cluster(self.version, folder, self.n_directories, self.dynamic, self.features)
+    def cluster(self, directory: Path) -> Cluster:
+        """The cluster of this situation."""
+        return Cluster(self.version, directory, self.n_directories, self.dynamic, self.features)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What became of a partition at the end of an order of starts."""
+class PartitionOutcome:
+    """A partition at the end of an order of starts."""
 
     leader: int | None
     log_end_offset: int | None
@@ -54,12 +54,12 @@ def create(cluster: Cluster, topics: dict[str, tuple[tuple[int, ...], dict[str, 
     """Create topics with one partition each, on these replicas."""
     from confluent_kafka.cimpl import NewTopic
 
-    new = [
+    new_topics = [
         NewTopic(name, 1, replica_assignment=[list(replicas)], config=config)
         for name, (replicas, config) in topics.items()
     ]
     admin = cluster.admin()
-    for future in admin.create_topics(new, request_timeout=60).values():
+    for future in admin.create_topics(new_topics, request_timeout=60).values():
         future.result()
 
     def have_leaders() -> bool:
@@ -74,11 +74,11 @@ def create(cluster: Cluster, topics: dict[str, tuple[tuple[int, ...], dict[str, 
 def produce(
     cluster: Cluster,
     topics: Sequence[str],
-    n: int = 30,
+    n_records: int = 30,
     acks: str = "all",
     transaction: str | None = None,
 ) -> None:
-    """Write records to topics, ten a batch; those that are not acknowledged are left."""
+    """Write records to topics, ten per batch; do not retry those that are not acknowledged."""
     from confluent_kafka import Producer
 
     settings = {"bootstrap.servers": cluster.address, "acks": acks, "linger.ms": 2000}
@@ -89,10 +89,10 @@ def produce(
     if transaction is not None:
         producer.init_transactions()
         producer.begin_transaction()
-    now = time.monotonic_ns()
+    value_prefix = time.monotonic_ns()
     for topic in topics:
-        for i in range(n):
-            producer.produce(topic, key=f"k{i % 7}", value=f"{now}-{i}", partition=0)
+        for i in range(n_records):
+            producer.produce(topic, key=f"k{i % 7}", value=f"{value_prefix}-{i}", partition=0)
             if i % 10 == 9:
                 producer.flush(10)
     producer.flush(10)
@@ -100,13 +100,13 @@ def produce(
         producer.commit_transaction()
 
 
-def wait_gone(cluster: Cluster, *nodes: int) -> None:
+def wait_fenced(cluster: Cluster, *nodes: int) -> None:
     """Wait until the controller has fenced brokers."""
     wait_until(lambda: not cluster.brokers_up().intersection(nodes), f"{nodes} are still alive")
 
 
-def begin(cluster: Cluster) -> None:
-    """Start all, create the topics, and write the first 60 records of each."""
+def start_with_records(cluster: Cluster) -> None:
+    """Start all brokers, create the topics, and write the first 60 records of each."""
     cluster.start(CONTROLLER, *BROKERS)
     cluster.wait_up(*BROKERS)
     create(cluster, TOPICS)
@@ -115,19 +115,19 @@ def begin(cluster: Cluster) -> None:
 
 
 def power_off(cluster: Cluster) -> None:
-    """All in sync, killed at the same moment."""
-    begin(cluster)
+    """All brokers are in sync and killed at the same moment."""
+    start_with_records(cluster)
     produce(cluster, tuple(TOPICS), 40)
     time.sleep(1)
     cluster.kill_all()
 
 
-def last_man(cluster: Cluster) -> None:
-    """Killed 3, 2, 1, with records in between; only 1 is left in the ISR."""
-    begin(cluster)
+def last_in_isr(cluster: Cluster) -> None:
+    """Brokers 3, 2, 1 are killed, with records in between; the ISR is then 1 alone."""
+    start_with_records(cluster)
     for node in (3, 2):
         cluster.kill(node)
-        wait_gone(cluster, node)
+        wait_fenced(cluster, node)
         cluster.settle(2.0)
         produce(cluster, tuple(TOPICS), 30, acks="1")
     cluster.kill(1)
@@ -136,10 +136,10 @@ def last_man(cluster: Cluster) -> None:
 
 
 def diverged(cluster: Cluster) -> None:
-    """1 writes alone and dies; 2 is elected uncleanly and writes other records; 3 follows it."""
-    begin(cluster)
+    """1 writes alone and dies; 2 is elected uncleanly and writes other records; 3 copies them."""
+    start_with_records(cluster)
     cluster.kill(2, 3)
-    wait_gone(cluster, 2, 3)
+    wait_fenced(cluster, 2, 3)
     produce(cluster, ("a", "u"), 30, acks="1")
     cluster.kill(1)
     time.sleep(12)
@@ -156,10 +156,10 @@ def diverged(cluster: Cluster) -> None:
 
 def transactions(cluster: Cluster) -> None:
     """Committed and open transactions; 3 dies first, then all."""
-    begin(cluster)
+    start_with_records(cluster)
     produce(cluster, ("a", "b"), 20, transaction="commit-1")
     cluster.kill(3)
-    wait_gone(cluster, 3)
+    wait_fenced(cluster, 3)
     cluster.settle(2.0)
     produce(cluster, ("a", "b"), 20, transaction="commit-2")
     produce(cluster, ("a", "u"), 10, transaction="open")
@@ -176,7 +176,7 @@ def compaction(cluster: Cluster) -> None:
     names = (*TOPICS, "c")
     produce(cluster, names, 60)
     cluster.kill(3)
-    wait_gone(cluster, 3)
+    wait_fenced(cluster, 3)
     produce(cluster, names, 40)
     time.sleep(8)
     produce(cluster, ("c",), 10)
@@ -188,29 +188,29 @@ def deleted_records(cluster: Cluster) -> None:
     """DeleteRecords up to 40; killed after the checkpoint of log start offsets was written."""
     from confluent_kafka import TopicPartition
 
-    begin(cluster)
-    wanted = [TopicPartition(topic, 0, 40) for topic in TOPICS]
+    start_with_records(cluster)
+    offsets = [TopicPartition(topic, 0, 40) for topic in TOPICS]
     admin = cluster.admin()
-    for future in admin.delete_records(wanted).values():
+    for future in admin.delete_records(offsets).values():
         future.result()
     time.sleep(65)
     cluster.kill_all()
 
 
 def lagging(cluster: Cluster) -> None:
-    """1 dies; 2 and 3 go on; then all are dead. 1 is out of the ISR."""
-    begin(cluster)
+    """1 dies and leaves the ISR; 2 and 3 continue; then all die."""
+    start_with_records(cluster)
     cluster.kill(1)
-    wait_gone(cluster, 1)
+    wait_fenced(cluster, 1)
     cluster.settle(2.0)
     produce(cluster, tuple(TOPICS), 30)
     cluster.kill_all()
 
 
-def flip(file: Path, at: float) -> None:
-    """Flip a bit of a file, at this part of its bytes."""
+def flip(file: Path, fraction: float) -> None:
+    """Flip a bit of a file, at a fraction of its size."""
     data = bytearray(file.read_bytes())
-    data[int(len(data) * at)] ^= 1
+    data[int(len(data) * fraction)] ^= 1
     file.write_bytes(data)
 
 
@@ -220,7 +220,7 @@ def flip_in_1(cluster: Cluster) -> None:
         flip(cluster.directories(1)[0] / f"{topic}-0" / LOG, 0.6)
 
 
-def empty_1(cluster: Cluster) -> None:
+def empty_disk_of_1(cluster: Cluster) -> None:
     """Broker 1 has a new, empty disk."""
     for directory in cluster.directories(1):
         shutil.rmtree(directory)
@@ -229,13 +229,13 @@ def empty_1(cluster: Cluster) -> None:
 
 def one_disk_of_1(cluster: Cluster) -> None:
     """One of broker 1's two disks is new and empty."""
-    directory = next(d for d in cluster.directories(1) if (d / "a-0").exists())
+    directory = next(disk for disk in cluster.directories(1) if (disk / "a-0").exists())
     shutil.rmtree(directory)
     cluster.format_disk(1, directory)
 
 
-def shorter_1(cluster: Cluster) -> None:
-    """The last third of each of broker 1's logs is gone."""
+def truncate_logs_of_1(cluster: Cluster) -> None:
+    """The last third of each of broker 1's logs is missing."""
     for topic in TOPICS:
         log = cluster.directories(1)[0] / f"{topic}-0" / LOG
         log.write_bytes(log.read_bytes()[: log.stat().st_size * 2 // 3])
@@ -245,10 +245,10 @@ ELR = ("eligible.leader.replicas.version=1",)
 UNCLEAN = ("1,2,3", "2!,3,1", "3!,1,2", "1+2+3")
 SITUATIONS = {
     "power-off": Situation("all in sync, killed at once", power_off),
-    "last-empty": Situation("last in the ISR, its disk new and empty", last_man, empty_1,
+    "last-empty": Situation("last in the ISR, its disk new and empty", last_in_isr, empty_disk_of_1,
                             orders=(*UNCLEAN, "2,3,1")),
-    "last-shorter": Situation("last in the ISR, its logs cut", last_man, shorter_1),
-    "last-damaged": Situation("last in the ISR, a bit flipped", last_man, flip_in_1,
+    "last-shorter": Situation("last in the ISR, its logs cut", last_in_isr, truncate_logs_of_1),
+    "last-damaged": Situation("last in the ISR, a bit flipped", last_in_isr, flip_in_1,
                               orders=UNCLEAN),
     "diverged": Situation("two branches after an unclean election", diverged),
     "transactions": Situation("committed and open transactions", transactions),
@@ -257,57 +257,59 @@ SITUATIONS = {
     "two-disks": Situation("two disks each, one of broker 1's new", power_off, one_disk_of_1,
                            n_directories=2),
     "lagging-4.1": Situation("broker 1 out of the ISR", lagging, version="4.1.1"),
-    "last-4.1-dynamic": Situation("last in the ISR, dynamic quorum", last_man,
+    "last-4.1-dynamic": Situation("last in the ISR, dynamic quorum", last_in_isr,
                                   version="4.1.1", dynamic=True, orders=UNCLEAN),
     "power-off-elr": Situation("ELR, all in sync, killed at once", power_off, version="4.1.1",
                                features=ELR),
-    "last-elr": Situation("ELR, killed 3, 2, 1", last_man, version="4.1.1", features=ELR),
-    "last-elr-damaged": Situation("ELR, last known leader damaged", last_man, flip_in_1,
+    "last-elr": Situation("ELR, killed 3, 2, 1", last_in_isr, version="4.1.1", features=ELR),
+    "last-elr-damaged": Situation("ELR, last known leader damaged", last_in_isr, flip_in_1,
                                   version="4.1.1", features=ELR, orders=UNCLEAN),
 }  # fmt: skip
 
 
-def die(situation: Situation, folder: Path) -> None:
-    """Make the disks of a dead cluster in a folder."""
-    with running(situation.cluster(folder)) as cluster:
+def build_dead_cluster(situation: Situation, directory: Path) -> None:
+    """Write the disks of a dead cluster to a directory."""
+    with running(situation.cluster(directory)) as cluster:
         cluster.format()
         situation.make(cluster)
         cluster.kill_all()
         situation.change(cluster)
-    for file in folder.iterdir():
+    for file in directory.iterdir():
         if file.is_file():
             file.unlink()
 
 
-def start_in(situation: Situation, dead: Path, order: str, folder: Path) -> dict[Place, Seen]:
-    """Start a copy of a dead cluster in an order, each stage settled; what became of it."""
-    with started_in(situation, dead, order, folder) as (_, seen):
-        return seen
+def start_in(
+    situation: Situation, dead: Path, order: str, directory: Path
+) -> dict[PartitionKey, PartitionOutcome]:
+    """Start a copy of a dead cluster in an order, each stage settled; return its final state."""
+    with started_in(situation, dead, order, directory) as (_, outcomes):
+        return outcomes
 
 
 @contextmanager
 def started_in(
-    situation: Situation, dead: Path, order: str, folder: Path
-) -> Iterator[tuple[Cluster, dict[Place, Seen]]]:
-    """A copy of a dead cluster that runs after an order of starts, and what became of it."""
-    shutil.copytree(dead, folder)
-    with running(situation.cluster(folder)) as cluster:
+    situation: Situation, dead: Path, order: str, directory: Path
+) -> Iterator[tuple[Cluster, dict[PartitionKey, PartitionOutcome]]]:
+    """A running copy of a dead cluster after an order of starts, and its state."""
+    shutil.copytree(dead, directory)
+    with running(situation.cluster(directory)) as cluster:
         cluster.start(CONTROLLER)
         time.sleep(3)
-        places: list[Place] = []
+        partitions: list[PartitionKey] = []
         for stage in order.split(","):
             nodes = [int(node) for node in stage.rstrip("!").split("+")]
             cluster.start(*nodes)
             wait_until(cluster.states, f"no broker answers after {stage}")
             states = cluster.settle()
-            places = sorted(states)
+            partitions = sorted(states)
             if stage.endswith("!"):
-                cluster.elect_uncleanly(places)
+                cluster.elect_uncleanly(partitions)
                 cluster.settle(3.0)
         states = cluster.settle(10.0)
-        found = {}
-        for place, state in states.items():
-            ends = None if state.leader is None else cluster.ends(place)
-            low, high = ends or (None, None)
-            found[place] = Seen(state.leader, high, low)
-        yield cluster, found
+        outcomes = {}
+        for partition, state in states.items():
+            offsets = None if state.leader is None else cluster.ends(partition)
+            log_start, log_end = offsets or (None, None)
+            outcomes[partition] = PartitionOutcome(state.leader, log_end, log_start)
+        yield cluster, outcomes

@@ -1,4 +1,4 @@
-"""Whole log directories with something wrong in each: what brokers are started on."""
+"""Log directories with one error each: brokers are started on them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.support.segments import positions
 
 Change = Callable[[Path], None]
 META, MARKER = "meta.properties", ".kafka_cleanshutdown"
-POINTS = "recovery-point-offset-checkpoint"
-STARTS, MARKS = "log-start-offset-checkpoint", "replication-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS, HIGH_WATERMARKS = "log-start-offset-checkpoint", "replication-offset-checkpoint"
 EPOCHS = "leader-epoch-checkpoint"
 OTHER_ID = "3bbbbbbbQbbbbbbbbbbbbb"
 STRAY = "victim-0.0123456789abcdef0123456789abcdef-stray"
@@ -21,14 +21,14 @@ STRAY = "victim-0.0123456789abcdef0123456789abcdef-stray"
 
 @dataclass(frozen=True)
 class Case:
-    """What is done to the log directory `one` below a path."""
+    """A change of the log directory `one` of a path."""
 
-    what: str
+    description: str
     change: Change
     is_double: bool = False
-    """There is `two` as well."""
+    """Whether there is a log directory `two` as well."""
     has_snapshot: bool = False
-    """The metadata log has a snapshot besides that of offset 0."""
+    """Whether the metadata log has a snapshot in addition to that of offset 0."""
 
 
 def cases() -> Iterator[Case]:
@@ -38,22 +38,22 @@ def cases() -> Iterator[Case]:
     yield from _meta()
     yield from _partition_metadata()
     yield from _files()
-    yield from _folders()
+    yield from _directories()
     yield from _metadata_log()
     yield from _metadata_snapshots()
     yield from _checkpoints()
-    yield from _two()
+    yield from _two_directories()
 
 
 def crashed(change: Change) -> Change:
-    """The same, and no marker of a clean shutdown."""
+    """The same change, and no marker of a clean shutdown."""
 
-    def both(path: Path) -> None:
+    def change_and_crash(path: Path) -> None:
         change(path)
-        for each_path in path.glob(f"*/{MARKER}"):
-            each_path.unlink()
+        for marker in path.glob(f"*/{MARKER}"):
+            marker.unlink()
 
-    return both
+    return change_and_crash
 
 
 def _write(name: str, content: bytes | str) -> Change:
@@ -61,10 +61,10 @@ def _write(name: str, content: bytes | str) -> Change:
     return lambda path: void((path / name).write_bytes(data))
 
 
-def _edit(name: str, pattern: str, to: str) -> Change:
+def _edit(name: str, pattern: str, replacement: str) -> Change:
     def change(path: Path) -> None:
         text = (path / name).read_text()
-        changed = re.sub(pattern, to, text, flags=re.MULTILINE)
+        changed = re.sub(pattern, replacement, text, flags=re.MULTILINE)
         assert changed != text
         (path / name).write_text(changed)
 
@@ -80,7 +80,7 @@ def _bytes(name: str, old: bytes, new: bytes) -> Change:
     return change
 
 
-def _gone(name: str) -> Change:
+def _delete(name: str) -> Change:
     def change(path: Path) -> None:
         if (path / name).is_dir():
             shutil.rmtree(path / name)
@@ -90,7 +90,7 @@ def _gone(name: str) -> Change:
     return change
 
 
-def _folder(name: str) -> Change:
+def _make_directory(name: str) -> Change:
     def change(path: Path) -> None:
         if (path / name).is_file():
             (path / name).unlink()
@@ -99,97 +99,99 @@ def _folder(name: str) -> Change:
     return change
 
 
-def _renamed(name: str, to: str) -> Change:
-    return lambda path: void((path / name).rename(path / to))
+def _renamed(name: str, new_name: str) -> Change:
+    return lambda path: void((path / name).rename(path / new_name))
 
 
 def _linked(name: str) -> Change:
-    """Moved to another directory, with a link in its place."""
+    """Move a directory and replace it with a link."""
 
     def change(path: Path) -> None:
-        other = path / "other disk" / "moved"
-        other.parent.mkdir()
-        shutil.move(path / name, other)
-        (path / name).symlink_to(Path("..", *other.relative_to(path).parts))
+        target = path / "other disk" / "moved"
+        target.parent.mkdir()
+        shutil.move(path / name, target)
+        (path / name).symlink_to(Path("..", *target.relative_to(path).parts))
 
     return change
 
 
-def _copied(name: str, to: str) -> Change:
-    return lambda path: void(shutil.copytree(path / name, path / to))
+def _copied(name: str, new_name: str) -> Change:
+    return lambda path: void(shutil.copytree(path / name, path / new_name))
 
 
-def _both(first: Change, then: Change) -> Change:
+def _sequence(first: Change, second: Change) -> Change:
     def change(path: Path) -> None:
         first(path)
-        then(path)
+        second(path)
 
     return change
 
 
 def void(_: object) -> None:
-    """Nothing, whatever it is given."""
+    """Ignore the argument and return None."""
 
 
 def _meta() -> Iterator[Case]:
-    of = f"one/{META}"
-    yield Case("no meta.properties", _gone(of))
-    yield Case("meta.properties empty", _write(of, ""))
-    yield Case("no cluster.id", _edit(of, "^cluster.id=.*$", ""))
-    yield Case("no node.id", _edit(of, "^node.id=.*$", ""))
+    file = f"one/{META}"
+    yield Case("no meta.properties", _delete(file))
+    yield Case("meta.properties empty", _write(file, ""))
+    yield Case("no cluster.id", _edit(file, "^cluster.id=.*$", ""))
+    yield Case("no node.id", _edit(file, "^node.id=.*$", ""))
     for version in ("0", "2", "x"):
-        yield Case(f"version {version}", _edit(of, "^version=.*$", f"version={version}"))
-    yield Case("no version", _edit(of, "^version=.*$", ""))
-    yield Case("node.id -1", _edit(of, "^node.id=.*$", "node.id=-1"))
-    yield Case("node.id x", _edit(of, "^node.id=.*$", "node.id=x"))
+        yield Case(f"version {version}", _edit(file, "^version=.*$", f"version={version}"))
+    yield Case("no version", _edit(file, "^version=.*$", ""))
+    yield Case("node.id -1", _edit(file, "^node.id=.*$", "node.id=-1"))
+    yield Case("node.id x", _edit(file, "^node.id=.*$", "node.id=x"))
     reserved = "directory.id=AAAAAAAAAAAAAAAAAAAAAQ"
-    yield Case("a reserved directory.id", _edit(of, "^directory.id=.*$", reserved))
-    yield Case("a directory.id that is none", _edit(of, "^directory.id=.*$", "directory.id=x"))
-    yield Case("no directory.id", _edit(of, "^directory.id=.*$", ""))
+    yield Case("a reserved directory.id", _edit(file, "^directory.id=.*$", reserved))
+    yield Case("a directory.id that is none", _edit(file, "^directory.id=.*$", "directory.id=x"))
+    yield Case("no directory.id", _edit(file, "^directory.id=.*$", ""))
     unknown = "directory.id=5ddddddddddddddddddddA"
-    yield Case("another directory.id", _edit(of, "^directory.id=.*$", unknown))
-    yield Case("an extra key", _edit(of, "^version=", "answer=42\nversion="))
-    yield Case("broker.id as well", _edit(of, "^version=", "broker.id=7\nversion="))
-    yield Case("meta.properties.tmp", _write(f"{of}.tmp", "x"))
-    yield Case("a space after node.id", _edit(of, "^node.id=.*$", "node.id=1 "))
-    yield Case("a sign before node.id", _edit(of, "^node.id=.*$", "node.id=+1"))
-    yield Case("a large node.id", _edit(of, "^node.id=.*$", "node.id=4294967297"))
-    yield Case("an escaped node.id", _edit(of, "^node.id=.*$", r"node.id=\\u0031"))
-    yield Case("half an escape", _edit(of, "^node.id=.*$", r"node.id=1\nanswer=\\u12"))
-    yield Case("a space after the version", _edit(of, "^version=.*$", "version=1 "))
-    yield Case("lines that end with a return", _edit(of, "\n", "\r"))
-    yield Case("Latin-1 in meta.properties", _bytes(of, b"#", b"#\xe4"))
-    yield Case("Latin-1 in cluster.id", _bytes(of, b"cluster.id=", b"cluster.id=\xe4"))
-    yield Case("a space after directory.id", _edit(of, "^(directory.id=.*)$", r"\1 "))
+    yield Case("another directory.id", _edit(file, "^directory.id=.*$", unknown))
+    yield Case("an extra key", _edit(file, "^version=", "answer=42\nversion="))
+    yield Case("broker.id as well", _edit(file, "^version=", "broker.id=7\nversion="))
+    yield Case("meta.properties.tmp", _write(f"{file}.tmp", "x"))
+    yield Case("a space after node.id", _edit(file, "^node.id=.*$", "node.id=1 "))
+    yield Case("a sign before node.id", _edit(file, "^node.id=.*$", "node.id=+1"))
+    yield Case("a large node.id", _edit(file, "^node.id=.*$", "node.id=4294967297"))
+    yield Case("an escaped node.id", _edit(file, "^node.id=.*$", r"node.id=\\u0031"))
+    yield Case("half an escape", _edit(file, "^node.id=.*$", r"node.id=1\nanswer=\\u12"))
+    yield Case("a space after the version", _edit(file, "^version=.*$", "version=1 "))
+    yield Case("lines that end with a return", _edit(file, "\n", "\r"))
+    yield Case("Latin-1 in meta.properties", _bytes(file, b"#", b"#\xe4"))
+    yield Case("Latin-1 in cluster.id", _bytes(file, b"cluster.id=", b"cluster.id=\xe4"))
+    yield Case("a space after directory.id", _edit(file, "^(directory.id=.*)$", r"\1 "))
 
 
 def _partition_metadata() -> Iterator[Case]:
-    of = "one/victim-0/partition.metadata"
+    file = "one/victim-0/partition.metadata"
     zero = "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"
-    yield Case("partition.metadata missing", _gone(of))
-    yield Case("partition.metadata empty", _write(of, ""))
-    yield Case("partition.metadata garbage", _write(of, b"\x00\x01garbage"))
-    yield Case("partition.metadata a zero id", _write(of, zero))
-    yield Case("partition.metadata another id", _edit(of, "^topic_id: .*", f"topic_id: {OTHER_ID}"))
-    yield Case("partition.metadata version 1", _edit(of, "^version: 0", "version: 1"))
-    yield Case("partition.metadata no id", _write(of, "version: 0\n"))
-    crash = crashed(_edit(of, "^topic_id: .*", f"topic_id: {OTHER_ID}"))
+    yield Case("partition.metadata missing", _delete(file))
+    yield Case("partition.metadata empty", _write(file, ""))
+    yield Case("partition.metadata garbage", _write(file, b"\x00\x01garbage"))
+    yield Case("partition.metadata a zero id", _write(file, zero))
+    yield Case(
+        "partition.metadata another id", _edit(file, "^topic_id: .*", f"topic_id: {OTHER_ID}")
+    )
+    yield Case("partition.metadata version 1", _edit(file, "^version: 0", "version: 1"))
+    yield Case("partition.metadata no id", _write(file, "version: 0\n"))
+    crash = crashed(_edit(file, "^topic_id: .*", f"topic_id: {OTHER_ID}"))
     yield Case("partition.metadata another id, after a crash", crash)
-    yield Case("partition.metadata of the other topic", _copied_file(_OTHER, of))
-    yield Case("partition.metadata exchanged", _exchanged(_OTHER, of))
+    yield Case("partition.metadata of the other topic", _copied_file(_OTHER, file))
+    yield Case("partition.metadata exchanged", _exchanged(_OTHER, file))
     yield Case("partition directories exchanged", _exchanged("one/bystander-0", "one/victim-0"))
     metadata = "one/__cluster_metadata-0/partition.metadata"
     other = _edit(metadata, "^topic_id: .*", f"topic_id: {OTHER_ID}")
     yield Case("another id of the metadata log", other)
-    yield Case("no id of the metadata log", _gone(metadata))
+    yield Case("no id of the metadata log", _delete(metadata))
     yield Case("an empty id of the metadata log", _write(metadata, ""))
 
 
 _OTHER = "one/bystander-0/partition.metadata"
 
 
-def _copied_file(name: str, to: str) -> Change:
-    return lambda path: void((path / to).write_bytes((path / name).read_bytes()))
+def _copied_file(name: str, target: str) -> Change:
+    return lambda path: void((path / target).write_bytes((path / name).read_bytes()))
 
 
 def _exchanged(name: str, other: str) -> Change:
@@ -202,109 +204,109 @@ def _exchanged(name: str, other: str) -> Change:
 
 
 def _files() -> Iterator[Case]:
-    for what, content in (("garbage", b"\0" * 7 + b"\1" * 90), ("empty", b""), ("text", b"x" * 99)):
-        yield Case(f"bootstrap.checkpoint {what}", _write("one/bootstrap.checkpoint", content))
+    for kind, content in (("garbage", b"\0" * 7 + b"\1" * 90), ("empty", b""), ("text", b"x" * 99)):
+        yield Case(f"bootstrap.checkpoint {kind}", _write("one/bootstrap.checkpoint", content))
     yield Case("a bit of bootstrap.checkpoint", _flipped("one/bootstrap.checkpoint", -5))
     yield Case("bootstrap.checkpoint cut", _cut("one/bootstrap.checkpoint", 10))
-    yield Case("no bootstrap.checkpoint", _gone("one/bootstrap.checkpoint"))
-    yield Case(f"{MARKER} a directory", _folder(f"one/{MARKER}"))
+    yield Case("no bootstrap.checkpoint", _delete("one/bootstrap.checkpoint"))
+    yield Case(f"{MARKER} a directory", _make_directory(f"one/{MARKER}"))
     yield Case(f"{MARKER} garbage", _write(f"one/{MARKER}", b"\xff\xff"))
     index = "one/victim-0/00000000000000001440.index"
-    yield Case("a directory in the place of an index", crashed(_folder(index)))
+    yield Case("a directory in the place of an index", crashed(_make_directory(index)))
     index = "one/victim-0/00000000000000000240.index"
-    yield Case("a directory in the place of a closed index", _folder(index))
+    yield Case("a directory in the place of a closed index", _make_directory(index))
     yield Case("a file in the log directory", _write("one/notes.txt", "mine"))
 
 
-def _folders() -> Iterator[Case]:
+def _directories() -> Iterator[Case]:
     yield Case(
         "an empty victim-0",
-        _both(_gone("one/victim-0"), _folder("one/victim-0")),
+        _sequence(_delete("one/victim-0"), _make_directory("one/victim-0")),
     )
     for name in ("foreign-0", "a b-0", ".Trash-0", "foreign--1"):
-        yield Case(f"a directory {name}", _folder(f"one/{name}"))
+        yield Case(f"a directory {name}", _make_directory(f"one/{name}"))
         yield Case(f"a partition {name}", _copied("one/victim-0", f"one/{name}"))
     for name in ("foreign", "victim-0-delete", "lost+found", "snapshots"):
-        yield Case(f"a directory {name}", _folder(f"one/{name}"))
+        yield Case(f"a directory {name}", _make_directory(f"one/{name}"))
     yield Case("a partition that is a link", _linked("one/victim-0"))
     yield Case("a partition that is a link, after a crash", crashed(_linked("one/victim-0")))
     yield Case("victim-00 as well", _copied("one/victim-0", "one/victim-00"))
     yield Case("victim-+0 as well", _copied("one/victim-0", "one/victim-+0"))
     yield Case("only victim-00", _renamed("one/victim-0", "one/victim-00"))
-    for mark in ("delete", "stray", "future"):
-        name = STRAY.replace("stray", mark)
-        yield Case(f"only {mark}", _renamed("one/victim-0", f"one/{name}"))
-        yield Case(f"{mark} as well", _copied("one/victim-0", f"one/{name}"))
+    for suffix in ("delete", "stray", "future"):
+        name = STRAY.replace("stray", suffix)
+        yield Case(f"only {suffix}", _renamed("one/victim-0", f"one/{name}"))
+        yield Case(f"{suffix} as well", _copied("one/victim-0", f"one/{name}"))
 
 
 def _metadata_log() -> Iterator[Case]:
     log = "one/__cluster_metadata-0/00000000000000000000.log"
 
-    def flip(number: int) -> Change:
+    def flip(batch_index: int) -> Change:
         def change(path: Path) -> None:
             data = bytearray((path / log).read_bytes())
-            places = positions(bytes(data))
-            at = places[min(number, len(places) - 2)]
-            data[at + 70 if at + 70 < len(data) else at + 62] ^= 1
+            starts = positions(bytes(data))
+            start = starts[min(batch_index, len(starts) - 2)]
+            data[start + 70 if start + 70 < len(data) else start + 62] ^= 1
             (path / log).write_bytes(bytes(data))
 
         return change
 
-    def cut(by: int) -> Change:
-        return lambda path: void((path / log).write_bytes((path / log).read_bytes()[:-by]))
+    def cut(n_bytes: int) -> Change:
+        return lambda path: void((path / log).write_bytes((path / log).read_bytes()[:-n_bytes]))
 
     yield Case("a bit of the first metadata batches", flip(1))
     yield Case("a bit of the last metadata batches", flip(999))
     yield Case("the metadata log cut by 40 bytes", cut(40))
     yield Case("zeros after the metadata log", lambda path: _append(path / log, bytes(100)))
-    yield Case("no metadata log", _gone("one/__cluster_metadata-0"))
+    yield Case("no metadata log", _delete("one/__cluster_metadata-0"))
     yield Case("quorum-state garbage", _write("one/__cluster_metadata-0/quorum-state", "x"))
     state = "one/__cluster_metadata-0/quorum-state"
     yield Case("quorum-state version 7", _edit(state, '"data_version":[0-9]+', '"data_version":7'))
     epochs = f"one/__cluster_metadata-0/{EPOCHS}"
     yield Case("bad epochs of the metadata log", _write(epochs, "7\n1\n0 0\n"))
     yield Case("quorum-state empty", _write(state, ""))
-    yield Case("quorum-state missing", _gone("one/__cluster_metadata-0/quorum-state"))
+    yield Case("quorum-state missing", _delete("one/__cluster_metadata-0/quorum-state"))
 
 
-def _flipped(name: str, at: int) -> Change:
+def _flipped(name: str, position: int) -> Change:
     def change(path: Path) -> None:
         for file in sorted(path.glob(name))[-1:]:
             data = bytearray(file.read_bytes())
-            data[at] ^= 1
+            data[position] ^= 1
             file.write_bytes(bytes(data))
 
     return change
 
 
-def _cut(name: str, by: int) -> Change:
+def _cut(name: str, n_bytes: int) -> Change:
     def change(path: Path) -> None:
         for file in sorted(path.glob(name))[-1:]:
-            file.write_bytes(file.read_bytes()[:-by])
+            file.write_bytes(file.read_bytes()[:-n_bytes])
 
     return change
 
 
 def _metadata_snapshots() -> Iterator[Case]:
-    """A newest snapshot that cannot be loaded, and metadata logs that begin behind it."""
+    """A newest snapshot that cannot be loaded, and metadata logs that start after it."""
     newest = "one/__cluster_metadata-0/*.checkpoint"
 
-    def become(content: bytes | None) -> Change:
+    def replaced(content: bytes | None) -> Change:
         def change(path: Path) -> None:
             file = sorted(path.glob(newest))[-1]
             file.write_bytes(bytes(file.stat().st_size) if content is None else content)
 
         return change
 
-    def gone(path: Path) -> None:
+    def delete(path: Path) -> None:
         sorted(path.glob(newest))[-1].unlink()
 
-    def footless(path: Path) -> None:
+    def without_footer(path: Path) -> None:
         file = sorted(path.glob(newest))[-1]
         data = file.read_bytes()
         file.write_bytes(data[: positions(data)[-1]])
 
-    def headless(path: Path) -> None:
+    def without_header(path: Path) -> None:
         file = sorted(path.glob(newest))[-1]
         data = file.read_bytes()
         file.write_bytes(data[positions(data)[1] :])
@@ -313,16 +315,16 @@ def _metadata_snapshots() -> Iterator[Case]:
         "nothing, a snapshot": lambda _: None,
         "a bit of the newest snapshot": _flipped(newest, -100),
         "a bit of the newest snapshot's header": _flipped(newest, 75),
-        "the newest snapshot empty": become(b""),
-        "the newest snapshot zeros": become(None),
-        "the newest snapshot garbage": become(b"garbage, and more of it" * 4),
+        "the newest snapshot empty": replaced(b""),
+        "the newest snapshot zeros": replaced(None),
+        "the newest snapshot garbage": replaced(b"garbage, and more of it" * 4),
         "the newest snapshot cut": _cut(newest, 20),
-        "the newest snapshot without its footer": footless,
-        "the newest snapshot without its header": headless,
-        "the newest snapshot gone": gone,
+        "the newest snapshot without its footer": without_footer,
+        "the newest snapshot without its header": without_header,
+        "the newest snapshot gone": delete,
     }
-    for what, change in changes.items():
-        yield Case(what, change, has_snapshot=True)
+    for description, change in changes.items():
+        yield Case(description, change, has_snapshot=True)
 
 
 def _append(path: Path, data: bytes) -> None:
@@ -330,9 +332,9 @@ def _append(path: Path, data: bytes) -> None:
 
 
 def _checkpoints() -> Iterator[Case]:
-    for name in (POINTS, STARTS, MARKS):
+    for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
         yield Case(f"{name}: no number", _write(f"one/{name}", "0\n1\nvictim 0 x\n"))
-        yield Case(f"{name}: missing", _gone(f"one/{name}"))
+        yield Case(f"{name}: missing", _delete(f"one/{name}"))
         yield Case(
             f"{name}: a large partition", _write(f"one/{name}", "0\n1\nvictim 3000000000 5\n")
         )
@@ -344,7 +346,7 @@ def _checkpoints() -> Iterator[Case]:
     yield Case("epochs of version 7", _write(epochs, "7\n1\n0 0\n"))
 
 
-def _two() -> Iterator[Case]:
+def _two_directories() -> Iterator[Case]:
     yield Case("nothing, two directories", lambda _: None, True)
     yield Case("the partition in both", _copied("one/victim-0", "two/victim-0"), True)
     yield Case("the partition in the second", _renamed("one/victim-0", "two/victim-0"), True)
@@ -370,35 +372,37 @@ def _two() -> Iterator[Case]:
     future = STRAY.replace("stray", "future")
     as_future = _copied("one/victim-0", f"two/{future}")
     yield Case("a future replica in the second", as_future, True)
-    of = f"two/{META}"
-    yield Case("another cluster.id", _edit(of, "^cluster.id=.*$", f"cluster.id={OTHER_ID}"), True)
-    yield Case("another node.id", _edit(of, "^node.id=.*$", "node.id=2"), True)
-    yield Case("no meta.properties in the second", _gone(of), True)
-    yield Case("no meta.properties in the first", _gone(f"one/{META}"), True)
-    yield Case("no directory.id in the second", _edit(of, "^directory.id=.*$", ""), True)
+    file = f"two/{META}"
+    yield Case("another cluster.id", _edit(file, "^cluster.id=.*$", f"cluster.id={OTHER_ID}"), True)
+    yield Case("another node.id", _edit(file, "^node.id=.*$", "node.id=2"), True)
+    yield Case("no meta.properties in the second", _delete(file), True)
+    yield Case("no meta.properties in the first", _delete(f"one/{META}"), True)
+    yield Case("no directory.id in the second", _edit(file, "^directory.id=.*$", ""), True)
 
-    def new(path: Path) -> None:
+    def empty(path: Path) -> None:
         shutil.rmtree(path / "two")
         (path / "two").mkdir()
 
-    yield Case("the second new and empty", new, True)
-    yield Case("only the second crashed", _gone(f"two/{MARKER}"), True)
+    yield Case("the second new and empty", empty, True)
+    yield Case("only the second crashed", _delete(f"two/{MARKER}"), True)
 
     def moved(change: Change) -> Change:
-        return _both(_renamed("one/victim-0", "two/victim-0"), change)
+        return _sequence(_renamed("one/victim-0", "two/victim-0"), change)
 
-    bad = moved(_write(f"two/victim-0/{EPOCHS}", "7\n1\n0 0\n"))
-    yield Case("bad epochs in the second", bad, True)
+    invalid = moved(_write(f"two/victim-0/{EPOCHS}", "7\n1\n0 0\n"))
+    yield Case("bad epochs in the second", invalid, True)
     yield Case("bad epochs in the first", _write(f"one/victim-0/{EPOCHS}", "7\n1\n0 0\n"), True)
     large = moved(_write(f"two/victim-0/{EPOCHS}", "0\n1\n3000000000 0\n"))
     yield Case("a large epoch in the second", large, True)
-    yield Case("a bad checkpoint in the second", moved(_write(f"two/{POINTS}", "9\n")), True)
-    marks = moved(_write(f"two/{MARKS}", "0\n1\nvictim 0 x\n"))
-    yield Case("no number in the marks of the second", marks, True)
+    yield Case(
+        "a bad checkpoint in the second", moved(_write(f"two/{RECOVERY_POINTS}", "9\n")), True
+    )
+    high_watermarks = moved(_write(f"two/{HIGH_WATERMARKS}", "0\n1\nvictim 0 x\n"))
+    yield Case("no number in the marks of the second", high_watermarks, True)
     zero = "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"
-    bad = moved(_write("two/victim-0/partition.metadata", zero))
-    yield Case("a zero topic id in the second", bad, True)
-    yield Case("a directory lost+found in the second", _folder("two/lost+found"), True)
+    invalid = moved(_write("two/victim-0/partition.metadata", zero))
+    yield Case("a zero topic id in the second", invalid, True)
+    yield Case("a directory lost+found in the second", _make_directory("two/lost+found"), True)
     yield Case(
         "a metadata log in the second",
         _copied("one/__cluster_metadata-0", "two/__cluster_metadata-0"),

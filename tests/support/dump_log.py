@@ -1,7 +1,8 @@
-"""kafka-dump-log's text, parsed, and kfmt's rows in the same words.
+"""kafka-dump-log's text, parsed, and kfmt's rows in the same terms.
 
-Known differences of the tool are kept out here: it prints the base offset of no older message, and
-it decodes keys and payloads as UTF-8 with replacements, so only clean text is compared.
+This module excludes known differences of the tool: it does not print the base offset of older
+messages, and it decodes keys and payloads as UTF-8 with replacements, so only clean text is
+compared.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ _RECORD = re.compile(
     re.DOTALL,
 )
 _CONTENT = re.compile(r"^( key: (?P<key>.*?))?( payload: (?P<payload>.*))?$", re.DOTALL)
-_WORDS = {"true": True, "false": False}
+_BOOLEANS = {"true": True, "false": False}
 
 
 def parse(text: str) -> list[Row]:
-    """The batches and records of the text, in order; values as numbers where they are."""
+    """The batches and records of the text, in order; digits become integers."""
     rows: list[Row] = []
     for line in _lines(text):
         for kind, pattern in (("batch", _BATCH), ("batch", _MESSAGE), ("record", _RECORD)):
@@ -57,7 +58,7 @@ def parse(text: str) -> list[Row]:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines, with the line breaks inside payloads put back."""
+    """The rows' lines; line breaks inside payloads are part of a line."""
     lines: list[str] = []
     starts = ("| ", "baseOffset: ", "offset: ", "Log starting", "Snapshot end", "KRaft bootstrap")
     for line in text.split("\n"):
@@ -68,19 +69,19 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-def _values(found: dict[str, str | None]) -> Row:
-    kept_words = {"key", "payload", "rest", "header_keys"}
+def _values(groups: dict[str, str | None]) -> Row:
+    text_names = {"key", "payload", "rest", "header_keys"}
     values: Row = {}
-    for name, word in found.items():
-        if name not in kept_words and word is not None and re.fullmatch(r"-?\d+", word):
-            values[name] = int(word)
+    for name, text in groups.items():
+        if name not in text_names and text is not None and re.fullmatch(r"-?\d+", text):
+            values[name] = int(text)
         else:
-            values[name] = _WORDS.get(word, word) if word and name not in kept_words else word
+            values[name] = _BOOLEANS.get(text, text) if text and name not in text_names else text
     return values
 
 
-def batch_of(row: Row) -> Row:
-    """kfmt's batch in the tool's words."""
+def tool_batch(row: Row) -> Row:
+    """kfmt's batch in the tool's terms."""
     attributes = row["attributes"]
     legacy = row["magic"] < 2
     values = {
@@ -105,37 +106,37 @@ def batch_of(row: Row) -> Row:
     return values
 
 
-def check(theirs: Row, ours: Row) -> None:
-    """Compare a row of the tool's with kfmt's; raises AssertionError."""
-    if theirs["kind"] == "batch":
-        assert batch_of(ours) == theirs
+def check(tool_row: Row, kfmt_row: Row) -> None:
+    """Compare a row of the tool with kfmt's; raises AssertionError if they differ."""
+    if tool_row["kind"] == "batch":
+        assert tool_batch(kfmt_row) == tool_row
         return
-    assert ours["type"] == "record"
+    assert kfmt_row["type"] == "record"
     for name in ("offset", "timestamp_type", "key_size", "value_size"):
-        assert ours[name] == theirs[name], name
-    assert (-1 if ours["timestamp"] is None else ours["timestamp"]) == theirs["timestamp"]
-    if theirs["header_keys"] is not None:
-        assert ours["sequence"] == theirs["sequence"]
-        assert ",".join(header["key"] for header in ours["headers"]) == theirs["header_keys"]
+        assert kfmt_row[name] == tool_row[name], name
+    assert (-1 if kfmt_row["timestamp"] is None else kfmt_row["timestamp"]) == tool_row["timestamp"]
+    if tool_row["header_keys"] is not None:
+        assert kfmt_row["sequence"] == tool_row["sequence"]
+        assert ",".join(header["key"] for header in kfmt_row["headers"]) == tool_row["header_keys"]
     else:
-        assert ours["headers"] is None
-        assert ours["sequence"] is None
-    if theirs["marker"]:
-        assert ours["control"] == {
-            "type": theirs["marker"],
+        assert kfmt_row["headers"] is None
+        assert kfmt_row["sequence"] is None
+    if tool_row["marker"]:
+        assert kfmt_row["control"] == {
+            "type": tool_row["marker"],
             "version": 0,
-            "coordinator_epoch": theirs["coordinator_epoch"],
+            "coordinator_epoch": tool_row["coordinator_epoch"],
         }
-    elif "control" not in ours:
-        _check_content(theirs["rest"], ours)
+    elif "control" not in kfmt_row:
+        _check_content(tool_row["rest"], kfmt_row)
 
 
-def _check_content(rest: str, ours: Row) -> None:
-    """Keys and payloads, where both are clean text."""
-    texts = [ours[name] for name in ("key", "value") if ours[name] is not None]
-    encoded = "key_encoding" in ours or "value_encoding" in ours
+def _check_content(tool_content: str, kfmt_row: Row) -> None:
+    """Compare keys and payloads if both are clean text."""
+    texts = [kfmt_row[name] for name in ("key", "value") if kfmt_row[name] is not None]
+    encoded = "key_encoding" in kfmt_row or "value_encoding" in kfmt_row
     if encoded or any(not text.replace("\n", "").isprintable() for text in texts):
         return
-    expected = "" if ours["key"] is None else f" key: {ours['key']}"
-    expected += "" if ours["value"] is None else f" payload: {ours['value']}"
-    assert rest.rstrip("\n") == expected.rstrip("\n")
+    expected = "" if kfmt_row["key"] is None else f" key: {kfmt_row['key']}"
+    expected += "" if kfmt_row["value"] is None else f" payload: {kfmt_row['value']}"
+    assert tool_content.rstrip("\n") == expected.rstrip("\n")

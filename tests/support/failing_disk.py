@@ -1,4 +1,4 @@
-"""A disk that has lost some bytes of a file."""
+"""A disk that cannot read some bytes of a file."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from pathlib import Path
 import pytest
 
 
-def lose(
-    path: Path, lost: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch, why: int = errno.EIO
+def make_unreadable(
+    path: Path,
+    unreadable_ranges: list[tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
+    error_number: int = errno.EIO,
 ) -> list[int]:
-    """Make the disk lose ranges of a file's bytes, from the first to the end; returns the positions
-    of failed reads."""
-    real, failed = os.pread, list[int]()
+    """Make ranges (first byte, end) of a file unreadable; return the positions of failed reads."""
+    original_pread, failed_positions = os.pread, list[int]()
 
     def pread(handle: int, length: int, position: int) -> bytes:
         if Path(f"/proc/self/fd/{handle}").readlink() == path:
-            for first, end in lost:
+            for first, end in unreadable_ranges:
                 if first <= position < end:
-                    failed.append(position)
-                    raise OSError(why, os.strerror(why))
+                    failed_positions.append(position)
+                    raise OSError(error_number, os.strerror(error_number))
                 if position < first:
                     length = min(length, first - position)
-        return real(handle, length, position)
+        return original_pread(handle, length, position)
 
     monkeypatch.setattr(os, "pread", pread)
-    return failed
+    return failed_positions

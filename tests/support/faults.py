@@ -1,4 +1,4 @@
-"""Runs of commands, whole processes, in which calls to the system fail: `faults.c`."""
+"""Runs of commands in processes in which system calls fail: `faults.c`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.support import warm
 from tests.support.samples import ORDERS
 from tools.kafka import ROOT, SAMPLES
 
-NEEDED = [
+REQUIREMENTS = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs LD_PRELOAD"),
     pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler"),
 ]
-FIRST = 2  # calls of a kind that fail in the suite
+N_FIRST_CALLS = 2  # calls of a kind that fail in the suite
 # Two partitions, the metadata log, and the files of a log directory.
 PARTITIONS = ("orders-0", "__consumer_offsets-1", "__cluster_metadata-0")
 READERS = {
@@ -40,17 +40,17 @@ READERS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """What becomes of one call; `number` 0 only counts them."""
+    """The failure of one call; `number` 0 only counts calls."""
 
     kind: str
     code: int
     number: int = 0
-    below: str = "in"
-    """Only calls on files below this directory count."""
+    directory: str = "in"
+    """Only calls on files in this directory count."""
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunResult:
     """A finished run."""
 
     returncode: int
@@ -62,78 +62,78 @@ class Ended:
 class Bench:
     """A directory with the inputs of all commands, and the library that makes calls fail."""
 
-    folder: Path
+    directory: Path
     library: Path
 
     def environment(self, fault: Fault | None = None) -> dict[str, str]:
         """The environment of a run."""
-        known = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-        known |= {"TMPDIR": str(self.folder / "tmp"), "LD_PRELOAD": str(self.library)}
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+        env |= {"TMPDIR": str(self.directory / "tmp"), "LD_PRELOAD": str(self.library)}
         if fault is None:
-            return known
+            return env
         self.count.unlink(missing_ok=True)
-        return known | {
+        return env | {
             "FAULT_KIND": fault.kind,
             "FAULT_NUMBER": str(fault.number),
             "FAULT_ERRNO": str(fault.code),
-            "FAULT_BELOW": str(self.folder / fault.below),
+            "FAULT_BELOW": str(self.directory / fault.directory),
             "FAULT_COUNT": str(self.count),
         }
 
     @property
     def count(self) -> Path:
-        """The file that grows with each call that counts."""
-        return self.folder / "count"
+        """The file that grows by a byte with each counted call."""
+        return self.directory / "count"
 
-    def run(self, command: str, fault: Fault | None = None) -> Ended:
+    def run(self, command: str, fault: Fault | None = None) -> RunResult:
         """Run a command."""
         env = self.environment(fault)
-        code, out, err = warm.run(command.split(), b"", self.folder, env)
-        return Ended(code, out.decode(), err.decode())
+        code, out, err = warm.run(command.split(), b"", self.directory, env)
+        return RunResult(code, out.decode(), err.decode())
 
-    def calls(self, command: str, kind: str, below: str = "in") -> int:
-        """How many calls of a kind a command makes."""
-        self.run(command, Fault(kind, 0, 0, below))
+    def calls(self, command: str, kind: str, directory: str = "in") -> int:
+        """The number of calls of a kind that a command makes."""
+        self.run(command, Fault(kind, 0, 0, directory))
         return self.count.stat().st_size if self.count.exists() else 0
 
-    def made(self) -> dict[str, bytes]:
-        """What is in the output directory, by name."""
-        return contents(self.folder / "out")
+    def outputs(self) -> dict[str, bytes]:
+        """The files in the output directory, by name."""
+        return file_contents(self.directory / "out")
 
-    def emptied(self) -> None:
+    def clear_output(self) -> None:
         """Remove the output."""
-        shutil.rmtree(self.folder / "out", ignore_errors=True)
-        (self.folder / "out").mkdir()
+        shutil.rmtree(self.directory / "out", ignore_errors=True)
+        (self.directory / "out").mkdir()
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def file_contents(directory: Path) -> dict[str, bytes]:
     """The files in a directory, by name."""
-    files = (file for file in sorted(folder.rglob("*")) if file.is_file())
-    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+    files = (file for file in sorted(directory.rglob("*")) if file.is_file())
+    return {str(file.relative_to(directory)): file.read_bytes() for file in files}
 
 
-def compiled(folder: Path) -> Path:
+def build_library(directory: Path) -> Path:
     """Build the library in a directory."""
-    made = folder / "faults.so"
+    library = directory / "faults.so"
     source = ROOT / "tests/support/faults.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl"], check=True)
-    return made
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    return library
 
 
-def benched(library: Path, folder: Path) -> Bench:
+def create_bench(library: Path, directory: Path) -> Bench:
     """Prepare the inputs of all commands."""
     broker = ORDERS.parent.parent
     for name in PARTITIONS:
-        shutil.copytree(broker / name, folder / "in" / name)
+        shutil.copytree(broker / name, directory / "in" / name)
     for file in filter(Path.is_file, broker.iterdir()):
-        shutil.copy2(file, folder / "in")
-    shutil.copytree(SAMPLES / "kafka-2.8.2/v0-gzip-0", folder / "old")
-    shutil.copy2(SAMPLES / "hand-made.jsonl", folder / "records.jsonl")
+        shutil.copy2(file, directory / "in")
+    shutil.copytree(SAMPLES / "kafka-2.8.2/v0-gzip-0", directory / "old")
+    shutil.copy2(SAMPLES / "hand-made.jsonl", directory / "records.jsonl")
     for name in ("out", "tmp"):
-        (folder / name).mkdir()
-    return Bench(folder, library)
+        (directory / name).mkdir()
+    return Bench(directory, library)
 
 
-def chosen(n_calls: int, *, every: bool) -> range:
-    """The calls that fail in turn: every one, or the first few."""
-    return range(1, (n_calls if every else min(n_calls, FIRST)) + 1)
+def failing_calls(n_calls: int, *, every: bool) -> range:
+    """The numbers of the calls that fail in turn: every one, or the first few."""
+    return range(1, (n_calls if every else min(n_calls, N_FIRST_CALLS)) + 1)

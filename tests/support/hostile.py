@@ -1,4 +1,4 @@
-"""Commands on inputs that are made to break a reader."""
+"""Commands on inputs that are designed to break a reader."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ COMMANDS = (
 WRITING = ("salvage", "salvage --records", "rebuild-index", "convert-v0-to-v2")
 
 
-def partition(folder: Path, data: bytes, name: str = NAME) -> Path:
+def partition(directory: Path, data: bytes, name: str = NAME) -> Path:
     """A partition with one log."""
-    to = folder / "t-0"
-    to.mkdir(parents=True)
-    (to / name).write_bytes(data)
-    return to
+    partition_directory = directory / "t-0"
+    partition_directory.mkdir(parents=True)
+    (partition_directory / name).write_bytes(data)
+    return partition_directory
 
 
-def ran(*arguments: str | Path) -> Done:
-    """A run that ends as documented, and prints what a terminal can show."""
+def run_kfmt(*arguments: str | Path) -> Done:
+    """Run kfmt; check that it ends as documented, and prints only what a terminal can show."""
     code, out, err = warm.run(arguments, b"", ROOT, environment())
     assert b"Traceback" not in err, err.decode()
-    done = Done(code, out.decode("utf-8", "replace"), err.decode())
-    assert done.code in (0, 1, 2, 3), done
-    outputs = (done.err,) if arguments[0] == "cat" else (done.out, done.err)
-    assert not any(text in words for text in UNSAFE for words in outputs), arguments
+    result = Done(code, out.decode("utf-8", "replace"), err.decode())
+    assert result.code in (0, 1, 2, 3), result
+    outputs = (result.err,) if arguments[0] == "cat" else (result.out, result.err)
+    assert not any(sequence in output for sequence in UNSAFE for output in outputs), arguments
     if "--json" in arguments:
-        for line in done.out.splitlines():
+        for line in result.out.splitlines():
             json.loads(line, parse_constant=pytest.fail)
-    return done
+    return result
 
 
-def every(path: Path, out: Path) -> None:
-    """Every command on a path; none is wrong usage."""
+def run_every_command(path: Path, output: Path) -> None:
+    """Run every command on a path; none is a usage error."""
     for command in COMMANDS:
         name, *options = command.split()
-        assert ran(name, path, *options).code != 2, command
+        assert run_kfmt(name, path, *options).code != 2, command
     for i, command in enumerate(WRITING):
         name, *options = command.split()
-        ran(name, path, out / str(i), *options)
-    ran("export", path, "--to", out / "export")
-    ran("diff", path, path)
+        run_kfmt(name, path, output / str(i), *options)
+    run_kfmt("export", path, "--to", output / "export")
+    run_kfmt("diff", path, path)

@@ -1,8 +1,8 @@
-"""Runs of kfmt in the process of the tests, each as if the process were new.
+"""Runs of kfmt in the process of the tests, each as if in a new process.
 
-Streams, arguments, directory, environment and signal handlers are those of the run and are put back
-after it; what kfmt remembers of paths is forgotten. What a run does to a process for good, or what
-only a process shows (signals, pipes, limits, other processes), takes `apart=True`.
+A run has its own streams, arguments, directory, environment and signal handlers, which are restored
+after it; kfmt's caches by path are cleared. A run that changes its process permanently, or that
+needs one (signals, pipes, limits, other processes), takes `apart=True`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import gc
 import os
 import signal
 import sys
-import tempfile  # which remembers TMPDIR
+import tempfile  # which caches TMPDIR
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -28,16 +28,16 @@ from kfmt_cli.core import credentials, file_systems, small_objects
 from kfmt_cli.disk import file_names, mounts
 from kfmt_cli.execution import bounds
 from kfmt_cli.render.sinks import repository
-from tests.support.warm import INTERPRETERS_OWN
+from tests.support.warm import INTERPRETER_VARIABLES
 
-PIPE_HOLDS = 1 << 16  # bytes that are in a pipe before anybody reads
-# By what is at a path, which another run may find changed.
-_KNOWN_OF_PATHS: tuple[Callable[[], object], ...] = (
+PIPE_CAPACITY = 1 << 16  # bytes that are in a pipe before anybody reads
+# Caches by path; another run may find other content there.
+_CACHES_BY_PATH: tuple[Callable[[], object], ...] = (
     mounts.MOUNTS.clear,
     credentials.CREDENTIALS.by_location.clear,
     *(
-        known.cache_clear
-        for known in (
+        function.cache_clear
+        for function in (
             file_names._real_directory,
             file_names.parse_topic_partition,
             file_names.parse_broker_topic_partition,
@@ -49,92 +49,97 @@ _KNOWN_OF_PATHS: tuple[Callable[[], object], ...] = (
     remote_end._read_remote_ends.cache_clear,
     bounds._read_index_entries.cache_clear,
     *(
-        known.cache_clear
-        for known in (small_objects._object_store_client, file_systems._open_file_system)
+        function.cache_clear
+        for function in (small_objects._object_store_client, file_systems._open_file_system)
     ),
 )
 
 
-def takes_processes(arguments: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> bool:
-    """Whether a run needs a process of its own, by what it is asked."""
-    jobs = [arguments[i + 1 : i + 2] for i, text in enumerate(arguments) if text == "--jobs"]
+def needs_process(arguments: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> bool:
+    """Whether a run needs a process of its own, according to its arguments."""
+    job_counts = [
+        arguments[i + 1 : i + 2] for i, argument in enumerate(arguments) if argument == "--jobs"
+    ]
     return (
         threading.current_thread() is not threading.main_thread()
-        or len(stdin) > PIPE_HOLDS
-        or any(count != ["1"] for count in jobs)
+        or len(stdin) > PIPE_CAPACITY
+        or any(count != ["1"] for count in job_counts)
         or arguments[:1] in (["pipeline"], ["browse"], ["export"])
-        or any(name.startswith(INTERPRETERS_OWN) for name in env)
+        or any(name.startswith(INTERPRETER_VARIABLES) for name in env)
     )
 
 
 def run(
     arguments: Sequence[str], stdin: bytes, cwd: Path, env: Mapping[str, str]
 ) -> tuple[int, bytes, bytes]:
-    """Run `kfmt ARGUMENTS`; its exit code, output and error. Raises what kfmt would die of."""
+    """Run `kfmt ARGUMENTS`; return its exit code, output and error output.
+
+    Raises the exceptions that kfmt does not handle.
+    """
     from kfmt_cli import __main__ as program
 
-    ends: list[Callable[[], object]] = []
+    exit_functions: list[Callable[[], object]] = []
     register = atexit.register
 
-    def at_end(function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
-        # A library's, as pyarrow's own for S3.
+    def register_exit(function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
+        # A library's function, such as pyarrow's for S3.
         if not (function.__module__ or "").startswith("kfmt_cli."):
             return register(function, *args, **kwargs)
-        ends.append(lambda: function(*args, **kwargs))
+        exit_functions.append(lambda: function(*args, **kwargs))
         return function
 
-    with ExitStack() as held:
-        out, err = (held.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in range(2))
-        held.enter_context(_streams(stdin, out.fileno(), err.fileno()))
-        held.enter_context(_place(cwd, env))
-        held.enter_context(_signals())
-        held.enter_context(mock.patch.object(sys, "argv", ["kfmt", *arguments]))
-        held.enter_context(mock.patch.object(atexit, "register", at_end))
-        held.enter_context(
-            mock.patch.object(concurrent.futures, "ProcessPoolExecutor", _needs_a_process)
+    with ExitStack() as stack:
+        out, err = (stack.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in range(2))
+        stack.enter_context(_streams(stdin, out.fileno(), err.fileno()))
+        stack.enter_context(_directory_and_environment(cwd, env))
+        stack.enter_context(_signals())
+        stack.enter_context(mock.patch.object(sys, "argv", ["kfmt", *arguments]))
+        stack.enter_context(mock.patch.object(atexit, "register", register_exit))
+        stack.enter_context(
+            mock.patch.object(concurrent.futures, "ProcessPoolExecutor", _refuse_processes)
         )
         try:
             code = program.run()
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        except SystemExit as exited:
+            code = exited.code if isinstance(exited.code, int) else int(exited.code is not None)
         finally:
-            for function in reversed(ends):
+            for function in reversed(exit_functions):
                 function()
-            for forget in _KNOWN_OF_PATHS:
-                forget()
+            for clear_cache in _CACHES_BY_PATH:
+                clear_cache()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        written = []
+        outputs = []
         for file in (out, err):
             file.seek(0)
-            written.append(file.read())
-    return code & 0xFF, written[0], written[1]
+            outputs.append(file.read())
+    return code & 0xFF, outputs[0], outputs[1]
 
 
-def _needs_a_process(*_: object, **__: object) -> NoReturn:
+def _refuse_processes(*_: object, **__: object) -> NoReturn:
     raise AssertionError("this run starts processes: kfmt(…, apart=True)")
 
 
 @contextmanager
 def _streams(stdin: bytes, out: int, err: int) -> Iterator[None]:
-    """Standard streams as an interpreter opens them."""
+    """Open standard streams as an interpreter does."""
     read, write = os.pipe()
     os.write(write, stdin)
     os.close(write)
     names = ("stdin", "stdout", "stderr")
-    own = {
+    stream_by_name = {
         "stdin": TextIOWrapper(BufferedReader(FileIO(read, "r")), encoding="utf-8"),
         "stdout": _text(out, "strict"),
         "stderr": _text(err, "backslashreplace", line_buffering=True),
     }
-    with ExitStack() as held:
+    with ExitStack() as stack:
         for name in names:
-            held.enter_context(mock.patch.object(sys, name, own[name]))
-            held.enter_context(mock.patch.object(sys, f"__{name}__", own[name]))
+            stack.enter_context(mock.patch.object(sys, name, stream_by_name[name]))
+            stack.enter_context(mock.patch.object(sys, f"__{name}__", stream_by_name[name]))
         try:
             yield
         finally:
-            for stream in own.values():
+            for stream in stream_by_name.values():
                 stream.close()
 
 
@@ -146,9 +151,9 @@ def _text(fd: int, errors: str, *, line_buffering: bool = False) -> TextIOWrappe
 
 
 @contextmanager
-def _place(cwd: Path, env: Mapping[str, str]) -> Iterator[None]:
-    """The directory and the environment of the run."""
-    before = Path.cwd()
+def _directory_and_environment(cwd: Path, env: Mapping[str, str]) -> Iterator[None]:
+    """Set the directory and the environment of the run."""
+    previous_directory = Path.cwd()
     os.chdir(cwd)
     try:
         with mock.patch.dict(os.environ), mock.patch.object(tempfile, "tempdir", None):
@@ -159,18 +164,18 @@ def _place(cwd: Path, env: Mapping[str, str]) -> Iterator[None]:
                     os.environ[name] = value
             yield
     finally:
-        os.chdir(before)
+        os.chdir(previous_directory)
 
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """What the run changes of the process."""
-    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-    before = [signal.getsignal(number) for number in numbers]
-    often = gc.get_threshold()
+    """Restore the signal handlers and the threshold of garbage collection."""
+    signals = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    handlers = [signal.getsignal(signal_number) for signal_number in signals]
+    gc_threshold = gc.get_threshold()
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-        gc.set_threshold(*often)
+        for signal_number, handler in zip(signals, handlers, strict=True):
+            signal.signal(signal_number, handler)
+        gc.set_threshold(*gc_threshold)

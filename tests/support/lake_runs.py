@@ -1,4 +1,4 @@
-"""Runs of `pipeline export` without Spark: its tasks are called in this process."""
+"""Runs of `pipeline export` without Spark: this process calls its tasks."""
 
 from __future__ import annotations
 
@@ -27,104 +27,115 @@ COLUMNS = ["topic_id", "partition", "offset"]
 
 
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Call the tasks of jobs here."""
+    """Call the tasks of jobs in this process."""
 
-    def run_here(
-        spark: Any, request: ReadRequest, ledger: JobDirectory, shares: list[Any], advance: Any
+    def run_in_this_process(
+        spark: Any, request: ReadRequest, ledger: JobDirectory, tasks: list[Any], advance: Any
     ) -> None:
         del spark, advance
-        to = ledger.job.staging_directory(ledger.path)
-        for share in shares:
-            given = split_processing.pickle_task_input(request, share)
+        staging = ledger.job.staging_directory(ledger.path)
+        for task in tasks:
+            task_input = split_processing.pickle_task_input(request, task)
             split_processing._process_task(
-                ledger.job, request, to, ledger.results_directory, ledger.run_number, given
+                ledger.job,
+                request,
+                staging,
+                ledger.results_directory,
+                ledger.run_number,
+                task_input,
             )
 
-    monkeypatch.setattr(split_processing, "_run_tasks", run_here)
+    monkeypatch.setattr(split_processing, "_run_tasks", run_in_this_process)
 
 
 def export(
-    to: Path | str,
+    target: Path | str,
     *paths: Path,
     format_: str = "parquet",
     topics: str = "",
-    asked: Any = (),
+    request_options: Any = (),
     **options: Any,
 ) -> JobSummary:
-    """One run of the job, as `kfmt pipeline export` starts it. asked: more of the request."""
-    paths_of = tuple(map(str, paths))
+    """One run of the job, as `kfmt pipeline export` starts it."""
+    path_texts = tuple(map(str, paths))
     request = replace(
-        parse_request({"topics": topics, **dict(asked)}),
+        parse_request({"topics": topics, **dict(request_options)}),
         table="segments",
-        paths=paths_of,
+        paths=path_texts,
         raises_if_unreadable=False,
     )
     files = list_input_files(request, require_topics=True)
-    context = JobContext(None, request, str(to), format_, lambda _: None, options, files)
+    context = JobContext(None, request, str(target), format_, lambda _: None, options, files)
     context.preparation = export_job.prepare(context)
     summary = export_job.run_job(context)
-    remove_unfinished(str(to))
+    remove_unfinished(str(target))
     return summary
 
 
-def forecast(to: Path, *paths: Path, **options: Any) -> list[str]:
-    """What a dry run says of rows that would go."""
+def forecast(target: Path, *paths: Path, **options: Any) -> list[str]:
+    """The messages of a dry run about rows that would be removed."""
     request = replace(parse_request({}), paths=tuple(map(str, paths)))
     context = JobContext(
-        None, request, str(to), "parquet", lambda _: None, options, is_dry_run=True
+        None, request, str(target), "parquet", lambda _: None, options, is_dry_run=True
     )
     return list(export_job.forecast(context))
 
 
-def manifest(to: Path | str) -> dict[str, list[dict[str, Any]]]:
-    """The inputs and files of a table, as its manifest has them."""
-    bundles: dict[str, Any] = {}
-    shown = json.loads(read_file_bytes(f"{to}/_kfmt/manifest.json") or b"")
-    for part in shown["parts"]:
-        bundles.update(map(json.loads, (read_file_bytes(f"{to}/_kfmt/{part}") or b"").splitlines()))
-    there = [bundle for bundle in bundles.values() if bundle is not None]
-    found = {
-        name: [row for bundle in there for row in bundle[name]] for name in ("inputs", "outputs")
+def manifest(target: Path | str) -> dict[str, list[dict[str, Any]]]:
+    """The inputs and output files in a table's manifest."""
+    file_groups: dict[str, Any] = {}
+    document = json.loads(read_file_bytes(f"{target}/_kfmt/manifest.json") or b"")
+    for part in document["parts"]:
+        file_groups.update(
+            map(json.loads, (read_file_bytes(f"{target}/_kfmt/{part}") or b"").splitlines())
+        )
+    current = [group for group in file_groups.values() if group is not None]
+    rows_by_name = {
+        name: [row for group in current for row in group[name]] for name in ("inputs", "outputs")
     }
-    assert sorted(shown["outputs"], key=str) == sorted(found["outputs"], key=str)
-    return found
+    assert sorted(document["outputs"], key=str) == sorted(rows_by_name["outputs"], key=str)
+    return rows_by_name
 
 
-def listed(to: Path) -> Counter[Row]:
+def manifest_rows(target: Path) -> Counter[Row]:
     """The rows of the files that the manifest names."""
-    return _rows([to / row["file"] for row in manifest(to)["outputs"] if row["table"] == "records"])
+    return _rows(
+        [target / row["file"] for row in manifest(target)["outputs"] if row["table"] == "records"]
+    )
 
 
-def found(to: Path) -> Counter[Row]:
+def file_rows(target: Path) -> Counter[Row]:
     """The rows of the files that are there."""
-    return _rows(sorted(to.glob("records/**/*.*")))
+    return _rows(sorted(target.glob("records/**/*.*")))
 
 
-def of_delta(to: Path, table: str = "records") -> Any:
-    """The rows that deltalake sees."""
+def delta_rows(target: Path, table: str = "records") -> Any:
+    """The rows that deltalake reads."""
     from deltalake import DeltaTable
 
-    return DeltaTable(str(to / table)).to_pyarrow_table()
+    return DeltaTable(str(target / table)).to_pyarrow_table()
 
 
-def iceberg_table(to: Path, table: str = "records") -> Any:
+def iceberg_table(target: Path, table: str = "records") -> Any:
     """A table in the catalog of a directory."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    return SqlCatalog("kfmt", uri=f"sqlite:///{to}/_kfmt/iceberg.db").load_table(f"kfmt.{table}")
+    return SqlCatalog("kfmt", uri=f"sqlite:///{target}/_kfmt/iceberg.db").load_table(
+        f"kfmt.{table}"
+    )
 
 
-def of_iceberg(to: Path, table: str = "records") -> Any:
-    """The rows that PyIceberg sees."""
-    return iceberg_table(to, table).scan().to_arrow()
+def iceberg_rows(target: Path, table: str = "records") -> Any:
+    """The rows that PyIceberg reads."""
+    return iceberg_table(target, table).scan().to_arrow()
 
 
-TABLE_READERS: dict[str, Callable[..., Any]] = {"delta": of_delta, "iceberg": of_iceberg}
+TABLE_READERS: dict[str, Callable[..., Any]] = {"delta": delta_rows, "iceberg": iceberg_rows}
 
 
-def committed(kind: str, to: Path) -> Counter[Row]:
-    """The rows of a table in a table format."""
-    rows = TABLE_READERS[kind](to).select(COLUMNS)
+def committed(table_format: str, target: Path) -> Counter[Row]:
+    """The rows that the reader of a table format returns."""
+    rows = TABLE_READERS[table_format](target).select(COLUMNS)
     return Counter(zip(*(rows[name].to_pylist() for name in COLUMNS), strict=True))
 
 
@@ -146,9 +157,9 @@ def _json(path: Path) -> list[Row]:
 
 
 def _csv(path: Path) -> list[Row]:
-    head, *lines = path.read_text().splitlines()
-    at = head.split(",").index("offset")
-    return [(None, 0, int(line.split(",")[at])) for line in lines]
+    header, *lines = path.read_text().splitlines()
+    offset_column = header.split(",").index("offset")
+    return [(None, 0, int(line.split(",")[offset_column])) for line in lines]
 
 
 _READERS: dict[str, Callable[[Path], list[Row]]] = {

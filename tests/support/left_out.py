@@ -1,4 +1,4 @@
-"""What a run has left out by its marks, said in one line at its end."""
+"""The tests that a run omits because of their marks; one line at its end counts them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 LONG = ("brokers", "clusters", "browsers", "servers", "fuzz", "long")
 NAMES = Path(__file__).parents[1] / "long_tests.txt"
-SCRIPT = ".ci/long"
+LONG_TESTS_SCRIPT = ".ci/long"
 
 
 def names() -> list[str]:
@@ -21,32 +21,34 @@ def names() -> list[str]:
 
 def mark_long(items: Sequence[pytest.Item]) -> None:
     """Give tests the mark `long`."""
-    known = set(names())
+    long_names = set(names())
     for item in items:
-        if item.nodeid in known or item.nodeid.partition("[")[0] in known:
+        if item.nodeid in long_names or item.nodeid.partition("[")[0] in long_names:
             item.add_marker(pytest.mark.long)
 
 
-def keep_share(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the share of the long tests that `KFMT_LONG_SHARE` names, as 2/4: of each file, every
-    fourth one from the third on. Those of all shares are all tests."""
+def select_share(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep only the share of the long tests that `KFMT_LONG_SHARE` names.
+
+    2/4 is every fourth long test of each file, from the third on; all shares are all tests.
+    """
     share = os.environ.get("KFMT_LONG_SHARE")
     if not share:
         return
-    number, of = map(int, share.split("/"))
-    seen: Counter[Path] = Counter()
-    kept: list[pytest.Item] = []
-    dropped: list[pytest.Item] = []
+    index, n_shares = map(int, share.split("/"))
+    n_long_by_path: Counter[Path] = Counter()
+    selected: list[pytest.Item] = []
+    deselected: list[pytest.Item] = []
     for item in items:
         is_long = any(map(item.get_closest_marker, LONG))
-        is_kept = not is_long or seen[item.path] % of == number % of
-        seen[item.path] += is_long
-        (kept if is_kept else dropped).append(item)
-    config.hook.pytest_deselected(items=dropped)
-    items[:] = kept
+        is_selected = not is_long or n_long_by_path[item.path] % n_shares == index % n_shares
+        n_long_by_path[item.path] += is_long
+        (selected if is_selected else deselected).append(item)
+    config.hook.pytest_deselected(items=deselected)
+    items[:] = selected
 
 
-class LeftOut:
+class OmittedTests:
     """Counts the tests that were not selected because of a mark of long tests."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -54,7 +56,7 @@ class LeftOut:
         self._marks: Counter[str] = Counter()
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Tests are not to be run; in a process of several, its parent is told at the end."""
+        """Count deselected tests; a worker process reports its counts to its parent."""
         for item in items:
             mark = next((mark for mark in LONG if item.get_closest_marker(mark)), None)
             if mark:
@@ -64,19 +66,19 @@ class LeftOut:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        """A process has ended; each has collected all tests."""
+        """Take the counts of a worker process; each process has collected all tests."""
         self._marks = Counter(getattr(node, "workeroutput", {}).get("left_out", {})) or self._marks
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what was not run."""
+        """Report the omitted tests."""
         if self._marks:
-            words = ", ".join(f"{n} {mark}" for mark, n in sorted(self._marks.items()))
+            counts = ", ".join(f"{n} {mark}" for mark, n in sorted(self._marks.items()))
             terminalreporter.write_line(
-                f"not run, as they take minutes: {self._marks.total()} tests ({words}); "
-                f"{SCRIPT} runs them"
+                f"not run, as they take minutes: {self._marks.total()} tests ({counts}); "
+                f"{LONG_TESTS_SCRIPT} runs them"
             )
 
 
-def show_on(config: pytest.Config) -> None:
-    """Say it at the end of a run."""
-    config.pluginmanager.register(LeftOut(config), "kfmt-left-out")
+def register(config: pytest.Config) -> None:
+    """Report omitted tests at the end of a run."""
+    config.pluginmanager.register(OmittedTests(config), "kfmt-left-out")

@@ -1,4 +1,4 @@
-"""Damage for every kind of finding that `kfmt check` may make, each made from real files."""
+"""Damage for every kind of finding of `kfmt check`, each created from real files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from tests.support.broken_directories import mixed
+from tests.support.broken_directories import mixed_transaction
 from tests.support.broken_partitions import ORDERS, TXN, name, sample, zero_hole
 from tests.support.claims_of_directories import DIRECTORY_CLAIMS
 from tests.support.claims_of_indexes import INDEX_CLAIMS
@@ -28,108 +28,119 @@ BROKER = SAMPLES / "kafka-3.9.1-broker1"
 
 @dataclass(frozen=True)
 class Damage:
-    """A kind of finding, and how to make a log directory in which it is found."""
+    """A kind of finding, and how to create a log directory that has it."""
 
     code: str
-    words: str
-    """What is damaged."""
+    description: str
+    """The damage."""
     make: Callable[[Path], None]
     options: tuple[str, ...] = ()
-    """Of the call."""
+    """Options of `kfmt check`."""
 
 
-def partition(folder: Path, files: Files, named: str = "orders-0") -> None:
-    """A partition in a log directory."""
-    (folder / named).mkdir(parents=True)
-    for file, content in files.items():
-        (folder / named / file).write_bytes(content)
+def partition(directory: Path, files: Files, name: str = "orders-0") -> None:
+    """Write a partition to a log directory."""
+    (directory / name).mkdir(parents=True)
+    for file_name, content in files.items():
+        (directory / name / file_name).write_bytes(content)
 
 
 def _of(files: Callable[[], Files]) -> Callable[[Path], None]:
-    return lambda folder: partition(folder, files())
+    return lambda directory: partition(directory, files())
 
 
-def _batch(at: int, new: bytes) -> Callable[[], Files]:
-    """The second batch of a producer in a segment of txn-0 with other bytes."""
+def _batch(position: int, new: bytes) -> Callable[[], Files]:
+    """txn-0 with other bytes in the second batch of a producer in a segment."""
 
     def files() -> Files:
-        its = dict(sample(TXN))
-        data = its[name(357)]
-        spans = [pair for pair in pairwise(positions(data)) if not data[pair[0] + 22] & 0x20]
-        first = spans[0][0]
-        producer = data[first + 43 : first + 51]
-        start, end = [span for span in spans if data[span[0] + 43 : span[0] + 51] == producer][1]
-        batch = with_crc(with_bytes(data[start:end], at, new))
-        its[name(357)] = data[:start] + batch + data[end:]
-        return its
+        txn = dict(sample(TXN))
+        data = txn[name(357)]
+        ranges = [
+            start_end
+            for start_end in pairwise(positions(data))
+            if not data[start_end[0] + 22] & 0x20
+        ]
+        first_start = ranges[0][0]
+        producer = data[first_start + 43 : first_start + 51]
+        start, end = [
+            start_end
+            for start_end in ranges
+            if data[start_end[0] + 43 : start_end[0] + 51] == producer
+        ][1]
+        batch = with_crc(with_bytes(data[start:end], position, new))
+        txn[name(357)] = data[:start] + batch + data[end:]
+        return txn
 
     return files
 
 
 def _epochs() -> Files:
-    """A batch of another leader epoch, which its checksum does not cover."""
-    its = dict(sample(ORDERS))
-    data = its[name(CLOSED)]
-    its[name(CLOSED)] = with_bytes(data, positions(data)[5] + 12, int32(9))
-    its["leader-epoch-checkpoint"] = (ORDERS / "leader-epoch-checkpoint").read_bytes()
-    return its
+    """orders-0 with another leader epoch in a batch; its checksum does not cover the epoch."""
+    orders = dict(sample(ORDERS))
+    data = orders[name(CLOSED)]
+    orders[name(CLOSED)] = with_bytes(data, positions(data)[5] + 12, int32(9))
+    orders["leader-epoch-checkpoint"] = (ORDERS / "leader-epoch-checkpoint").read_bytes()
+    return orders
 
 
-def _open(late: bool) -> Callable[[], Files]:
-    """A transaction whose marker is another producer's; late: it is long past."""
+def _open_transaction(is_late: bool) -> Callable[[], Files]:
+    """txn-0 with a transaction whose marker is another producer's; is_late: the log continues for
+    an hour."""
 
     def files() -> Files:
-        its = dict(sample(TXN))
-        data = its[name(635)]
-        spans = list(pairwise(positions(data)))
-        at, end = next(span for span in reversed(spans) if data[span[0] + 22] & 0x20)
-        marker = with_crc(with_bytes(data[at:end], 43, (999_999).to_bytes(8, "big")))
-        data = data[:at] + marker + data[end:]
-        if late:
-            at, end = spans[-1]
-            time = struct.unpack_from(">q", data, at + 35)[0] + 3_600_000
-            batch = with_crc(with_bytes(data[at:end], 35, struct.pack(">q", time)))
-            data = data[:at] + batch + data[end:]
-        its[name(635)] = data
-        return its
+        txn = dict(sample(TXN))
+        data = txn[name(635)]
+        ranges = list(pairwise(positions(data)))
+        start, end = next(
+            start_end for start_end in reversed(ranges) if data[start_end[0] + 22] & 0x20
+        )
+        marker = with_crc(with_bytes(data[start:end], 43, (999_999).to_bytes(8, "big")))
+        data = data[:start] + marker + data[end:]
+        if is_late:
+            start, end = ranges[-1]
+            timestamp = struct.unpack_from(">q", data, start + 35)[0] + 3_600_000
+            batch = with_crc(with_bytes(data[start:end], 35, struct.pack(">q", timestamp)))
+            data = data[:start] + batch + data[end:]
+        txn[name(635)] = data
+        return txn
 
     return files
 
 
 def _snapshot() -> Files:
-    """A producer snapshot with another last sequence, and the checksum that fits."""
-    its = dict(sample(TXN))
-    file = name(635, ".snapshot")
-    data = bytearray(its[file])
+    """txn-0 with another last sequence in a producer snapshot, and a valid checksum."""
+    txn = dict(sample(TXN))
+    file_name = name(635, ".snapshot")
+    data = bytearray(txn[file_name])
     data[20:24] = int32(struct.unpack_from(">i", data, 20)[0] + 7)
     data[2:6] = crc32c(bytes(data[6:])).to_bytes(4, "big")
-    its[file] = bytes(data)
-    return its
+    txn[file_name] = bytes(data)
+    return txn
 
 
-def _beside(file: str, content: bytes) -> Callable[[Path], None]:
-    def make(folder: Path) -> None:
-        partition(folder, sample(ORDERS))
-        (folder / file).write_bytes(content)
+def _with_root_file(file_name: str, content: bytes) -> Callable[[Path], None]:
+    def make(directory: Path) -> None:
+        partition(directory, sample(ORDERS))
+        (directory / file_name).write_bytes(content)
 
     return make
 
 
-def _inside(file: str, content: bytes) -> Callable[[Path], None]:
-    return lambda folder: partition(folder, {**sample(ORDERS), file: content})
+def _with_partition_file(file_name: str, content: bytes) -> Callable[[Path], None]:
+    return lambda directory: partition(directory, {**sample(ORDERS), file_name: content})
 
 
-def _quorum(folder: Path) -> None:
-    shutil.copytree(BROKER / "__cluster_metadata-0", folder / "__cluster_metadata-0")
-    (folder / "__cluster_metadata-0/quorum-state").write_bytes(b"{")
+def _broken_quorum_state(directory: Path) -> None:
+    shutil.copytree(BROKER / "__cluster_metadata-0", directory / "__cluster_metadata-0")
+    (directory / "__cluster_metadata-0/quorum-state").write_bytes(b"{")
 
 
-def _kraft(cut: Callable[[bytes], bytes]) -> Callable[[Path], None]:
-    def make(folder: Path) -> None:
+def _with_kraft_snapshot(edit: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    def make(directory: Path) -> None:
         data = (SAMPLES / "kafka-3.9.1-broker2/bootstrap.checkpoint").read_bytes()
-        (folder / "__cluster_metadata-0").mkdir(parents=True)
-        path = folder / "__cluster_metadata-0" / "00000000000000000007-0000000001.checkpoint"
-        path.write_bytes(cut(data))
+        (directory / "__cluster_metadata-0").mkdir(parents=True)
+        path = directory / "__cluster_metadata-0" / "00000000000000000007-0000000001.checkpoint"
+        path.write_bytes(edit(data))
 
     return make
 
@@ -138,45 +149,45 @@ def _without_log() -> Files:
     return {k: v for k, v in sample(ORDERS).items() if k != name(240)}
 
 
-def _set_aside(folder: Path) -> None:
-    for named in ("__cluster_metadata-0", "orders-0"):
-        shutil.copytree(BROKER / named, folder / named)
-    shutil.copy(BROKER / "meta.properties", folder)
-    (folder / "orders-0/partition.metadata").write_text(
+def _with_other_topic_id(directory: Path) -> None:
+    for partition_name in ("__cluster_metadata-0", "orders-0"):
+        shutil.copytree(BROKER / partition_name, directory / partition_name)
+    shutil.copy(BROKER / "meta.properties", directory)
+    (directory / "orders-0/partition.metadata").write_text(
         "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
     )
 
 
-def _twice(folder: Path) -> None:
-    for at in ("one", "two"):
-        partition(folder / at, sample(ORDERS))
-        said = (BROKER / "meta.properties").read_text()
-        said = said.replace(
-            "directory.id=Id4q", f"directory.id={'Id4q' if at == 'one' else 'Ie4q'}"
+def _in_two_directories(root: Path) -> None:
+    for disk in ("one", "two"):
+        partition(root / disk, sample(ORDERS))
+        properties = (BROKER / "meta.properties").read_text()
+        properties = properties.replace(
+            "directory.id=Id4q", f"directory.id={'Id4q' if disk == 'one' else 'Ie4q'}"
         )
-        (folder / at / "meta.properties").write_text(said)
-        shutil.copy(BROKER / "orders-0/partition.metadata", folder / at / "orders-0")
+        (root / disk / "meta.properties").write_text(properties)
+        shutil.copy(BROKER / "orders-0/partition.metadata", root / disk / "orders-0")
 
 
-def _gzip(folder: Path) -> None:
-    shutil.copytree(BROKER / "codec-gzip-0", folder / "codec-gzip-0")
+def _compressed(directory: Path) -> None:
+    shutil.copytree(BROKER / "codec-gzip-0", directory / "codec-gzip-0")
 
 
-def _old(folder: Path) -> None:
-    partition(folder, sample(ORDERS))
-    shutil.copy(BROKER / "meta.properties", folder)
-    (folder / "old").mkdir()
+def _with_foreign_directory(directory: Path) -> None:
+    partition(directory, sample(ORDERS))
+    shutil.copy(BROKER / "meta.properties", directory)
+    (directory / "old").mkdir()
 
 
-def _first(data: bytes) -> bytes:
+def _first_batch(data: bytes) -> bytes:
     return data[: positions(data)[1]]
 
 
-def _point(offset: int, topic: str = "orders") -> bytes:
+def _checkpoint(offset: int, topic: str = "orders") -> bytes:
     return f"0\n1\n{topic} 0 {offset}\n".encode()
 
 
-MORE = [
+MORE_DAMAGES = [
     Damage(
         "producer-sequence-gap", "a batch with base sequence 9999", _of(_batch(53, int32(9999)))
     ),
@@ -186,17 +197,25 @@ MORE = [
         "a batch with producer epoch 7 before one with a lower epoch",
         _of(_batch(51, b"\0\x07")),
     ),
-    Damage("transaction-marker-alone", "a marker with another producer id", _of(_open(late=False))),
-    Damage("transaction-open", "a marker with another producer id", _of(_open(late=False))),
+    Damage(
+        "transaction-marker-alone",
+        "a marker with another producer id",
+        _of(_open_transaction(is_late=False)),
+    ),
+    Damage(
+        "transaction-open",
+        "a marker with another producer id",
+        _of(_open_transaction(is_late=False)),
+    ),
     Damage(
         "transaction-hanging",
         "the log continues for an hour after an open transaction",
-        _of(_open(late=True)),
+        _of(_open_transaction(is_late=True)),
     ),
     Damage(
         "transaction-mixed",
         "a non-transactional batch in an open transaction",
-        _of(lambda: mixed().files),
+        _of(lambda: mixed_transaction().files),
     ),
     Damage("leader-epoch-back", "a batch with leader epoch 9", _of(_epochs)),
     Damage("leader-epoch-contradicted", "a batch with leader epoch 9", _of(_epochs)),
@@ -208,40 +227,42 @@ MORE = [
     Damage(
         "log-start-above-end",
         "log start offset 9000",
-        _beside("log-start-offset-checkpoint", _point(9000)),
+        _with_root_file("log-start-offset-checkpoint", _checkpoint(9000)),
     ),
     Damage(
         "checkpoint-above-end",
         "the cleaner at 9000",
-        _beside("cleaner-offset-checkpoint", _point(9000)),
+        _with_root_file("cleaner-offset-checkpoint", _checkpoint(9000)),
     ),
     Damage(
         "checkpoint-without-partition",
         "the recovery point of a partition without a directory",
-        _beside("recovery-point-offset-checkpoint", _point(1, "gone")),
+        _with_root_file("recovery-point-offset-checkpoint", _checkpoint(1, "gone")),
     ),
     Damage(
         "checkpoint-malformed",
         "one letter instead of the version",
-        _beside("replication-offset-checkpoint", b"x"),
+        _with_root_file("replication-offset-checkpoint", b"x"),
     ),
     Damage(
         "meta-properties-malformed",
         "one letter instead of properties",
-        _beside("meta.properties", b"x"),
+        _with_root_file("meta.properties", b"x"),
     ),
     Damage(
         "clean-shutdown-malformed",
         "one letter instead of JSON",
-        _beside(".kafka_cleanshutdown", b"x"),
+        _with_root_file(".kafka_cleanshutdown", b"x"),
     ),
     Damage(
         "partition-metadata-malformed",
         "one letter instead of the version",
-        _inside("partition.metadata", b"x"),
+        _with_partition_file("partition.metadata", b"x"),
     ),
-    Damage("left-over-file", "a .log.deleted file", _inside(name(0) + ".deleted", b"x")),
-    Damage("directory-not-a-partition", "a directory named old", _old),
+    Damage(
+        "left-over-file", "a .log.deleted file", _with_partition_file(name(0) + ".deleted", b"x")
+    ),
+    Damage("directory-not-a-partition", "a directory named old", _with_foreign_directory),
     Damage(
         "index-entry-in-damage",
         "an index entry that points into a hole",
@@ -250,53 +271,53 @@ MORE = [
     Damage(
         "log-not-checked",
         "a copy named 0.log.bak",
-        _inside("0.log.bak", (ORDERS / name(0)).read_bytes()),
+        _with_partition_file("0.log.bak", (ORDERS / name(0)).read_bytes()),
     ),
-    Damage("name-not-numeric", "an index named abc.index", _inside("abc.index", b"")),
+    Damage("name-not-numeric", "an index named abc.index", _with_partition_file("abc.index", b"")),
     Damage(
         "start-fails",
         "a negative epoch in leader-epoch-checkpoint",
-        _inside("leader-epoch-checkpoint", b"0\n1\n-1 0\n"),
+        _with_partition_file("leader-epoch-checkpoint", b"0\n1\n-1 0\n"),
     ),
     Damage(
         "deleted-records-back",
         "epochs from offset 500 on",
-        _inside("leader-epoch-checkpoint", b"0\n1\n0 500\n"),
+        _with_partition_file("leader-epoch-checkpoint", b"0\n1\n0 500\n"),
     ),
-    Damage("partition-set-aside", "another topic id in partition.metadata", _set_aside),
+    Damage("partition-set-aside", "another topic id in partition.metadata", _with_other_topic_id),
     Damage("offsets-lost", "an index without its log", _of(_without_log)),
-    Damage("partition-twice", "one partition in two log directories", _twice),
-    Damage("quorum-state-malformed", "an unfinished JSON object", _quorum),
+    Damage("partition-twice", "one partition in two log directories", _in_two_directories),
+    Damage("quorum-state-malformed", "an unfinished JSON object", _broken_quorum_state),
     Damage(
         "snapshot-header-missing",
         "without its first batch",
-        _kraft(lambda data: data[len(_first(data)) :]),
+        _with_kraft_snapshot(lambda data: data[len(_first_batch(data)) :]),
     ),
-    Damage("snapshot-footer-missing", "only its first batch", _kraft(_first)),
+    Damage("snapshot-footer-missing", "only its first batch", _with_kraft_snapshot(_first_batch)),
     Damage(
         "decompression-limit",
         "a limit of 1 KiB",
-        _gzip,
+        _compressed,
         ("--max-decompressed", "1K"),
     ),
 ]
 
 
-_NOT_FOUND = ("log-empty", "the last segment")
+_WITHOUT_FINDING = ("log-empty", "the last segment")
 
 
 def _claims() -> list[Damage]:
-    found = []
+    damages = []
     for claim in (*LOG_CLAIMS, *RECORD_CLAIMS, *INDEX_CLAIMS, *DIRECTORY_CLAIMS):
-        # A last log of 0 bytes is as it should be; nothing is said of it.
-        if claim.beside or claim.instead or (claim.code, claim.what) == _NOT_FOUND:
+        # An empty last log is valid and has no finding.
+        if claim.beside or claim.instead or (claim.code, claim.description) == _WITHOUT_FINDING:
             continue
-        words = claim.what or claim.code.replace("-", " ")
-        files = claim.broken
-        found.append(Damage(claim.code, words, _of(lambda files=files: files().files)))  # type: ignore[misc]
-    return found
+        description = claim.description or claim.code.replace("-", " ")
+        broken = claim.broken
+        damages.append(Damage(claim.code, description, _of(lambda broken=broken: broken().files)))  # type: ignore[misc]
+    return damages
 
 
 def matrix() -> list[Damage]:
-    """Every damage, by kind of finding."""
-    return sorted([*_claims(), *MORE], key=lambda item: (item.code, item.words))
+    """Every damage, sorted by kind of finding."""
+    return sorted([*_claims(), *MORE_DAMAGES], key=lambda damage: (damage.code, damage.description))

@@ -1,4 +1,4 @@
-"""Partitions that change as a broker changes them, and a model of what a stream must give."""
+"""Partitions that change as a broker changes them, and a model of what a stream must deliver."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.support.samples import ORDERS
 from tests.support.segments import positions
 
 Batch = tuple[str, int, int]
-"""Topic id, base offset and leader epoch: no other batch has all three."""
+"""Topic id, base offset and leader epoch, unique to a batch."""
 RECORDS = 20
 _DATA = ORDERS.read_bytes()
-_AT = positions(_DATA)
-BODIES = [_DATA[start:end] for start, end in pairwise(_AT)]
+_POSITIONS = positions(_DATA)
+BODIES = [_DATA[start:end] for start, end in pairwise(_POSITIONS)]
 _TIMES = count(1_700_000_000)
 
 
@@ -32,42 +32,44 @@ def batch_bytes(base_offset: int, epoch: int) -> bytes:
 
 @dataclass
 class MovingPartition:
-    """A partition in one of several log directories, or in two while it moves."""
+    """A partition in one of several log directories, in two of them while it moves."""
 
     disks: list[Path]
     name: str
     rng: random.Random
-    folder: Path = field(init=False)
-    other: Path | None = None
+    directory: Path = field(init=False)
+    older_copy: Path | None = None
     """An older copy."""
     topic_id: str = ""
     epoch: int = 0
     segments: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
     """Base offset, and base offset and epoch of each batch."""
     end: int = 0
-    given: set[Batch] = field(default_factory=set)
+    delivered: set[Batch] = field(default_factory=set)
     position: tuple[str, int] | None = None
     """Topic id and next offset of the stream."""
-    cut: int | None = None
-    """The lowest offset that the log was cut to since the last trigger."""
+    truncated_to: int | None = None
+    """The lowest offset to which the log was truncated since the last trigger."""
 
     def __post_init__(self) -> None:
-        self.folder = self.disks[0] / self.name
+        self.directory = self.disks[0] / self.name
         self.create()
 
     @property
     def batches(self) -> set[Batch]:
-        """What is in the log."""
-        return {(self.topic_id, *batch) for _, held in self.segments for batch in held}
+        """The batches in the log."""
+        return {(self.topic_id, *batch) for _, batches in self.segments for batch in batches}
 
     def create(self) -> None:
-        """Make the topic, or make it again."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Create the topic, or recreate it."""
+        shutil.rmtree(self.directory, ignore_errors=True)
         self.topic_id = format_uuid(self.rng.randbytes(16))
         self.segments, self.end, self.epoch = [(0, [])], 0, 0
-        self.cut = None
-        self.folder.mkdir(parents=True)
-        (self.folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {self.topic_id}\n")
+        self.truncated_to = None
+        self.directory.mkdir(parents=True)
+        (self.directory / "partition.metadata").write_text(
+            f"version: 0\ntopic_id: {self.topic_id}\n"
+        )
         self.append()
 
     def append(self) -> None:
@@ -78,18 +80,18 @@ class MovingPartition:
         self._write(len(self.segments) - 1)
 
     def roll(self) -> None:
-        """Begin another segment."""
+        """Start another segment."""
         if self.segments[-1][0] < self.end:
             self.segments.append((self.end, []))
             self._write(len(self.segments) - 1)
 
     def elect(self) -> None:
-        """Begin another leader epoch."""
+        """Start another leader epoch."""
         self.epoch += 1
 
     def retain(self) -> None:
         """Delete the oldest segments."""
-        if self.other is None:
+        if self.older_copy is None:
             for _ in range(self.rng.randint(1, 2)):
                 if len(self.segments) > 1:
                     self._log(0).unlink()
@@ -97,68 +99,70 @@ class MovingPartition:
 
     def clean(self) -> None:
         """Remove a batch, but not from the active segment."""
-        if len(self.segments) > 1 and self.other is None:
-            at = self.rng.randrange(len(self.segments) - 1)
-            if held := self.segments[at][1]:
-                del held[self.rng.randrange(len(held))]
-                self._write(at)
+        if len(self.segments) > 1 and self.older_copy is None:
+            segment_index = self.rng.randrange(len(self.segments) - 1)
+            if batches := self.segments[segment_index][1]:
+                del batches[self.rng.randrange(len(batches))]
+                self._write(segment_index)
 
     def truncate(self) -> None:
-        """Truncate the log to the beginning of a batch and become leader in a later epoch."""
-        starts = [base for _, held in self.segments for base, _ in held]
-        if self.other is not None or not starts:
+        """Truncate the log to the start of a batch and become leader in a later epoch."""
+        starts = [base for _, batches in self.segments for base, _ in batches]
+        if self.older_copy is not None or not starts:
             return
-        to = self.rng.choice(starts[-8:])
-        while self.segments[-1][0] > to:
+        offset = self.rng.choice(starts[-8:])
+        while self.segments[-1][0] > offset:
             self._log(len(self.segments) - 1).unlink()
             del self.segments[-1]
-        base, held = self.segments[-1]
-        self.segments[-1] = base, [batch for batch in held if batch[0] < to]
-        self.end, self.epoch = to, self.epoch + 1
-        self.cut = to if self.cut is None else min(self.cut, to)
+        base, batches = self.segments[-1]
+        self.segments[-1] = base, [batch for batch in batches if batch[0] < offset]
+        self.end, self.epoch = offset, self.epoch + 1
+        self.truncated_to = offset if self.truncated_to is None else min(self.truncated_to, offset)
         self._write(len(self.segments) - 1)
 
     def move(self) -> None:
-        """Begin to move to another directory, or end it: the older copy is removed."""
-        if self.other is not None:
-            shutil.rmtree(self.other)
-            self.other = None
+        """Start a move to another directory, or complete it: remove the older copy."""
+        if self.older_copy is not None:
+            shutil.rmtree(self.older_copy)
+            self.older_copy = None
             return
-        to = self.rng.choice([disk for disk in self.disks if disk / self.name != self.folder])
+        disk = self.rng.choice([disk for disk in self.disks if disk / self.name != self.directory])
         if self.rng.random() < 0.5:
-            self.folder.rename(to / self.name)
+            self.directory.rename(disk / self.name)
         else:
-            self.other = self.folder
-            shutil.copytree(self.folder, to / self.name)
-        self.folder = to / self.name
+            self.older_copy = self.directory
+            shutil.copytree(self.directory, disk / self.name)
+        self.directory = disk / self.name
 
     def recreate(self) -> None:
-        """Delete the topic and make it again."""
-        if self.other is None:
+        """Delete the topic and create it again."""
+        if self.older_copy is None:
             self.create()
 
     def loss(self) -> bool | None:
-        """Whether the next trigger loses offsets; None if the files cannot tell."""
+        """Whether the next trigger loses offsets; None if the files do not show it."""
         if self.position is None:
             return False
         topic_id, offset = self.position
         if topic_id != self.topic_id or self.segments[0][0] > offset:
             return True
-        if self.cut is None or self.cut >= offset:
+        if self.truncated_to is None or self.truncated_to >= offset:
             return False
-        before = [base for _, held in self.segments for base, _ in held if base < offset]
-        is_covered = any(self.cut <= base for base in before) or self.end < offset
+        earlier_offsets = [
+            base for _, batches in self.segments for base, _ in batches if base < offset
+        ]
+        is_covered = any(self.truncated_to <= base for base in earlier_offsets) or self.end < offset
         return True if is_covered else None
 
     def trigger(self) -> set[Batch]:
-        """What a trigger gives, and the position after it."""
-        new = self.batches - self.given
-        self.given |= new
-        self.position, self.cut = (self.topic_id, self.end), None
+        """Return the batches that a trigger delivers, and move the position."""
+        new = self.batches - self.delivered
+        self.delivered |= new
+        self.position, self.truncated_to = (self.topic_id, self.end), None
         return new
 
     def step(self) -> str:
-        """Change something; its name."""
+        """Apply a random change; return its name."""
         changes: list[tuple[Callable[[], None], int]] = [
             *((self.append, 8), (self.roll, 3), (self.elect, 2), (self.retain, 2)),
             *((self.clean, 2), (self.truncate, 2), (self.move, 3), (self.recreate, 1)),
@@ -168,27 +172,30 @@ class MovingPartition:
         change()
         return f"{self.name} {change.__name__}"
 
-    def _log(self, at: int) -> Path:
-        return self.folder / f"{self.segments[at][0]:020}.log"
+    def _log(self, segment_index: int) -> Path:
+        return self.directory / f"{self.segments[segment_index][0]:020}.log"
 
-    def _write(self, at: int) -> None:
-        """Write a segment, with a time that no other one has."""
-        log, data = self._log(at), b"".join(batch_bytes(*one) for one in self.segments[at][1])
-        new = log.with_suffix(".new")
-        new.write_bytes(data)
-        moment = next(_TIMES)
-        os.utime(new, (moment, moment))
-        new.rename(log)
+    def _write(self, segment_index: int) -> None:
+        """Write a segment, with a unique modification time."""
+        log, data = (
+            self._log(segment_index),
+            b"".join(batch_bytes(*batch) for batch in self.segments[segment_index][1]),
+        )
+        new_file = log.with_suffix(".new")
+        new_file.write_bytes(data)
+        modified = next(_TIMES)
+        os.utime(new_file, (modified, modified))
+        new_file.rename(log)
 
 
 def steps_of(seed: int, disks: list[Path]) -> Iterator[tuple[str, list[MovingPartition]]]:
-    """Sequences of changes: `trigger`, `restart`, `unlisted`, or what has changed."""
+    """A sequence of steps: `trigger`, `restart`, `unlisted`, or the name of a change."""
     rng = random.Random(seed)
     for disk in disks:
         disk.mkdir(parents=True)
     partitions = [MovingPartition(disks, f"orders-{i}", rng) for i in range(2)]
     yield "start", partitions
     for _ in range(rng.randint(10, 30)):
-        what = rng.choices(("change", "trigger", "restart", "unlisted"), (10, 6, 1, 1))[0]
-        yield (rng.choice(partitions).step() if what == "change" else what), partitions
+        step = rng.choices(("change", "trigger", "restart", "unlisted"), (10, 6, 1, 1))[0]
+        yield (rng.choice(partitions).step() if step == "change" else step), partitions
     yield "trigger", partitions

@@ -1,4 +1,4 @@
-"""Logs as the browser shows them, without a screen."""
+"""The browser's models of logs, without a screen."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ GROUPS = SAMPLES / "kafka-3.9.1-broker1/__consumer_offsets-1/0000000000000000000
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def outline_of(log: Path, wanted: BatchFilter | None = None) -> BlockIndex:
-    outline = BlockIndex(classify_file(str(log), str(log)), wanted)
+def block_index(log: Path, batch_filter: BatchFilter | None = None) -> BlockIndex:
+    outline = BlockIndex(classify_file(str(log), str(log)), batch_filter)
     outline.extend()
     return outline
 
 
-def shown_log(log: Path, width: int = 100, wanted: BatchFilter | None = None) -> LogRowView:
-    return LogRowView(outline_of(log, wanted), width)
+def log_row_view(
+    log: Path, width: int = 100, batch_filter: BatchFilter | None = None
+) -> LogRowView:
+    return LogRowView(block_index(log, batch_filter), width)
 
 
-def content_of(log: Path, row: int = 0) -> SelectedBatch:
-    shown = shown_log(log)
-    file = shown.index.file
-    return SelectedBatch(file, *shown.find_batch(row), find_decoder(file_topic(file)))
+def selected_batch(log: Path, row: int = 0) -> SelectedBatch:
+    view = log_row_view(log)
+    file = view.index.file
+    return SelectedBatch(file, *view.find_batch(row), find_decoder(file_topic(file)))
 
 
-def plain(lines: list[str]) -> list[str]:
+def without_ansi(lines: list[str]) -> list[str]:
     return [ANSI.sub("", line) for line in lines]
 
 
-def big_log(folder: Path, copies: int) -> Path:
-    """The batches of orders again and again: several blocks of the reader."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / ORDERS.name
+def big_log(directory: Path, copies: int) -> Path:
+    """A log with copies of the batches of orders-0: several blocks of the reader."""
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / ORDERS.name
     file.write_bytes(ORDERS.read_bytes() * copies)
     return file

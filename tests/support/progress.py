@@ -1,8 +1,8 @@
-"""What a run on several processes shows: a line for each file that is done, in place of dots.
+"""Progress of a run in several processes: a line for each finished file in place of dots.
 
-A line comes when a file's last test has ended and when a test fails. When none has come for a
-while, a line says what runs at that moment. With `-v` or in one process (`-n 0`) pytest's own words
-stay.
+A line appears when a file's last test ends and when a test fails. When no line has appeared for a
+while, one lists the tests that are running. With `-v` or in one process (`-n 0`) pytest's own
+output stays.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Generator, Sequence
 
 import pytest
 
-PATIENCE = 15.0  # seconds without a line
+MAX_SILENT_SECONDS = 15.0  # seconds without a line
 
 Status = tuple[str, str, "str | tuple[str, dict[str, bool]]"]
 
@@ -23,19 +23,19 @@ class Progress:
 
     def __init__(self, terminal: pytest.TerminalReporter) -> None:
         self._terminal = terminal
-        self._left: Counter[str] = Counter()
+        self._n_remaining: Counter[str] = Counter()
         self._outcomes: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._running: dict[str, float] = {}
-        self._total = 0
-        self._done = 0
-        self._said = time.monotonic()
+        self._n_tests = 0
+        self._n_finished = 0
+        self._last_line_time = time.monotonic()
 
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """Each process has collected all tests; those of the first are counted."""
-        if not self._total:
-            self._left.update(file_of(id_) for id_ in ids)
-            self._total = len(ids)
+        if not self._n_tests:
+            self._n_remaining.update(file_of(id_) for id_ in ids)
+            self._n_tests = len(ids)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A test has begun somewhere."""
@@ -47,7 +47,7 @@ class Progress:
         self._seconds[file] += report.duration
         if report.failed:
             self._outcomes[file]["failed"] += 1
-            self._say(f"FAILED {name_of(report.nodeid)} ({report.when})", red=True)
+            self._write_line(f"FAILED {name_of(report.nodeid)} ({report.when})", red=True)
         elif report.skipped or report.when == "call":
             self._outcomes[file][report.outcome] += 1
 
@@ -55,28 +55,30 @@ class Progress:
         """A test has ended somewhere."""
         self._running.pop(nodeid, None)
         file = file_of(nodeid)
-        self._done += 1
-        self._left[file] -= 1
-        if not self._left[file]:
+        self._n_finished += 1
+        self._n_remaining[file] -= 1
+        if not self._n_remaining[file]:
             outcomes = self._outcomes[file]
-            words = ", ".join(f"{n} {word}" for word, n in outcomes.items())
-            line = f"{file:<40} {words:>24} {self._seconds[file]:7.1f} s"
-            self._say(line, red=bool(outcomes["failed"]))
-        elif time.monotonic() - self._said > PATIENCE:
+            counts = ", ".join(f"{n} {outcome}" for outcome, n in outcomes.items())
+            line = f"{file:<40} {counts:>24} {self._seconds[file]:7.1f} s"
+            self._write_line(line, red=bool(outcomes["failed"]))
+        elif time.monotonic() - self._last_line_time > MAX_SILENT_SECONDS:
             now = time.monotonic()
             oldest = sorted(self._running.items(), key=lambda item: item[1])
-            self._say("; ".join(f"{name_of(text)} {now - then:.0f} s" for text, then in oldest))
+            self._write_line(
+                "; ".join(f"{name_of(running)} {now - start:.0f} s" for running, start in oldest)
+            )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_report_teststatus(self) -> Generator[None, Status, Status]:
-        """The letter, here none, that pytest shows for a test."""
+        """Show no letter for a test."""
         category, _, _ = yield
         return category, "", ""
 
-    def _say(self, line: str, red: bool = False) -> None:
-        self._said = time.monotonic()
-        share = 100 * self._done // max(self._total, 1)
-        self._terminal.write_line(f"[{share:3}%] {line}", red=red)
+    def _write_line(self, line: str, red: bool = False) -> None:
+        self._last_line_time = time.monotonic()
+        percentage = 100 * self._n_finished // max(self._n_tests, 1)
+        self._terminal.write_line(f"[{percentage:3}%] {line}", red=red)
 
 
 def file_of(nodeid: str) -> str:
@@ -90,9 +92,9 @@ def name_of(nodeid: str) -> str:
     return name if len(name) <= 70 else name[:69] + "…"
 
 
-def show_on(config: pytest.Config) -> None:
-    """Use it where the tests of several processes are shown."""
-    several = config.pluginmanager.has_plugin("dsession")
+def register(config: pytest.Config) -> None:
+    """Report progress if the run has several processes and is not verbose."""
+    is_distributed = config.pluginmanager.has_plugin("dsession")
     terminal = config.pluginmanager.get_plugin("terminalreporter")
-    if several and terminal is not None and config.option.verbose == 0:
+    if is_distributed and terminal is not None and config.option.verbose == 0:
         config.pluginmanager.register(Progress(terminal), "kfmt-progress")

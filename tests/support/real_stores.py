@@ -1,6 +1,6 @@
-"""Servers that others have written, as stores: S3 by s3proxy, WebHDFS by Hadoop.
+"""Stores on real servers: S3 by s3proxy, WebHDFS by Hadoop.
 
-Need what tools/kafka.py needs; their jars are kept where Kafka's are.
+They need what tools/kafka.py needs; their jars are installed next to Kafka's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HADOOP = """
 <dependency><groupId>org.apache.hadoop</groupId><artifactId>hadoop-minicluster</artifactId>
 <version>3.4.2</version></dependency>
 """
-PATIENCE = 60  # seconds until a server answers
+MAX_START_SECONDS = 60  # seconds until a server answers
 KEY, SECRET = "a-key", "a-secret"
 
 
@@ -41,20 +41,20 @@ class RealStore(Protocol):
     """A store with copies of local directories."""
 
     env: dict[str, Any]
-    """What kfmt finds it by."""
+    """The variables by which kfmt finds the store."""
 
-    def url(self, folder: Path) -> str:
-        """Where the copy of a directory is."""
+    def url(self, directory: Path) -> str:
+        """The URL of the copy of a directory."""
 
     def read(self, url: str) -> bytes:
-        """The bytes of a file, not read by kfmt."""
+        """The bytes of a file, read without kfmt."""
 
 
 @dataclass
 class S3Proxy:
-    """A server that speaks S3 and keeps objects as files; its buckets outlive its process."""
+    """A server that speaks S3 and stores objects as files; its buckets outlive its process."""
 
-    top: Path
+    root: Path
     port: int
     env: dict[str, Any] = field(init=False)
     _process: subprocess.Popen[bytes] | None = None
@@ -73,40 +73,40 @@ class S3Proxy:
             "s3proxy.identity": KEY,
             "s3proxy.credential": SECRET,
             "jclouds.provider": "filesystem-nio2",
-            "jclouds.filesystem.basedir": str(self.top / "buckets"),
+            "jclouds.filesystem.basedir": str(self.root / "buckets"),
         }
-        (self.top / "buckets").mkdir()
+        (self.root / "buckets").mkdir()
         self._settings.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
 
     @property
     def _settings(self) -> Path:
-        return self.top / "s3proxy.properties"
+        return self.root / "s3proxy.properties"
 
     def start(self) -> None:
-        """Begin to answer; returns when it does."""
+        """Start the server; return when it answers."""
         (jar,) = fetched("s3proxy-3.1.0", S3PROXY).glob("*.jar")
-        with (self.top / "s3proxy.log").open("ab") as log:
+        with (self.root / "s3proxy.log").open("ab") as log:
             command = ["java", *SHORT_LIVED, "-jar", str(jar), "--properties", str(self._settings)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        until(self._answers, lambda: (self.top / "s3proxy.log").read_text()[-3000:])
+        until(self._answers, lambda: (self.root / "s3proxy.log").read_text()[-3000:])
 
     def _answers(self) -> bool:
         assert self._process is not None
-        assert self._process.poll() is None, (self.top / "s3proxy.log").read_text()[-3000:]
+        assert self._process.poll() is None, (self.root / "s3proxy.log").read_text()[-3000:]
         return answers(self.port)
 
     def kill(self) -> None:
-        """End at once, in the middle of whatever it does."""
+        """Kill the server at once."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Meanwhile it takes connections and says nothing."""
+        """Stop the server for a while: it accepts connections and does not answer."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
-        # One of its threads takes the signal; until then the others still answer.
+        # One of its threads receives the signal; until then the others still answer.
         os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
         try:
             yield
@@ -114,11 +114,11 @@ class S3Proxy:
             self._process.send_signal(signal.SIGCONT)
 
     def files(self) -> Any:
-        """The store as pyarrow has it."""
+        """pyarrow's file system of the store."""
         from pyarrow import fs
 
         name = "AWS_REQUEST_CHECKSUM_CALCULATION"
-        with pytest.MonkeyPatch.context() as patch:  # which it looks at when it is made
+        with pytest.MonkeyPatch.context() as patch:  # which the constructor reads
             patch.setenv(name, self.env[name])
             return fs.S3FileSystem(
                 access_key=KEY,
@@ -128,37 +128,37 @@ class S3Proxy:
                 allow_bucket_creation=True,
             )
 
-    def put(self, folder: Path, bucket: str) -> None:
-        """A bucket with a copy of a directory."""
+    def upload(self, directory: Path, bucket: str) -> None:
+        """Create a bucket with a copy of a directory."""
         files = self.files()
         files.create_dir(bucket)
-        for file in sorted(folder.rglob("*")):
+        for file in sorted(directory.rglob("*")):
             if file.is_file():
-                name = f"{bucket}/{folder.name}/{file.relative_to(folder)}"
+                name = f"{bucket}/{directory.name}/{file.relative_to(directory)}"
                 with files.open_output_stream(name, compression=None) as out:
                     out.write(file.read_bytes())
 
-    def url(self, folder: Path) -> str:
-        return f"s3://copies/{folder.name}"
+    def url(self, directory: Path) -> str:
+        return f"s3://copies/{directory.name}"
 
     def read(self, url: str) -> bytes:
         with self.files().open_input_file(url.removeprefix("s3://")) as file:
             data: bytes = file.read()
         return data
 
-    def names(self, folder: str) -> list[str]:
-        """The objects below a directory, which need not be there."""
+    def names(self, directory: str) -> list[str]:
+        """The objects in a directory, which need not exist."""
         from pyarrow import fs
 
-        below = fs.FileSelector(folder, recursive=True, allow_not_found=True)
-        found = self.files().get_file_info(below)
-        return [info.path for info in found if info.type is fs.FileType.File]
+        selector = fs.FileSelector(directory, recursive=True, allow_not_found=True)
+        entries = self.files().get_file_info(selector)
+        return [info.path for info in entries if info.type is fs.FileType.File]
 
 
 @contextmanager
-def s3proxy(top: Path) -> Iterator[S3Proxy]:
-    """A server with no bucket."""
-    store = S3Proxy(top, free_ports(1)[0])
+def s3proxy(root: Path) -> Iterator[S3Proxy]:
+    """A server without buckets."""
+    store = S3Proxy(root, free_ports(1)[0])
     try:
         store.start()
         yield store
@@ -168,41 +168,45 @@ def s3proxy(top: Path) -> Iterator[S3Proxy]:
 
 @dataclass
 class WebHdfs:
-    """HDFS as it is reached by HTTP."""
+    """HDFS, accessed by HTTP."""
 
     port: int
     env: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def top(self) -> str:
+    def root(self) -> str:
         """Its root."""
         return f"webhdfs://127.0.0.1:{self.port}"
 
-    def url(self, folder: Path) -> str:
-        return f"{self.top}/{folder.name}"
+    def url(self, directory: Path) -> str:
+        return f"{self.root}/{directory.name}"
 
     def read(self, url: str) -> bytes:
         import fsspec
 
         files = fsspec.filesystem("webhdfs", host="127.0.0.1", port=self.port)
-        data: bytes = files.cat_file(url.removeprefix(self.top))
+        data: bytes = files.cat_file(url.removeprefix(self.root))
         return data
 
 
 @contextmanager
-def webhdfs(top: Path, *folders: Path) -> Iterator[WebHdfs]:
-    """A cluster with copies of directories, made by Hadoop itself."""
-    home = fetched("hadoop-minicluster-3.4.2", HADOOP)
-    log = top / "hdfs.log"
+def webhdfs(root: Path, *directories: Path) -> Iterator[WebHdfs]:
+    """A cluster with copies of directories, written by Hadoop itself."""
+    jar_directory = fetched("hadoop-minicluster-3.4.2", HADOOP)
+    log = root / "hdfs.log"
     command = [
         *("java", "-Xmx512m", *SHORT_LIVED, "--add-opens=java.base/java.lang=ALL-UNNAMED"),
-        *(f"-Dlog4j.configuration=file:{home}/log4j.properties", "-cp", f"{home}/*"),
-        *(str(Path(__file__).with_name("Hdfs.java")), str(top / "blocks"), *map(str, folders)),
+        *(
+            f"-Dlog4j.configuration=file:{jar_directory}/log4j.properties",
+            "-cp",
+            f"{jar_directory}/*",
+        ),
+        *(str(Path(__file__).with_name("Hdfs.java")), str(root / "blocks"), *map(str, directories)),
     ]
     with (
         log.open("wb") as out,
         subprocess.Popen(
-            command, cwd=top, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT
+            command, cwd=root, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT
         ) as process,
     ):
         try:
@@ -211,36 +215,36 @@ def webhdfs(top: Path, *folders: Path) -> Iterator[WebHdfs]:
                 assert process.poll() is None, log.read_text()[-3000:]
                 return re.search(r"^port (\d+)$", log.read_text(), re.MULTILINE)
 
-            found = until(port, lambda: log.read_text()[-3000:])
-            yield WebHdfs(int(found[1]))
+            match = until(port, lambda: log.read_text()[-3000:])
+            yield WebHdfs(int(match[1]))
         finally:
             process.kill()
-            shutil.rmtree(top / "blocks", ignore_errors=True)
+            shutil.rmtree(root / "blocks", ignore_errors=True)
 
 
 def answers(port: int) -> bool:
-    """Whether somebody takes connections."""
+    """Whether a server accepts connections."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def until(is_so: Callable[[], Any], words: Callable[[], str]) -> Any:
-    """Wait until something is so; what it is. words: what is said if that takes too long."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if found := is_so():
-            return found
+def until(condition: Callable[[], Any], message: Callable[[], str]) -> Any:
+    """Wait until a condition is true; return its value. message: of the error after too long."""
+    deadline = time.monotonic() + MAX_START_SECONDS
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
         time.sleep(0.1)
-    raise TimeoutError(words())
+    raise TimeoutError(message())
 
 
-class Cutting:
-    """The way to a server that ends, for good, after so many bytes have gone to it."""
+class CuttingProxy:
+    """A proxy of a server that closes for good after it has sent so many bytes to the server."""
 
-    def __init__(self, port: int, most: int) -> None:
-        self._left = most
-        self._to = port
-        self._open: list[socket.socket] = []
+    def __init__(self, port: int, max_bytes: int) -> None:
+        self._n_bytes_left = max_bytes
+        self._server_port = port
+        self._sockets: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.is_cut = False
@@ -250,26 +254,26 @@ class Cutting:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(("127.0.0.1", self._to))
-                self._open += [client, server]
-                for ends in ((client, server), (server, client)):
-                    threading.Thread(target=self._carry, args=ends, daemon=True).start()
+                server = socket.create_connection(("127.0.0.1", self._server_port))
+                self._sockets += [client, server]
+                for sockets in ((client, server), (server, client)):
+                    threading.Thread(target=self._forward, args=sockets, daemon=True).start()
 
-    def _carry(self, source: socket.socket, to: socket.socket) -> None:
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
-            goes_there = source.getpeername()[1] != self._to
+            is_request = source.getpeername()[1] != self._server_port
             while data := source.recv(1 << 16):
-                to.sendall(data)
-                if goes_there:
-                    self._left -= len(data)
-                if self._left < 0:
+                target.sendall(data)
+                if is_request:
+                    self._n_bytes_left -= len(data)
+                if self._n_bytes_left < 0:
                     self.is_cut = True
                     self.close()
-            to.shutdown(socket.SHUT_WR)
+            target.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """End every connection, and take no more of them."""
-        for each in (self._listener, *self._open):
+        """Close every connection, and accept no more."""
+        for connection in (self._listener, *self._sockets):
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()

@@ -1,4 +1,4 @@
-"""Batches put together by hand, for what no real broker writes."""
+"""Batches built by hand, for data that no real broker writes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.support.segments import with_bytes
 
 
 def with_crc(batch: bytes) -> bytes:
-    """The batch with the checksum that fits it."""
+    """The batch with a valid checksum."""
     return with_bytes(batch, 17, struct.pack(">I", crc32c(batch[21:])))
 
 
 def batch_of(records: bytes, attributes: int, count: int, base_offset: int = 0) -> bytes:
-    """A batch of magic 2 around these bytes."""
+    """A batch of magic 2 with these bytes as its records."""
     header = RECORD_BATCH.write(
         {
             "base_offset": base_offset,
@@ -37,9 +37,9 @@ def batch_of(records: bytes, attributes: int, count: int, base_offset: int = 0) 
     return with_crc(header + records)
 
 
-def compressed_batch(codec: int, blob: bytes, count: int, base_offset: int = 0) -> bytes:
-    """A batch whose compressed records are these bytes."""
-    return batch_of(blob, codec, count, base_offset)
+def compressed_batch(codec: int, compressed: bytes, count: int, base_offset: int = 0) -> bytes:
+    """A batch with these bytes as its compressed records."""
+    return batch_of(compressed, codec, count, base_offset)
 
 
 def record(key: bytes | None, value: bytes | None, offset_delta: int = 0) -> bytes:

@@ -20,7 +20,7 @@ TXN = SAMPLES / "kafka-3.9.1-broker1/txn-0/00000000000000000000.log"
 UPGRADED = SAMPLES / "kafka-2.8.2/upgraded-0/00000000000000000000.log"
 
 
-# What says in which file an object is; of tests that compare files.
+# Replaces the location of an object in tests that compare files.
 NOWHERE = {"file": "", **dict.fromkeys(LOCATION_COLUMNS)}
 
 
@@ -48,9 +48,9 @@ class Done:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """What kfmt runs with: no colour settings of the caller's."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "TERM")}
-    return {**kept, "PYTHONPATH": str(ROOT), **changes}
+    """The environment of a run, without the caller's colour settings."""
+    inherited = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "TERM")}
+    return {**inherited, "PYTHONPATH": str(ROOT), **changes}
 
 
 def kfmt(
@@ -60,13 +60,13 @@ def kfmt(
     apart: bool = False,
     **env: str,
 ) -> Done:
-    """Run the command line in this process; apart: in one of its own, as what needs one is."""
-    words = [str(argument) for argument in arguments]
-    its = environment(**env)
-    if apart or in_process.takes_processes(words, stdin, env):
-        code, out, err = warm.run(words, stdin, cwd, its)
+    """Run the command line in this process, or in another one if `apart` or if the run needs it."""
+    argument_texts = [str(argument) for argument in arguments]
+    run_env = environment(**env)
+    if apart or in_process.needs_process(argument_texts, stdin, env):
+        code, out, err = warm.run(argument_texts, stdin, cwd, run_env)
     else:
-        code, out, err = in_process.run(words, stdin, cwd, its)
+        code, out, err = in_process.run(argument_texts, stdin, cwd, run_env)
     assert b"Traceback" not in err, err.decode()
     return Done(code, out.decode(), err.decode())
 
@@ -76,19 +76,19 @@ def every_log() -> list[Path]:
     return sorted([*SAMPLES.rglob("*.log"), *SAMPLES.rglob("*.checkpoint")])
 
 
-def kept_texts() -> Iterator[tuple[Path, str]]:
-    """Each sample with what kafka-dump-log prints for it."""
+def recorded_texts() -> Iterator[tuple[Path, str]]:
+    """Each sample with kafka-dump-log's output for it."""
     for log in sample_logs():
         yield log, kept_text(log).read_bytes().decode()
 
 
-def name_of(path: Path) -> str:
+def sample_name(path: Path) -> str:
     """A sample's name in test ids."""
     return str(path.relative_to(SAMPLES))
 
 
-def anywhere(text: str) -> list[str]:
-    """The lines of what a command says that do not hang on the disk that files are on, or on how
-    they are named in commands."""
-    unlike = ('"disk_bytes"', '"type":"next"')
-    return [line for line in text.splitlines() if not any(word in line for word in unlike)]
+def portable_lines(text: str) -> list[str]:
+    """The lines of a command's output that do not depend on the files' disk or on how commands name
+    them."""
+    differing = ('"disk_bytes"', '"type":"next"')
+    return [line for line in text.splitlines() if not any(key in line for key in differing)]

@@ -1,4 +1,4 @@
-"""Something happens while the code under test sleeps."""
+"""An action that happens while the code under test sleeps."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 
 
 def while_asleep(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> None:
-    """Do something in place of each sleep of this thread; others, as py4j's, sleep as before."""
-    really, mine = time.sleep, threading.current_thread()
+    """Call `do` in place of each sleep of this thread; other threads, such as py4j's, sleep."""
+    original_sleep, test_thread = time.sleep, threading.current_thread()
 
     def sleep(seconds: float) -> None:
-        if threading.current_thread() is mine:
+        if threading.current_thread() is test_thread:
             do()
         else:
-            really(seconds)
+            original_sleep(seconds)
 
     monkeypatch.setattr(time, "sleep", sleep)

@@ -1,4 +1,4 @@
-"""A real cluster of Spark on this machine: a master and workers, each a process of its own."""
+"""A real Spark cluster on this machine: a master and workers, each in its own process."""
 
 from __future__ import annotations
 
@@ -17,32 +17,34 @@ from typing import Any
 from tests.support.samples import environment
 from tools.kafka import SHORT_LIVED
 
-PATIENCE = 180  # seconds
+MAX_SECONDS = 180  # seconds
 JAVA = " ".join(SHORT_LIVED)
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 PROCESSES = Path("/proc")
 
 
-def until(what: str, question: Callable[[], Any]) -> Any:
-    """What a question gives once it gives something; fails when that takes too long."""
-    end = time.monotonic() + PATIENCE
-    while not (found := question()):
-        assert time.monotonic() < end, what
+def until(message: str, condition: Callable[[], Any]) -> Any:
+    """Wait until a condition is true; return its value. message: of the error after too long."""
+    deadline = time.monotonic() + MAX_SECONDS
+    while not (value := condition()):
+        assert time.monotonic() < deadline, message
         time.sleep(0.005)
-    return found
+    return value
 
 
 def parents() -> dict[int, int]:
     """The parent of each process."""
-    found = {}
-    for about in PROCESSES.glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has just ended
-            found[int(about.parent.name)] = int(about.read_text().rpartition(")")[2].split()[1])
-    return found
+    parent_by_pid = {}
+    for stat_file in PROCESSES.glob("[0-9]*/stat"):
+        with suppress(OSError):  # the process has just ended
+            parent_by_pid[int(stat_file.parent.name)] = int(
+                stat_file.read_text().rpartition(")")[2].split()[1]
+            )
+    return parent_by_pid
 
 
 def has_open(process: int, suffix: str) -> bool:
-    """Whether a process has a file open whose name ends like that."""
+    """Whether a process has a file with a suffix open."""
     with suppress(OSError):
         return any(
             os.readlink(handle).endswith(suffix)  # noqa: PTH115 (names of sockets are no paths)
@@ -55,32 +57,39 @@ def has_open(process: int, suffix: str) -> bool:
 class Cluster:
     """A master and its workers."""
 
-    folder: Path
+    directory: Path
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     master: str = ""
 
-    def start(self, what: str, *arguments: str) -> Path:
-        """Start one of them; its log."""
+    def start(self, role: str, *arguments: str) -> Path:
+        """Start the master or a worker; return its log."""
         import pyspark
 
-        home = Path(pyspark.__file__).parent
-        log = self.folder / f"{len(self.processes)}.log"
-        place = ["--host", "127.0.0.1", "--webui-port", "0"]
+        spark_home = Path(pyspark.__file__).parent
+        log = self.directory / f"{len(self.processes)}.log"
+        address = ["--host", "127.0.0.1", "--webui-port", "0"]
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [home / "bin/spark-class", f"org.apache.spark.deploy.{what}", *place, *arguments],
+                [
+                    spark_home / "bin/spark-class",
+                    f"org.apache.spark.deploy.{role}",
+                    *address,
+                    *arguments,
+                ],
                 env=environment(
-                    SPARK_HOME=str(home), SPARK_LOCAL_IP="127.0.0.1", SPARK_DAEMON_JAVA_OPTS=JAVA
+                    SPARK_HOME=str(spark_home),
+                    SPARK_LOCAL_IP="127.0.0.1",
+                    SPARK_DAEMON_JAVA_OPTS=JAVA,
                 ),
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                cwd=self.folder,
+                cwd=self.directory,
             )
         self.processes.append(process)
         return log
 
     def run(self, *command: str | Path) -> subprocess.Popen[str]:
-        """Start a program of Python that is given the master and what executors need."""
+        """Start a Python program with the options for the master and the executors."""
         options = ["--master", self.master, "--conf", f"spark.executor.extraJavaOptions={JAVA}"]
         return subprocess.Popen(
             [sys.executable, *map(str, command), *options],
@@ -91,33 +100,35 @@ class Cluster:
         )
 
     def executors(self) -> dict[int, set[int]]:
-        """The processes that the workers have started for applications, each with its own."""
-        workers, known = {process.pid for process in self.processes[1:]}, parents()
-        found: dict[int, set[int]] = {}
-        for process in known:
-            line = [process]
-            while line[-1] in known and known[line[-1]] not in workers:
-                line.append(known[line[-1]])
-            if line[-1] in known:
-                found.setdefault(line[-1], set()).update(line[:-1])
-        return {pid: below for pid, below in found.items() if EXECUTOR in _command(pid)}
+        """The executors, each with its child processes."""
+        workers, parent_by_pid = {process.pid for process in self.processes[1:]}, parents()
+        children_by_pid: dict[int, set[int]] = {}
+        for process in parent_by_pid:
+            ancestors = [process]
+            while ancestors[-1] in parent_by_pid and parent_by_pid[ancestors[-1]] not in workers:
+                ancestors.append(parent_by_pid[ancestors[-1]])
+            if ancestors[-1] in parent_by_pid:
+                children_by_pid.setdefault(ancestors[-1], set()).update(ancestors[:-1])
+        return {
+            pid: children for pid, children in children_by_pid.items() if EXECUTOR in _command(pid)
+        }
 
     def kill_executor_that_writes(self, suffix: str) -> None:
-        """Kill an executor and its Python, as when its machine goes down, while a file is open in
-        it whose name ends like that."""
+        """Kill an executor and its Python processes, as if its machine failed, while it has a file
+        with a suffix open."""
 
-        def caught() -> tuple[int, set[int]] | None:
-            for executor, below in self.executors().items():
-                for process in below:
+        def stop_writing_executor() -> tuple[int, set[int]] | None:
+            for executor, children in self.executors().items():
+                for process in children:
                     if has_open(process, suffix):
                         os.kill(process, signal.SIGSTOP)
                         if has_open(process, suffix):
-                            return executor, below
+                            return executor, children
                         os.kill(process, signal.SIGCONT)
             return None
 
-        executor, below = until("no executor writes", caught)
-        for process in (executor, *below):
+        executor, children = until("no executor writes", stop_writing_executor)
+        for process in (executor, *children):
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
@@ -130,23 +141,23 @@ def _command(process: int) -> bytes:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
+def cluster(directory: Path, workers: int) -> Iterator[Cluster]:
     """A cluster whose workers have one core each."""
-    made = Cluster(folder)
+    started = Cluster(directory)
     try:
-        log = made.start("master.Master", "--port", "0")
-        at = re.compile(r"Starting Spark master at (spark://\S+)")
-        made.master = until("no master", lambda: at.search(log.read_text()))[1]
-        for number in range(workers):
-            place = str(folder / f"work-{number}")
-            made.start(
+        log = started.start("master.Master", "--port", "0")
+        master_url = re.compile(r"Starting Spark master at (spark://\S+)")
+        started.master = until("no master", lambda: master_url.search(log.read_text()))[1]
+        for worker_index in range(workers):
+            work_directory = str(directory / f"work-{worker_index}")
+            started.start(
                 "worker.Worker",
-                *("--cores", "1", "--memory", "1g", "--work-dir", place, made.master),
+                *("--cores", "1", "--memory", "1g", "--work-dir", work_directory, started.master),
             )
         until("workers are missing", lambda: log.read_text().count("Registering worker") == workers)
-        yield made
+        yield started
     finally:
-        for process in reversed(made.processes):
+        for process in reversed(started.processes):
             process.terminate()
-        for process in made.processes:
-            process.wait(timeout=PATIENCE)
+        for process in started.processes:
+            process.wait(timeout=MAX_SECONDS)

@@ -1,4 +1,4 @@
-"""Jobs in the Spark session of all tests."""
+"""Jobs in the Spark session that all tests share."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ Job = Callable[..., Done]
 def job(
     spark: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Iterator[Job]:
-    """`kfmt pipeline ARGUMENTS` in the session of all tests, in place of one of its own. Its exit
-    code has to be `code`; None is for any."""
+    """`kfmt pipeline ARGUMENTS` in the shared Spark session. Its exit code must be `code`; None
+    allows any."""
     from kfmt_cli import __main__
     from kfmt_cli.spark import session as sessions
 
-    def run_here(*arguments: str | Path, code: int | None = 0) -> Done:
+    def run_job(*arguments: str | Path, code: int | None = 0) -> Done:
         monkeypatch.setattr(sys, "argv", ["kfmt", "pipeline", *map(str, arguments)])
         capfd.readouterr()
-        done = Done(__main__.run(), *capfd.readouterr())
-        assert code in (None, done.code), done.out + done.err
-        assert "WARN" not in done.err
-        assert "Traceback" not in done.err
-        return done
+        result = Done(__main__.run(), *capfd.readouterr())
+        assert code in (None, result.code), result.out + result.err
+        assert "WARN" not in result.err
+        assert "Traceback" not in result.err
+        return result
 
     monkeypatch.setattr(sessions, "start_session", lambda *_: nullcontext(lambda: spark))
-    before = signal.getsignal(signal.SIGTERM), gc.get_threshold()
-    yield run_here
-    signal.signal(signal.SIGTERM, before[0])
-    gc.set_threshold(*before[1])
+    previous = signal.getsignal(signal.SIGTERM), gc.get_threshold()
+    yield run_job
+    signal.signal(signal.SIGTERM, previous[0])
+    gc.set_threshold(*previous[1])

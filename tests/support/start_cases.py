@@ -1,4 +1,5 @@
-"""Damaged directories whose start is foretold: those of the claims, and more of each kind."""
+"""Damaged directories for which kfmt predicts the start: those of the claims, and more of each
+kind."""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.support.broken_partitions import ORDERS, TXN, Broken, name, rearranged, sample
+from tests.support.broken_partitions import ORDERS, TXN, DamagedPartition, name, rearranged, sample
 from tests.support.rebuild import with_crc
 from tests.support.segments import int32, positions, with_bytes
 from tools.observe import Files, Start
 
 CLOSED, LAST = 240, 1440
-OFFSETS, TIMES, ABORTS = ".index", ".timeindex", ".txnindex"
+OFFSETS, TIMES, TRANSACTIONS = ".index", ".timeindex", ".txnindex"
 EPOCHS = "leader-epoch-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 BOTH = (Start.CRASH, Start.CLEAN)
@@ -20,32 +21,32 @@ BOTH = (Start.CRASH, Start.CLEAN)
 
 @dataclass(frozen=True)
 class Case:
-    """A partition as it is found, and files of its log directory."""
+    """A partition before a start, and files of its log directory."""
 
-    what: str
+    description: str
     files: Files
     of: str = "orders"
     beside: Files = field(default_factory=dict)
     kinds: tuple[Start, ...] = BOTH
-    """Of starts."""
+    """The kinds of starts."""
 
     @property
     def log_end(self) -> int:
-        """The end of the partition before it was damaged."""
+        """The log end offset of the undamaged partition."""
         return 1500 if self.of == "orders" else 736
 
 
-def long(value: int) -> bytes:
-    """A number of eight bytes."""
+def int64(value: int) -> bytes:
+    """A big-endian integer of eight bytes."""
     return struct.pack(">q", value)
 
 
-def without(files: Files, *names: str) -> Files:
-    """The files but for some."""
+def excluding(files: Files, *names: str) -> Files:
+    """The files without some."""
     return {name: content for name, content in files.items() if name not in names}
 
 
-def only(files: Files, *suffixes: str) -> Files:
+def with_suffixes(files: Files, *suffixes: str) -> Files:
     """The files of some kinds."""
     return {name: content for name, content in files.items() if name.endswith(suffixes)}
 
@@ -71,79 +72,99 @@ def cases() -> Iterator[Case]:
 
 
 def _without_files(orders: Files, txn: Files) -> Iterator[Case]:
-    yield Case("no indexes", only(orders, ".log", ".snapshot"))
-    yield Case("only logs", only(orders, ".log"))
-    yield Case("only logs", only(txn, ".log"), "txn")
-    yield Case("no first segment", without(orders, *segment(0)))
-    yield Case("no middle segment", without(orders, *segment(CLOSED)))
-    yield Case("no last segment", without(orders, *segment(LAST)))
-    yield Case("no last log", without(orders, name(LAST)))
-    for base, what in ((0, "first"), (CLOSED, "middle"), (LAST, "last")):
-        yield Case(f"{what} log empty", {**orders, name(base): b""})
-    yield Case("every log empty", {k: b"" if k.endswith(".log") else v for k, v in orders.items()})
+    yield Case("no indexes", with_suffixes(orders, ".log", ".snapshot"))
+    yield Case("only logs", with_suffixes(orders, ".log"))
+    yield Case("only logs", with_suffixes(txn, ".log"), "txn")
+    yield Case("no first segment", excluding(orders, *segment(0)))
+    yield Case("no middle segment", excluding(orders, *segment(CLOSED)))
+    yield Case("no last segment", excluding(orders, *segment(LAST)))
+    yield Case("no last log", excluding(orders, name(LAST)))
+    for base, description in ((0, "first"), (CLOSED, "middle"), (LAST, "last")):
+        yield Case(f"{description} log empty", {**orders, name(base): b""})
+    yield Case(
+        "every log empty",
+        {file: b"" if file.endswith(".log") else content for file, content in orders.items()},
+    )
 
 
 def _logs(orders: Files) -> Iterator[Case]:
     log = name(CLOSED)
     data = orders[log]
-    at = positions(data)[5]
-    flipped = with_bytes(data, at + 100, bytes([data[at + 100] ^ 1]))
-    short = with_bytes(data, at + 8, int32(3))
-    every = tuple(Start)
-    yield Case("a bit and no index", without({**orders, log: flipped}, name(CLOSED, OFFSETS)))
-    yield Case("a bit", {**orders, log: flipped}, kinds=every)
-    yield Case("a length of 3", {**orders, log: short}, kinds=every)
-    bare = {k: v for k, v in orders.items() if not k.endswith(".snapshot")}
-    yield Case("a length of 3 and no snapshots", {**bare, log: short}, kinds=every)
+    start = positions(data)[5]
+    flipped = with_bytes(data, start + 100, bytes([data[start + 100] ^ 1]))
+    short = with_bytes(data, start + 8, int32(3))
+    all_starts = tuple(Start)
+    yield Case("a bit and no index", excluding({**orders, log: flipped}, name(CLOSED, OFFSETS)))
+    yield Case("a bit", {**orders, log: flipped}, kinds=all_starts)
+    yield Case("a length of 3", {**orders, log: short}, kinds=all_starts)
+    without_snapshots = {
+        file: content for file, content in orders.items() if not file.endswith(".snapshot")
+    }
+    yield Case(
+        "a length of 3 and no snapshots", {**without_snapshots, log: short}, kinds=all_starts
+    )
     yield Case(
         "a length of 3 and a damaged snapshot",
         {**orders, log: short, name(1500, ".snapshot"): b"xx"},
-        kinds=every,
+        kinds=all_starts,
     )
     for base in (240, 480):
         snapshot = name(base, ".snapshot")
-        files = {**bare, snapshot: orders[snapshot], log: short}
-        yield Case(f"a length of 3 and only snapshot {base}", files, kinds=every)
+        files = {**without_snapshots, snapshot: orders[snapshot], log: short}
+        yield Case(f"a length of 3 and only snapshot {base}", files, kinds=all_starts)
     order = [0, 1, 2, 3, 4, 6, 5, 7, 8, 9, 10, 11]
     moved = {**orders, log: rearranged(CLOSED, order)}
-    yield Case("batches swapped and no index", without(moved, name(CLOSED, OFFSETS)))
+    yield Case("batches swapped and no index", excluding(moved, name(CLOSED, OFFSETS)))
     yield Case("batches swapped at the end", {**orders, name(LAST): rearranged(LAST, [0, 2, 1])})
     yield Case("a log twice in its file", {**orders, log: data + data})
 
 
 def _tails(orders: Files) -> Iterator[Case]:
     data = orders[name(LAST)]
-    at = positions(data)[2]
-    for what, tail in (
+    start = positions(data)[2]
+    for description, tail in (
         ("16 bytes", b"\1" * 16),
         ("17 zeros", bytes(17)),
         ("18 zeros", bytes(18)),
         ("ones", b"\xff" * 200),
         ("a large length", b"\1" * 200),
-        ("the last batch again", data[at:]),
+        ("the last batch again", data[start:]),
     ):
-        yield Case(f"after the last batch: {what}", {**orders, name(LAST): data + tail})
+        yield Case(f"after the last batch: {description}", {**orders, name(LAST): data + tail})
     closed = orders[name(CLOSED)]
     yield Case("after a closed log: 5 bytes", {**orders, name(CLOSED): closed + b"\1" * 5})
-    for what, size in (("a header", at + 61), ("10 bytes", at + 10), ("half a batch", 100)):
-        yield Case(f"the last log ends after {what}", {**orders, name(LAST): data[:size]})
+    for description, size in (
+        ("a header", start + 61),
+        ("10 bytes", start + 10),
+        ("half a batch", 100),
+    ):
+        yield Case(f"the last log ends after {description}", {**orders, name(LAST): data[:size]})
 
 
 def _offsets(orders: Files) -> Iterator[Case]:
-    data, last = orders[name(CLOSED)], orders[name(LAST)]
-    places = positions(data)
-    at, end, at_last = places[5], places[6], positions(last)[2]
+    data, last_log = orders[name(CLOSED)], orders[name(LAST)]
+    starts = positions(data)
+    start, end, last_start = starts[5], starts[6], positions(last_log)[2]
 
-    def delta(log: bytes, start: int, stop: int, value: int) -> bytes:
-        return log[:start] + with_crc(with_bytes(log[start:stop], 23, int32(value))) + log[stop:]
+    def with_delta(log: bytes, batch_start: int, batch_end: int, value: int) -> bytes:
+        return (
+            log[:batch_start]
+            + with_crc(with_bytes(log[batch_start:batch_end], 23, int32(value)))
+            + log[batch_end:]
+        )
 
-    yield Case("last offset too high", {**orders, name(LAST): delta(last, at_last, len(last), 99)})
-    yield Case("last offset below the first", {**orders, name(CLOSED): delta(data, at, end, -1)})
+    yield Case(
+        "last offset too high",
+        {**orders, name(LAST): with_delta(last_log, last_start, len(last_log), 99)},
+    )
+    yield Case(
+        "last offset below the first", {**orders, name(CLOSED): with_delta(data, start, end, -1)}
+    )
     for value in (1340, 250, 20, -5, 1 << 40):
-        log = with_bytes(data, at, long(value))
+        log = with_bytes(data, start, int64(value))
         yield Case(f"a batch in the middle at {value}", {**orders, name(CLOSED): log})
-    yield Case("the first batch at 230", {**orders, name(CLOSED): with_bytes(data, 0, long(230))})
-    log = with_bytes(last, at_last, long(1 << 40))
+    yield Case("the first batch at 230", {**orders, name(CLOSED): with_bytes(data, 0, int64(230))})
+    log = with_bytes(last_log, last_start, int64(1 << 40))
     yield Case("the last batch far away", {**orders, name(LAST): log})
 
 
@@ -151,7 +172,7 @@ def _indexes(orders: Files, txn: Files) -> Iterator[Case]:
     file = name(LAST, OFFSETS)
     index = orders[file]
     position = struct.unpack(">i", index[-4:])[0]
-    for what, content in (
+    for description, content in (
         ("a position after the log", index[:-4] + int32(99999)),
         ("a negative position", index[:-4] + int32(-9)),
         ("a position inside a batch", index[:-4] + int32(position + 7)),
@@ -162,14 +183,18 @@ def _indexes(orders: Files, txn: Files) -> Iterator[Case]:
         ("anything", bytes(range(160, 192))),
         ("three bytes more", index + b"abc"),
     ):
-        yield Case(f"the last index has {what}", {**orders, file: content})
+        yield Case(f"the last index has {description}", {**orders, file: content})
     yield Case("a time index of anything", {**orders, name(LAST, TIMES): bytes(range(160, 184))})
-    aborts = txn[name(635, ABORTS)]
-    low = aborts[:18] + long(3) + aborts[26:]
-    yield Case("an aborted transaction before", {**txn, name(635, ABORTS): low}, "txn")
+    aborts = txn[name(635, TRANSACTIONS)]
+    with_low_offset = aborts[:18] + int64(3) + aborts[26:]
+    yield Case(
+        "an aborted transaction before", {**txn, name(635, TRANSACTIONS): with_low_offset}, "txn"
+    )
     for version in (b"\0\3", b"\3\0", b"\x80\0"):
         content = version + aborts[2:]
-        yield Case(f"aborted, version {version.hex()}", {**txn, name(635, ABORTS): content}, "txn")
+        yield Case(
+            f"aborted, version {version.hex()}", {**txn, name(635, TRANSACTIONS): content}, "txn"
+        )
 
 
 def _names(orders: Files) -> Iterator[Case]:
@@ -186,24 +211,24 @@ def _names(orders: Files) -> Iterator[Case]:
 
 
 def _copies(orders: Files) -> Iterator[Case]:
-    log, index, times = segment(CLOSED)
+    log, index, time_index = segment(CLOSED)
     data = orders[log]
-    at = positions(data)[5]
-    flipped = with_bytes(data, at + 100, bytes([data[at + 100] ^ 1]))
-    yield Case("a deleted log", {**without(orders, log), f"{log}.deleted": data})
+    start = positions(data)[5]
+    flipped = with_bytes(data, start + 100, bytes([data[start + 100] ^ 1]))
+    yield Case("a deleted log", {**excluding(orders, log), f"{log}.deleted": data})
     yield Case("cleaned", {**orders, f"{log}.cleaned": data, f"{index}.cleaned": orders[index]})
     yield Case("a swapped log", {**orders, f"{log}.swap": data})
-    whole = {f"{text}.swap": orders[text] for text in (log, index, times)}
-    yield Case("a swapped segment", {**without(orders, log), **whole})
-    left = {**orders, f"{log}.swap": data[:at], f"{name(0)}.cleaned": b""}
-    yield Case("swapped and cleaned", left)
+    swap_files = {f"{file}.swap": orders[file] for file in (log, index, time_index)}
+    yield Case("a swapped segment", {**excluding(orders, log), **swap_files})
+    swapped_and_cleaned = {**orders, f"{log}.swap": data[:start], f"{name(0)}.cleaned": b""}
+    yield Case("swapped and cleaned", swapped_and_cleaned)
     yield Case("two segments in one", {**orders, f"{log}.swap": data + orders[name(480)]})
     yield Case("a damaged swapped log", {**orders, f"{log}.swap": flipped})
     yield Case("a swapped index", {**orders, f"{index}.swap": orders[index]})
 
 
 def _checkpoints(orders: Files) -> Iterator[Case]:
-    for what, content in (
+    for description, content in (
         ("nothing", b""),
         ("a version", b"0\n"),
         ("no number", b"0\n1\n0 x\n"),
@@ -215,13 +240,13 @@ def _checkpoints(orders: Files) -> Iterator[Case]:
         ("another version", b"1\n1\n0 0\n"),
         ("spaces at the end", b"0\n1\n0 0  \n"),
     ):
-        yield Case(f"{EPOCHS}: {what}", {**orders, EPOCHS: content})
+        yield Case(f"{EPOCHS}: {description}", {**orders, EPOCHS: content})
     for offset in (100, 700, 1450, 1500, 9000):
         content = f"0\n1\ngiven 0 {offset}\n".encode()
         yield Case(f"the log starts at {offset}", orders, beside={LOG_STARTS: content})
 
 
-def of_claim(broken: Broken) -> Case:
+def of_claim(broken: DamagedPartition) -> Case:
     """The partition of a claim."""
-    of = "txn" if broken.sample == TXN else "orders"
-    return Case("", broken.files, of)
+    topic = "txn" if broken.sample == TXN else "orders"
+    return Case("", broken.files, topic)

@@ -1,4 +1,4 @@
-"""`kfmt pipeline` without Spark: its tasks are called in this process.
+"""`kfmt pipeline` without Spark: this process calls its tasks.
 
 python -m tests.support.tasks_here pipeline JOB …
 """

@@ -21,45 +21,47 @@ ROWS = 50
 def _run(
     arguments: Sequence[str | Path], columns: int, env: Mapping[str, str], err: int | None = None
 ) -> tuple[str, int]:
-    """What a command shows on a terminal of so many columns, and its exit code.
+    """A command's output on a terminal of so many columns, and its exit code.
 
-    err: a descriptor that standard error goes to; to the same terminal without it.
+    err: a descriptor for standard error, by default the same terminal.
     """
     screen, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
-    with Path(os.devnull).open("rb") as nothing:
+    with Path(os.devnull).open("rb") as devnull:
         running = warm.start(
             arguments,
             cwd=ROOT,
             env=environment(TERM="xterm-256color", **env),
-            stdin=nothing,
+            stdin=devnull,
             stdout=terminal,
             stderr=terminal if err is None else err,
         )
     os.close(terminal)
-    shown = b""
+    output = b""
     while True:
         try:
-            piece = os.read(screen, 1 << 16)
-        except OSError:  # Linux: nobody has the other end any more
+            chunk = os.read(screen, 1 << 16)
+        except OSError:  # Linux: the other end is closed
             break
-        if not piece:
+        if not chunk:
             break
-        shown += piece
+        output += chunk
     code = running.wait()
     os.close(screen)
-    return shown.decode(), code
+    return output.decode(), code
 
 
-def on_a_terminal(*arguments: str | Path, columns: int = 80, **env: str) -> str:
-    """What a command shows on a terminal of so many columns."""
+def run_on_terminal(*arguments: str | Path, columns: int = 80, **env: str) -> str:
+    """A command's output on a terminal of so many columns."""
     return _run(arguments, columns, env)[0]
 
 
-def parted(*arguments: str | Path, columns: int, **env: str) -> tuple[str, str, int]:
-    """What a command shows on a terminal, what it writes to a standard error that is none, and its
-    exit code."""
-    with tempfile.TemporaryFile() as err:
-        shown, code = _run(arguments, columns, env, err.fileno())
-        err.seek(0)
-        return shown.replace("\r\n", "\n"), err.read().decode(), code
+def run_with_separate_stderr(
+    *arguments: str | Path, columns: int, **env: str
+) -> tuple[str, str, int]:
+    """A command's output on a terminal, its standard error that is not a terminal, and its exit
+    code."""
+    with tempfile.TemporaryFile() as stderr_file:
+        output, code = _run(arguments, columns, env, stderr_file.fileno())
+        stderr_file.seek(0)
+        return output.replace("\r\n", "\n"), stderr_file.read().decode(), code

@@ -14,17 +14,17 @@ TXN = "txn-SK1yrsvLS6GVcvsGssS1uA/0"
 FIRST = f"{0:020}-a2ZtdAAAAAAAAAAAAAAD6A"
 
 
-def ran(*arguments: str | Path, cwd: Path, key: str = "") -> Done:
-    """A command, which says nothing of where segments were put together, and leaves nothing."""
-    rest = cwd / "made"
-    rest.mkdir(exist_ok=True)
+def run_kfmt(*arguments: str | Path, cwd: Path, key: str = "") -> Done:
+    """Run a command; check that it neither names nor leaves its temporary directory's files."""
+    temporary = cwd / "made"
+    temporary.mkdir(exist_ok=True)
     if key:
-        done = kfmt(*arguments, cwd=cwd, TMPDIR=str(rest), KFMT_RSM_PRIVATE_KEY=key)
+        result = kfmt(*arguments, cwd=cwd, TMPDIR=str(temporary), KFMT_RSM_PRIVATE_KEY=key)
     else:
-        done = kfmt(*arguments, cwd=cwd, TMPDIR=str(rest))
-    assert str(rest) not in done.out + done.err
-    assert list(rest.iterdir()) == []
-    return done
+        result = kfmt(*arguments, cwd=cwd, TMPDIR=str(temporary))
+    assert str(temporary) not in result.out + result.err
+    assert list(temporary.iterdir()) == []
+    return result
 
 
 def flip(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Waiting for what will happen, in place of a time in which it should have."""
+"""Waits for an event instead of a fixed time."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import termios
 import time
 from collections.abc import Callable
 
-PATIENCE = 60.0  # seconds, of a machine that is busy with something else
+MAX_SECONDS = 60.0  # seconds, for a busy machine
 
 
-def wait_for(what: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Ask until something is so; raises AssertionError when it never is."""
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it did not happen"
+def wait_for(condition: Callable[[], object], seconds: float = MAX_SECONDS) -> None:
+    """Wait until a condition is true; raises AssertionError when the time is up."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.01)
 
 
-def waiting_in(pipe: int) -> int:
-    """The bytes in a pipe that nobody has read."""
-    found = array.array("i", [0])
-    fcntl.ioctl(pipe, termios.FIONREAD, found)
-    return found[0]
+def n_unread_bytes(pipe: int) -> int:
+    """The number of unread bytes in a pipe."""
+    n_bytes = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, n_bytes)
+    return n_bytes[0]

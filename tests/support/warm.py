@@ -1,8 +1,7 @@
-"""Runs of kfmt in processes of their own that need not import everything anew.
+"""Runs of kfmt in processes of their own that do not import everything again.
 
-A server (`warm_server.py`) has kfmt imported and forks for each run. What the interpreter
-itself reads from the environment must be known before it starts, so there is a server for each such
-environment: nearly always one.
+A server (`warm_server.py`) has kfmt imported and forks for each run. The interpreter itself reads
+some variables when it starts, so there is a server for each set of them: nearly always one.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from typing import IO
 
 SERVER = Path(__file__).with_name("warm_server.py")
 CLIENT = Path(__file__).with_name("warm_client.py")
-INTERPRETERS_OWN = ("PYTHON", "LC_", "LANG", "LD_")
+INTERPRETER_VARIABLES = ("PYTHON", "LC_", "LANG", "LD_")
 TIMEOUT = 300  # seconds
 
 
 class Running:
-    """A run of kfmt that has been started."""
+    """A started run of kfmt."""
 
-    def __init__(self, asked: socket.socket) -> None:
-        self._asked = asked
-        self._lines = asked.makefile("rb")
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._lines = connection.makefile("rb")
         self._code: int | None = None
-        asked.settimeout(TIMEOUT)
+        connection.settimeout(TIMEOUT)
         line = self._lines.readline()
         if not line:
             raise ChildProcessError("the server of warm runs has ended; its words are above")
@@ -40,10 +39,10 @@ class Running:
     def wait(self, timeout: float = TIMEOUT) -> int:
         """The exit code, negative for a signal's number as in `subprocess`.
 
-        Raises TimeoutExpired, after which the process is gone.
+        Kills the process and raises TimeoutExpired when the time is up.
         """
         if self._code is None:
-            self._asked.settimeout(timeout)
+            self._connection.settimeout(timeout)
             try:
                 self._code = int(self._lines.readline())
             except TimeoutError:
@@ -51,47 +50,47 @@ class Running:
                 raise subprocess.TimeoutExpired("kfmt", timeout) from None
             finally:
                 self._lines.close()
-                self._asked.close()
+                self._connection.close()
         return self._code
 
-    def send_signal(self, number: int) -> None:
-        """Send a signal to it while it runs."""
+    def send_signal(self, signal_number: int) -> None:
+        """Send a signal to the process if it runs."""
         if self._code is None:
-            os.kill(self.pid, number)
+            os.kill(self.pid, signal_number)
 
 
 class Server:
     """A process that forks for each run."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        self._control, theirs = socket.socketpair()
+        self._control, remote_end = socket.socketpair()
         self._lock = threading.Lock()
-        with theirs:
+        with remote_end:
             self._process = subprocess.Popen(
-                [sys.executable, str(SERVER), str(theirs.fileno())],
+                [sys.executable, str(SERVER), str(remote_end.fileno())],
                 stdin=subprocess.DEVNULL,
                 env=dict(env),
-                pass_fds=[theirs.fileno()],
+                pass_fds=[remote_end.fileno()],
             )
 
     def start(
         self, argv: Sequence[bytes], cwd: Path, env: Mapping[str, str], streams: Sequence[int]
     ) -> Running:
         """Run kfmt with these arguments; streams: descriptors of its input, output and error."""
-        asked, theirs = socket.socketpair()
-        with theirs, self._lock:
-            socket.send_fds(self._control, [b"r"], [theirs.fileno(), *streams])
-        request = {"argv": [data.hex() for data in argv], "cwd": str(cwd), "env": dict(env)}
-        asked.sendall(json.dumps(request).encode() + b"\n")
-        return Running(asked)
+        connection, remote_end = socket.socketpair()
+        with remote_end, self._lock:
+            socket.send_fds(self._control, [b"r"], [remote_end.fileno(), *streams])
+        request = {"argv": [argument.hex() for argument in argv], "cwd": str(cwd), "env": dict(env)}
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        return Running(connection)
 
     def command(self) -> tuple[list[str], int]:
-        """A command that is kfmt in a shell, and the descriptor that the shell must inherit."""
+        """A command that runs kfmt in a shell, and the descriptor that the shell must inherit."""
         fd = self._control.fileno()
         return [sys.executable, "-I", "-S", str(CLIENT), str(fd)], fd
 
     def stop(self) -> None:
-        """End it, when nothing is to be run any more."""
+        """Stop the server."""
         self._control.close()
         self._process.wait(30)
 
@@ -102,11 +101,11 @@ _lock = threading.Lock()
 
 def server_for(env: Mapping[str, str]) -> Server:
     """The server of an environment."""
-    own = frozenset(item for item in env.items() if item[0].startswith(INTERPRETERS_OWN))
+    variables = frozenset(item for item in env.items() if item[0].startswith(INTERPRETER_VARIABLES))
     with _lock:
-        server = _servers.get(own)
+        server = _servers.get(variables)
         if server is None:
-            server = _servers[own] = Server(env)
+            server = _servers[variables] = Server(env)
         return server
 
 
@@ -121,8 +120,7 @@ def start(
 ) -> Running:
     """Start `kfmt ARGUMENTS` on these streams, which stay open here."""
     streams = [
-        each_int if isinstance(each_int, int) else each_int.fileno()
-        for each_int in (stdin, stdout, stderr)
+        stream if isinstance(stream, int) else stream.fileno() for stream in (stdin, stdout, stderr)
     ]
     return server_for(env).start(
         [os.fsencode(argument) for argument in arguments], cwd, env, streams
@@ -132,15 +130,15 @@ def start(
 def run(
     arguments: Sequence[str | Path], stdin: bytes, cwd: Path, env: Mapping[str, str]
 ) -> tuple[int, bytes, bytes]:
-    """Run `kfmt ARGUMENTS` through pipes; its exit code, output and error."""
+    """Run `kfmt ARGUMENTS` through pipes; return its exit code, output and error output."""
     (in_read, in_write), (out_read, out_write), (err_read, err_write) = (
         os.pipe() for _ in range(3)
     )
-    found: dict[int, bytes] = {}
+    outputs: dict[int, bytes] = {}
 
     def read(fd: int) -> None:
         with open(fd, "rb") as pipe:
-            found[fd] = pipe.read()
+            outputs[fd] = pipe.read()
 
     def write() -> None:
         try:
@@ -156,7 +154,7 @@ def run(
     finally:
         for fd in (in_read, out_write, err_write):
             os.close(fd)
-    threads = [threading.Thread(target=read, args=(number,)) for number in (out_read, err_read)]
+    threads = [threading.Thread(target=read, args=(fd,)) for fd in (out_read, err_read)]
     threads.append(threading.Thread(target=write))
     for thread in threads:
         thread.start()
@@ -165,11 +163,11 @@ def run(
     finally:
         for thread in threads:
             thread.join()
-    return code, found[out_read], found[err_read]
+    return code, outputs[out_read], outputs[err_read]
 
 
 def stop() -> None:
-    """End all servers."""
+    """Stop all servers."""
     with _lock:
         for server in _servers.values():
             server.stop()

@@ -1,4 +1,4 @@
-"""`kfmt` as a shell calls it, on a server of warm runs that is there.
+"""`kfmt` as a shell calls it, on a running server of warm runs.
 
 python -I -S tests/support/warm_client.py FD ARGUMENT…     FD: the server's, which is inherited
 """
@@ -9,15 +9,15 @@ import socket
 import sys
 
 with socket.socket(fileno=int(sys.argv[1])) as control:
-    asked, theirs = socket.socketpair()
-    with theirs:
-        socket.send_fds(control, [b"r"], [theirs.fileno(), 0, 1, 2])
+    connection, remote_end = socket.socketpair()
+    with remote_end:
+        socket.send_fds(control, [b"r"], [remote_end.fileno(), 0, 1, 2])
 request = {
-    "argv": [os.fsencode(text).hex() for text in sys.argv[2:]],
+    "argv": [os.fsencode(argument).hex() for argument in sys.argv[2:]],
     "cwd": os.getcwd(),  # noqa: PTH109 (pathlib takes as long to import as all of this)
     "env": dict(os.environ),
 }
-asked.sendall(json.dumps(request).encode() + b"\n")
-with asked.makefile("rb") as lines:
+connection.sendall(json.dumps(request).encode() + b"\n")
+with connection.makefile("rb") as lines:
     _, code = lines.readline(), int(lines.readline())
 os._exit(code if code >= 0 else 128 - code)

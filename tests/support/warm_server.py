@@ -2,9 +2,9 @@
 
 A fresh interpreter takes longer to import NumPy, click and kfmt than most commands take to run.
 Here each run is still a process of its own, with its own streams, environment, directory, signals
-and exit; it only finds the modules imported. `tests/support/warm.py` is the other side.
+and exit; only the modules are already imported. `tests/support/warm.py` is the other side.
 
-    python tests/support/warm_server.py FD        FD: the socket that runs are asked for on
+    python tests/support/warm_server.py FD        FD: the socket for requests of runs
 
 A message on that socket is one byte with four descriptors: a socket for this run, standard input,
 output and error. On the run's socket comes a JSON object in one line with `argv`, `cwd` and `env`;
@@ -31,17 +31,17 @@ from typing import Any, NoReturn
 
 PACKAGES = ("click", "lz4.frame", "msgspec", "numpy", "rich.console", "snappy", "zstandard")
 # They start threads when they are imported, and a process with threads must not fork.
-WITH_THREADS = ("pyarrow", "pyspark", "obstore", "fsspec", "textual", "duckdb")
+STARTING_THREADS = ("pyarrow", "pyspark", "obstore", "fsspec", "textual", "duckdb")
 DESCRIPTORS = 4
 
 
 def preload() -> None:
-    """Import what kfmt imports, all but what starts threads, which a run that needs it imports.
+    """Import kfmt's modules, except those that start threads: each run imports those itself.
 
-    Raises RuntimeError when there are threads all the same.
+    Raises RuntimeError if there are threads nevertheless.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `kfmt_cli.__main__` sets it
-    for name in WITH_THREADS:
+    for name in STARTING_THREADS:
         sys.modules[name] = None  # type: ignore[assignment]
     package = importlib.import_module("kfmt_cli")
     modules = (entry.name for entry in pkgutil.walk_packages(package.__path__, "kfmt_cli."))
@@ -49,7 +49,7 @@ def preload() -> None:
         if name != "kfmt_cli.__main__" and not name.startswith("kfmt_cli.spark"):
             with suppress(ImportError):
                 importlib.import_module(name)
-    for name in WITH_THREADS:
+    for name in STARTING_THREADS:
         del sys.modules[name]
     tasks = Path("/proc/self/task")  # threads of libraries, which Python does not count
     if tasks.is_dir() and len(list(tasks.iterdir())) > 1:
@@ -57,10 +57,10 @@ def preload() -> None:
 
 
 def serve(control: socket.socket) -> dict[str, Any]:
-    """Fork for each message; returns the request, in the process that is to carry it out."""
+    """Fork for each message; return the request in the process that runs it."""
     while True:
         _, fds, _, _ = socket.recv_fds(control, 1, DESCRIPTORS)
-        if not fds:  # nobody asks any more
+        if not fds:  # the tests have ended
             os._exit(0)
         if os.fork() == 0:
             control.close()
@@ -71,34 +71,34 @@ def serve(control: socket.socket) -> dict[str, Any]:
 
 
 def reap() -> None:
-    """Forget the watchers that have ended."""
+    """Reap the watchers that have ended."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 def watch(fds: list[int]) -> dict[str, Any]:
-    """Fork once more and say how that ends; returns the request in the new process."""
-    with socket.socket(fileno=fds[0]) as asked:
-        with asked.makefile("rb") as lines:
+    """Fork again and report the exit status; return the request in the new process."""
+    with socket.socket(fileno=fds[0]) as connection:
+        with connection.makefile("rb") as lines:
             request: dict[str, Any] = json.loads(lines.readline())
         pid = os.fork()
         if pid == 0:
-            for number, fd in enumerate(fds[1:]):
-                os.dup2(fd, number)
+            for stream_fd, fd in enumerate(fds[1:]):
+                os.dup2(fd, stream_fd)
                 os.close(fd)
             return request
         for fd in fds[1:]:
             os.close(fd)
-        asked.sendall(b"%d\n" % pid)
+        connection.sendall(b"%d\n" % pid)
         _, status = os.waitpid(pid, 0)
         with suppress(BrokenPipeError):  # the tests may have been interrupted
-            asked.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+            connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
         os._exit(0)
 
 
 def become(request: dict[str, Any]) -> None:
-    """Make this process what `python -m kfmt_cli` is when it begins."""
+    """Put this process in the state of `python -m kfmt_cli` at its start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(request["cwd"])
     os.environ.clear()
@@ -106,22 +106,22 @@ def become(request: dict[str, Any]) -> None:
     sys.path[0] = os.getcwd()  # noqa: PTH109
     sys.argv = ["kfmt", *map(os.fsdecode, map(bytes.fromhex, request["argv"]))]
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
-        text = stream(fd, getattr(sys, f"__{name}__"))
-        setattr(sys, name, text)
-        setattr(sys, f"__{name}__", text)
+        text_stream = stream(fd, getattr(sys, f"__{name}__"))
+        setattr(sys, name, text_stream)
+        setattr(sys, f"__{name}__", text_stream)
 
 
-def stream(fd: int, before: TextIOWrapper) -> TextIOWrapper:
-    """A standard stream as the interpreter opens it; its encoding is that of the one before."""
+def stream(fd: int, previous: TextIOWrapper) -> TextIOWrapper:
+    """Open a standard stream as the interpreter does, with the encoding of the one before."""
     raw = FileIO(fd, "w" if fd else "r", closefd=False)
-    unbuffered = isinstance(before.buffer, FileIO)  # as PYTHONUNBUFFERED makes it
+    unbuffered = isinstance(previous.buffer, FileIO)  # as PYTHONUNBUFFERED makes it
     buffered: Any = raw
     if not unbuffered:
         buffered = BufferedWriter(raw) if fd else BufferedReader(raw)
     return TextIOWrapper(
         buffered,
-        encoding=before.encoding,
-        errors=before.errors,
+        encoding=previous.encoding,
+        errors=previous.errors,
         newline="\n" if fd else None,
         line_buffering=raw.isatty() or fd == 2,
         write_through=unbuffered,
@@ -129,15 +129,15 @@ def stream(fd: int, before: TextIOWrapper) -> TextIOWrapper:
 
 
 def finish(code: int) -> NoReturn:
-    """Do what an interpreter does at its end, all but taking every module apart, which is slow."""
+    """Do what an interpreter does at its end, except the slow teardown of every module."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
-    for out in (sys.stdout, sys.stderr):
+    for text_stream in (sys.stdout, sys.stderr):
         try:
-            if out is not None and not out.closed:
-                out.flush()
+            if text_stream is not None and not text_stream.closed:
+                text_stream.flush()
         except OSError as error:
-            os.write(2, f"Exception ignored in: {out!r}\n{error!r}\n".encode())
+            os.write(2, f"Exception ignored in: {text_stream!r}\n{error!r}\n".encode())
             code = 120
     os._exit(code)
 
@@ -152,9 +152,9 @@ def main() -> None:
     become(request)
     try:
         runpy.run_module("kfmt_cli", run_name="__main__", alter_sys=True)
-    except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
-            finish((end.code or 0) & 0xFF)
+    except SystemExit as exited:
+        if exited.code is None or isinstance(exited.code, int):
+            finish((exited.code or 0) & 0xFF)
         raise
     finish(0)
 

@@ -1,4 +1,4 @@
-"""The site has every page of the repository once, and its links hold."""
+"""The site has every page of the repository once, and its links are valid."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_a_page_and_what_it_links_to_move_together(tmp_path: Path) -> None:
         (tmp_path / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "clone" / name).write_text(text)
     lay_out(tmp_path / "clone", tmp_path / "site")
-    laid = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
-    assert {str(path.relative_to(tmp_path / "site")): path.read_text() for path in laid} == {
+    written = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
+    assert {str(path.relative_to(tmp_path / "site")): path.read_text() for path in written} == {
         "index.md": "[a](a.md#x) ![p](pictures/p.svg) [out](https://kafka.apache.org/)",
         "changelog.md": "[guide](guides/README.md)",
         "contributing.md": "[same page](#rules)",

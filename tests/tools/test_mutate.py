@@ -1,4 +1,4 @@
-"""Mutants are made where they mean something, and it is known whether a test catches one."""
+"""Mutants change only code with an effect, and a run reports whether a test catches each one."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ NAME = "toy_of_mutants.py"
 
 
 def changes(kind: str) -> set[str]:
-    """What the mutants of a kind put into their lines."""
+    """The changed lines of the mutants of a kind."""
     return {mutant.after for mutant in mutants(TOY, NAME) if mutant.kind == kind}
 
 
@@ -96,34 +96,34 @@ def test_each_kind_of_mutant_is_made() -> None:
     assert 'kind = "word" if left == \'XXtwelve\' else "none"' in changes("word")
 
 
-def test_what_is_only_words_or_types_stays() -> None:
-    touched = [mutant.before for mutant in mutants(TOY, NAME)]
+def test_messages_and_types_are_not_mutated() -> None:
+    changed_lines = [mutant.before for mutant in mutants(TOY, NAME)]
     for text in ('"""', "LATER", "WORDS", '"Toy"', "assert", "LATER"):
-        assert not any(text in before for before in touched), text
-    after = " ".join(mutant.after for mutant in mutants(TOY, NAME))
-    assert "Literal[5]" not in after
-    assert "+ 9" not in after  # in a message
-    assert "XXnone" in after  # compared
-    assert "XXword" not in after
+        assert not any(text in old_line for old_line in changed_lines), text
+    new_lines = " ".join(mutant.after for mutant in mutants(TOY, NAME))
+    assert "Literal[5]" not in new_lines
+    assert "+ 9" not in new_lines  # in a message
+    assert "XXnone" in new_lines  # compared
+    assert "XXword" not in new_lines
 
 
 def test_every_mutant_compiles_and_differs() -> None:
-    before = ast.dump(ast.parse(TOY))
+    original = ast.dump(ast.parse(TOY))
     for mutant in mutants(TOY, NAME):
         tree = mutated(TOY, mutant.number)
-        assert ast.dump(tree) != before
+        assert ast.dump(tree) != original
         compile(tree, NAME, "exec")
 
 
 def test_defaults_run_at_import_and_bodies_in_their_function() -> None:
-    where = {mutant.after: mutant.function for mutant in mutants(TOY, NAME)}
-    assert where["def first(items: list[int], key: Literal[4] = 6) -> int:"] == MODULE
-    assert where["return pair(key, total)"].startswith("first:")
+    function_by_line = {mutant.after: mutant.function for mutant in mutants(TOY, NAME)}
+    assert function_by_line["def first(items: list[int], key: Literal[4] = 6) -> int:"] == MODULE
+    assert function_by_line["return pair(key, total)"].startswith("first:")
 
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The toy as an imported module."""
+    """The toy, imported as a module."""
     (tmp_path / NAME).write_text(TOY)
     monkeypatch.syspath_prepend(tmp_path)
     name = Path(NAME).stem
@@ -131,16 +131,16 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]
     sys.modules.pop(name, None)
 
 
-def mutant_with(after: str) -> Mutant:
-    """The mutant that makes a line another."""
-    return next(mutant for mutant in mutants(TOY, NAME) if mutant.after == after)
+def mutant_to(changed_line: str) -> Mutant:
+    """The mutant whose changed line is this one."""
+    return next(mutant for mutant in mutants(TOY, NAME) if mutant.after == changed_line)
 
 
 def test_functions_that_exist_get_the_mutant(toy: ModuleType, tmp_path: Path) -> None:
-    kept = toy.pair
-    assert kept(5, 3) == 2
-    install(tmp_path, NAME, mutant_with('return left + right if kind == "none" else True').number)
-    assert kept(5, 3) == 8
+    function = toy.pair
+    assert function(5, 3) == 2
+    install(tmp_path, NAME, mutant_to('return left + right if kind == "none" else True').number)
+    assert function(5, 3) == 8
 
 
 def test_a_module_that_is_imported_later_gets_the_mutant(
@@ -148,12 +148,12 @@ def test_a_module_that_is_imported_later_gets_the_mutant(
 ) -> None:
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     del sys.modules[toy.__name__]
-    install(tmp_path, NAME, mutant_with("LIMIT = 11").number)
+    install(tmp_path, NAME, mutant_to("LIMIT = 11").number)
     assert __import__(toy.__name__).LIMIT == 11
 
 
 class ToyRuns:
-    """Runs toy tests, each a function of the toy's names, with a mutant or with none."""
+    """Runs toy tests, each a function of the toy's names, with or without a mutant."""
 
     def __init__(self, tests: dict[str, Callable[[dict[str, Any]], bool]]) -> None:
         self._tests = tests
@@ -165,9 +165,9 @@ class ToyRuns:
         names: dict[str, Any] = {"__name__": "toy"}
         tree = ast.parse(TOY) if change is None else mutated(TOY, change[1])
         exec(compile(tree, NAME, "exec"), names)  # noqa: S102
-        for number, test in enumerate(tests, 1):
+        for n_run, test in enumerate(tests, 1):
             if not self._tests[test](names):
-                return Outcome("caught", test, number)
+                return Outcome("caught", test, n_run)
         return Outcome("survived", ran=len(tests))
 
     def failing(self, tests: list[str], fresh: bool) -> str:
@@ -187,35 +187,35 @@ PLUS = 'return left + right if kind == "none" else True'
 
 
 def results(*tests: str) -> tuple[list[str], str]:
-    """What is found with some tests, and what is printed."""
-    out, report = io.StringIO(), io.StringIO()
-    plan = Plan(mutant_with(PLUS), "core", list(tests), fresh=False)
-    found = judged([plan], {}, RUNS, out, report)
+    """The results with some tests, and the printed text."""
+    output, report = io.StringIO(), io.StringIO()
+    plan = Plan(mutant_to(PLUS), "core", list(tests), fresh=False)
+    judgements = judged([plan], {}, RUNS, output, report)
     assert report.getvalue().count("\n") == 1
-    return [result.found for result in found], out.getvalue() + "\n".join(table(found))
+    return [result.found for result in judgements], output.getvalue() + "\n".join(table(judgements))
 
 
 def test_a_mutant_that_a_test_notices_is_caught() -> None:
-    found, said = results("weak", "adds")
-    assert found == ["caught"]
-    assert "by adds" in said
+    outcomes, output = results("weak", "adds")
+    assert outcomes == ["caught"]
+    assert "by adds" in output
 
 
 def test_a_mutant_that_no_test_notices_survived() -> None:
-    found, said = results("weak")
-    assert found == ["survived"]
-    assert f"{NAME}:" in said
-    assert PLUS in said
+    outcomes, output = results("weak")
+    assert outcomes == ["survived"]
+    assert f"{NAME}:" in output
+    assert PLUS in output
 
 
-def test_a_line_that_no_test_executes_is_said() -> None:
+def test_a_line_that_no_test_executes_is_reported() -> None:
     assert results()[0] == ["not covered"]
 
 
 def test_a_test_that_fails_without_the_mutant_catches_none() -> None:
-    found, said = results("wrong", "weak")
-    assert found == ["survived"]
-    assert "left out    wrong" in said
+    outcomes, output = results("wrong", "weak")
+    assert outcomes == ["survived"]
+    assert "left out    wrong" in output
 
 
 def test_a_run_without_a_mutant_that_fails_ends_all() -> None:
@@ -229,11 +229,11 @@ def test_mutants_are_spread_over_rooms_and_functions(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(TOY)
     house = House.at(tmp_path)
-    drawn = draw(house.package, ["core", "log"], 6, seed=1)
-    assert sorted(mutant.file for mutant in drawn)[:2] == ["kfmt_cli/core/a.py"] * 2
-    assert len({(mutant.file, mutant.function) for mutant in drawn}) == len(drawn) == 6
-    assert drawn == draw(house.package, ["core", "log"], 6, seed=1)
-    assert drawn != draw(house.package, ["core", "log"], 6, seed=2)
+    selected = draw(house.package, ["core", "log"], 6, seed=1)
+    assert sorted(mutant.file for mutant in selected)[:2] == ["kfmt_cli/core/a.py"] * 2
+    assert len({(mutant.file, mutant.function) for mutant in selected}) == len(selected) == 6
+    assert selected == draw(house.package, ["core", "log"], 6, seed=1)
+    assert selected != draw(house.package, ["core", "log"], 6, seed=2)
     assert shares({"a": 1, "b": 1, "c": 2}, 5) == {"a": 1, "b": 1, "c": 3}
 
 
@@ -245,27 +245,27 @@ def test_tests_are_those_of_the_line_and_at_import_those_of_the_file(tmp_path: P
             del file
             lines = enumerate(TOY.splitlines(), 1)
             return {
-                number: {"a::of_pair"} if "left - right" in line else {"a::of_first"}
-                for number, line in lines
+                line_number: {"a::of_pair"} if "left - right" in line else {"a::of_first"}
+                for line_number, line in lines
                 if line.startswith("    ")
             }
 
     file = tmp_path / "kfmt_cli/core/toy.py"
     file.parent.mkdir(parents=True)
     file.write_text(TOY)
-    drawn = [
-        replace(mutant_with(after), file="kfmt_cli/core/toy.py") for after in (PLUS, "LIMIT = 11")
+    selected = [
+        replace(mutant_to(after), file="kfmt_cli/core/toy.py") for after in (PLUS, "LIMIT = 11")
     ]
     lines: Any = ToyLines()
-    of_line, at_import = planned(drawn, House.at(tmp_path), lines, 60, 30.0)
+    of_line, at_import = planned(selected, House.at(tmp_path), lines, 60, 30.0)
     assert (of_line.tests, of_line.fresh) == (["a::of_pair"], False)
     assert (at_import.tests, at_import.fresh) == (["a::of_first", "a::of_pair"], True)
 
 
 def test_a_report_is_read_again(tmp_path: Path) -> None:
-    plan = Plan(mutant_with(PLUS), "core", ["weak"], fresh=False)
+    plan = Plan(mutant_to(PLUS), "core", ["weak"], fresh=False)
     file = tmp_path / "report.jsonl"
-    first, last = (Result(plan, Outcome(found, ran=1)) for found in ("survived", "caught"))
+    first, last = (Result(plan, Outcome(outcome, ran=1)) for outcome in ("survived", "caught"))
     file.write_text(f"{first.json}\n{last.json}\n")
     assert known_from(file) == {plan.mutant: last.outcome}
 
@@ -277,9 +277,9 @@ def test_the_cheapest_tests_of_every_file_are_chosen_first() -> None:
     assert spread(seconds, seconds, 3, 20.0, "a") == ["a::1", "a::2", "a::3"]
 
 
-def test_a_room_below_its_floor_is_said() -> None:
-    def file(made: int, covered: int) -> dict[str, dict[str, int]]:
-        return {"summary": {"num_statements": made, "covered_lines": covered}}
+def test_a_room_below_its_floor_is_reported() -> None:
+    def file(n_statements: int, n_covered: int) -> dict[str, dict[str, int]]:
+        return {"summary": {"num_statements": n_statements, "covered_lines": n_covered}}
 
     rooms = lines_by_room(
         {
@@ -293,8 +293,8 @@ def test_a_room_below_its_floor_is_said() -> None:
     )
     assert rooms == {"log": (10, 9), "errors": (4, 4), "core": (6, 3)}
     assert coverage_table(rooms, {"log": 90.0, "core": 50.0})[1]
-    lines, good = coverage_table(rooms, {"log": 90.1})
-    assert not good
+    lines, is_above_floor = coverage_table(rooms, {"log": 90.1})
+    assert not is_above_floor
     assert any("below its floor" in line and line.startswith("log") for line in lines)
     assert not coverage_table(rooms, {"arrow": 1.0})[1]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kfmt_cli.topics.avro import avro_schema_reader
-from tests.support.hostile import partition, ran
+from tests.support.hostile import partition, run_kfmt
 from tests.support.rebuild import batch_of, record
 from tests.support.samples import kfmt
 
@@ -61,13 +61,13 @@ def test_avro_payloads_that_do_not_decode_are_a_note(what: str, tmp_path: Path) 
     (tmp_path / "schema.avsc").write_text(json.dumps(schema))
     folder = partition(tmp_path, batch_of(record(b"k", value), 0, 1))
     options = ("--value-format", "avro", "--value-schema", tmp_path / "schema.avsc")
-    done = ran("dump", folder, "--records", "--json", *options)
+    done = run_kfmt("dump", folder, "--records", "--json", *options)
     (row,) = done.of("record")
     note = row["decoded_value"]["note"]
     assert note.startswith("cannot be decoded: ")
     assert words in note
     assert done.code == 0
-    assert "cannot be decoded as avro" in ran("cat", folder, *options).err
+    assert "cannot be decoded as avro" in run_kfmt("cat", folder, *options).err
 
 
 def test_avro_values_that_nest_within_the_limits_are_read(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_schema_that_does_not_build_is_said(schema: str, tmp_path: Path) -> No
     (tmp_path / "schema.avsc").write_text(schema)
     folder = partition(tmp_path, batch_of(record(b"k", b"v"), 0, 1))
     path = tmp_path / "schema.avsc"
-    done = ran("cat", folder, "--value-format", "avro", "--value-schema", path)
+    done = run_kfmt("cat", folder, "--value-format", "avro", "--value-schema", path)
     assert done.code == 2
     assert "not an Avro schema" in done.err
 
@@ -133,8 +133,8 @@ def test_descriptors_that_do_not_build_are_said(kind: str, tmp_path: Path) -> No
     (tmp_path / "7.desc").write_bytes(descriptors(kind))
     folder = partition(tmp_path, batch_of(record(b"k", b"\0\0\0\0\x07\0abc"), 0, 1))
     path = f"{tmp_path / '7.desc'}:p.M"
-    assert ran("cat", folder, "--value-format", "protobuf", "--value-schema", path).code == 2
-    done = ran("cat", folder, "--value-format", "confluent", "--schemas", tmp_path)
+    assert run_kfmt("cat", folder, "--value-format", "protobuf", "--value-schema", path).code == 2
+    done = run_kfmt("cat", folder, "--value-format", "confluent", "--schemas", tmp_path)
     assert done.code == 0
     assert "cannot be decoded as confluent" in done.err
 
@@ -166,8 +166,8 @@ def test_json_payloads(what: str, tmp_path: Path) -> None:
         "cat",
     ):
         name, *options = command.split()
-        assert ran(name, folder, *options).code == 0
-        assert ran(name, folder, *options, "--value-format", "json").code == 0
+        assert run_kfmt(name, folder, *options).code == 0
+        assert run_kfmt(name, folder, *options, "--value-format", "json").code == 0
     (row,) = kfmt("dump", folder, "--records", "--json", "--value-format", "json").of("record")
     assert row["value"] == payload.decode()
     if words:
@@ -179,5 +179,5 @@ def test_json_payloads(what: str, tmp_path: Path) -> None:
 
 def test_numbers_that_json_has_not_are_text(tmp_path: Path) -> None:
     folder = partition(tmp_path, batch_of(record(b"k", struct.pack(">d", float("-inf"))), 0, 1))
-    done = ran("dump", folder, "--records", "--json", "--value-format", "double")
+    done = run_kfmt("dump", folder, "--records", "--json", "--value-format", "double")
     assert done.of("record")[0]["decoded_value"]["value"] == "-Infinity"

@@ -22,7 +22,7 @@ from tests.support.samples import (
     environment,
     every_log,
     kfmt,
-    name_of,
+    sample_name,
 )
 from tools.kafka import ROOT, SAMPLES
 
@@ -41,7 +41,7 @@ def without_columns(rows: list[Row], names: tuple[str, ...]) -> list[Row]:
     return [{name: value for name, value in row.items() if name not in names} for row in rows]
 
 
-@pytest.mark.parametrize("log", LOGS, ids=name_of)
+@pytest.mark.parametrize("log", LOGS, ids=sample_name)
 def test_dump_build_dump_is_the_identity(log: Path, tmp_path: Path) -> None:
     dumped = kfmt("dump", log, "--records", "--json")
     assert dumped.code == 0

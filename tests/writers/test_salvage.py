@@ -17,7 +17,7 @@ from kfmt_cli.disk.directory_listing import classify_file
 from kfmt_cli.log import reader as log_reader
 from kfmt_cli.writers.salvage.holes import NO_END, LogHole, sequence_mask
 from kfmt_cli.writers.salvage.salvager import Salvager
-from tests.support.samples import ORDERS, TXN, Done, Row, environment, kfmt, name_of
+from tests.support.samples import ORDERS, TXN, Done, Row, environment, kfmt, sample_name
 from tests.support.segments import DAMAGES, positions, with_bytes, write
 from tools.kafka import SAMPLES
 
@@ -44,7 +44,7 @@ def file_contents(directory: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("directory", sorted(SAMPLES.glob("kafka-*")), ids=name_of)
+@pytest.mark.parametrize("directory", sorted(SAMPLES.glob("kafka-*")), ids=sample_name)
 def test_nothing_of_healthy_logs_is_omitted(directory: Path, tmp_path: Path) -> None:
     original = file_contents(directory)
     result = salvaged(directory, tmp_path / "out")

@@ -210,6 +210,8 @@ def test_of_combined_damages_no_undamaged_batch_is_lost(seed: int, tmp_path: Pat
         logs = (data for file, data in case.files.items() if file.endswith((".log", ".log.swap")))
         input_bytes = b"\0|\0".join(logs)
         _, main, conflicting = salvaged(case.files, tmp_path / str(i))
-        batches = originals[case.what.partition(":")[0]]
+        batches = originals[case.description.partition(":")[0]]
         undamaged = [batch for batch in batches if batch in input_bytes]
-        assert [data for data in undamaged if data not in main + conflicting] == [], case.what
+        assert [data for data in undamaged if data not in main + conflicting] == [], (
+            case.description
+        )

@@ -20,7 +20,7 @@ from kfmt_cli.log.block import Block, split_runs
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.log_opening import open_log
 from kfmt_cli.writers.batches import STORED_FIELDS, DraftTable, EncodedBatches, encode_batches
-from tests.support.samples import every_log, name_of
+from tests.support.samples import every_log, sample_name
 
 SAMPLES = [log for log in every_log() if log.stat().st_size]
 
@@ -56,7 +56,7 @@ def pairs(block: Block) -> list[tuple[int, bytes, bytes]]:
     ]
 
 
-@pytest.mark.parametrize("log", SAMPLES, ids=name_of)
+@pytest.mark.parametrize("log", SAMPLES, ids=sample_name)
 def test_uncompressed_batches_are_the_same_to_the_byte(log: Path) -> None:
     for block in blocks(log):
         for codec, stored, encoded in pairs(block):
