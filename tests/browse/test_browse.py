@@ -169,30 +169,33 @@ def test_bytes_are_shown_next_to_lists_or_below() -> None:
     run(work())
 
 
-def bytes_shown(browser: Driver) -> tuple[int, int]:
-    """Bytes a line in the pane of bytes, and the columns that they take."""
-    per_line = browser.app.panes._byte_lines[0].per_line
-    return per_line, 11 + 4 * per_line
+def byte_columns(browser: Driver) -> tuple[int, int]:
+    """Bytes per line in the pane of bytes, and the columns that they take."""
+    bytes_per_line = browser.app.panes._byte_lines[0].per_line
+    return bytes_per_line, 11 + 4 * bytes_per_line
 
 
 def test_bytes_fit_their_pane_whatever_its_width() -> None:
     async def work() -> None:
         async with open_browser("damaged_segments") as browser:
             await browser.press("n", "x")
-            for tree, width, height, expected in (
+            for tree_key, width, height, expected in (
                 ("", 80, 24, 16),
                 ("t", 80, 24, 8),
                 ("", 70, 24, 4),
                 ("", 120, 30, 8),
             ):
-                if tree:
-                    await browser.press(tree)
+                if tree_key:
+                    await browser.press(tree_key)
                 await browser.pilot.resize_terminal(width, height)
                 await browser.pilot.pause(0.2)
                 await wait_until_settled(browser.app, browser.pilot)
-                per_line, columns = bytes_shown(browser)
-                room = browser.app.panes.bytes.size.width
-                assert (per_line, columns < room) == (expected, True), (width, room)
+                bytes_per_line, columns = byte_columns(browser)
+                pane_width = browser.app.panes.bytes.size.width
+                assert (bytes_per_line, columns < pane_width) == (expected, True), (
+                    width,
+                    pane_width,
+                )
 
     run(work())
 
@@ -200,13 +203,13 @@ def test_bytes_fit_their_pane_whatever_its_width() -> None:
 def test_columns_come_back_when_the_terminal_is_wide_again() -> None:
     async def work() -> None:
         async with open_browser(TXN, size=(120, 30)) as browser:
-            before = browser.screen
-            assert "codec" in before
+            original_screen = browser.screen
+            assert "codec" in original_screen
             for width, height in ((30, 8), (120, 30)):
                 await browser.pilot.resize_terminal(width, height)
                 await browser.pilot.pause()
                 await wait_until_settled(browser.app, browser.pilot)
-            assert browser.screen == before
+            assert browser.screen == original_screen
 
     run(work())
 
@@ -222,7 +225,7 @@ def test_home_and_end_and_pages() -> None:
             page = browser.rows[0]
             assert 5 < page < 20
             pane = browser.app.panes.batches
-            assert pane.scroll_offset.y == page  # the cursor stays at its place on the screen
+            assert pane.scroll_offset.y == page  # the cursor keeps its position on the screen
             await browser.press("pagedown", "down")
             assert (pane.scroll_offset.y, pane.cursor) == (2 * page, 2 * page + 1)
             await browser.press("pageup", "pageup", "up")
@@ -249,8 +252,8 @@ def test_help_has_every_key() -> None:
 
 def test_every_key_is_in_the_docs() -> None:
     page = (ROOT / "docs/browse.md").read_text()
-    for shown, doc in (*MOVEMENT_KEYS, *((key.display_key, key.doc) for key in KEY_BINDINGS)):
-        assert f"| `{shown}` | {doc} |" in page
+    for display_key, doc in (*MOVEMENT_KEYS, *((key.display_key, key.doc) for key in KEY_BINDINGS)):
+        assert f"| `{display_key}` | {doc} |" in page
 
 
 def test_every_action_is_there() -> None:
@@ -311,20 +314,20 @@ def test_quit() -> None:
 
 
 def test_without_a_terminal_the_first_screen_is_printed() -> None:
-    done = kfmt("browse", BROKER, COLUMNS="100", LINES="30")
-    assert done.code == 0
-    assert done.out.count("\n") == 30
-    assert "What is on this disk?" in done.out
-    assert "\x1b" not in done.out
+    result = kfmt("browse", BROKER, COLUMNS="100", LINES="30")
+    assert result.code == 0
+    assert result.out.count("\n") == 30
+    assert "What is on this disk?" in result.out
+    assert "\x1b" not in result.out
 
 
 def test_without_textual_one_line_says_how_to_get_it() -> None:
     code = "import sys; sys.modules['textual'] = None; from kfmt_cli.__main__ import main; main()"
     command = [sys.executable, "-c", code, "browse", TXN]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment())
-    assert done.returncode == 2
-    assert "pip install 'kfmt-cli[browse]'" in done.stderr
-    assert done.stderr.count("\n") == 1
+    result = subprocess.run(command, check=False, capture_output=True, text=True, env=environment())
+    assert result.returncode == 2
+    assert "pip install 'kfmt-cli[browse]'" in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 def test_payload_formats_are_used() -> None:
@@ -381,11 +384,11 @@ def test_pictures(
     path, keys = SNAPSHOTS[name]
     app = BrowserApp(open_session((path,)), theme=theme)
 
-    async def before(pilot: Pilot[None]) -> None:
+    async def press_keys(pilot: Pilot[None]) -> None:
         await wait_until_settled(app, pilot)
         for key in keys:
             await pilot.press(key)
             await wait_until_settled(app, pilot)
 
-    waits: Callable[[Pilot[None]], Awaitable[None]] = before
-    assert snap_compare(app, run_before=waits, terminal_size=size)
+    run_before: Callable[[Pilot[None]], Awaitable[None]] = press_keys
+    assert snap_compare(app, run_before=run_before, terminal_size=size)

@@ -1,4 +1,4 @@
-"""What the screen of `browse` claims: of damage, and of what a filter hides."""
+"""The screen of `browse` reports damage and hidden rows correctly."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tools.kafka import ROOT, SAMPLES
 pytestmark = pytest.mark.usefixtures("at_root")
 
 
-async def checked(browser: Driver) -> str:
-    """The home page once everything is checked."""
+async def wait_for_checks(browser: Driver) -> str:
+    """The screen once everything is checked."""
     await wait_until_settled(browser.app, browser.pilot)
     return browser.screen
 
 
 def test_files_of_a_log_directory_are_checked(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", disk)
-    (disk / "recovery-point-offset-checkpoint").write_text("garbage\n")
+    log_directory = tmp_path / "disk"
+    shutil.copytree(SAMPLES / "kafka-3.9.1-broker1", log_directory)
+    (log_directory / "recovery-point-offset-checkpoint").write_text("garbage\n")
 
     async def work() -> None:
-        async with open_browser(disk, size=(100, 40)) as browser:
-            screen = await checked(browser)
+        async with open_browser(log_directory, size=(100, 40)) as browser:
+            screen = await wait_for_checks(browser)
             assert "no errors" not in screen
             assert "✗ 1 input of " in screen
             assert "recovery-point-offset-c" in screen
@@ -47,20 +47,20 @@ def test_an_empty_partition_is_no_error(tmp_path: Path) -> None:
 
     async def work() -> None:
         async with open_browser(tmp_path / "disk", size=(100, 40)) as browser:
-            screen = await checked(browser)
+            screen = await wait_for_checks(browser)
             assert "✓ checked: no errors" in screen
 
     run(work())
 
 
-def test_what_cannot_be_read_is_unread(tmp_path: Path) -> None:
+def test_an_unreadable_partition_is_shown_as_unread(tmp_path: Path) -> None:
     shutil.copytree(ORDERS.parent, tmp_path / "disk/orders-0")
     (tmp_path / "disk/lost-0").mkdir()
     (tmp_path / "disk/lost-0" / ORDERS.name).symlink_to("nowhere")
 
     async def work() -> None:
         async with open_browser(tmp_path / "disk", size=(100, 40)) as browser:
-            assert "✗ 1 partition of 2 unread" in await checked(browser)
+            assert "✗ 1 partition of 2 unread" in await wait_for_checks(browser)
 
     run(work())
 
@@ -71,7 +71,7 @@ def test_findings_that_are_counted_only(tmp_path: Path) -> None:
 
     async def work() -> None:
         async with open_browser(tmp_path / "disk", size=(160, 40)) as browser:
-            await checked(browser)
+            await wait_for_checks(browser)
             errors = kfmt("check", tmp_path / "disk", "--json").of("summary")[0]["errors"]
             assert errors > 100
             screen = await browser.press("n")
@@ -87,13 +87,13 @@ def test_what_a_filter_hides_is_not_called_absent() -> None:
             await browser.press("f")
             await browser.type("codec=lz4")
             await browser.press("slash")
-            said = await browser.type("acct-0-0")
-            assert "not found in this file, in batches that match codec=lz4" in said
+            message = await browser.type("acct-0-0")
+            assert "not found in this file, in batches that match codec=lz4" in message
             await browser.press("g")
-            said = await browser.type("0")
-            assert "offset 0 is not in a batch that matches codec=lz4" in said
+            message = await browser.type("0")
+            assert "offset 0 is not in a batch that matches codec=lz4" in message
         async with open_browser(ROOT / "damaged_segments/flipped-bit-0", size=(140, 30)) as browser:
-            await checked(browser)
+            await wait_for_checks(browser)
             await browser.press("n")
             await browser.press("f")
             await browser.type("-damaged")

@@ -1,4 +1,4 @@
-"""The browser on a terminal: files that grow, that cannot be read, that are elsewhere."""
+"""The browser on a terminal: growing, unreadable and remote files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.store_server import Bucket
 from tools.kafka import ROOT, SAMPLES
 
 pytestmark = pytest.mark.usefixtures("at_root")
-DAMAGED = sorted(folder.name for folder in (ROOT / "damaged_segments").iterdir())
+DAMAGED = sorted(directory.name for directory in (ROOT / "damaged_segments").iterdir())
 
 
 # Filter, follow, copy, colours.
@@ -96,15 +96,17 @@ def test_a_batch_that_was_half_written_is_shown_anew(tmp_path: Path) -> None:
     run(work())
 
 
-@pytest.mark.parametrize("is_gone", [False, True])
-def test_a_followed_file_that_is_cut_or_deleted_is_told(tmp_path: Path, is_gone: bool) -> None:
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_followed_file_that_is_truncated_or_deleted_is_reported(
+    tmp_path: Path, is_deleted: bool
+) -> None:
     file = write(tmp_path, ORDERS.read_bytes())
 
     async def work() -> None:
         async with open_browser(file) as browser:
             await browser.press("F", "down")
             assert "FOLLOWING" in browser.screen
-            if is_gone:
+            if is_deleted:
                 file.unlink()
             else:
                 os.truncate(file, 10_225)
@@ -116,7 +118,7 @@ def test_a_followed_file_that_is_cut_or_deleted_is_told(tmp_path: Path, is_gone:
             assert "FOLLOWING" not in browser.screen
             assert "stopped following" in browser.screen
             assert (
-                "No such file" if is_gone else "shrank from 30887 to 10225 bytes"
+                "No such file" if is_deleted else "shrank from 30887 to 10225 bytes"
             ) in browser.app.message
 
     run(work())
@@ -129,7 +131,7 @@ def test_help_fits_a_narrow_terminal() -> None:
 
 
 def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:
-    """Its place in the tree is after the segment before, not after other files."""
+    """In the tree it follows the previous segment, not the other files."""
     file = write(tmp_path / "orders-0", ORDERS.read_bytes())
     (file.parent / "z").touch()
 
@@ -138,15 +140,15 @@ def test_a_segment_that_is_rolled_is_followed(tmp_path: Path) -> None:
             await browser.press("enter", "F")
             browser.app.open_node(browser.app.session.root.logs()[0])
             await wait_until_settled(browser.app, browser.pilot)
-            later = file.with_name(f"{240:020}.log")
-            later.write_bytes((ORDERS.parent / later.name).read_bytes())
+            next_segment = file.with_name(f"{240:020}.log")
+            next_segment.write_bytes((ORDERS.parent / next_segment.name).read_bytes())
             if not browser.app.is_tailing:
                 await browser.press("F")
             for _ in range(60):
                 await browser.pilot.pause(0.05)
                 if (
                     browser.app.session.opened_node
-                    and browser.app.session.opened_node.display_path == str(later)
+                    and browser.app.session.opened_node.display_path == str(next_segment)
                 ):
                     break
             await wait_until_settled(browser.app, browser.pilot)
@@ -196,38 +198,38 @@ def test_dark_and_light() -> None:
     run(work())
 
 
-# What cannot be read.
+# Unreadable files.
 
 
-def test_odd_files_are_sentences(tmp_path: Path) -> None:
-    empty = write(tmp_path / "empty-0", b"")
-    foreign = tmp_path / "notes-0" / ORDERS.name
-    foreign.parent.mkdir()
-    foreign.write_bytes(b"<html>" * 100)
-    hidden = write(tmp_path / "hidden-0", ORDERS.read_bytes())
-    gone = write(tmp_path / "gone-0", ORDERS.read_bytes())
+def test_unreadable_files_are_reported_in_sentences(tmp_path: Path) -> None:
+    empty_log = write(tmp_path / "empty-0", b"")
+    html_file = tmp_path / "notes-0" / ORDERS.name
+    html_file.parent.mkdir()
+    html_file.write_bytes(b"<html>" * 100)
+    unreadable_log = write(tmp_path / "hidden-0", ORDERS.read_bytes())
+    deleted_log = write(tmp_path / "gone-0", ORDERS.read_bytes())
 
     async def work() -> None:
-        async with open_browser(empty) as browser:
+        async with open_browser(empty_log) as browser:
             assert "the log is empty" in browser.screen
-        async with open_browser(foreign) as browser:
+        async with open_browser(html_file) as browser:
             assert "not a Kafka log" in browser.screen
             await browser.press("g", "slash", "f", "n", "e", "y", "enter", "6", "escape")
-        async with open_browser(gone, size=LARGE) as browser:
-            gone.unlink()
+        async with open_browser(deleted_log, size=LARGE) as browser:
+            deleted_log.unlink()
             await browser.press("down", "end", "F", "6", "escape", "2")
             assert "Traceback" not in browser.screen
         if os.geteuid():
-            hidden.chmod(0)
-            async with open_browser(hidden) as browser:
+            unreadable_log.chmod(0)
+            async with open_browser(unreadable_log) as browser:
                 assert "Permission denied" in browser.screen
 
     run(work())
 
 
-def test_what_is_not_there_is_an_error() -> None:
-    done = kfmt("browse", "/no/such/path")
-    assert (done.code, done.err) == (3, "kfmt: /no/such/path: No such file or directory\n")
+def test_a_missing_path_is_an_error() -> None:
+    result = kfmt("browse", "/no/such/path")
+    assert (result.code, result.err) == (3, "kfmt: /no/such/path: No such file or directory\n")
 
 
 @pytest.mark.parametrize("name", DAMAGED)
@@ -241,8 +243,8 @@ def test_damaged_files_are_walked(name: str) -> None:
 
 
 def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
-    nasty = b"[bold red]\x1b]0;owned\x07[/] [@click=app.quit]x[/]"
-    write(tmp_path / "odd[red]-0", batch_of(record(nasty, nasty), 0, 1))
+    markup = b"[bold red]\x1b]0;owned\x07[/] [@click=app.quit]x[/]"
+    write(tmp_path / "odd[red]-0", batch_of(record(markup, markup), 0, 1))
 
     async def work() -> None:
         async with open_browser(tmp_path, size=LARGE) as browser:
@@ -261,7 +263,7 @@ def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
     run(work())
 
 
-# Other places.
+# Stores and archives.
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -284,11 +286,11 @@ def test_an_archive_and_tiered_storage_are_browsed(tmp_path: Path) -> None:
     archive = tmp_path / "disk.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(ORDERS.parent, "orders-0")
-    done = kfmt("browse", archive)
-    assert done.code == 0
-    assert "7 segments" in done.out
-    done = kfmt("browse", SAMPLES / "kafka-3.9.1-tiered")
-    assert done.code == 0, done.err
+    result = kfmt("browse", archive)
+    assert result.code == 0
+    assert "7 segments" in result.out
+    result = kfmt("browse", SAMPLES / "kafka-3.9.1-tiered")
+    assert result.code == 0, result.err
 
 
 @pytest.mark.parametrize("key", ["/", "g"])
@@ -296,10 +298,10 @@ def test_a_second_enter_before_a_window_has_closed(key: str) -> None:
     async def work() -> None:
         async with open_browser(TXN) as browser:
             await browser.press(key)
-            line = browser.app.screen.query_one(Input)
-            line.value = "5"
-            await line.action_submit()
-            await line.action_submit()
+            input_line = browser.app.screen.query_one(Input)
+            input_line.value = "5"
+            await input_line.action_submit()
+            await input_line.action_submit()
             await wait_until_settled(browser.app, browser.pilot)
             assert len(browser.app.screen_stack) == 1
 

@@ -1,4 +1,4 @@
-"""The browser on a terminal: places, searches, findings, filters, what is copied, views."""
+"""The browser on a terminal: go to, searches, findings, views."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from tools.kafka import ROOT
 pytestmark = pytest.mark.usefixtures("at_root")
 
 
-# Going to a place.
+# Go to an offset, a time or a byte.
 
 
 @pytest.mark.parametrize(
-    ("words", "row"),
+    ("text", "row"),
     [("700", 11), ("b2250", 7), ("0x8ca", 7), ("2026-11-20T15:24:10.200", 20)],
 )
-def test_go_to(words: str, row: int) -> None:
+def test_go_to(text: str, row: int) -> None:
     async def work() -> None:
         async with open_browser(TXN) as browser:
             assert "Go to an offset" in await browser.press("g")
-            await browser.type(words)
-            at = browser.rows[0]
-            assert (at == row) if words.startswith(("b", "0x")) else at > 0
+            await browser.type(text)
+            batch_row = browser.rows[0]
+            assert (batch_row == row) if text.startswith(("b", "0x")) else batch_row > 0
 
     run(work())
 
@@ -70,9 +70,9 @@ def test_going_nowhere_says_why() -> None:
     run(work())
 
 
-@pytest.mark.parametrize("words", ["700", "1", "2026-11-20T15:00", "now"])
-def test_an_offset_leads_to_its_segment(words: str) -> None:
-    bases = [int(file.stem) for file in sorted(ORDERS.parent.glob("*.log"))]
+@pytest.mark.parametrize("text", ["700", "1", "2026-11-20T15:00", "now"])
+def test_an_offset_leads_to_its_segment(text: str) -> None:
+    base_offsets = [int(file.stem) for file in sorted(ORDERS.parent.glob("*.log"))]
 
     async def work() -> None:
         async with open_browser(BROKER) as browser:
@@ -82,16 +82,18 @@ def test_an_offset_leads_to_its_segment(words: str) -> None:
             while "orders" not in browser.app._highlighted_node.label:
                 await browser.press("down")
             await browser.press("g")
-            await browser.type(words)
-            node, place = browser.app.session.opened_node, browser.app.session.batch_fields
+            await browser.type(text)
+            node, batch = browser.app.session.opened_node, browser.app.session.batch_fields
             assert node is not None
-            assert place is not None
+            assert batch is not None
             assert node.file is not None
-            if words.isdigit():
-                assert node.file.base_offset == max(base for base in bases if base <= int(words))
-                assert place.base_offset <= int(words) <= place.last_offset
-            elif words == "now":
-                assert node.file.base_offset == bases[-1]
+            if text.isdigit():
+                assert node.file.base_offset == max(
+                    base_offset for base_offset in base_offsets if base_offset <= int(text)
+                )
+                assert batch.base_offset <= int(text) <= batch.last_offset
+            elif text == "now":
+                assert node.file.base_offset == base_offsets[-1]
                 assert "the time is not in this partition" in browser.screen
             assert browser.focused == "batches"
             await browser.press("g")
@@ -106,18 +108,18 @@ def test_an_offset_leads_to_its_segment(words: str) -> None:
 
 
 def test_a_partition_is_searched_segment_by_segment() -> None:
-    folder = str(ORDERS.parent.relative_to(ROOT))
+    directory = str(ORDERS.parent.relative_to(ROOT))
 
     async def work() -> None:
-        async with open_browser(folder, size=LARGE) as browser:
+        async with open_browser(directory, size=LARGE) as browser:
             await browser.press("slash")
             screen = await browser.type('"order_id": 700,')
-            found = re.search(r"1 of 1 record in this partition: offset (\d+)", screen)
-            assert found is not None
-            assert kfmt("find", folder, "--value", '~"order_id": 700,', "--json").of("found")[0][
+            match = re.search(r"1 of 1 record in this partition: offset (\d+)", screen)
+            assert match is not None
+            assert kfmt("find", directory, "--value", '~"order_id": 700,', "--json").of("found")[0][
                 "offset"
-            ] == int(found[1])
-            assert f"kfmt find {folder} --key" in screen
+            ] == int(match[1])
+            assert f"kfmt find {directory} --key" in screen
             assert browser.app.session.opened_node is not None
             assert browser.app.session.opened_node.display_path != str(ORDERS)
             await browser.press("slash")
@@ -126,16 +128,16 @@ def test_a_partition_is_searched_segment_by_segment() -> None:
             assert "not found in this partition" in await browser.press("right_square_bracket")
             await browser.press("slash")
             screen = await browser.type("quartz")
-            found = re.search(r"1 of (\d+) records in this partition", screen)
-            assert found is not None
-            expected = kfmt("find", folder, "--value", "~quartz", "--json").of("found")
-            assert int(found[1]) == len(expected)
+            match = re.search(r"1 of (\d+) records in this partition", screen)
+            assert match is not None
+            expected = kfmt("find", directory, "--value", "~quartz", "--json").of("found")
+            assert int(match[1]) == len(expected)
             offsets = [hit.offset for hit in browser.app.session.hits]
             assert sorted(offsets) == [row["offset"] for row in expected]
             await browser.press("left_square_bracket")
-            content, at = browser.app.session.selected_batch, browser.rows[1]
+            content, record_index = browser.app.session.selected_batch, browser.rows[1]
             assert content is not None
-            assert content.record_offset(at) == offsets[-1]
+            assert content.record_offset(record_index) == offsets[-1]
 
     run(work())
 
@@ -162,16 +164,16 @@ def test_search_goes_to_hits_and_names_the_command() -> None:
         async with open_browser(log, size=LARGE) as browser:
             assert "from the selected batch" in await browser.press("slash")
             screen = await browser.type("quartz")
-            found = re.search(r"1 of (\d+) records in this file: offset (\d+)", screen)
-            assert found is not None
+            match = re.search(r"1 of (\d+) records in this file: offset (\d+)", screen)
+            assert match is not None
             expected = kfmt("find", log, "--value", "~quartz", "--json").of("found")
-            assert int(found[1]) == len(expected)
-            assert int(found[2]) == expected[0]["offset"]
+            assert int(match[1]) == len(expected)
+            assert int(match[2]) == expected[0]["offset"]
             assert f"kfmt find {log} --key" in screen
             await browser.press("right_square_bracket")
-            content, at = browser.app.session.selected_batch, browser.rows[1]
+            content, record_index = browser.app.session.selected_batch, browser.rows[1]
             assert content is not None
-            assert content.record_offset(at) == expected[1]["offset"]
+            assert content.record_offset(record_index) == expected[1]["offset"]
             await browser.press("left_square_bracket", "left_square_bracket")
             assert browser.app.session.hit_index == len(expected) - 1
 
@@ -202,14 +204,19 @@ def test_a_hit_in_another_file_is_named_on_arrival() -> None:
             session = browser.app.session
             await browser.press("slash")
             await browser.type("quartz")
-            n = len(session.hits)
+            n_hits = len(session.hits)
             assert session.hits[0].file_name != session.hits[-1].file_name
-            for key, at in (("left", n - 1), ("left", n - 2), ("right", n - 1), ("right", 0)):
+            for key, hit_index in (
+                ("left", n_hits - 1),
+                ("left", n_hits - 2),
+                ("right", n_hits - 1),
+                ("right", 0),
+            ):
                 screen = await browser.press(f"{key}_square_bracket")
-                words = f"{at + 1} of {n} records in this partition: offset "
-                assert f"{words}{session.hits[at].offset} " in screen
+                message = f"{hit_index + 1} of {n_hits} records in this partition: offset "
+                assert f"{message}{session.hits[hit_index].offset} " in screen
                 assert session.opened_node is not None
-                assert session.opened_node.display_path == session.hits[at].file_name
+                assert session.opened_node.display_path == session.hits[hit_index].file_name
 
     run(work())
 
@@ -243,8 +250,8 @@ def test_a_search_is_cancelled(tmp_path: Path) -> None:
             await browser.pilot.press("slash")
             await browser.pilot.press(*"zephyr", "enter")
             await browser.pilot.pause()
-            if words := app.progress_text():
-                assert "searching" in words
+            if progress := app.progress_text():
+                assert "searching" in progress
                 [worker] = [each for each in app.workers if each.group == "search"]
                 screen = await browser.press("escape")
                 assert worker.is_cancelled
@@ -276,7 +283,7 @@ def test_findings_are_gone_through_and_explained() -> None:
     run(work())
 
 
-def test_without_findings_that_is_said() -> None:
+def test_without_findings_the_screen_says_so() -> None:
     async def work() -> None:
         async with open_browser(ORDERS.parent.relative_to(ROOT)) as browser:
             assert "no damage in what was checked" in await browser.press("n")
@@ -325,12 +332,20 @@ def test_views_show_what_their_command_shows(view: Any, size: tuple[int, int]) -
     async def work() -> None:
         async with open_browser(f"{BROKER}/txn-0", size=size) as browser:
             screen = await browser.press(view.key)
-            shown = "\n".join(str(line) for line in browser.app.text_pane._fetch(0, 10_000))
-            assert expected[view.key] in " ".join(shown.split())
+            text = "\n".join(str(line) for line in browser.app.text_pane._fetch(0, 10_000))
+            assert expected[view.key] in " ".join(text.split())
             assert f"txn-0: {view.question}" in screen
             if view.key != "3":
-                words = ("stat", "check", "txn", "dump", "index-check", "retention", "replicas")
-                assert browser.command[1] in words
+                command_names = (
+                    "stat",
+                    "check",
+                    "txn",
+                    "dump",
+                    "index-check",
+                    "retention",
+                    "replicas",
+                )
+                assert browser.command[1] in command_names
             await browser.press("0")
             assert browser.app.active_view is None
 

@@ -1,4 +1,4 @@
-"""What the browser works out without a screen: outlines, rows, contents, searches."""
+"""The browser's model without a screen: block indexes, rows, contents, searches."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tests.support.samples import ORDERS, TXN, UPGRADED, every_log, kfmt
 from tests.support.segments import write
 from tools.kafka import ROOT
 
-# Outlines and rows.
+# Block indexes and rows.
 
 
 @pytest.mark.parametrize(
@@ -59,42 +59,46 @@ from tools.kafka import ROOT
 )
 def test_rows_are_the_batches_of_the_reader(log: Path) -> None:
     source = open_source(str(log))
-    base = classify_file(str(log), log.name).base_offset if log.suffix == ".log" else None
+    base_offset = classify_file(str(log), log.name).base_offset if log.suffix == ".log" else None
     expected = [
-        (int(position), int(number))
-        for block in LogReader(source, base).iter_blocks()
-        for position, number in zip(block.batches.position, block.batches.number, strict=True)
+        (int(position), int(batch_number))
+        for block in LogReader(source, base_offset).iter_blocks()
+        for position, batch_number in zip(block.batches.position, block.batches.number, strict=True)
     ]
     source.close()
     if not log.stat().st_size:
         return
-    shown = log_row_view(log)
-    assert shown.index.n_rows == len(expected)
-    found = [shown.batch_fields(row) for row in range(len(expected))]
-    assert [(place.position, place.number) for place in found] == expected
+    log_view = log_row_view(log)
+    assert log_view.index.n_rows == len(expected)
+    batches = [log_view.batch_fields(row) for row in range(len(expected))]
+    assert [(batch.position, batch.number) for batch in batches] == expected
 
 
 def test_rows_read_like_dump() -> None:
-    lines = kfmt("dump", TXN, "--limit", "20").out.splitlines()
-    shown = log_row_view(TXN, 200)
-    ours = without_ansi(shown.lines(0, 20))
-    assert [line.split() for line in ours] == [line.split() for line in lines[2:22]]
-    assert ANSI.sub("", shown.heading).split() == lines[1].split()
+    dump_lines = kfmt("dump", TXN, "--limit", "20").out.splitlines()
+    log_view = log_row_view(TXN, 200)
+    browser_lines = without_ansi(log_view.lines(0, 20))
+    assert [line.split() for line in browser_lines] == [line.split() for line in dump_lines[2:22]]
+    assert ANSI.sub("", log_view.heading).split() == dump_lines[1].split()
 
 
 def test_a_block_is_read_again_from_its_anchor(tmp_path: Path) -> None:
     outline = block_index(big_log(tmp_path / "orders-0", 300))
     assert len(outline.blocks) > 5
     assert outline.is_complete
-    again = [int(n) for anchor in outline.blocks for n in outline.read_block(anchor).batches.number]
-    assert again == list(range(outline.n_rows))
+    numbers = [
+        int(number)
+        for block in outline.blocks
+        for number in outline.read_block(block).batches.number
+    ]
+    assert numbers == list(range(outline.n_rows))
 
 
 def test_memory_holds_a_few_blocks_whatever_is_looked_at(tmp_path: Path) -> None:
-    shown = log_row_view(big_log(tmp_path / "orders-0", 600))
-    for row in range(0, shown.index.n_rows, 50):
-        assert len(shown.lines(row, row + 50)) == min(50, shown.index.n_rows - row)
-        assert len(shown._blocks) <= MAX_CACHED_BLOCKS
+    log_view = log_row_view(big_log(tmp_path / "orders-0", 600))
+    for row in range(0, log_view.index.n_rows, 50):
+        assert len(log_view.lines(row, row + 50)) == min(50, log_view.index.n_rows - row)
+        assert len(log_view._blocks) <= MAX_CACHED_BLOCKS
 
 
 def test_first_rows_are_there_before_the_whole_file_was_read(tmp_path: Path) -> None:
@@ -107,19 +111,19 @@ def test_first_rows_are_there_before_the_whole_file_was_read(tmp_path: Path) -> 
 def test_outlining_can_be_stopped(tmp_path: Path) -> None:
     outline = BlockIndex(classify_file(str(big_log(tmp_path / "orders-0", 300)), "log"))
     outline.extend(is_cancelled=lambda: True)
-    before = outline.end_position
-    assert before < outline.size
-    outline.extend(to_byte=before + 1)
+    end_position = outline.end_position
+    assert end_position < outline.size
+    outline.extend(to_byte=end_position + 1)
     outline.extend()
     assert outline.is_complete
-    assert outline.end_position > before
+    assert outline.end_position > end_position
 
 
 def test_a_log_that_grows_is_taken_in(tmp_path: Path) -> None:
     data = ORDERS.read_bytes()
     file = write(tmp_path, data[:10_000])
     outline = block_index(file)
-    assert outline.n_rows == 3  # the fourth is cut off
+    assert outline.n_rows == 3  # the fourth is truncated
     assert not outline.tail()
     file.write_bytes(data[:10_225])
     assert outline.tail()
@@ -127,42 +131,42 @@ def test_a_log_that_grows_is_taken_in(tmp_path: Path) -> None:
     file.write_bytes(data)
     assert outline.tail()
     assert outline.n_rows == 12
-    assert [int(n) for a in outline.blocks for n in outline.read_block(a).batches.number] == list(
-        range(12)
-    )
+    assert [
+        int(n) for block in outline.blocks for n in outline.read_block(block).batches.number
+    ] == list(range(12))
     assert not outline.tail()
 
 
 def test_a_file_that_vanishes_or_shrinks_is_a_sentence(tmp_path: Path) -> None:
     file = big_log(tmp_path / "orders-0", 300)
-    shown = log_row_view(file)
+    log_view = log_row_view(file)
     file.write_bytes(b"")
     with pytest.raises(InputError, match=r"the file has (shrunk|changed)"):
-        shown.lines(shown.index.n_rows - 5, shown.index.n_rows)
-    shown.clear_cache()
+        log_view.lines(log_view.index.n_rows - 5, log_view.index.n_rows)
+    log_view.clear_cache()
     file.unlink()
     with pytest.raises(InputError, match="No such file"):
-        shown.lines(10, 15)
-    outline = shown.index
+        log_view.lines(10, 15)
+    outline = log_view.index
     outline.tail()
     assert "No such file" in outline.read_error
 
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
-    text = tmp_path / "notes.log"
-    text.write_text("nothing of Kafka's in here, but a good deal of text")
+    text_file = tmp_path / "notes.log"
+    text_file.write_text("nothing of Kafka's in here, but a good deal of text")
     with pytest.raises(InputError, match="not a Kafka log"):
-        BlockIndex(classify_file(str(text), "notes.log"))
-    packed = tmp_path / "00000000000000000000.log.gz"
+        BlockIndex(classify_file(str(text_file), "notes.log"))
+    compressed_log = tmp_path / "00000000000000000000.log.gz"
     import gzip
 
-    packed.write_bytes(gzip.compress(ORDERS.read_bytes()))
+    compressed_log.write_bytes(gzip.compress(ORDERS.read_bytes()))
     with pytest.raises(InputError, match="the file itself is compressed"):
-        BlockIndex(classify_file(str(packed), "a.log.gz"))
+        BlockIndex(classify_file(str(compressed_log), "a.log.gz"))
 
 
 @pytest.mark.parametrize(
-    ("words", "keeps"),
+    ("text", "is_selected"),
     [
         ("codec=lz4", lambda row: row["attributes"]["compression"] == "lz4"),
         ("producer=1000", lambda row: row["producer_id"] == 1000),
@@ -171,25 +175,25 @@ def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
         ("damaged", lambda row: not row["crc_valid"]),
     ],
 )
-def test_filters_list_what_they_say(words: str, keeps: object) -> None:
-    wanted = parse_batch_filter(words)
-    assert parse_batch_filter(wanted.text) == wanted
-    shown = log_row_view(TXN, batch_filter=wanted)
+def test_filters_list_the_matching_batches(text: str, is_selected: object) -> None:
+    batch_filter = parse_batch_filter(text)
+    assert parse_batch_filter(batch_filter.text) == batch_filter
+    log_view = log_row_view(TXN, batch_filter=batch_filter)
     rows = kfmt("dump", TXN, "--json").of("batch")
-    expected = [row["position"] for row in rows if keeps(row)]  # type: ignore[operator]
-    assert [shown.batch_fields(row).position for row in range(shown.index.n_rows)] == expected
+    expected = [row["position"] for row in rows if is_selected(row)]  # type: ignore[operator]
+    assert [log_view.batch_fields(row).position for row in range(log_view.index.n_rows)] == expected
 
 
-@pytest.mark.parametrize("words", ["codec=lzma", "producer=me", "loud", "codec"])
-def test_filters_that_mean_nothing_are_refused(words: str) -> None:
+@pytest.mark.parametrize("text", ["codec=lzma", "producer=me", "loud", "codec"])
+def test_filters_that_mean_nothing_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        parse_batch_filter(words)
+        parse_batch_filter(text)
 
 
-# Going somewhere.
+# Go to an offset, a time or a byte.
 
 
-def test_places_are_understood_as_they_are_typed() -> None:
+def test_go_to_targets_are_parsed() -> None:
     assert parse_go_to_target("700") == GoToTarget(GO_TO_OFFSET, 700)
     assert (
         parse_go_to_target("b7702")
@@ -198,85 +202,95 @@ def test_places_are_understood_as_they_are_typed() -> None:
         == GoToTarget(GO_TO_BYTE, 7702)
     )
     assert parse_go_to_target("2023-11-14T22:20").kind == GO_TO_TIME
-    for words in ("", "b", "0x", "elsewhere"):
+    for text in ("", "b", "0x", "elsewhere"):
         with pytest.raises(UsageError):
-            parse_go_to_target(words)
+            parse_go_to_target(text)
 
 
 def test_offsets_times_and_bytes_lead_to_their_batch() -> None:
-    shown = log_row_view(ORDERS)
+    log_view = log_row_view(ORDERS)
     for row in kfmt("dump", ORDERS, "--json").of("batch"):
-        places = (
-            shown.find_row_by_offset(row["base_offset"]),
-            shown.find_row_by_offset(row["last_offset"]),
-            shown.find_row_by_byte(row["position"]),
-            shown.find_row_by_byte(row["position"] + row["size"] - 1),
+        row_indexes = (
+            log_view.find_row_by_offset(row["base_offset"]),
+            log_view.find_row_by_offset(row["last_offset"]),
+            log_view.find_row_by_byte(row["position"]),
+            log_view.find_row_by_byte(row["position"] + row["size"] - 1),
         )
-        assert {shown.batch_fields(place or 0).position for place in places} == {row["position"]}
-    time = 1_700_000_061_000
+        assert {log_view.batch_fields(row_index or 0).position for row_index in row_indexes} == {
+            row["position"]
+        }
+    time_ms = 1_700_000_061_000
     first = min(
         row["position"]
         for row in kfmt("dump", ORDERS, "--json").of("batch")
-        if row["max_timestamp"] >= time
+        if row["max_timestamp"] >= time_ms
     )
-    assert shown.batch_fields(shown.find_row_by_time(time) or 0).position == first
-    assert shown.find_row_by_offset(10**9) == shown.index.n_rows - 1
+    assert log_view.batch_fields(log_view.find_row_by_time(time_ms) or 0).position == first
+    assert log_view.find_row_by_offset(10**9) == log_view.index.n_rows - 1
 
 
-def test_what_the_outline_does_not_reach_is_not_known(tmp_path: Path) -> None:
-    shown = LogRowView(
+def test_a_byte_beyond_the_index_has_no_row(tmp_path: Path) -> None:
+    log_view = LogRowView(
         BlockIndex(classify_file(str(big_log(tmp_path / "orders-0", 300)), "log")), 80
     )
-    assert shown.find_row_by_byte(shown.index.size - 1) is None
-    shown.index.extend()
-    assert shown.find_row_by_byte(shown.index.size - 1) == shown.index.n_rows - 1
+    assert log_view.find_row_by_byte(log_view.index.size - 1) is None
+    log_view.index.extend()
+    assert log_view.find_row_by_byte(log_view.index.size - 1) == log_view.index.n_rows - 1
 
 
-# What is shown of a batch.
+# The contents of a batch.
 
 
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED, GROUPS], ids=str)
 def test_a_record_as_json_is_that_of_dump(log: Path) -> None:
     rows = kfmt("dump", log, "--records", "--json").of("record")
-    shown = log_row_view(log)
-    ours = []
-    for row in range(shown.index.n_rows):
+    log_view = log_row_view(log)
+    records = []
+    for row in range(log_view.index.n_rows):
         content = selected_batch(log, row)
-        ours += [json.loads(content.record_json(i)) for i in range(content.n_records)]
-    assert ours == rows
+        records += [json.loads(content.record_json(i)) for i in range(content.n_records)]
+    assert records == rows
 
 
 def test_records_read_like_dump() -> None:
-    theirs = kfmt("dump", ORDERS, "--records", "--limit", "10").out.splitlines()
+    dump_lines = kfmt("dump", ORDERS, "--records", "--limit", "10").out.splitlines()
     content = selected_batch(ORDERS)
-    assert without_ansi(content.record_lines(0, 3, 200))[1].split()[:3] == theirs[4].split()[:3]
+    assert without_ansi(content.record_lines(0, 3, 200))[1].split()[:3] == dump_lines[4].split()[:3]
     assert "customer-1" in without_ansi(content.record_lines(0, 3, 100))[1]
 
 
 @pytest.mark.parametrize("log", [ORDERS, TXN, UPGRADED, GROUPS], ids=str)
 def test_fields_are_those_of_hex(log: Path) -> None:
-    shown = log_row_view(log)
-    for row in (0, shown.index.n_rows - 1):
+    log_view = log_row_view(log)
+    for row in (0, log_view.index.n_rows - 1):
         content = selected_batch(log, row)
         position = str(content.position)
         fields = kfmt("hex", log, "--position", position, "--json").of("field")
         header = content.anatomy(None)[0]
         assert len(header.lines) > 5
         names = [field["path"] for field in fields if field["inside"] is None]
-        ours = [".".join(line.path) for line in header.lines if line.has_bytes or line.is_bit]
-        assert [name for name in names if name in ours][: len(ours)] == ours
-        last = content.n_records - 1
-        part = content.anatomy(last)[-1]
-        inside = [field["path"] for field in fields if field["path"].split(".")[0][-1:].isdigit()]
-        top = part.lines[0].path[0]
-        expected = [path for path in inside if path.split(".")[0] == top]
-        assert [".".join(line.path) for line in part.lines if line.path[0] == top] == expected
+        browser_names = [
+            ".".join(line.path) for line in header.lines if line.has_bytes or line.is_bit
+        ]
+        assert [name for name in names if name in browser_names][
+            : len(browser_names)
+        ] == browser_names
+        last_record = content.n_records - 1
+        section = content.anatomy(last_record)[-1]
+        record_fields = [
+            field["path"] for field in fields if field["path"].split(".")[0][-1:].isdigit()
+        ]
+        record_name = section.lines[0].path[0]
+        expected = [path for path in record_fields if path.split(".")[0] == record_name]
+        assert [
+            ".".join(line.path) for line in section.lines if line.path[0] == record_name
+        ] == expected
 
 
-def test_what_records_of_internal_topics_say_is_decoded() -> None:
-    said = dict(selected_batch(GROUPS, 4).record_content(0))
-    assert '"group": "billing"' in said["key"]
-    assert '"offset": 748' in said["value"]
+def test_records_of_internal_topics_are_decoded() -> None:
+    content = dict(selected_batch(GROUPS, 4).record_content(0))
+    assert '"group": "billing"' in content["key"]
+    assert '"offset": 748' in content["value"]
     marker = dict(selected_batch(TXN, 3).record_content(0))
     assert "ABORT" in marker["control"] or "COMMIT" in marker["control"]
     tombstone = dict(selected_batch(ORDERS).record_content(0))
@@ -285,11 +299,11 @@ def test_what_records_of_internal_topics_say_is_decoded() -> None:
 
 
 def test_bytes_are_those_of_the_file_and_have_the_colours_of_their_fields() -> None:
-    parts = selected_batch(ORDERS).anatomy(None)
-    rows = field_rows(parts)
-    lines = ByteLines(parts[0], rows)
+    sections = selected_batch(ORDERS).anatomy(None)
+    rows = field_rows(sections)
+    lines = ByteLines(sections[0], rows)
     text = "".join(line.plain[10:34] for line in lines.lines(0, lines.n_lines)).replace(" ", "")
-    data = ORDERS.read_bytes()[: len(parts[0].data)]
+    data = ORDERS.read_bytes()[: len(sections[0].data)]
     assert bytes.fromhex(text) == data
     assert lines._style_at(0) == rows[0].style
     lines.selected_field = rows[0].line
@@ -299,8 +313,8 @@ def test_bytes_are_those_of_the_file_and_have_the_colours_of_their_fields() -> N
 
 
 def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
-    nasty = b'\x1b]0;owned\x07\r\n[bold]\x9b31m\xe2\x80\xae\xff\\"'
-    file = write(tmp_path, batch_of(record(nasty, nasty), 0, 1))
+    control_characters = b'\x1b]0;owned\x07\r\n[bold]\x9b31m\xe2\x80\xae\xff\\"'
+    file = write(tmp_path, batch_of(record(control_characters, control_characters), 0, 1))
     content = selected_batch(file)
     lines = without_ansi(content.record_lines(0, 1, 80))
     rows = [field_label(row).plain for row in field_rows(content.anatomy(0))]
@@ -311,7 +325,7 @@ def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("log", "sought"),
+    ("log", "search_term"),
     [
         (ORDERS, SearchTerm("quartz")),
         (ORDERS, SearchTerm("customer-1", TEXT_SEARCH, KEY_ONLY)),
@@ -325,33 +339,35 @@ def test_nothing_of_a_record_disturbs_a_terminal(tmp_path: Path) -> None:
     ],
     ids=lambda value: value.text if isinstance(value, SearchTerm) else value.parent.name,
 )
-def test_a_search_finds_what_its_command_finds(log: Path, sought: SearchTerm) -> None:
+def test_a_search_finds_what_its_command_finds(log: Path, search_term: SearchTerm) -> None:
     outline = block_index(log)
-    hits = list(PartitionSearch([outline.file], outline, sought).iter_hits())
+    hits = list(PartitionSearch([outline.file], outline, search_term).iter_hits())
     rows = [
         row
-        for option in sought.find_options
+        for option in search_term.find_options
         for row in kfmt("find", log, *option, "--json").of("found")
     ]
-    control = {
+    control_offsets = {
         row["offset"]
         for row in kfmt("dump", log, "--records", "--json").of("record")
         if "control" in row
     }
-    expected = {(row["position"], row["offset"]) for row in rows if row["offset"] not in control}
+    expected = {
+        (row["position"], row["offset"]) for row in rows if row["offset"] not in control_offsets
+    }
     assert [(hit.batch_position, hit.offset) for hit in hits] == sorted(expected)
 
 
-def test_a_search_begins_where_it_is_told_and_can_be_stopped(tmp_path: Path) -> None:
+def test_a_search_begins_at_a_position_and_can_be_stopped(tmp_path: Path) -> None:
     file = big_log(tmp_path / "orders-0", 300)
     outline = BlockIndex(classify_file(str(file), "log"))
-    everything = list(PartitionSearch([outline.file], outline, SearchTerm("quartz")).iter_hits())
-    assert outline.is_complete  # it outlined the rest itself
-    around = list(
+    all_hits = list(PartitionSearch([outline.file], outline, SearchTerm("quartz")).iter_hits())
+    assert outline.is_complete  # the search indexed the remaining blocks
+    hits = list(
         PartitionSearch([outline.file], outline, SearchTerm("quartz"), 1_000_000).iter_hits()
     )
-    later = [hit for hit in everything if hit.batch_position >= 1_000_000]
-    assert around == later + everything[: -len(later)]
+    first_hits = [hit for hit in all_hits if hit.batch_position >= 1_000_000]
+    assert hits == first_hits + all_hits[: -len(first_hits)]
     stopped = PartitionSearch(
         [outline.file], outline, SearchTerm("quartz"), is_cancelled=lambda: True
     )
@@ -364,41 +380,47 @@ def test_keys_and_values_are_searched_by_two_calls() -> None:
 
 
 def test_a_search_goes_through_the_logs_of_a_partition_and_comes_around() -> None:
-    top = build_disk_tree((str(ORDERS.parent),), pytest.fail)
-    files = [node.file for node in top.logs() if node.file is not None]
-    third = BlockIndex(files[2])
-    third.extend()
-    start = third.blocks[0].end_position // 2
-    sought = SearchTerm("customer-1")
-    everything = list(PartitionSearch(files, BlockIndex(files[0]), sought).iter_hits())
-    assert len({hit.file_name for hit in everything}) == len(files)
-    around = list(PartitionSearch(files, third, sought, start).iter_hits())
-    assert sorted(hit.offset for hit in around) == [hit.offset for hit in everything]
+    root = build_disk_tree((str(ORDERS.parent),), pytest.fail)
+    files = [node.file for node in root.logs() if node.file is not None]
+    third_index = BlockIndex(files[2])
+    third_index.extend()
+    start_position = third_index.blocks[0].end_position // 2
+    search_term = SearchTerm("customer-1")
+    all_hits = list(PartitionSearch(files, BlockIndex(files[0]), search_term).iter_hits())
+    assert len({hit.file_name for hit in all_hits}) == len(files)
+    hits = list(PartitionSearch(files, third_index, search_term, start_position).iter_hits())
+    assert sorted(hit.offset for hit in hits) == [hit.offset for hit in all_hits]
     name = files[2].name
-    first = next(
+    first_hit = next(
         i
-        for i, hit in enumerate(everything)
-        if (hit.file_name, hit.batch_position) >= (name, start)
+        for i, hit in enumerate(all_hits)
+        if (hit.file_name, hit.batch_position) >= (name, start_position)
     )
-    assert around == everything[first:] + everything[:first]
+    assert hits == all_hits[first_hit:] + all_hits[:first_hit]
 
 
 def test_a_log_that_cannot_be_read_does_not_end_a_search(tmp_path: Path) -> None:
     write(tmp_path / "orders-0", ORDERS.read_bytes())
-    top = build_disk_tree((str(tmp_path / "orders-0"),), pytest.fail)
-    file = top.logs()[0].file
+    root = build_disk_tree((str(tmp_path / "orders-0"),), pytest.fail)
+    file = root.logs()[0].file
     assert file is not None
-    gone = classify_file(str(tmp_path / "gone.log"), "gone.log")
-    hunt = PartitionSearch([file, gone], BlockIndex(file), SearchTerm("quartz"))
-    assert len(list(hunt.iter_hits())) > 0
-    assert "No such file" in hunt.read_errors[0]
-    assert hunt.searched_bytes == ORDERS.stat().st_size
+    missing_file = classify_file(str(tmp_path / "gone.log"), "gone.log")
+    search = PartitionSearch([file, missing_file], BlockIndex(file), SearchTerm("quartz"))
+    assert len(list(search.iter_hits())) > 0
+    assert "No such file" in search.read_errors[0]
+    assert search.searched_bytes == ORDERS.stat().st_size
 
 
-@pytest.mark.parametrize("sought", [SearchTerm("(", REGEX_SEARCH), SearchTerm("xyz", HEX_SEARCH)])
-def test_a_search_for_nonsense_is_refused(sought: SearchTerm) -> None:
+@pytest.mark.parametrize(
+    "search_term", [SearchTerm("(", REGEX_SEARCH), SearchTerm("xyz", HEX_SEARCH)]
+)
+def test_a_search_for_nonsense_is_refused(search_term: SearchTerm) -> None:
     with pytest.raises(UsageError):
-        list(PartitionSearch([block_index(ORDERS).file], block_index(ORDERS), sought).iter_hits())
+        list(
+            PartitionSearch(
+                [block_index(ORDERS).file], block_index(ORDERS), search_term
+            ).iter_hits()
+        )
 
 
 # The help page.
@@ -406,20 +428,20 @@ def test_a_search_for_nonsense_is_refused(sought: SearchTerm) -> None:
 
 @pytest.mark.parametrize("width", [38, 50, 64])
 def test_the_help_page_is_wrapped_as_wide_as_the_screen(width: int) -> None:
-    """Each piece takes as many words as fit; those below a description stand under it."""
-    found = iter([line.plain for line in help_lines(width)])
+    """Each line takes as many words as fit; wrapped descriptions keep their indent."""
+    wrapped_lines = iter([line.plain for line in help_lines(width)])
     n_wrapped = 0
     for line in help_lines(1000):
-        pieces = [next(found).rstrip()]
-        while " ".join(" ".join(pieces).split()) != " ".join(line.plain.split()):
-            pieces.append(next(found).rstrip())
-        margin = DESCRIPTION_INDENT if line.plain.startswith("   ") else 1
-        for piece, following in pairwise(pieces):
-            assert len(piece) <= width
-            assert len(following) - len(following.lstrip()) == margin
-            assert len(piece) + 1 + len(following.split()[0]) > width
+        wrapped = [next(wrapped_lines).rstrip()]
+        while " ".join(" ".join(wrapped).split()) != " ".join(line.plain.split()):
+            wrapped.append(next(wrapped_lines).rstrip())
+        indent = DESCRIPTION_INDENT if line.plain.startswith("   ") else 1
+        for current, following in pairwise(wrapped):
+            assert len(current) <= width
+            assert len(following) - len(following.lstrip()) == indent
+            assert len(current) + 1 + len(following.split()[0]) > width
             n_wrapped += 1
-    assert list(found) == []
+    assert list(wrapped_lines) == []
     assert n_wrapped
 
 
@@ -436,31 +458,31 @@ def test_the_help_page_is_wrapped_as_wide_as_the_screen(width: int) -> None:
 )
 def test_a_payload_is_laid_out_if_it_is_json(payload: bytes, text: str, tmp_path: Path) -> None:
     data = batch_of(record(payload, payload), 0, 1)
-    said = dict(selected_batch(write(tmp_path / "t-0", data)).record_content(0))
-    assert (said["key"], said["value"]) == (text, text)
+    content = dict(selected_batch(write(tmp_path / "t-0", data)).record_content(0))
+    assert (content["key"], content["value"]) == (text, text)
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "expected"),
     [(None, b"", ("null", '"" (empty)')), (b"", None, ('"" (empty)', "null (tombstone)"))],
 )
 def test_a_payload_that_is_missing_is_not_one_that_is_empty(
-    key: bytes | None, value: bytes | None, said: tuple[str, str], tmp_path: Path
+    key: bytes | None, value: bytes | None, expected: tuple[str, str], tmp_path: Path
 ) -> None:
-    found = dict(
+    content = dict(
         selected_batch(write(tmp_path / "t-0", batch_of(record(key, value), 0, 1))).record_content(
             0
         )
     )
-    assert (found["key"], found["value"]) == said
+    assert (content["key"], content["value"]) == expected
 
 
 def test_each_row_is_found_in_its_block(tmp_path: Path) -> None:
-    shown = log_row_view(big_log(tmp_path / "orders-0", 300))
-    assert len(shown.index.blocks) > 5
-    for row in range(0, shown.index.n_rows, 97):
-        block, i = shown.find_batch(row)
-        assert int(block.batches.number[i]) == row
+    log_view = log_row_view(big_log(tmp_path / "orders-0", 300))
+    assert len(log_view.index.blocks) > 5
+    for row in range(0, log_view.index.n_rows, 97):
+        block, index = log_view.find_batch(row)
+        assert int(block.batches.number[index]) == row
 
 
 def test_deleted_partitions_are_of_their_topic(tmp_path: Path) -> None:

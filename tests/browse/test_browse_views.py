@@ -1,4 +1,4 @@
-"""What the browser works out without a screen: the tree, findings, views, commands."""
+"""The browser's model without a screen: the tree, findings, views, commands."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from tests.support.samples import ORDERS, TXN, kfmt
 from tests.support.segments import with_bytes, write
 from tools.kafka import ROOT, SAMPLES
 
-# The tree and what was found.
+# The tree and the findings.
 
 
 def test_the_tree_has_topics_partitions_and_segments() -> None:
-    top = build_disk_tree((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
-    assert top.kind is NodeKind.DIRECTORY
-    by_label = {child.label: child for child in top.children}
+    root = build_disk_tree((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
+    assert root.kind is NodeKind.DIRECTORY
+    by_label = {child.label: child for child in root.children}
     assert by_label["__consumer_offsets"].kind is NodeKind.TOPIC
     assert [child.label for child in by_label["__consumer_offsets"].children] == [
         "__consumer_offsets-1",
@@ -52,27 +52,27 @@ def test_the_tree_has_topics_partitions_and_segments() -> None:
 
 
 def test_several_paths_and_a_tree_of_directories_have_a_node_each() -> None:
-    top = build_disk_tree((str(SAMPLES),), pytest.fail)
-    assert top.kind is NodeKind.ROOT
-    assert "kafka-3.9.1-broker1" in [child.label for child in top.children]
-    two = build_disk_tree((str(ORDERS.parent), str(TXN)), pytest.fail)
-    assert [child.kind for child in two.children] == [NodeKind.PARTITION, NodeKind.FILE]
-    assert two.display_paths == (str(ORDERS.parent), str(TXN))
+    root = build_disk_tree((str(SAMPLES),), pytest.fail)
+    assert root.kind is NodeKind.ROOT
+    assert "kafka-3.9.1-broker1" in [child.label for child in root.children]
+    two_paths = build_disk_tree((str(ORDERS.parent), str(TXN)), pytest.fail)
+    assert [child.kind for child in two_paths.children] == [NodeKind.PARTITION, NodeKind.FILE]
+    assert two_paths.display_paths == (str(ORDERS.parent), str(TXN))
 
 
 @pytest.mark.parametrize("log", DAMAGED, ids=lambda log: log.parent.name)
 def test_findings_are_those_of_check(log: Path) -> None:
-    found = check_paths((str(log.parent),), lambda: False)
-    assert found is not None
-    assert found.mark[0].startswith("✗")
-    codes = sorted(finding.code.name for finding in found.findings)
+    result = check_paths((str(log.parent),), lambda: False)
+    assert result is not None
+    assert result.mark[0].startswith("✗")
+    codes = sorted(finding.code.name for finding in result.findings)
     assert codes == sorted(kfmt("check", log.parent, "--json").codes)
 
 
 def test_a_healthy_partition_is_marked_so() -> None:
-    found = check_paths((str(ORDERS.parent),), lambda: False)
-    assert found is not None
-    assert found.mark == ("✓", "good")
+    result = check_paths((str(ORDERS.parent),), lambda: False)
+    assert result is not None
+    assert result.mark == ("✓", "good")
     assert check_paths((str(ORDERS.parent),), lambda: True) is None
 
 
@@ -80,16 +80,16 @@ def test_partitions_are_checked_together_as_each_by_itself(tmp_path: Path) -> No
     shutil.copytree(ROOT / "damaged_segments", tmp_path / "data")
     write(tmp_path / "data/empty-0", b"")
     (tmp_path / "data/new-0").mkdir()
-    top = build_disk_tree((str(tmp_path / "data"),), pytest.fail)
-    nodes = list(top.iter_partitions())
-    together = check_partitions(nodes, lambda: False)
-    assert together is not None
-    for node, its in zip(nodes, together, strict=True):
+    root = build_disk_tree((str(tmp_path / "data"),), pytest.fail)
+    nodes = list(root.iter_partitions())
+    results = check_partitions(nodes, lambda: False)
+    assert results is not None
+    for node, partition_result in zip(nodes, results, strict=True):
         if node.children:
-            assert its == check_paths(node.paths, lambda: False)
+            assert partition_result == check_paths(node.paths, lambda: False)
         else:  # `check` of the whole directory reports nothing
-            assert its.mark == ("✓", "good")
-    marks = {node.label: of.mark[0] for node, of in zip(nodes, together, strict=True)}
+            assert partition_result.mark == ("✓", "good")
+    marks = {node.label: result.mark[0] for node, result in zip(nodes, results, strict=True)}
     assert marks["empty-0"] == "✓"
     assert check_partitions(nodes, lambda: True) is None
 
@@ -99,9 +99,9 @@ def test_only_a_partition_that_cannot_be_read_is_marked_so(tmp_path: Path) -> No
         shutil.copytree(ORDERS.parent, tmp_path / name)
     nodes = list(build_disk_tree((str(tmp_path),), pytest.fail).iter_partitions())
     shutil.rmtree(tmp_path / "gone-0")
-    found = check_partitions(nodes, lambda: False)
-    assert found is not None
-    assert {node.label: of.mark[0] for node, of in zip(nodes, found, strict=True)} == {
+    results = check_partitions(nodes, lambda: False)
+    assert results is not None
+    assert {node.label: result.mark[0] for node, result in zip(nodes, results, strict=True)} == {
         "gone-0": "unread",
         "orders-0": "✓",
     }
@@ -119,76 +119,83 @@ def test_many_partitions_are_checked_in_groups(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_findings_are_gone_through_in_a_circle() -> None:
-    top = build_disk_tree((str(ROOT / "damaged_segments"),), pytest.fail)
-    session = BrowserSession(top)
+    root = build_disk_tree((str(ROOT / "damaged_segments"),), pytest.fail)
+    session = BrowserSession(root)
     assert session.next_finding(1) is None
-    for partition in top.iter_partitions():
-        found = check_paths(partition.paths, lambda: False)
-        assert found is not None
-        session.check_results[partition.path] = found
-    every = session.navigable_findings
-    walked = [session.next_finding(1) for _ in every]
-    assert walked == every
-    assert session.next_finding(1) is every[0]
-    assert session.next_finding(-1) is every[-1]
-    assert all(session.find_file_node(f.file) or f.position is None for f in every)
+    for partition in root.iter_partitions():
+        result = check_paths(partition.paths, lambda: False)
+        assert result is not None
+        session.check_results[partition.path] = result
+    findings = session.navigable_findings
+    visited = [session.next_finding(1) for _ in findings]
+    assert visited == findings
+    assert session.next_finding(1) is findings[0]
+    assert session.next_finding(-1) is findings[-1]
+    assert all(
+        session.find_file_node(finding.file) or finding.position is None for finding in findings
+    )
 
 
 # Views.
 
 
-def places() -> dict[str, ViewSubject]:
+def view_subjects() -> dict[str, ViewSubject]:
     broker = build_disk_tree((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
     txn = next(child for child in broker.children if child.label == "txn-0")
     return {"broker": ViewSubject(broker), "txn-0": ViewSubject(txn, 30)}
 
 
-def settled_words(text: str) -> list[str]:
-    """Words without numbers that change with the clock."""
+def first_columns(text: str) -> list[str]:
+    """The first column of each line, which does not depend on the clock."""
     return [line.split("   ")[0].strip() for line in text.splitlines()]
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.label)
 def test_a_view_shows_what_its_command_shows(view: object) -> None:
-    for name, place in places().items():
-        shown = ANSI.sub("", render_view(view, place, 400))  # type: ignore[arg-type]
+    for name, subject in view_subjects().items():
+        view_text = ANSI.sub("", render_view(view, subject, 400))  # type: ignore[arg-type]
         try:
-            command = view.command(place)  # type: ignore[attr-defined]
+            command = view.command(subject)  # type: ignore[attr-defined]
         except InputError:
-            assert len(shown.splitlines()) == 1, name
+            assert len(view_text.splitlines()) == 1, name
             continue
-        done = kfmt(*command)
-        theirs, ours = Counter((done.out + done.err).split()), Counter(shown.split())
+        result = kfmt(*command)
+        command_words, view_words = (
+            Counter((result.out + result.err).split()),
+            Counter(view_text.split()),
+        )
         if view.key == "7":  # type: ignore[attr-defined]
-            assert done.out.splitlines()[-1].split()[-3:] == shown.splitlines()[0].split()[-3:]
+            assert (
+                result.out.splitlines()[-1].split()[-3:] == view_text.splitlines()[0].split()[-3:]
+            )
             continue
-        same = (theirs & ours).total()
-        assert same >= 0.9 * max(theirs.total(), ours.total()), (name, command)
+        n_common = (command_words & view_words).total()
+        assert n_common >= 0.9 * max(command_words.total(), view_words.total()), (name, command)
 
 
 def test_sizes_are_of_what_is_in_the_node() -> None:
-    """Partitions of a directory, segments of a partition and of a file."""
+    """A directory has rows of partitions; a partition and a file have rows of segments."""
     broker = str(SAMPLES / "kafka-3.9.1-broker1")
-    for path, by in (
+    for path, row_type in (
         (broker, "partition"),
         (f"{broker}/orders-0", "segment"),
         (f"{broker}/orders-0/{0:020}.log", "segment"),
     ):
         command = view_for_key("1").command(ViewSubject(build_disk_tree((path,), pytest.fail)))
-        assert ("segment" in command) == (by == "segment")
-        assert view_of(path, "1").split()[0] == by
+        assert ("segment" in command) == (row_type == "segment")
+        assert rendered_view(path, "1").split()[0] == row_type
 
 
-def view_of(path: str, key: str) -> str:
-    place = ViewSubject(build_disk_tree((path,), pytest.fail))
-    return ANSI.sub("", render_view(view_for_key(key), place, 100))
+def rendered_view(path: str, key: str) -> str:
+    subject = ViewSubject(build_disk_tree((path,), pytest.fail))
+    return ANSI.sub("", render_view(view_for_key(key), subject, 100))
 
 
-def test_what_a_start_does_is_said_of_all_that_is_selected() -> None:
-    shown = view_of(str(ROOT / "damaged_segments"), "7")
-    told = kfmt("check", ROOT / "damaged_segments", "--all").out
-    answers, _, table = shown.partition("\n\n")
-    assert told.endswith(f"{answers}\n")
+def test_the_start_view_covers_all_selected_partitions() -> None:
+    view_text = rendered_view(str(ROOT / "damaged_segments"), "7")
+    output = kfmt("check", ROOT / "damaged_segments", "--all").out
+    answers, _, table = view_text.partition("\n\n")
+    assert output.endswith(f"{answers}\n")
     assert "next steps" in answers
     rows = table.splitlines()
     assert rows[0].startswith(" directory ")
@@ -197,9 +204,9 @@ def test_what_a_start_does_is_said_of_all_that_is_selected() -> None:
     assert "offsets lost" in rows[1]
     assert len([row for row in rows if "damaged_segments/" in row and "$" not in row]) == 8
     assert "$ kfmt explain recovery" in rows[-1]
-    healthy = view_of(str(SAMPLES / "kafka-3.9.1-broker1"), "7")
-    assert "the broker would start" in healthy
-    assert "intact" in healthy
+    healthy_view = rendered_view(str(SAMPLES / "kafka-3.9.1-broker1"), "7")
+    assert "the broker would start" in healthy_view
+    assert "intact" in healthy_view
 
 
 def test_the_worst_start_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +220,7 @@ def test_the_worst_start_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name, topic_id in ids.items():
         (disk / name).mkdir(exist_ok=True)
         (disk / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
-    rows = view_of(str(disk), "7").partition("\n directory ")[2].splitlines()
+    rows = rendered_view(str(disk), "7").partition("\n directory ")[2].splitlines()
     assert [re.split("  +", row.strip()) for row in rows[1:4]] == [
         ["disk/empty-2", "does not start", "does not start"],
         ["disk/unknown-0", "renamed -stray", "renamed -stray"],
@@ -224,65 +231,71 @@ def test_the_worst_start_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_equal_starts_are_in_the_order_of_check() -> None:
     broker = str(SAMPLES / "kafka-3.9.1-broker1")
-    every = kfmt("check", broker, "--json").of("partition")
-    intact = [row["file"] for row in every if row["file"] in (shown := view_of(broker, "7"))]
-    assert sorted(intact, key=shown.index) == intact
+    partitions = kfmt("check", broker, "--json").of("partition")
+    intact = [
+        row["file"]
+        for row in partitions
+        if row["file"] in (view_text := rendered_view(broker, "7"))
+    ]
+    assert sorted(intact, key=view_text.index) == intact
     assert len(intact) > 5
 
 
 def test_a_directory_names_what_is_wrong_in_it(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "damaged_segments", tmp_path / "data")
     shutil.copytree(ORDERS.parent, tmp_path / "data/gone-0")
-    top = build_disk_tree((str(tmp_path / "data"),), pytest.fail)
-    nodes = list(top.iter_partitions())
-    assert [str(line) for line in directory_page_lines(top, {}, ())][
+    root = build_disk_tree((str(tmp_path / "data"),), pytest.fail)
+    nodes = list(root.iter_partitions())
+    assert [str(line) for line in directory_page_lines(root, {}, ())][
         2
     ] == " not checked yet; press c to check"
     shutil.rmtree(tmp_path / "data/gone-0")
-    found = check_partitions(nodes, lambda: False)
-    known = {node.path: of for node, of in zip(nodes, found or [], strict=True)}
-    lines = [str(line) for line in directory_page_lines(top, known, ())]
+    results = check_partitions(nodes, lambda: False)
+    result_by_path = {node.path: result for node, result in zip(nodes, results or [], strict=True)}
+    lines = [str(line) for line in directory_page_lines(root, result_by_path, ())]
     assert lines[2] == " ✗ 8 partitions of 9 with errors, 1 unread"
-    said = dict(line.split(maxsplit=1) for line in lines[-9:])
-    assert said["gone-0"].endswith("/gone-0: No such file or directory")
-    assert said["flipped-bit-0"] == "crc-mismatch"
-    assert said["zero-tail-0"] == "zero-tail"
-    del known[nodes[0].path]
-    lines = [str(line) for line in directory_page_lines(top, known, ())]
+    text_by_name = dict(line.split(maxsplit=1) for line in lines[-9:])
+    assert text_by_name["gone-0"].endswith("/gone-0: No such file or directory")
+    assert text_by_name["flipped-bit-0"] == "crc-mismatch"
+    assert text_by_name["zero-tail-0"] == "zero-tail"
+    del result_by_path[nodes[0].path]
+    lines = [str(line) for line in directory_page_lines(root, result_by_path, ())]
     assert lines[2] == " ✗ 7 partitions of 9 with errors, 1 unread (8 of 9 checked)"
-    busy = [str(line) for line in directory_page_lines(top, known, [nodes[0].path])]
-    assert busy[2] == " checking: 8 of 9 partitions …"
+    lines_while_checking = [
+        str(line) for line in directory_page_lines(root, result_by_path, [nodes[0].path])
+    ]
+    assert lines_while_checking[2] == " checking: 8 of 9 partitions …"
 
 
 def test_producers_are_shown_of_each_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     from kfmt_cli.browse import views
 
     broker = str(SAMPLES / "kafka-3.9.1-broker1")
-    shown = view_of(broker, "5")
-    top = build_disk_tree((broker,), pytest.fail)
-    has_some = [
+    view_text = rendered_view(broker, "5")
+    root = build_disk_tree((broker,), pytest.fail)
+    labels = [
         node.label
-        for node in top.iter_partitions()
+        for node in root.iter_partitions()
         if any(child.file and child.file.kind is PRODUCER_SNAPSHOT_KIND for child in node.children)
     ]
-    assert len(has_some) > 1
-    for label in has_some:
-        assert f"/{label}/" in shown
+    assert len(labels) > 1
+    for label in labels:
+        assert f"/{label}/" in view_text
     monkeypatch.setattr(views, "MAX_SNAPSHOTS", 1)
-    assert "select a partition; producer state is per partition" in view_of(broker, "5")
+    assert "select a partition; producer state is per partition" in rendered_view(broker, "5")
 
 
 def test_counts_of_transactions_come_first() -> None:
-    first = view_of(str(TXN.parent), "4").splitlines()[0]
-    assert re.search(r"txn-0: \d+ committed, \d+ aborted, \d+ open; last stable", first)
+    first_line = rendered_view(str(TXN.parent), "4").splitlines()[0]
+    assert re.search(r"txn-0: \d+ committed, \d+ aborted, \d+ open; last stable", first_line)
 
 
 def test_a_view_that_nobody_waits_for_ends() -> None:
-    place = places()["broker"]
-    assert render_view(VIEWS[1], place, 80, lambda: True) == ""
+    subject = view_subjects()["broker"]
+    assert render_view(VIEWS[1], subject, 80, lambda: True) == ""
 
 
-def test_troubles_of_commands_are_sentences() -> None:
+def test_errors_of_commands_are_sentences() -> None:
     from kfmt_cli.commands.txn.command import TxnCommand
 
     text = capture_output(lambda run: TxnCommand(run).paths(("/no/such/path",)), 80)
@@ -334,15 +347,15 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", STATES)
 def test_every_command_line_runs_and_shows_the_same(name: str) -> None:
-    done = kfmt(*command_arguments(STATES[name]))
-    assert done.code == 0, done.err
-    assert EXPECTED[name] in done.out
+    result = kfmt(*command_arguments(STATES[name]))
+    assert result.code == 0, result.err
+    assert EXPECTED[name] in result.out
     assert format_command(STATES[name]).startswith("kfmt ")
 
 
-def test_what_no_option_says_is_said_by_jq() -> None:
-    wanted = parse_batch_filter("codec=lz4 -control damaged")
-    text = format_command(ViewState(ViewKind.BATCHES, "a file", batch_filter=wanted))
+def test_filters_without_an_option_are_a_jq_condition() -> None:
+    batch_filter = parse_batch_filter("codec=lz4 -control damaged")
+    text = format_command(ViewState(ViewKind.BATCHES, "a file", batch_filter=batch_filter))
     assert text.startswith("kfmt dump 'a file' --json | jq -c ")
     condition = shlex.split(text)[-1]
     assert condition == (
@@ -351,14 +364,14 @@ def test_what_no_option_says_is_said_by_jq() -> None:
     if shutil.which("jq"):
         import subprocess
 
-        out = kfmt("dump", TXN, "--json").out
-        ran = subprocess.run(
-            ["jq", "-c", condition], input=out, text=True, capture_output=True, check=True
+        output = kfmt("dump", TXN, "--json").out
+        result = subprocess.run(
+            ["jq", "-c", condition], input=output, text=True, capture_output=True, check=True
         )
-        assert ran.stdout == ""
+        assert result.stdout == ""
 
 
-def test_the_command_of_a_session_is_of_what_is_seen() -> None:
+def test_the_command_of_a_session_selects_the_visible_rows() -> None:
     session = BrowserSession(build_disk_tree((str(ORDERS),), pytest.fail))
     session.open(session.root, 80)
     assert session.log_view is not None
@@ -378,12 +391,12 @@ def test_the_command_of_a_session_is_of_what_is_seen() -> None:
     ]
 
 
-def test_nodes_know_what_is_above_them() -> None:
-    top = build_disk_tree((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
-    session = BrowserSession(top)
+def test_nodes_have_ancestors() -> None:
+    root = build_disk_tree((str(SAMPLES / "kafka-3.9.1-broker1"),), pytest.fail)
+    session = BrowserSession(root)
     node = session.find_file_node(str(ORDERS))
     assert isinstance(node, DiskNode)
-    assert [above.label for above in session.ancestors(node)] == [top.label, "orders-0"]
+    assert [ancestor.label for ancestor in session.ancestors(node)] == [root.label, "orders-0"]
     assert session.enclosing_partition(node).label == "orders-0"
     assert np.array([node.size]).sum() == ORDERS.stat().st_size
 
@@ -392,14 +405,14 @@ def test_nodes_know_what_is_above_them() -> None:
 def test_marks_do_not_depend_on_how_a_path_is_written(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = shutil.copytree(ORDERS.parent, tmp_path / "d" / "orders-0")
-    log = min(folder.glob("*.log"))
+    directory = shutil.copytree(ORDERS.parent, tmp_path / "d" / "orders-0")
+    log = min(directory.glob("*.log"))
     log.write_bytes(log.read_bytes()[:-1] + b"!")
     monkeypatch.chdir(tmp_path / "d")
     nodes = list(build_disk_tree((path,), print).iter_checkable())
-    found = check_partitions(nodes, lambda: False)
-    assert found is not None
-    assert found[0].mark == ("✗2", "bad")
+    results = check_partitions(nodes, lambda: False)
+    assert results is not None
+    assert results[0].mark == ("✗2", "bad")
 
 
 def test_only_files_that_check_reads_are_checked(tmp_path: Path) -> None:

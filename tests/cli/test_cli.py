@@ -45,9 +45,9 @@ def plain(text: str) -> str:
 )
 def test_rows_fit_the_terminal(arguments: tuple[str | Path, ...], columns: int) -> None:
     lines = plain(run_on_terminal(*arguments, columns=columns)).split("\r\n")
-    wide = [line for line in lines if len(line) > columns]
-    # A path that takes a line of its own is whole, so that it can be pasted.
-    assert not [line for line in wide if "segment," not in line and " " in line.strip()]
+    wide_lines = [line for line in lines if len(line) > columns]
+    # A path on a separate line is not wrapped, so that it can be pasted.
+    assert not [line for line in wide_lines if "segment," not in line and " " in line.strip()]
 
 
 def test_colour_is_for_terminals_and_can_be_refused() -> None:
@@ -65,25 +65,29 @@ def test_rows_in_a_pipe_are_not_cut() -> None:
 
 
 def test_nothing_of_a_record_reaches_the_terminal_raw(tmp_path: Path) -> None:
-    nasty = b'\x1b]0;owned\x07\r\n\x00\x7f\xc2\x9b31m\xe2\x80\xae\xff\\"' + "ü漢".encode()
-    file = write(tmp_path, batch_of(record(nasty, nasty), 0, 1))
+    control_characters = (
+        b'\x1b]0;owned\x07\r\n\x00\x7f\xc2\x9b31m\xe2\x80\xae\xff\\"' + "ü漢".encode()
+    )
+    file = write(tmp_path, batch_of(record(control_characters, control_characters), 0, 1))
     for arguments in ([], ["--json"], ["--format", "csv"]):
-        done = kfmt("dump", file, "--records", *arguments)
-        assert done.code == 0
-        body = done.out.replace("\n", "")
-        assert all(c.isprintable() or c == "\u202e" for c in body), arguments
+        result = kfmt("dump", file, "--records", *arguments)
+        assert result.code == 0
+        body = result.out.replace("\n", "")
+        assert all(character.isprintable() or character == "\u202e" for character in body), (
+            arguments
+        )
         if arguments != ["--json"]:
             assert "\u202e" not in body
-    shown = run_on_terminal("dump", file, "--records", "--color", "never", columns=200)
-    assert "\x1b" not in shown.replace("\r\n", "")
-    assert "ü漢" in shown
+    screen = run_on_terminal("dump", file, "--records", "--color", "never", columns=200)
+    assert "\x1b" not in screen.replace("\r\n", "")
+    assert "ü漢" in screen
 
 
 def test_null_empty_and_text_that_says_null_differ(tmp_path: Path) -> None:
     data = [record(None, None, 0), record(b"", b"", 1), record(b"null", b"null", 2)]
     file = write(tmp_path, batch_of(b"".join(data), 0, 3))
     rows = kfmt("dump", file, "--records", "--json").of("record")
-    assert [(r["key_size"], r["key"], r["value_size"], r["value"]) for r in rows] == [
+    assert [(row["key_size"], row["key"], row["value_size"], row["value"]) for row in rows] == [
         (-1, None, -1, None),
         (0, "", 0, ""),
         (4, "null", 4, "null"),
@@ -96,7 +100,7 @@ def test_null_empty_and_text_that_says_null_differ(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "in_csv", "in_json"),
+    ("value", "csv_encoding", "json_text"),
     [
         *((b"\x1f", "base64", "\\u001f"), (b" ", "", " "), (b"~", "", "~")),
         *((b"\x7f", "base64", "\\u007f"), (b"\xc2\x80", "base64", "\\u0080")),
@@ -107,18 +111,18 @@ def test_null_empty_and_text_that_says_null_differ(tmp_path: Path) -> None:
     ],
 )
 def test_each_control_character_alone_is_never_written_raw(
-    value: bytes, in_csv: str, in_json: str, tmp_path: Path
+    value: bytes, csv_encoding: str, json_text: str, tmp_path: Path
 ) -> None:
-    """In CSV a value with one is base64; lines and tabs stay, they are told by the quotes."""
+    """In CSV a value with one is base64; line breaks and tabs are quoted."""
     file = write(tmp_path, batch_of(record(b"k", value), 0, 1))
     (row,) = csv.DictReader(
         io.StringIO(kfmt("dump", file, "--records", "--format", "csv").out, newline="")
     )
-    shown = base64.b64encode(value).decode() if in_csv else value.decode()
-    assert (row["value"], row["value_encoding"]) == (shown, in_csv)
-    done = kfmt("dump", file, "--records", "--json")
-    assert f'"value":"{in_json}"' in done.out
-    assert done.of("record")[0]["value"] == value.decode()
+    expected = base64.b64encode(value).decode() if csv_encoding else value.decode()
+    assert (row["value"], row["value_encoding"]) == (expected, csv_encoding)
+    result = kfmt("dump", file, "--records", "--json")
+    assert f'"value":"{json_text}"' in result.out
+    assert result.of("record")[0]["value"] == value.decode()
 
 
 @pytest.mark.parametrize(
@@ -142,36 +146,38 @@ def test_bytes_are_written_as_asked(mode: str, expected: Row, tmp_path: Path) ->
     file = write(tmp_path, batch_of(record(b"k", b"\x00\xff,2"), 0, 1))
     row = kfmt("dump", file, "--records", "--json", "--bytes", mode).of("record")[0]
     assert {
-        k: v for k, v in row.items() if k.startswith(("key", "value")) and "_size" not in k
+        name: value
+        for name, value in row.items()
+        if name.startswith(("key", "value")) and "_size" not in name
     } == (expected)
 
 
 def test_csv_has_as_many_fields_in_every_line() -> None:
     for options in ([], ["--records"]):
-        done = kfmt("dump", SAMPLES / "kafka-3.9.1-broker1", *options, "--format", "csv")
+        result = kfmt("dump", SAMPLES / "kafka-3.9.1-broker1", *options, "--format", "csv")
         csv.field_size_limit(1 << 24)
-        rows = list(csv.reader(io.StringIO(done.out)))
+        rows = list(csv.reader(io.StringIO(result.out)))
         assert len({len(row) for row in rows}) == 1
         assert rows[0][0] == "file"
         assert len(rows) > 500
-    by_name = list(csv.DictReader(io.StringIO(done.out)))
-    assert json.loads(by_name[-1]["headers"]) == []
+    dict_rows = list(csv.DictReader(io.StringIO(result.out)))
+    assert json.loads(dict_rows[-1]["headers"]) == []
 
 
 def test_offsets_select_batches_and_records() -> None:
     rows = kfmt("dump", ORDERS, "--from-offset", "25", "--to-offset", "61", "--json").of("batch")
     assert [row["base_offset"] for row in rows] == [20, 40, 60]
-    done = kfmt("dump", ORDERS, "--records", "--from-offset", "25", "--to-offset", "61", "--json")
-    assert [row["offset"] for row in done.of("record")] == list(range(25, 62))
-    assert [row["base_offset"] for row in done.of("batch")] == [20, 40, 60]
+    result = kfmt("dump", ORDERS, "--records", "--from-offset", "25", "--to-offset", "61", "--json")
+    assert [row["offset"] for row in result.of("record")] == list(range(25, 62))
+    assert [row["base_offset"] for row in result.of("batch")] == [20, 40, 60]
     assert kfmt("dump", ORDERS, "--from-offset", "99999", "--json").rows == []
 
 
 def test_limit_counts_rows() -> None:
     assert len(kfmt("dump", ORDERS, "--limit", "3", "--json").rows) == 3
-    done = kfmt("dump", ORDERS.parent, "--records", "--limit", "25", "--json")
-    assert [row["offset"] for row in done.of("record")] == list(range(25))
-    assert len(done.of("batch")) == 2
+    result = kfmt("dump", ORDERS.parent, "--records", "--limit", "25", "--json")
+    assert [row["offset"] for row in result.of("record")] == list(range(25))
+    assert len(result.of("batch")) == 2
 
 
 def test_names_open_files_from_where_one_stands() -> None:
@@ -182,20 +188,20 @@ def test_names_open_files_from_where_one_stands() -> None:
             assert row["file"].startswith(str(path).rstrip("/"))
             assert (SAMPLES / row["file"]).is_file()
             if row["topic"] is not None:
-                folder = (SAMPLES / row["file"]).parent
-                assert folder.name.startswith(f"{row['topic']}-{row['partition']}")
-                assert (SAMPLES / row["log_dir"]).samefile(folder.parent)
+                directory = (SAMPLES / row["file"]).parent
+                assert directory.name.startswith(f"{row['topic']}-{row['partition']}")
+                assert (SAMPLES / row["log_dir"]).samefile(directory.parent)
     relative = kfmt("verify-crc", "orders-0/00000000000000000000.log", cwd=ORDERS.parent.parent)
     assert " orders-0/00000000000000000000.log " in relative.out
 
 
 def test_directories_are_walked_by_topic_partition_and_base_offset(tmp_path: Path) -> None:
     data = ORDERS.read_bytes()[: positions(ORDERS.read_bytes())[1]]
-    for folder in ("b-0", "a-10", "a-2"):
+    for directory in ("b-0", "a-10", "a-2"):
         for name in ("00000000000000000000.log", "00000000000000000000.log.deleted"):
-            write(tmp_path / folder, data, name)
-    done = kfmt("verify-crc", tmp_path, "--json")
-    assert [Path(row["file"]).parent.name for row in done.of("file")] == ["a-2", "a-10", "b-0"]
+            write(tmp_path / directory, data, name)
+    result = kfmt("verify-crc", tmp_path, "--json")
+    assert [Path(row["file"]).parent.name for row in result.of("file")] == ["a-2", "a-10", "b-0"]
     deleted = tmp_path / "b-0" / "00000000000000000000.log.deleted"
     assert kfmt("verify-crc", deleted).code == 0
 
@@ -205,10 +211,12 @@ def test_standard_input_is_a_log_too() -> None:
     for name in ("dump", "verify-crc"):
         piped = kfmt(name, "-", "--json", stdin=data)
         assert piped.code == 0
-        named = kfmt(name, TXN, "--json").out
-        place = f'"file":"{TXN}","topic":"txn","partition":0,"log_dir":"{TXN.parents[1]}"'
-        named = named.replace(place, '"file":"-","topic":null,"partition":null,"log_dir":null')
-        assert piped.out.replace('"kind":"log"', "") == named.replace('"kind":"log"', "")
+        file_output = kfmt(name, TXN, "--json").out
+        location = f'"file":"{TXN}","topic":"txn","partition":0,"log_dir":"{TXN.parents[1]}"'
+        file_output = file_output.replace(
+            location, '"file":"-","topic":null,"partition":null,"log_dir":null'
+        )
+        assert piped.out.replace('"kind":"log"', "") == file_output.replace('"kind":"log"', "")
 
 
 def test_standard_input_that_is_damaged() -> None:
@@ -238,10 +246,10 @@ def test_a_pipe_that_is_closed_ends_quietly() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
-def test_a_full_disk_is_said() -> None:
+def test_a_full_disk_is_reported() -> None:
     for arguments in (["dump", TXN], ["verify-crc", TXN], ["encode-varint", "1"], ["--help"]):
         with Path("/dev/full").open("wb") as full:
-            done = subprocess.run(
+            result = subprocess.run(
                 [*COMMAND, *map(str, arguments)],
                 stdout=full,
                 stderr=subprocess.PIPE,
@@ -249,8 +257,8 @@ def test_a_full_disk_is_said() -> None:
                 env=environment(),
                 check=False,
             )
-        assert done.returncode == 3
-        assert done.stderr == b"kfmt: cannot write output: No space left on device\n"
+        assert result.returncode == 3
+        assert result.stderr == b"kfmt: cannot write output: No space left on device\n"
 
 
 def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:
@@ -265,16 +273,16 @@ def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:
         # A test run in the background ignores this signal, and so would its children.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
-    with fifo.open("wb") as end:
-        end.write(TXN.read_bytes())
-        end.flush()
+    with fifo.open("wb") as writer:
+        writer.write(TXN.read_bytes())
+        writer.flush()
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert b"Traceback" not in err
+    assert b"Traceback" not in stderr
 
 
 def test_rows_come_while_a_pipe_is_still_open(tmp_path: Path) -> None:
@@ -287,17 +295,17 @@ def test_rows_come_while_a_pipe_is_still_open(tmp_path: Path) -> None:
         env=environment(),
     )
     data = ORDERS.read_bytes()
-    at = positions(data)[4]
-    with fifo.open("wb") as end:
-        end.write(data[: at + 30])
-        end.flush()
+    position = positions(data)[4]
+    with fifo.open("wb") as writer:
+        writer.write(data[: position + 30])
+        writer.flush()
         assert process.stdout is not None
-        first = [json.loads(process.stdout.readline()) for _ in range(4)]
-        assert [row["base_offset"] for row in first] == [0, 20, 40, 60]
-        end.write(data[at + 30 :])
-    rest = process.stdout.read().splitlines()
+        first_rows = [json.loads(process.stdout.readline()) for _ in range(4)]
+        assert [row["base_offset"] for row in first_rows] == [0, 20, 40, 60]
+        writer.write(data[position + 30 :])
+    remaining = process.stdout.read().splitlines()
     process.stdout.close()
-    assert len(rest) == 8
+    assert len(remaining) == 8
     assert process.wait(30) == 0
 
 
@@ -314,9 +322,9 @@ def test_what_cannot_be_read_is_exit_3_and_the_rest_is_done(command: str, tmp_pa
     assert "not a Kafka log" in readme.err
     index = kfmt(command, ORDERS.with_suffix(".index"))
     assert index.code == (0 if command == "dump" else 3)
-    both = kfmt(command, "no/such.log", ORDERS, "--json")
-    assert both.code == 3
-    assert len(both.rows) >= 2
+    mixed = kfmt(command, "no/such.log", ORDERS, "--json")
+    assert mixed.code == 3
+    assert len(mixed.rows) >= 2
 
 
 def test_an_empty_log_is_clean() -> None:
@@ -336,32 +344,32 @@ def test_wrong_usage_is_exit_2() -> None:
         ["verify-crc", TXN, "--max-decompressed", "many"],
         ["nonsense"],
     ):
-        done = kfmt(*arguments)
-        assert (done.code, done.out) == (2, ""), arguments
+        result = kfmt(*arguments)
+        assert (result.code, result.out) == (2, ""), arguments
 
 
 @pytest.mark.parametrize("size", ["0", "0K", "-1", "1.5M", "K", "", "1KK", "1 K", "\u0663"])
-def test_what_is_no_size_is_refused(size: str) -> None:
-    done = kfmt("retention", ORDERS.parent, "--segment-bytes", size)
-    assert (done.code, done.out) == (2, "")
-    assert f"{size!r} is not a size (examples: 1048576, 64M, 1G)" in done.err
+def test_an_invalid_size_is_refused(size: str) -> None:
+    result = kfmt("retention", ORDERS.parent, "--segment-bytes", size)
+    assert (result.code, result.out) == (2, "")
+    assert f"{size!r} is not a size (examples: 1048576, 64M, 1G)" in result.err
 
 
 @pytest.mark.parametrize(
     ("size", "n_bytes"), [("1", 1), ("100B", 100), ("2k", 2048), ("1KiB", 1024), ("3mb", 3 << 20)]
 )
 def test_sizes_have_powers_of_1024(size: str, n_bytes: int) -> None:
-    done = kfmt("retention", ORDERS.parent, "--segment-bytes", size, "--json")
-    assert done.of("roll")[0]["at_bytes"] == n_bytes
+    result = kfmt("retention", ORDERS.parent, "--segment-bytes", size, "--json")
+    assert result.of("roll")[0]["at_bytes"] == n_bytes
 
 
 def test_inputs_are_only_read(tmp_path: Path) -> None:
     file = write(tmp_path, TXN.read_bytes())
-    before = file.stat()
+    old_stat = file.stat()
     kfmt("dump", tmp_path, "--records")
     kfmt("verify-crc", "--deep", tmp_path)
-    after = file.stat()
-    assert (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size)
+    new_stat = file.stat()
+    assert (old_stat.st_mtime_ns, old_stat.st_size) == (new_stat.st_mtime_ns, new_stat.st_size)
     assert sorted(tmp_path.iterdir()) == [file]
 
 
@@ -375,47 +383,47 @@ def test_columns_can_be_chosen() -> None:
 
 def test_a_huge_file_shows_its_first_rows_at_once(tmp_path: Path) -> None:
     file = write(tmp_path, ORDERS.read_bytes())
-    with file.open("r+b") as end:
-        end.truncate(8 << 30)  # sparse: zeros that take no space
-    began = time.monotonic()
+    with file.open("r+b") as stream:
+        stream.truncate(8 << 30)  # sparse: zeros that take no space
+    start_seconds = time.monotonic()
     assert len(kfmt("dump", file, "--limit", "5", "--json").rows) == 5
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - start_seconds < 20
 
 
-HEAVY = ("numpy", "rich", "lz4", "zstandard")
-# What the package of crc32c brings, and what only a broker's start needs.
-BROUGHT = ("importlib.metadata", "email", "kfmt_cli.formats.kafka_messages")
+HEAVY_MODULES = ("numpy", "rich", "lz4", "zstandard")
+# Imports of the package crc32c, and of the prediction of a broker's start.
+UNNEEDED_MODULES = ("importlib.metadata", "email", "kfmt_cli.formats.kafka_messages")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "unwanted"),
+    ("arguments", "unwanted_modules"),
     [
-        (["--version"], HEAVY),
-        (["encode-varint", "300"], HEAVY),
-        (["--help"], HEAVY[1:]),
-        (["verify-crc", ORDERS], ("rich", "lz4", *BROUGHT)),
-        (["verify-crc", ORDERS.parent], ("rich", "lz4", *BROUGHT)),
+        (["--version"], HEAVY_MODULES),
+        (["encode-varint", "300"], HEAVY_MODULES),
+        (["--help"], HEAVY_MODULES[1:]),
+        (["verify-crc", ORDERS], ("rich", "lz4", *UNNEEDED_MODULES)),
+        (["verify-crc", ORDERS.parent], ("rich", "lz4", *UNNEEDED_MODULES)),
     ],
 )
 def test_start_up_imports_nothing_heavy(
-    arguments: list[str | Path], unwanted: tuple[str, ...]
+    arguments: list[str | Path], unwanted_modules: tuple[str, ...]
 ) -> None:
     code = (
         "import sys; from kfmt_cli.__main__ import run; sys.argv = ['kfmt', *sys.argv[1:]]; run();"
-        f"print(*(m for m in {unwanted} if m in sys.modules), file=sys.stderr)"
+        f"print(*(m for m in {unwanted_modules} if m in sys.modules), file=sys.stderr)"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
         cwd=ROOT,
         env=environment(),
         check=True,
     )
-    assert done.stderr.decode().split() == []
+    assert result.stderr.decode().split() == []
 
 
 @pytest.mark.parametrize(
-    ("words", "start", "wanted"),
+    ("arguments", "prefix", "expected"),
     [
         (["check", "d", "--only"], "crc-", "crc-mismatch"),
         (["check", "d", "--ignore"], "index-m", "index-missing"),
@@ -426,29 +434,29 @@ def test_start_up_imports_nothing_heavy(
         (["dump", "d", "--format"], "js", "json"),
     ],
 )
-def test_shells_complete_names(words: list[str], start: str, wanted: str) -> None:
-    completing = ShellComplete(commands, {}, "kfmt", "_KFMT_COMPLETE")
-    assert wanted in [item.value for item in completing.get_completions(words, start)]
+def test_shells_complete_names(arguments: list[str], prefix: str, expected: str) -> None:
+    completion = ShellComplete(commands, {}, "kfmt", "_KFMT_COMPLETE")
+    assert expected in [item.value for item in completion.get_completions(arguments, prefix)]
 
 
 def test_a_command_that_is_not_there_gets_a_suggestion() -> None:
-    done = kfmt("dmup")
-    assert done.code == 2
-    assert "did you mean dump?" in done.err
-    alone = kfmt()
-    assert (alone.code, alone.err) == (0, "")
-    assert "Start here:" in alone.out
-    lines = alone.out.splitlines()[1:]
+    result = kfmt("dmup")
+    assert result.code == 2
+    assert "did you mean dump?" in result.err
+    without_command = kfmt()
+    assert (without_command.code, without_command.err) == (0, "")
+    assert "Start here:" in without_command.out
+    lines = without_command.out.splitlines()[1:]
     assert not [line for line in lines if line.endswith(("...", "…"))]
 
 
 def test_names_of_findings_in_any_case_and_the_nearest() -> None:
     damaged = ROOT / "damaged_segments/flipped-bit-0"
-    done = kfmt("check", "--only", "CRC-Mismatch", damaged, "--json")
-    assert set(done.codes) == {"crc-mismatch"}
+    result = kfmt("check", "--only", "CRC-Mismatch", damaged, "--json")
+    assert set(result.codes) == {"crc-mismatch"}
     for option in ("--only", "--ignore"):
-        done = kfmt("check", option, "crc-mismach", damaged)
-        assert (done.code, "did you mean crc-mismatch" in done.err) == (2, True)
+        result = kfmt("check", option, "crc-mismach", damaged)
+        assert (result.code, "did you mean crc-mismatch" in result.err) == (2, True)
     assert kfmt("explain", "CRC-Mismatch").out == kfmt("explain", "crc-mismatch").out
 
 
@@ -459,14 +467,14 @@ def test_options_that_few_need_are_last(command: str) -> None:
 
 
 def test_columns_are_those_of_the_batch_table_only() -> None:
-    for more in ("--records", "--json"):
-        done = kfmt("dump", TXN, "--columns", "crc", more)
-        assert (done.code, done.out) == (2, "")
-        assert "--columns applies only to the batch table" in done.err
+    for option in ("--records", "--json"):
+        result = kfmt("dump", TXN, "--columns", "crc", option)
+        assert (result.code, result.out) == (2, "")
+        assert "--columns applies only to the batch table" in result.err
 
 
 @pytest.mark.parametrize(
-    ("columns", "kept"),
+    ("columns", "expected"),
     [
         (120, {"segments", "records", "bytes", "findings"}),
         (90, {"bytes", "findings"}),
@@ -474,15 +482,15 @@ def test_columns_are_those_of_the_batch_table_only() -> None:
         (70, set()),
     ],
 )
-def test_columns_go_from_a_narrow_table_in_this_order(columns: int, kept: set[str]) -> None:
-    shown = plain(run_on_terminal("check", "damaged_segments/flipped-bit-0", columns=columns))
-    (head,) = [line for line in shown.splitlines() if line.startswith(" directory")]
-    assert {*head.split()} & {"segments", "records", "bytes", "findings"} == kept
+def test_columns_go_from_a_narrow_table_in_this_order(columns: int, expected: set[str]) -> None:
+    screen = plain(run_on_terminal("check", "damaged_segments/flipped-bit-0", columns=columns))
+    (heading,) = [line for line in screen.splitlines() if line.startswith(" directory")]
+    assert {*heading.split()} & {"segments", "records", "bytes", "findings"} == expected
 
 
 def test_the_directory_above_has_its_own_name(tmp_path: Path) -> None:
-    below = tmp_path / "txn-0/below"
-    below.mkdir(parents=True)
+    subdirectory = tmp_path / "txn-0/below"
+    subdirectory.mkdir(parents=True)
     write(tmp_path / "txn-0", TXN.read_bytes(), TXN.name)
-    (row, *_) = kfmt("check", "..", "--json", cwd=below).of("partition")
+    (row, *_) = kfmt("check", "..", "--json", cwd=subdirectory).of("partition")
     assert (row["topic"], row["partition"], row["file"]) == ("txn", 0, str(tmp_path / "txn-0"))

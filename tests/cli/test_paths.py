@@ -19,52 +19,52 @@ BUCKET = ROOT / "tests/kept/aiven-1.0.0/plain"
 
 
 @pytest.fixture
-def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths that were looked up; nothing is found."""
+def resolved_paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that were resolved; none is found."""
     paths: list[str] = []
 
-    def located(path: str) -> str:
+    def resolve(path: str) -> str:
         paths.append(path)
         raise InputError(f"{path}: not found")
 
-    monkeypatch.setattr(input_paths, "resolve_display_path", located)
+    monkeypatch.setattr(input_paths, "resolve_display_path", resolve)
     return paths
 
 
-def test_paths_are_looked_up_when_the_options_are_good(looked_up: list[str]) -> None:
+def test_paths_are_looked_up_when_the_options_are_good(resolved_paths: list[str]) -> None:
     assert kfmt("diff", "a.tar", "--jobs", "x", "b.tar").code == 2
-    assert looked_up == []
+    assert resolved_paths == []
     assert kfmt("diff", "a.tar", "b.tar").code == 3
-    assert looked_up == ["a.tar", "b.tar"]
+    assert resolved_paths == ["a.tar", "b.tar"]
 
 
-def test_completion_looks_no_path_up(looked_up: list[str]) -> None:
-    complete = ShellComplete(command_line, {}, "kfmt", "_KFMT_COMPLETE")
-    found = [item.value for item in complete.get_completions(["dump", "a.tar"], "--rec")]
-    assert "--records" in found
-    assert looked_up == []
+def test_completion_looks_no_path_up(resolved_paths: list[str]) -> None:
+    completion = ShellComplete(command_line, {}, "kfmt", "_KFMT_COMPLETE")
+    completions = [item.value for item in completion.get_completions(["dump", "a.tar"], "--rec")]
+    assert "--records" in completions
+    assert resolved_paths == []
 
 
 @pytest.mark.parametrize("command", ["state", "stat", "diff", "salvage", "verify-crc"])
 def test_links_in_a_circle_are_named(command: str, tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
-    more = {"diff": [tmp_path / "loop"], "salvage": [tmp_path / "to"]}
-    done = kfmt(command, tmp_path / "loop", *more.get(command, ()))
-    assert (done.code, "Traceback" in done.err) == (3, False)
-    assert f"{tmp_path}/loop: " in done.err
+    other_paths = {"diff": [tmp_path / "loop"], "salvage": [tmp_path / "to"]}
+    result = kfmt(command, tmp_path / "loop", *other_paths.get(command, ()))
+    assert (result.code, "Traceback" in result.err) == (3, False)
+    assert f"{tmp_path}/loop: " in result.err
 
 
-@pytest.mark.parametrize("is_below", [False, True])
-def test_dst_is_no_path_to_read(tmp_path: Path, is_below: bool) -> None:
+@pytest.mark.parametrize("is_in_bucket", [False, True])
+def test_dst_is_no_path_to_read(tmp_path: Path, is_in_bucket: bool) -> None:
     shutil.copytree(BUCKET, tmp_path / "bucket")
-    to = tmp_path / ("bucket/new" if is_below else "new")
-    done = kfmt("rebuild-index", TXN, to)
-    assert (done.code, done.err) == (0, "")
-    assert (to / f"{0:020}.index").exists()
+    to_path = tmp_path / ("bucket/new" if is_in_bucket else "new")
+    result = kfmt("rebuild-index", TXN, to_path)
+    assert (result.code, result.err) == (0, "")
+    assert (to_path / f"{0:020}.index").exists()
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("arguments", "trailing_arguments"),
     [
         (("salvage", ORDERS), ()),
         (("rebuild-index", ORDERS), ()),
@@ -77,16 +77,22 @@ def test_dst_is_no_path_to_read(tmp_path: Path, is_below: bool) -> None:
     ids=lambda words: words[0] if words else "",
 )
 def test_a_url_of_the_disk_is_a_path(
-    before: tuple[str | Path, ...], after: tuple[str, ...], tmp_path: Path
+    arguments: tuple[str | Path, ...], trailing_arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
-    here, to = tmp_path / "here", tmp_path / "to"
-    here.mkdir()
-    to.mkdir()
+    working_directory, to_directory = tmp_path / "here", tmp_path / "to"
+    working_directory.mkdir()
+    to_directory.mkdir()
     rows = kfmt("dump", ORDERS, "--records", "--json").out.encode()
-    done = kfmt(*before, f"file://{to}/made", *after, stdin=rows, cwd=here)
-    assert (done.code, done.err) == (0, "")
-    assert list(here.iterdir()) == []
-    assert list(to.iterdir()) == [to / "made"]
+    result = kfmt(
+        *arguments,
+        f"file://{to_directory}/made",
+        *trailing_arguments,
+        stdin=rows,
+        cwd=working_directory,
+    )
+    assert (result.code, result.err) == (0, "")
+    assert list(working_directory.iterdir()) == []
+    assert list(to_directory.iterdir()) == [to_directory / "made"]
 
 
 def test_a_url_of_the_disk_is_a_path_in_python(

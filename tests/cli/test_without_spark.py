@@ -1,4 +1,4 @@
-"""Nothing of kfmt imports pyspark or pyarrow but the pipeline, which says what is missing."""
+"""Only the pipeline imports pyspark and pyarrow, and it reports what is missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.errors import UsageError
 from tests.support.samples import ORDERS, environment
 
-BLOCKED = """
+BLOCKING_PROGRAM = """
 import sys
 for name in ("pyspark", "pyarrow", "pandas"):
     sys.modules[name] = None
@@ -26,9 +26,9 @@ main()
 """
 
 
-def blocked(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run_blocked(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", BLOCKED, *map(str, arguments)],
+        [sys.executable, "-c", BLOCKING_PROGRAM, *map(str, arguments)],
         capture_output=True,
         env=environment(),
         text=True,
@@ -47,15 +47,15 @@ def test_everything_else_works(tmp_path: Path) -> None:
         ("pipeline", "--help"),
         ("pipeline", "export", "--help"),
     ):
-        done = blocked(*arguments)
-        assert done.returncode == 0, done.stderr
+        result = run_blocked(*arguments)
+        assert result.returncode == 0, result.stderr
 
 
 def test_the_pipeline_says_what_is_missing(tmp_path: Path) -> None:
-    done = blocked("pipeline", "verify", ORDERS, "--to", tmp_path / "out")
-    assert done.returncode == 2
-    assert done.stderr.strip().endswith("is not installed: pip install 'kfmt-cli[spark]'")
-    assert len(done.stderr.splitlines()) == 1
+    result = run_blocked("pipeline", "verify", ORDERS, "--to", tmp_path / "out")
+    assert result.returncode == 2
+    assert result.stderr.strip().endswith("is not installed: pip install 'kfmt-cli[spark]'")
+    assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def test_the_pipeline_says_what_is_missing(tmp_path: Path) -> None:
     ids=" ".join,
 )
 def test_a_url_without_the_extra_says_which_one(arguments: tuple[str, str]) -> None:
-    done = blocked(*arguments)
+    result = run_blocked(*arguments)
     host = arguments[1].rpartition("/")[0]
-    words = f"kfmt: {host}: needs pyarrow: pip install 'kfmt-cli[remote]'\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", words)
+    message = f"kfmt: {host}: needs pyarrow: pip install 'kfmt-cli[remote]'\n"
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", message)
 
 
 def test_a_url_without_fsspec_says_which_extra(monkeypatch: pytest.MonkeyPatch) -> None:

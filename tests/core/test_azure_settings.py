@@ -1,4 +1,4 @@
-"""What the environment says of an account of Azure; nothing of one account goes to another."""
+"""Azure accounts in environment variables; no account gets the credentials of another."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from kfmt_cli.core import file_systems
 from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.errors import InputError
 
-MINE = "https://mine.blob.core.windows.net"
+ACCOUNT_URL = "https://mine.blob.core.windows.net"
 CONNECTION = "AZURE_STORAGE_CONNECTION_STRING"
 ACCOUNT, KEY, SAS = (f"AZURE_STORAGE_{name}" for name in ("ACCOUNT", "KEY", "SAS_TOKEN"))
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_azure_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (CONNECTION, ACCOUNT, KEY, SAS, file_systems.AZURE_KEYS_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     file_systems._open_file_system.cache_clear()
 
 
 @pytest.mark.parametrize(
-    ("said", "url", "expected"),
+    ("variables", "url", "expected"),
     [
         ({ACCOUNT: "mine", KEY: "a2V5"}, "abfs://box/x", ("mine", "a2V5", "")),
         ({ACCOUNT: "mine", SAS: "sv=1&sig=a%3D"}, "abfs://box/x", ("mine", "", "?sv=1&sig=a%3D")),
         ({ACCOUNT: "mine", SAS: "?sv=1"}, "abfs://box/x", ("mine", "", "?sv=1")),
         ({CONNECTION: "AccountName=mine;AccountKey=a2V5=="}, "az://box/x", ("mine", "a2V5==", "")),
         (
-            {CONNECTION: f"BlobEndpoint={MINE}/;SharedAccessSignature=sv=1"},
+            {CONNECTION: f"BlobEndpoint={ACCOUNT_URL}/;SharedAccessSignature=sv=1"},
             "abfs://box/x",
             ("mine", "", "?sv=1"),
         ),
@@ -60,18 +60,18 @@ def _nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_what_is_said_of_an_account(
-    said: dict[str, str],
+def test_an_account_comes_from_variables_and_the_url(
+    variables: dict[str, str],
     url: str,
     expected: tuple[str, str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name, value in said.items():
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    system, below = file_system_at(url)
+    system, path = file_system_at(url)
     _, (settings,) = system.__reduce__()
-    found = tuple(settings[name] for name in ("account_name", "account_key", "sas_token"))
-    assert (found, below) == (expected, "box/x")
+    account = tuple(settings[name] for name in ("account_name", "account_key", "sas_token"))
+    assert (account, path) == (expected, "box/x")
     assert settings["blob_storage_authority"] == ".blob.core.windows.net"
 
 

@@ -1,4 +1,4 @@
-"""Temporary directories: those of killed runs are removed, those of living ones are not."""
+"""Temporary directories of killed processes are removed, those of running ones are not."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ time.sleep(600)
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory for temporary files of the test's own."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setenv("TMPDIR", str(folder))
+    """A separate directory for temporary files."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setenv("TMPDIR", str(directory))
     monkeypatch.setattr("tempfile.tempdir", None)
-    return folder
+    return directory
 
 
 @pytest.fixture
@@ -46,29 +46,31 @@ def archive(tmp_path: Path) -> Path:
 
 
 def unpacking(archive: Path) -> tuple[subprocess.Popen[str], Path]:
-    """A process that has unpacked an archive, and where."""
-    words = [sys.executable, "-c", UNPACKS, str(archive)]
-    run = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment())
-    assert run.stdout is not None
-    with run.stdout as out:
-        return run, Path(out.readline().strip())
+    """A process that has unpacked an archive, and the directory."""
+    command = [sys.executable, "-c", UNPACKS, str(archive)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment()
+    )
+    assert process.stdout is not None
+    with process.stdout as out:
+        return process, Path(out.readline().strip())
 
 
-def test_the_next_run_removes_what_a_killed_one_left(temporary: Path, archive: Path) -> None:
-    killed, left = unpacking(archive)
-    living, kept = unpacking(archive)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    assert (left / "orders-0" / ORDERS.name).exists()
+def test_the_next_run_removes_directories_of_a_killed_run(temporary: Path, archive: Path) -> None:
+    killed_process, leftover = unpacking(archive)
+    living_process, in_use = unpacking(archive)
+    killed_process.send_signal(signal.SIGKILL)
+    killed_process.wait()
+    assert (leftover / "orders-0" / ORDERS.name).exists()
     time.sleep(MIN_LEFTOVER_AGE_SECONDS)
-    ours = temporary / "kfmt-notes"
-    ours.mkdir()
+    unrelated = temporary / "kfmt-notes"
+    unrelated.mkdir()
     assert kfmt("verify-crc", archive).code == 0
-    assert not left.parent.exists()
-    assert (kept / "orders-0" / ORDERS.name).exists()
-    assert ours.exists()
-    living.terminate()
-    living.wait()
+    assert not leftover.parent.exists()
+    assert (in_use / "orders-0" / ORDERS.name).exists()
+    assert unrelated.exists()
+    living_process.terminate()
+    living_process.wait()
 
 
 def test_a_scratch_folder_of_a_session_is_removed_too(temporary: Path) -> None:

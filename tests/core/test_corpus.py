@@ -11,14 +11,14 @@ from tests.support.fuzz_targets import CORPUS, TARGETS
 from tests.support.interpreted import copy_sources
 from tools.fuzz_coverage import Reader, answer
 
-MOST_SECONDS = 5  # for one input
+MAX_INPUT_SECONDS = 5
 
 
 @pytest.fixture(scope="module")
 def interpreted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("interpreted")
-    copy_sources(home)
-    return home
+    root = tmp_path_factory.mktemp("interpreted")
+    copy_sources(root)
+    return root
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -29,10 +29,10 @@ def test_both_kernels_say_the_same_of_each_input(target: str, interpreted: Path)
     try:
         for path in inputs:
             data = path.read_bytes()
-            begin = time.process_time()
-            here = answer(target, data)  # raises what kfmt would die of
-            assert time.process_time() - begin < MOST_SECONDS, path
-            assert reader.answer(data) == here, path
+            start_seconds = time.process_time()
+            expected = answer(target, data)  # raises what would end kfmt
+            assert time.process_time() - start_seconds < MAX_INPUT_SECONDS, path
+            assert reader.answer(data) == expected, path
     finally:
         reader.close()
 

@@ -1,4 +1,4 @@
-"""Credentials in URLs: what is shown, what reaches the store, and what travels."""
+"""Credentials in URLs: in messages, for the store, and in pickled requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET = "Zm9vYmFyLXNlY3JldA"  # noqa: S105
 
 
 @pytest.fixture(autouse=True)
-def nothing_kept() -> Iterator[None]:
+def _no_saved_credentials() -> Iterator[None]:
     yield
     credentials.CREDENTIALS.by_location.clear()
     file_systems._open_file_system.cache_clear()
@@ -44,19 +44,19 @@ URLS = [
 ]
 
 
-@pytest.mark.parametrize(("url", "shown"), URLS)
-def test_a_url_is_shown_without_its_credentials(url: str, shown: str | None) -> None:
-    if shown is None:
-        shown = f"{url.partition('://')[0]}://box@account.dfs.core.windows.net/a"
-    assert redact_credentials(f"{url}: not found") == f"{shown}: not found" or "?" in url
+@pytest.mark.parametrize(("url", "expected"), URLS)
+def test_a_url_is_shown_without_its_credentials(url: str, expected: str | None) -> None:
+    if expected is None:
+        expected = f"{url.partition('://')[0]}://box@account.dfs.core.windows.net/a"
+    assert redact_credentials(f"{url}: not found") == f"{expected}: not found" or "?" in url
     assert SECRET not in redact_credentials(f"{url}: not found")
-    assert strip_credentials(url) == shown
-    assert strip_credentials(shown) == shown
-    kept = credentials_of(f"{shown.rstrip('/')}/orders-0/0.log")
-    assert kept is not None
-    assert SECRET in kept.user + kept.query
-    for secret in kept.secrets():
-        assert redact_credentials(f"refused: {secret} of {url}") == f"refused: *** of {shown}"
+    assert strip_credentials(url) == expected
+    assert strip_credentials(expected) == expected
+    saved = credentials_of(f"{expected.rstrip('/')}/orders-0/0.log")
+    assert saved is not None
+    assert SECRET in saved.user + saved.query
+    for secret in saved.secrets():
+        assert redact_credentials(f"refused: {secret} of {url}") == f"refused: *** of {expected}"
 
 
 @pytest.mark.parametrize(
@@ -96,33 +96,33 @@ def test_the_store_gets_them(server: str) -> None:
     del server
 
     def settings(url: str) -> dict[str, object]:
-        system, below = file_system_at(strip_credentials(url))
-        assert below == "bucket/a"
-        found: dict[str, object] = system.__reduce__()[1][0]
-        return found
+        system, path = file_system_at(strip_credentials(url))
+        assert path == "bucket/a"
+        result: dict[str, object] = system.__reduce__()[1][0]
+        return result
 
-    of_user = settings("s3://KEY:SEC%2FRET@bucket/a")
-    assert (of_user["access_key"], of_user["secret_key"]) == ("KEY", "SEC/RET")
+    user_settings = settings("s3://KEY:SEC%2FRET@bucket/a")
+    assert (user_settings["access_key"], user_settings["secret_key"]) == ("KEY", "SEC/RET")
     credentials.CREDENTIALS.by_location.clear()
     query = "access_key=K&secret_key=S%2B&session_token=T&region=x&endpoint_override=host%3A1"
-    of_query = settings(f"s3://bucket/a?{query}")
-    assert [of_query[f"{name}_key"] for name in ("access", "secret")] == ["K", "S+"]
-    assert (of_query["session_token"], of_query["endpoint_override"]) == ("T", "host:1")
+    query_settings = settings(f"s3://bucket/a?{query}")
+    assert [query_settings[f"{name}_key"] for name in ("access", "secret")] == ["K", "S+"]
+    assert (query_settings["session_token"], query_settings["endpoint_override"]) == ("T", "host:1")
     credentials.CREDENTIALS.by_location.clear()
-    top = "abfss://bucket@account.dfs.core.windows.net/a"
-    assert settings(f"{top}?account_key=a2V5")["account_key"] == "a2V5"
+    base_url = "abfss://bucket@account.dfs.core.windows.net/a"
+    assert settings(f"{base_url}?account_key=a2V5")["account_key"] == "a2V5"
     credentials.CREDENTIALS.by_location.clear()
     signature = "sv=2&sig=a%3D"
-    assert settings(f"{top}?{signature}")["sas_token"] == f"?{signature}"
+    assert settings(f"{base_url}?{signature}")["sas_token"] == f"?{signature}"
     credentials.CREDENTIALS.by_location.clear()
     assert settings("abfss://bucket:a2V5@account.dfs.core.windows.net/a")["account_key"] == "a2V5"
 
 
 def test_an_error_of_a_library_is_shown_without_them() -> None:
     for url in (f"nothing://user:{SECRET}@host/a", f"hdfs://user:{SECRET}@host/a"):
-        clean = strip_credentials(url)
+        url_without_credentials = strip_credentials(url)
         with pytest.raises((InputError, UsageError)) as raised:
-            file_system_at(clean)
+            file_system_at(url_without_credentials)
         assert SECRET not in str(raised.value)
         assert "://host: " in str(raised.value)
 
@@ -134,7 +134,7 @@ def test_a_request_takes_them_to_other_processes() -> None:
     data = pickle.dumps(request)
     credentials.CREDENTIALS.by_location.clear()
     assert pickle.loads(data) == request  # noqa: S301
-    kept = credentials_of(url)
-    assert kept is not None
-    assert kept.user == f"KEY:{SECRET}"
+    saved = credentials_of(url)
+    assert saved is not None
+    assert saved.user == f"KEY:{SECRET}"
     assert request == ReadRequest(paths=(url,))

@@ -1,4 +1,4 @@
-"""A store that fails is asked again, but not for each object."""
+"""Requests to a failing store are retried, but not for each object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kfmt_cli.errors import InputError
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time, in seconds, which passes only where somebody waits."""
+    """The time in seconds, which passes only in `sleep`."""
     now = [1000.0]
 
     def sleep(seconds: float) -> None:
@@ -25,46 +25,46 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_a_store_that_fails_is_not_waited_for_with_each_object(clock: list[float]) -> None:
-    asked = []
+    requests = []
 
-    def ask(path: str, answer: bool = False) -> str:
-        def failing() -> str:
-            asked.append(path)
-            if not answer:
+    def request(path: str, succeeds: bool = False) -> str:
+        def send() -> str:
+            requests.append(path)
+            if not succeeds:
                 raise OSError("HTTP status 503")
             return path
 
-        return request_with_retries(failing, path)
+        return request_with_retries(send, path)
 
-    for number in range(7):
+    for i in range(7):
         with pytest.raises(InputError, match="HTTP status 503"):
-            ask(f"s3://bucket/orders-0/{number}.log")
-    assert len(asked) == 4 + 6
+            request(f"s3://bucket/orders-0/{i}.log")
+    assert len(requests) == 4 + 6
     assert clock[0] - 1000 < 10
     with pytest.raises(InputError):
-        ask("s3://another/1.log")
-    assert len(asked) == 14
-    assert ask("s3://bucket/orders-0/8.log", answer=True)
+        request("s3://another/1.log")
+    assert len(requests) == 14
+    assert request("s3://bucket/orders-0/8.log", succeeds=True)
     with pytest.raises(InputError):
-        ask("s3://bucket/orders-0/9.log")
-    assert len(asked) == 15 + 4
+        request("s3://bucket/orders-0/9.log")
+    assert len(requests) == 15 + 4
     clock[0] += stores.FAILING_SECONDS
     with pytest.raises(InputError):
-        ask("s3://bucket/orders-0/9.log")
-    assert len(asked) == 19 + 4
+        request("s3://bucket/orders-0/9.log")
+    assert len(requests) == 19 + 4
 
 
 def test_a_refusal_is_not_a_failing_store(clock: list[float]) -> None:
-    asked = []
+    requests = []
 
-    def refused() -> str:
-        asked.append(1)
+    def refuse() -> str:
+        requests.append(1)
         raise PermissionError("HTTP status 403")
 
     for _ in range(3):
         with pytest.raises(InputError):
-            request_with_retries(refused, "s3://bucket/1.log")
-    assert len(asked) == 3
+            request_with_retries(refuse, "s3://bucket/1.log")
+    assert len(requests) == 3
     assert stores._store_health("s3://bucket").failed_at < 0
     del clock
 

@@ -1,4 +1,4 @@
-"""The kernel compiled and the same source interpreted: the same output on everything."""
+"""The compiled kernel and its interpreted source produce the same output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.segments import positions, write
 from tools.kafka import ROOT, SAMPLES
 
 V2 = "kafka-3.9.1-broker1"
-SMALL = [
+SMALL_SEGMENTS = [
     TXN,
     UPGRADED,
     SAMPLES / V2 / "compacted-0/00000000000000000000.log",
@@ -31,42 +31,42 @@ SMALL = [
 ]
 
 
-# Those whose sources are written for Cython.
-CORE = ROOT / "kfmt_cli" / "core" / "native"
-TO_BE_COMPILED = sorted(
-    path.stem for path in CORE.glob("*.py") if "import cython" in path.read_text()
+# Modules written for Cython.
+NATIVE = ROOT / "kfmt_cli" / "core" / "native"
+COMPILED_MODULES = sorted(
+    path.stem for path in NATIVE.glob("*.py") if "import cython" in path.read_text()
 )
 
 
 @pytest.fixture(scope="module")
 def interpreted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package without its compiled modules."""
-    home = tmp_path_factory.mktemp("interpreted")
-    copy_sources(home)
-    return home
+    root = tmp_path_factory.mktemp("interpreted")
+    copy_sources(root)
+    return root
 
 
-def run(home: Path, *arguments: str | Path) -> tuple[int, bytes]:
-    code, out, err = warm.run(arguments, b"", home, environment(PYTHONPATH=str(home)))
-    return code, out + err
+def run(root: Path, *arguments: str | Path) -> tuple[int, bytes]:
+    code, stdout, stderr = warm.run(arguments, b"", root, environment(PYTHONPATH=str(root)))
+    return code, stdout + stderr
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Samples and damaged copies of them."""
-    folder = tmp_path_factory.mktemp("files")
-    found = list(SMALL)
+    directory = tmp_path_factory.mktemp("files")
+    paths = list(SMALL_SEGMENTS)
     rng = random.Random(11)
     for i, sample in enumerate([ORDERS, TXN, UPGRADED]):
         data = bytearray(sample.read_bytes()[: positions(sample.read_bytes())[6]])
         for _ in range(4):
-            at = rng.randrange(len(data))
-            data[at : at + 3] = rng.randbytes(3)
-        found.append(write(folder / str(i), bytes(data)))
-    return found
+            position = rng.randrange(len(data))
+            data[position : position + 3] = rng.randbytes(3)
+        paths.append(write(directory / str(i), bytes(data)))
+    return paths
 
 
-def a_compiler_works() -> bool:
+def has_compiler() -> bool:
     """Whether setuptools finds a C compiler that runs."""
     command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
     if shutil.which(command) is None:
@@ -74,13 +74,13 @@ def a_compiler_works() -> bool:
     return subprocess.run([command, "--version"], capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("name", TO_BE_COMPILED)
+@pytest.mark.parametrize("name", COMPILED_MODULES)
 def test_the_tests_run_on_the_compiled_modules(name: str) -> None:
-    if not a_compiler_works():
+    if not has_compiler():
         pytest.skip("no C compiler that works")
-    file = importlib.import_module(f"kfmt_cli.core.native.{name}").__file__
-    assert file is not None
-    assert file.endswith(tuple(EXTENSION_SUFFIXES)), "run pip install -e . again"
+    path = importlib.import_module(f"kfmt_cli.core.native.{name}").__file__
+    assert path is not None
+    assert path.endswith(tuple(EXTENSION_SUFFIXES)), "run pip install -e . again"
 
 
 def test_the_version_says_which_it_is(interpreted: Path) -> None:
@@ -100,12 +100,14 @@ def test_the_version_says_which_it_is(interpreted: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_both_say_the_same(options: tuple[str, ...], interpreted: Path, files: list[Path]) -> None:
+def test_both_kernels_print_the_same(
+    options: tuple[str, ...], interpreted: Path, files: list[Path]
+) -> None:
     if not kernel.COMPILED:
         pytest.skip("no compiler was at hand when kfmt was installed")
-    mine, theirs = run(ROOT, *options, *files), run(interpreted, *options, *files)
-    assert mine == theirs
-    assert len(mine[1]) > 5000
+    compiled, interpreted_result = run(ROOT, *options, *files), run(interpreted, *options, *files)
+    assert compiled == interpreted_result
+    assert len(compiled[1]) > 5000
 
 
 def test_both_build_the_same(interpreted: Path, files: list[Path], tmp_path: Path) -> None:
@@ -113,14 +115,14 @@ def test_both_build_the_same(interpreted: Path, files: list[Path], tmp_path: Pat
         pytest.skip("no compiler was at hand when kfmt was installed")
     lines = tmp_path / "lines"
     lines.write_bytes(run(ROOT, "dump", "--records", "--json", files[0])[1])
-    built: list[dict[str, bytes]] = []
-    for home in (ROOT, interpreted):
-        out = tmp_path / str(len(built))
-        code, _ = run(home, "build", lines, out)
+    built_files: list[dict[str, bytes]] = []
+    for root in (ROOT, interpreted):
+        to_path = tmp_path / str(len(built_files))
+        code, _ = run(root, "build", lines, to_path)
         assert code == 0
-        built.append({path.name: path.read_bytes() for path in out.iterdir()})
-    assert built[0] == built[1]
+        built_files.append({path.name: path.read_bytes() for path in to_path.iterdir()})
+    assert built_files[0] == built_files[1]
     lines.write_bytes(lines.read_bytes() + b'{"value":"a \\" b","value":"b"}')
-    said = [run(home, "build", lines, tmp_path / "none") for home in (ROOT, interpreted)]
-    assert said[0] == said[1]
-    assert b"duplicate key 'value' in one object" in said[0][1]
+    results = [run(root, "build", lines, tmp_path / "none") for root in (ROOT, interpreted)]
+    assert results[0] == results[1]
+    assert b"duplicate key 'value' in one object" in results[0][1]

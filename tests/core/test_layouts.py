@@ -1,4 +1,4 @@
-"""Layouts: what is written is read again; rows and columns say the same, on any bytes."""
+"""Layouts read what they write; rows and columns agree on any bytes."""
 
 from __future__ import annotations
 
@@ -43,31 +43,31 @@ LAYOUTS = [
     NOTES_V0,
     *(layout for kind in KINDS if isinstance(kind.read, FixedReader) for layout in kind.layouts),
 ]
-STATUS_NAMES = {number: name for name, number in kernel.STATUSES.items()}
+STATUS_NAMES = {code: name for name, code in kernel.STATUSES.items()}
 
 
-def values_of(wire: Any) -> st.SearchStrategy[Any]:
+def wire_values(wire_type: Any) -> st.SearchStrategy[Any]:
     """Values of a wire type."""
-    if isinstance(wire, IntegerWireType):
-        bits = 8 * wire.size
+    if isinstance(wire_type, IntegerWireType):
+        bits = 8 * wire_type.size
         return (
             st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
-            if wire.signed
+            if wire_type.signed
             else st.integers(0, (1 << bits) - 1)
         )
-    if isinstance(wire, VarintWireType):
-        return st.integers(-(1 << wire.bits - 1), (1 << wire.bits - 1) - 1)
-    if isinstance(wire, BytesWireType):
-        some = st.binary(max_size=200)
-        return st.none() | some if wire.nullable else some
-    assert isinstance(wire, ArrayWireType)
-    return st.lists(rows_of(wire.row_layout), max_size=5)
+    if isinstance(wire_type, VarintWireType):
+        return st.integers(-(1 << wire_type.bits - 1), (1 << wire_type.bits - 1) - 1)
+    if isinstance(wire_type, BytesWireType):
+        data = st.binary(max_size=200)
+        return st.none() | data if wire_type.nullable else data
+    assert isinstance(wire_type, ArrayWireType)
+    return st.lists(layout_rows(wire_type.row_layout), max_size=5)
 
 
-def rows_of(layout: Layout) -> st.SearchStrategy[dict[str, Any]]:
-    """Rows of a layout; a framing length is counted by the writer."""
+def layout_rows(layout: Layout) -> st.SearchStrategy[dict[str, Any]]:
+    """Rows of a layout; the writer computes a framing length."""
     return st.fixed_dictionaries(
-        {f.name: st.just(0) if f.is_frame_size else values_of(f.type) for f in layout.fields}
+        {f.name: st.just(0) if f.is_frame_size else wire_values(f.type) for f in layout.fields}
     )
 
 
@@ -78,70 +78,75 @@ def without_frames(layout: Layout, values: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
 def test_what_is_written_is_read_again(layout: Layout) -> None:
     @settings(max_examples=60, deadline=None)
-    @given(rows_of(layout))
+    @given(layout_rows(layout))
     def check(values: dict[str, Any]) -> None:
         data = layout.write(values)
-        read, end = layout.read(data, 0, len(data), BufferOrigin("x"))
+        row, end = layout.read(data, 0, len(data), BufferOrigin("x"))
         assert end == len(data)
-        assert without_frames(layout, read) == without_frames(layout, values)
-        assert layout.write(read) == data
+        assert without_frames(layout, row) == without_frames(layout, values)
+        assert layout.write(row) == data
         fields = read_field_tree(layout, data, 0, len(data)).children
         assert [field.name for field in fields] == [field.name for field in layout.fields]
         assert fields[0].start == 0
         assert fields[-1].end == len(data)
-        assert all(a.end == b.start for a, b in pairwise(fields))
+        assert all(left.end == right.start for left, right in pairwise(fields))
 
     check()
 
 
 def rows_by_columns(layout: Layout, data: bytes, expected: int) -> tuple[list[Any], str, int]:
-    """All rows of a region through the kernel, in the slow reader's words."""
+    """All rows that the kernel reads from a region, with the reader's status names."""
     columns = layout.decode_columns(data, np.array([0]), np.array([len(data)]), expected)
     rows = []
-    for i in range(columns.rows.shape[1]):
+    for row_index in range(columns.rows.shape[1]):
         values: dict[str, Any] = {}
         for field in layout.fields:
             if isinstance(field.type, BytesWireType):
-                values[field.name] = piece(data, columns.rows, columns.index_by_name[field.name], i)
+                values[field.name] = column_bytes(
+                    data, columns.rows, columns.index_by_name[field.name], row_index
+                )
             elif isinstance(field.type, ArrayWireType):
-                first = int(columns[f"{field.name}_first"][i])
+                first_child = int(columns[f"{field.name}_first"][row_index])
                 values[field.name] = [
                     {
-                        name: piece(
-                            data, columns.children, layout.child_index_by_name[name], first + j
+                        name: column_bytes(
+                            data,
+                            columns.children,
+                            layout.child_index_by_name[name],
+                            first_child + child_index,
                         )
                         for name in ("key", "value")
                     }
-                    for j in range(int(columns[field.name][i]))
+                    for child_index in range(int(columns[field.name][row_index]))
                 ]
             else:
-                values[field.name] = int(columns[field.name][i])
+                values[field.name] = int(columns[field.name][row_index])
         rows.append(values)
     return rows, STATUS_NAMES[int(columns.regions[3, 0])], int(columns.regions[4, 0])
 
 
-def piece(data: bytes, columns: Any, column: int, row: int) -> bytes | None:
+def column_bytes(data: bytes, columns: Any, column: int, row: int) -> bytes | None:
     start, length = int(columns[column, row]), int(columns[column + 1, row])
     return None if length < 0 else data[start : start + length]
 
 
 def rows_by_reader(layout: Layout, data: bytes) -> tuple[list[Any], str, int]:
-    """The same through the slow reader."""
+    """The same rows read one by one."""
     rows: list[Any] = []
-    at = 0
-    while at < len(data):
+    position = 0
+    while position < len(data):
         try:
-            values, at = layout.read(data, at, len(data), BufferOrigin("x"))
+            values, position = layout.read(data, position, len(data), BufferOrigin("x"))
         except DecodeError as error:
-            return rows, error.status, at
+            return rows, error.status, position
         rows.append(values)
-    return rows, "OK", at
+    return rows, "OK", position
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
 def test_columns_are_the_rows_on_any_bytes(layout: Layout) -> None:
     @settings(max_examples=150, deadline=None)
-    @given(st.lists(rows_of(layout), max_size=6), st.binary(max_size=30), st.randoms())
+    @given(st.lists(layout_rows(layout), max_size=6), st.binary(max_size=30), st.randoms())
     def check(rows: list[dict[str, Any]], tail: bytes, rng: random.Random) -> None:
         data = bytearray(b"".join(layout.write(row) for row in rows) + tail)
         for _ in range(rng.randint(0, 3)):
@@ -157,13 +162,13 @@ def test_columns_are_the_rows_on_any_bytes(layout: Layout) -> None:
 
 def test_columns_are_the_rows_on_a_real_segment() -> None:
     data = ORDERS.read_bytes()
-    places = positions(data)
-    for start, end in pairwise(places):
+    starts = positions(data)
+    for start, end in pairwise(starts):
         records = data[start + 61 : end]
         assert rows_by_columns(RECORD, records, 20) == rows_by_reader(RECORD, records)
 
 
-def test_every_field_has_its_words() -> None:
+def test_every_field_has_a_description() -> None:
     for layout in LAYOUTS:
         assert layout.doc
         assert layout.source
@@ -174,15 +179,15 @@ def test_every_field_has_its_words() -> None:
 def test_the_header_is_one_numpy_row() -> None:
     data = ORDERS.read_bytes()
     row = np.frombuffer(data, RECORD_BATCH.dtype, 1)[0]
-    read, _ = RECORD_BATCH.read(data, 0, 61, BufferOrigin("x"))
-    assert {name: int(row[name]) for name in read} == read
+    values, _ = RECORD_BATCH.read(data, 0, 61, BufferOrigin("x"))
+    assert {name: int(row[name]) for name in values} == values
 
 
 def test_an_error_says_where() -> None:
     data = ORDERS.read_bytes()[61:200]
-    with pytest.raises(DecodeError) as caught:
+    with pytest.raises(DecodeError) as raised:
         RECORD.read(data, 0, 30, BufferOrigin("a.log", 61), ("batch 0", "record 0"))
-    assert str(caught.value) == (
+    assert str(raised.value) == (
         "a.log byte 61, batch 0 › record 0 › length: length 52, but only 29 bytes are left"
     )
 
@@ -204,21 +209,23 @@ def test_columns_that_reading_does_not_fill_are_zero_whatever_memory_held(
 ) -> None:
     def tables() -> list[Any]:
         blocks = list(LogReader(open_source(str(path)), 0).iter_blocks())
-        found = [
+        tables_of_runs = [
             read_complete_records(run, DecompressionLimit())
             for block in blocks
             for run in split_runs(block)
         ]
-        return [(records.rows.index_by_name, records.rows.data.tolist()) for records in found]
+        return [
+            (records.rows.index_by_name, records.rows.data.tolist()) for records in tables_of_runs
+        ]
 
-    clean = tables()
+    expected = tables()
 
-    def dirty(shape: Any, dtype: Any = np.float64) -> Any:
+    def filled_array(shape: Any, dtype: Any = np.float64) -> Any:
         return np.full(shape, 94888712471374, dtype)
 
-    monkeypatch.setattr(np, "empty", dirty)
-    assert tables() == clean
-    assert tuple(clean[0][0]) == RECORD_COLUMNS
+    monkeypatch.setattr(np, "empty", filled_array)
+    assert tables() == expected
+    assert tuple(expected[0][0]) == RECORD_COLUMNS
 
 
 def test_the_tables_of_logs_have_the_columns_that_are_shown() -> None:
@@ -229,7 +236,7 @@ def test_the_tables_of_logs_have_the_columns_that_are_shown() -> None:
 
 
 def kernel_arguments() -> list[Any]:
-    """What the kernel gets for two records, with the span of one column."""
+    """The kernel's arguments for two records, with the span of one column."""
     data = b"".join(RECORD.write(row) for row in [{**EMPTY, "offset_delta": i} for i in range(2)])
     regions = np.zeros((5, 1), np.int64)
     regions[1] = len(data)
@@ -250,7 +257,7 @@ DATA, REGIONS, PROGRAM, ROWS, CHILDREN, SPANNED, SPANS = range(7)
 
 
 @pytest.mark.parametrize(
-    ("which", "place", "value"),
+    ("argument_index", "position", "value"),
     [
         *((REGIONS, (0, 0), -1), (REGIONS, (1, 0), 1000)),
         *((PROGRAM, 1, -1), (PROGRAM, 1, 99), (PROGRAM, 3 * 4 + 1, RECORD.n_columns - 1)),
@@ -258,18 +265,20 @@ DATA, REGIONS, PROGRAM, ROWS, CHILDREN, SPANNED, SPANS = range(7)
         (SPANNED, 0, RECORD.n_columns),
     ],
 )
-def test_the_kernel_refuses_what_would_leave_its_arrays(which: int, place: Any, value: int) -> None:
-    """It checks that before it begins, and bytes as it goes."""
+def test_the_kernel_refuses_what_would_leave_its_arrays(
+    argument_index: int, position: Any, value: int
+) -> None:
+    """The kernel checks its arguments first, and the bytes while it reads."""
     arguments = kernel_arguments()
     assert kernel.decode(*arguments) == 2
     assert arguments[SPANS][0, :, 0].tolist() == [0, 1, 1]
-    arguments[which][place] = value
+    arguments[argument_index][position] = value
     with pytest.raises(IndexError, match="outside its array"):
         kernel.decode(*arguments)
 
 
 @pytest.mark.parametrize(
-    ("which", "shape"),
+    ("argument_index", "shape"),
     [
         *((REGIONS, (4, 1)), (PROGRAM, (4,)), (ROWS, (RECORD.n_columns - 1, 2)), (ROWS, (0, 2))),
         *(
@@ -281,8 +290,8 @@ def test_the_kernel_refuses_what_would_leave_its_arrays(which: int, place: Any, 
         (SPANS, (0, 3, 1)),
     ],
 )
-def test_the_kernel_refuses_arrays_of_other_shapes(which: int, shape: Any) -> None:
+def test_the_kernel_refuses_arrays_of_other_shapes(argument_index: int, shape: Any) -> None:
     arguments = kernel_arguments()
-    arguments[which] = np.zeros(shape, np.int64)
+    arguments[argument_index] = np.zeros(shape, np.int64)
     with pytest.raises(IndexError, match="outside its array"):
         kernel.decode(*arguments)

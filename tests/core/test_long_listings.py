@@ -1,4 +1,4 @@
-"""Listings that lie: of one that never ends, and of sizes that no object has."""
+"""Invalid listings: one that never ends, and one with impossible sizes."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ PAGE = (
 
 
 class EndlessStore(BaseHTTPRequestHandler):
-    """Says of every page that more follow."""
+    """A store whose every page says that more follow."""
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def do_HEAD(self) -> None:
         """No object has the name of a directory."""
@@ -41,7 +41,7 @@ class EndlessStore(BaseHTTPRequestHandler):
         self.end_headers()
 
     def do_GET(self) -> None:
-        """The same page every time."""
+        """Send the same page every time."""
         self.send_response(200)
         self.send_header("Content-Length", str(len(PAGE)))
         self.end_headers()
@@ -49,37 +49,37 @@ class EndlessStore(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def endless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A store, in the environment as users have it."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), EndlessStore) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{running.server_port}")
+def endless_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The endless store, configured by environment variables."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), EndlessStore) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         yield
-        running.shutdown()
+        server.shutdown()
 
 
 def test_a_listing_without_an_end_is_one_line(
-    endless: None, monkeypatch: pytest.MonkeyPatch
+    endless_store: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyarrow")
     pytest.importorskip("obstore")
-    del endless
+    del endless_store
     monkeypatch.setattr(long_listings, "SLOW_LISTING_SECONDS", 0.1)
-    for path in ("logs", "logs/orders-0"):
-        words = f"s3://endless/{path}: the store's listing never ends: it repeats logs/orders-0/0"
-        with pytest.raises(InputError, match=re.escape(words)):
-            list(iter_files(f"s3://endless/{path}"))
+    for key in ("logs", "logs/orders-0"):
+        message = f"s3://endless/{key}: the store's listing never ends: it repeats logs/orders-0/0"
+        with pytest.raises(InputError, match=re.escape(message)):
+            list(iter_files(f"s3://endless/{key}"))
 
 
 def test_names_that_repeat_are_found_wherever_the_repetition_begins() -> None:
-    for before, period in ((0, 1), (0, 1000), (5000, 7), (12345, 999)):
-        names = chain(map(str, range(before)), cycle(f"again {n}" for n in range(period)))
-        found = find_repeated_name(islice(names, 4 * (before + period) + 4))
-        assert found is not None
-        assert found.startswith("again")
+    for n_distinct, period in ((0, 1), (0, 1000), (5000, 7), (12345, 999)):
+        names = chain(map(str, range(n_distinct)), cycle(f"again {n}" for n in range(period)))
+        repeated_name = find_repeated_name(islice(names, 4 * (n_distinct + period) + 4))
+        assert repeated_name is not None
+        assert repeated_name.startswith("again")
 
 
 def test_a_million_names_are_no_repetition() -> None:
@@ -87,15 +87,15 @@ def test_a_million_names_are_no_repetition() -> None:
 
 
 def test_a_long_listing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    pages = [[str(n) for n in range(page, page + 1000)] for page in range(0, 1_000_000, 1000)]
+    pages = [[str(n) for n in range(first, first + 1000)] for first in range(0, 1_000_000, 1000)]
     monkeypatch.setattr(long_listings, "SLOW_LISTING_SECONDS", 0.01)
     monkeypatch.setattr(long_listings, "iter_object_names", lambda _: iter(pages))
 
-    def ask() -> int:
+    def list_objects() -> int:
         time.sleep(0.5)
         return 7
 
-    assert run_listing(ask, "s3://bucket/logs") == 7
+    assert run_listing(list_objects, "s3://bucket/logs") == 7
 
 
 def test_a_listing_of_names_that_cannot_be_compared_ends_too(
@@ -104,50 +104,50 @@ def test_a_listing_of_names_that_cannot_be_compared_ends_too(
     monkeypatch.setattr(long_listings, "SLOW_LISTING_SECONDS", 0.01)
     monkeypatch.setattr(long_listings, "MAX_LISTING_SECONDS", 0.01)
     monkeypatch.setattr(long_listings, "iter_object_names", lambda _: iter(()))
-    ends = threading.Event()
+    ended = threading.Event()
     with pytest.raises(InputError, match="s3://bucket/logs: the store's listing has not ended"):
-        run_listing(ends.wait, "s3://bucket/logs")
-    ends.set()
+        run_listing(ended.wait, "s3://bucket/logs")
+    ended.set()
 
 
 def test_what_a_listing_raises_is_raised() -> None:
-    def ask() -> None:
+    def list_objects() -> None:
         raise PermissionError("HTTP status 403")
 
     with pytest.raises(PermissionError, match="403"):
-        run_listing(ask, "s3://bucket/logs")
+        run_listing(list_objects, "s3://bucket/logs")
 
 
 @pytest.mark.parametrize("size", [-5, 1 << 62])
 def test_a_size_that_no_object_has_is_one_line(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [StoredFile(f"s3://odd/orders-0/{n:020}.log", size * n, 0) for n in (0, 1)]
+    files = [StoredFile(f"s3://odd/orders-0/{n:020}.log", size * n, 0) for n in (0, 1)]
     monkeypatch.setattr(object_stores, "stat_file", lambda _: None)
-    monkeypatch.setattr(object_stores, "list_files", lambda _, *, recursive: iter(found))
+    monkeypatch.setattr(object_stores, "list_files", lambda _, *, recursive: iter(files))
     store = object_stores.ObjectStoreTree("s3:")
     store.discover("odd/orders-0")
-    words = f"the store lists an impossible size, {size} bytes"
-    assert store.read_problems("odd/orders-0") == [f"{found[1].path}: {words}"]
+    message = f"the store lists an impossible size, {size} bytes"
+    assert store.read_problems("odd/orders-0") == [f"{files[1].path}: {message}"]
     assert [file.name for file in store.list_entries("odd/orders-0").files] == [f"{0:020}.log"]
 
 
 def test_a_directory_is_listed_though_a_file_in_it_was_given_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[str] = []
+    stat_urls: list[str] = []
     names = ["top.log", "orders-0/0.log"]
 
-    def about(url: str) -> StoredFile | None:
-        asked.append(url)
+    def stat_file(url: str) -> StoredFile | None:
+        stat_urls.append(url)
         return StoredFile(url, 1, 0) if url.endswith(".log") else None
 
-    def files_in(url: str, *, recursive: bool) -> Iterator[StoredFile]:
+    def list_files(url: str, *, recursive: bool) -> Iterator[StoredFile]:
         return (StoredFile(f"{url}/{name}", 1, 0) for name in (names if recursive else names[:1]))
 
-    monkeypatch.setattr(object_stores, "stat_file", about)
-    monkeypatch.setattr(object_stores, "list_files", files_in)
+    monkeypatch.setattr(object_stores, "stat_file", stat_file)
+    monkeypatch.setattr(object_stores, "list_files", list_files)
     store = object_stores.ObjectStoreTree("s3:")
-    for below in ("b/logs/top.log", "b/logs", "b/logs/orders-0", "b/logs"):
-        store.discover(below)
+    for path in ("b/logs/top.log", "b/logs", "b/logs/orders-0", "b/logs"):
+        store.discover(path)
     assert [file.name for file in store.list_entries("b/logs").files] == ["top.log"]
     assert [file.name for file in store.list_entries("b/logs/orders-0").files] == ["0.log"]
-    assert asked == ["s3://b/logs/top.log", "s3://b/logs"]  # the rest is known
+    assert stat_urls == ["s3://b/logs/top.log", "s3://b/logs"]  # the other listings are cached

@@ -1,4 +1,4 @@
-"""Work on several threads: what is done before an item cannot be made is not lost."""
+"""Work on several threads: an item that fails does not discard earlier results."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from kfmt_cli.core.parallel import map_ordered
 
 
-class LostError(Exception):
-    """Raised where an item cannot be made."""
+class ItemError(Exception):
+    """Raised by the iterator of items."""
 
 
-def items(n: int) -> Iterator[int]:
+def failing_items(n: int) -> Iterator[int]:
     yield from range(n)
-    raise LostError
+    raise ItemError
 
 
 def slow_square(i: int) -> int:
@@ -27,7 +27,7 @@ def slow_square(i: int) -> int:
 @pytest.mark.parametrize("workers", [0, 1, 3])
 @pytest.mark.parametrize("n", [0, 1, 5, 20])
 def test_results_of_all_items_come_before_what_ends_them(workers: int, n: int) -> None:
-    results = map_ordered(slow_square, items(n), workers, lambda i: i == 3)
+    results = map_ordered(slow_square, failing_items(n), workers, lambda i: i == 3)
     assert [next(results) for _ in range(n)] == [i * i for i in range(n)]
-    with pytest.raises(LostError):
+    with pytest.raises(ItemError):
         next(results)

@@ -1,4 +1,4 @@
-"""Around bytes that are lost, everything else is read."""
+"""Everything around unreadable bytes is read."""
 
 from __future__ import annotations
 
@@ -15,64 +15,74 @@ from kfmt_cli.core.filled_source import FILLER_BYTE, FilledSource, UnreadableRan
 from kfmt_cli.core.source import MIN_PREFETCH_BYTES, BytesSource, FileSource, SourceWindow
 from kfmt_cli.errors import InputError, UnreadableBytesError
 
-UNIT = 16
+UNIT_BYTES = 16
 DATA = bytes(range(200))
 
 
 class FailingSource(BytesSource):
-    """Units of it are lost: a read up to one is short, and one that begins in one fails."""
+    """Some units are unreadable: a read stops before one and fails inside one."""
 
-    loss_unit_bytes = UNIT
+    loss_unit_bytes = UNIT_BYTES
 
-    def __init__(self, lost: frozenset[int]) -> None:
+    def __init__(self, lost_units: frozenset[int]) -> None:
         super().__init__(DATA, "file")
-        self._lost = lost
+        self._lost_units = lost_units
 
-    def read_block(self, position: int, length: int, least: int) -> bytes:
+    def read_block(self, position: int, length: int, min_length: int) -> bytes:
         end = min(position + length, len(DATA))
-        lost = [n * UNIT for n in self._lost if position < (n + 1) * UNIT and n * UNIT < end]
-        end = min([end, *lost])
-        if lost and end < position + max(least, 1):
+        lost_positions = [
+            unit * UNIT_BYTES
+            for unit in self._lost_units
+            if position < (unit + 1) * UNIT_BYTES and unit * UNIT_BYTES < end
+        ]
+        end = min([end, *lost_positions])
+        if lost_positions and end < position + max(min_length, 1):
             raise UnreadableBytesError("lost", max(end, position))
         return DATA[position:end]
 
 
-units = st.frozensets(st.integers(0, len(DATA) // UNIT))
-reads = st.tuples(st.integers(0, 220), st.integers(1, 220), st.integers(0, 220))
+unit_sets = st.frozensets(st.integers(0, len(DATA) // UNIT_BYTES))
+read_ranges = st.tuples(st.integers(0, 220), st.integers(1, 220), st.integers(0, 220))
 
 
-@given(units, st.lists(reads, max_size=9))
-def test_each_byte_is_its_own_or_filler(lost: frozenset[int], asked: list[tuple[int, ...]]) -> None:
+@given(unit_sets, st.lists(read_ranges, max_size=9))
+def test_each_byte_is_read_or_filled(
+    lost_units: frozenset[int], ranges: list[tuple[int, ...]]
+) -> None:
     expected = b"".join(
-        FILLER_BYTE * len(DATA[at : at + UNIT]) if at // UNIT in lost else DATA[at : at + UNIT]
-        for at in range(0, len(DATA), UNIT)
+        FILLER_BYTE * len(DATA[start : start + UNIT_BYTES])
+        if start // UNIT_BYTES in lost_units
+        else DATA[start : start + UNIT_BYTES]
+        for start in range(0, len(DATA), UNIT_BYTES)
     )
-    known = UnreadableRanges()
-    for position, length, more in asked:
-        least = min(length, more)
-        found = FilledSource(FailingSource(lost), known).read_block(position, length, least)
-        assert found == expected[position : position + len(found)]
-        assert len(found) >= min(max(least, 1), max(0, len(DATA) - position))
-        assert len(found) <= length
-    assert {each.start // UNIT for each in known.ranges} <= lost
-    assert known.ranges == sorted(known.ranges, key=lambda each: each.start)
+    unreadable = UnreadableRanges()
+    for position, length, limit in ranges:
+        min_length = min(length, limit)
+        data = FilledSource(FailingSource(lost_units), unreadable).read_block(
+            position, length, min_length
+        )
+        assert data == expected[position : position + len(data)]
+        assert len(data) >= min(max(min_length, 1), max(0, len(DATA) - position))
+        assert len(data) <= length
+    assert {interval.start // UNIT_BYTES for interval in unreadable.ranges} <= lost_units
+    assert unreadable.ranges == sorted(unreadable.ranges, key=lambda interval: interval.start)
 
 
 def test_other_errors_are_not_filled() -> None:
-    class Gone(BytesSource):
+    class MissingSource(BytesSource):
         def read_block(self, position: int, length: int, min_length: int) -> bytes:
             raise InputError(f"file byte {position}: not {length} bytes, nor {min_length}")
 
     with pytest.raises(InputError, match=r"^file byte 0: not 1 bytes, nor 1$"):
-        FilledSource(Gone(DATA, "file"), UnreadableRanges()).read_block(0, 1, 1)
+        FilledSource(MissingSource(DATA, "file"), UnreadableRanges()).read_block(0, 1, 1)
 
 
-def test_a_window_loses_what_its_source_loses_together() -> None:
-    assert SourceWindow(FailingSource(frozenset()), 10).loss_unit_bytes == UNIT
+def test_a_window_has_the_loss_unit_of_its_source() -> None:
+    assert SourceWindow(FailingSource(frozenset()), 10).loss_unit_bytes == UNIT_BYTES
 
 
 def test_a_read_ahead_that_failed_is_not_kept(tmp_path: Path) -> None:
-    """The next read of the block asks the disk again."""
+    """The next read of the block goes to the disk."""
     path = tmp_path / "file"
     path.write_bytes(DATA * (MIN_PREFETCH_BYTES // len(DATA) + 1))
     source = FileSource(os.open(path, os.O_RDONLY), "file")

@@ -1,5 +1,4 @@
-"""Small objects of a bucket: one request each, by whoever reads them; and what is done where that
-cannot be."""
+"""Small objects of a bucket take one request each; other objects are left to pyarrow."""
 
 from __future__ import annotations
 
@@ -33,21 +32,21 @@ ORDERS_DATA = ORDERS.read_bytes()
 
 
 @pytest.fixture(autouse=True)
-def _no_store_is_known() -> Iterator[None]:
+def _no_cached_client() -> Iterator[None]:
     small_objects._object_store_client.cache_clear()
     yield
     small_objects._object_store_client.cache_clear()
 
 
-def put(bucket: Bucket, name: str, data: bytes) -> str:
-    system, below = file_system_at(bucket.file(name))
-    with system.open_output_stream(below, compression=None) as out:
+def write_object(bucket: Bucket, name: str, data: bytes) -> str:
+    system, path = file_system_at(bucket.file(name))
+    with system.open_output_stream(path, compression=None) as out:
         out.write(data)
     return bucket.file(name)
 
 
-def asked_of_objects(bucket: Bucket) -> Counter[str]:
-    """How often each object was asked for, heads included; listings are not of an object."""
+def count_object_requests(bucket: Bucket) -> Counter[str]:
+    """The requests for each object, HEAD included, listings excluded."""
     return Counter(request for request in bucket.requests_matching(r"/data/orders-0/[^?]+$"))
 
 
@@ -60,39 +59,39 @@ def asked_of_objects(bucket: Bucket) -> Counter[str]:
 )
 def test_a_command_asks_once_for_each_object(command: str, bucket: Bucket, tmp_path: Path) -> None:
     bucket.requests.clear()
-    done = kfmt(*command.split(), bucket.file("data"), cwd=tmp_path, **server_environment())
-    assert done.code == 0, done.err
-    asked = asked_of_objects(bucket)
-    assert {(request.split()[0], n) for request, n in asked.items()} == {("GET", 1)}
-    assert len(bucket.requests) == len(asked) + 2  # what it is, and what is in it
+    result = kfmt(*command.split(), bucket.file("data"), cwd=tmp_path, **server_environment())
+    assert result.code == 0, result.err
+    counts = count_object_requests(bucket)
+    assert {(request.split()[0], n) for request, n in counts.items()} == {("GET", 1)}
+    assert len(bucket.requests) == len(counts) + 2  # a stat and a listing
 
 
 def test_small_objects_are_kept_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    urls: list[str] = []
     times = [0.0, 9.9, 10.1, 10.2, 19.0]
 
-    def fetch(url: str, most: int) -> bytes | None:
-        asked.append(url)
-        return None if most < 0 else b"%d" % len(asked)
+    def fetch(url: str, max_bytes: int) -> bytes | None:
+        urls.append(url)
+        return None if max_bytes < 0 else b"%d" % len(urls)
 
     monkeypatch.setattr(object_stores, "fetch_object", fetch)
-    recent = object_stores.RecentObjectCache()
-    with monkeypatch.context() as patch:
-        patch.setattr("kfmt_cli.disk.object_stores.time.monotonic", lambda: times.pop(0))
-        found = [recent.fetch("s3://b/a", 9) for _ in range(4)]
-    assert (found, asked, times) == ([b"1", b"1", b"2", b"2"], ["s3://b/a"] * 2, [])
-    assert recent.fetch("s3://b/none", -1) is None
+    cache = object_stores.RecentObjectCache()
+    with monkeypatch.context() as patched:
+        patched.setattr("kfmt_cli.disk.object_stores.time.monotonic", lambda: times.pop(0))
+        contents = [cache.fetch("s3://b/a", 9) for _ in range(4)]
+    assert (contents, urls, times) == ([b"1", b"1", b"2", b"2"], ["s3://b/a"] * 2, [])
+    assert cache.fetch("s3://b/none", -1) is None
     for i in range(object_stores.MAX_CACHED_OBJECTS + 5):
-        recent.fetch(f"s3://b/{i}", 9)
-    assert len(recent.cached) == object_stores.MAX_CACHED_OBJECTS
-    assert next(iter(recent.cached)) == "s3://b/5"
+        cache.fetch(f"s3://b/{i}", 9)
+    assert len(cache.cached) == object_stores.MAX_CACHED_OBJECTS
+    assert next(iter(cache.cached)) == "s3://b/5"
 
 
 def test_a_dry_run_says_how_many_requests_that_are(bucket: Bucket, tmp_path: Path) -> None:
-    to = ("--to", tmp_path / "lake", "--dry-run")
-    done = kfmt("export", bucket.file("data"), *to, **server_environment())
-    assert "would read 7 files, " in done.out + done.err
-    assert " bytes, in about 7 object store requests\n" in done.out + done.err
+    options = ("--to", tmp_path / "lake", "--dry-run")
+    result = kfmt("export", bucket.file("data"), *options, **server_environment())
+    assert "would read 7 files, " in result.out + result.err
+    assert " bytes, in about 7 object store requests\n" in result.out + result.err
 
 
 def test_a_task_on_spark_asks_once_for_each_object(bucket: Bucket) -> None:
@@ -110,13 +109,13 @@ def test_a_task_on_spark_asks_once_for_each_object(bucket: Bucket) -> None:
             for batch in read_input_partition(request, split)
         ]
         assert bool(rows) == (table != "findings")
-        kinds = {(request.split()[0], n) for request, n in asked_of_objects(bucket).items()}
+        kinds = {(request.split()[0], n) for request, n in count_object_requests(bucket).items()}
         assert kinds == {("GET", 1)}, table
 
 
 @pytest.mark.parametrize("name", ["a b+c%20.log", "ü/=&?#.log", "~!@$()*'\",;:.log"])
 def test_any_name_is_fetched_or_left_to_pyarrow(name: str, bucket: Bucket) -> None:
-    url = put(bucket, name, b"some bytes")
+    url = write_object(bucket, name, b"some bytes")
     assert fetch_object(url) in (b"some bytes", None)
     source = StoredSource(url, 10)
     assert (source.size, source.read_block(5, 9, 1)) == (10, b"bytes")
@@ -124,22 +123,22 @@ def test_any_name_is_fetched_or_left_to_pyarrow(name: str, bucket: Bucket) -> No
 
 
 def test_a_name_is_no_path_to_be_made_shorter(bucket: Bucket) -> None:
-    put(bucket, "x/y.log", b"another object")
+    write_object(bucket, "x/y.log", b"another object")
     for name in ("x//y.log", "x/./y.log", "x/z/../y.log", "/x/y.log", "x/y.log/"):
         assert fetch_object(bucket.file(name)) is None, name
 
 
 def test_an_object_is_as_it_is_now_and_not_as_it_was_listed(bucket: Bucket) -> None:
     data = os.urandom(SMALL_OBJECT_BYTES + 1)
-    for now in (b"", b"longer than before", data):
-        source = StoredSource(put(bucket, "changed.log", now), 3)
-        assert source.size == len(now)
-        assert source.read_block(0, len(now), 1) == now
+    for content in (b"", b"longer than before", data):
+        source = StoredSource(write_object(bucket, "changed.log", content), 3)
+        assert source.size == len(content)
+        assert source.read_block(0, len(content), 1) == content
         source.close()
     bucket.requests.clear()
-    with pytest.raises(InputError, match=r"gone\.log: No such file or directory") as gone:
+    with pytest.raises(InputError, match=r"gone\.log: No such file or directory") as raised:
         StoredSource(bucket.file("gone.log"), 3)
-    assert gone.value.is_missing
+    assert raised.value.is_missing
 
 
 @pytest.mark.parametrize("missing", ["obstore.store", "obstore"])
@@ -155,25 +154,25 @@ def test_without_obstore_pyarrow_reads_them(
     assert [request.split()[0] for request in bucket.requests] == ["HEAD", "GET"]
 
 
-def test_what_only_obstore_would_heed_is_left_to_pyarrow(
+def test_settings_that_only_obstore_reads_are_left_to_pyarrow(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An endpoint that pyarrow does not know; credentials of a machine that has none."""
-    elsewhere = FieldDict(endpoint_override="", access_key=None, scheme="https")
+    """An endpoint unknown to pyarrow; a machine without credentials."""
+    options = FieldDict(endpoint_override="", access_key=None, scheme="https")
     system = file_system_at(bucket.url)[0]
     monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:9")
-    assert small_objects.s3_settings(system, elsewhere) is None
+    assert small_objects.s3_settings(system, options) is None
     monkeypatch.delenv("AWS_ENDPOINT")
-    assert small_objects.s3_settings(system, elsewhere) == {"region": "us-east-1"}
-    in_url = {"access_key": "a", "secret_key": "b", "session_token": ""}
-    found = small_objects.s3_settings(system, FieldDict(elsewhere, **in_url))
-    assert found is not None
-    assert (found["access_key_id"], found["secret_access_key"]) == ("a", "b")
+    assert small_objects.s3_settings(system, options) == {"region": "us-east-1"}
+    url_credentials = {"access_key": "a", "secret_key": "b", "session_token": ""}
+    settings = small_objects.s3_settings(system, FieldDict(options, **url_credentials))
+    assert settings is not None
+    assert (settings["access_key_id"], settings["secret_access_key"]) == ("a", "b")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setattr(small_objects, "_has_profiles", lambda: False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    assert small_objects.s3_settings(system, elsewhere) is None
+    assert small_objects.s3_settings(system, options) is None
 
 
 def test_a_bucket_that_refuses_is_not_asked_for_ever(
@@ -181,11 +180,11 @@ def test_a_bucket_that_refuses_is_not_asked_for_ever(
 ) -> None:
     import obstore
 
-    def refuses(*_: object) -> None:
+    def refuse(*_: object) -> None:
         bucket.requests.append("asked")
         raise PermissionError
 
-    monkeypatch.setattr(obstore, "get", refuses)
+    monkeypatch.setattr(obstore, "get", refuse)
     bucket.requests.clear()
     for _ in range(5):
         source = StoredSource(bucket.file(f"data/orders-0/{ORDERS.name}"), 10)
@@ -207,6 +206,6 @@ def test_credentials_of_a_profile_are_those_of_boto3(
         monkeypatch.delitem(sys.modules, "obstore.auth.boto3", raising=False)
         monkeypatch.setitem(sys.modules, "boto3", None)
     bucket.requests.clear()
-    found = fetch_object(bucket.file(f"data/orders-0/{ORDERS.name}"))
-    assert found == (ORDERS_DATA if has_boto3 else None)
+    content = fetch_object(bucket.file(f"data/orders-0/{ORDERS.name}"))
+    assert content == (ORDERS_DATA if has_boto3 else None)
     assert len(bucket.requests) == has_boto3

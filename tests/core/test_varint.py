@@ -49,14 +49,14 @@ def test_unsigned_and_long() -> None:
     assert (row["hex"], row["zigzag"], row["encoding"]) == ("ac02", None, "unsigned_varint")
     assert kfmt("encode-varint", "--type", "unsigned", "300", "--json").rows[0] == row
     assert kfmt("encode-varint", "300", "--format", "csv", "--table", "record").out == ""
-    long = kfmt("encode-varint", "--type", "varlong", str(-(1 << 63)), "--json").rows[0]
-    assert (long["size"], long["zigzag"]) == (10, (1 << 64) - 1)
-    assert kfmt("decode-varint", "--type", "varlong", long["hex"], "--json").rows == [long]
+    varlong = kfmt("encode-varint", "--type", "varlong", str(-(1 << 63)), "--json").rows[0]
+    assert (varlong["size"], varlong["zigzag"]) == (10, (1 << 64) - 1)
+    assert kfmt("decode-varint", "--type", "varlong", varlong["hex"], "--json").rows == [varlong]
 
 
 def test_negative_numbers_need_no_dashes_before_them() -> None:
-    done = kfmt("encode-varint", "-1", "-300", "5", "--json")
-    assert [row["value"] for row in done.rows] == [-1, -300, 5]
+    result = kfmt("encode-varint", "-1", "-300", "5", "--json")
+    assert [row["value"] for row in result.rows] == [-1, -300, 5]
 
 
 def test_several_varints_in_some_bytes() -> None:
@@ -83,30 +83,30 @@ def test_several_varints_in_some_bytes() -> None:
         (["encode-varint"], "Missing argument"),
     ],
 )
-def test_what_is_wrong_is_said(arguments: list[str], reason: str) -> None:
-    done = kfmt(*arguments)
-    assert done.code == 2
-    assert reason in done.err
-    assert done.out == ""
+def test_invalid_arguments_are_reported(arguments: list[str], reason: str) -> None:
+    result = kfmt(*arguments)
+    assert result.code == 2
+    assert reason in result.err
+    assert result.out == ""
 
 
 def test_the_steps_are_drawn() -> None:
-    out = kfmt("encode-varint", "300").out
-    for words in ("0000 0001  0010 1100", "600 = (300 << 1) ^ (300 >> 31)", "0000100  1011000"):
-        assert words in out
-    assert "1·1011000  0·0000100" in out
-    assert "D8 04   2 bytes; an int32 takes 4: 2 saved" in out
+    output = kfmt("encode-varint", "300").out
+    for text in ("0000 0001  0010 1100", "600 = (300 << 1) ^ (300 >> 31)", "0000100  1011000"):
+        assert text in output
+    assert "1·1011000  0·0000100" in output
+    assert "D8 04   2 bytes; an int32 takes 4: 2 saved" in output
 
 
 def test_minus_one_without_zigzag_takes_ten_bytes() -> None:
-    done = kfmt("encode-varint", "--type", "unsigned_varlong", "--", "-1")
-    assert done.code == 2
-    assert "give 18446744073709551615" in done.err
-    done = kfmt("encode-varint", "--type", "unsigned_varlong", "18446744073709551615", "--json")
-    assert done.rows[0]["hex"] == "ffffffffffffffffff01"
+    result = kfmt("encode-varint", "--type", "unsigned_varlong", "--", "-1")
+    assert result.code == 2
+    assert "give 18446744073709551615" in result.err
+    result = kfmt("encode-varint", "--type", "unsigned_varlong", "18446744073709551615", "--json")
+    assert result.rows[0]["hex"] == "ffffffffffffffffff01"
 
 
-def test_only_what_other_bytes_would_mean_has_a_hint() -> None:
+def test_only_a_value_that_fits_without_zigzag_has_a_hint() -> None:
     unsigned = ("encode-varint", "--type", "unsigned_varint")
     assert "give 4294967295" in kfmt(*unsigned, "-1").err
     for value in ("4294967296", "-4294967296"):

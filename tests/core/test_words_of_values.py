@@ -1,4 +1,4 @@
-"""Times, spans, sizes and numbers as text, at the borders of their units."""
+"""Times, durations, sizes and numbers as text, at the limits of their units."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAY = 86_400_000
 
 
 @pytest.mark.parametrize(
-    ("number", "words"),
+    ("duration_ms", "expected"),
     [
         *((0, "0 ms"), (-5, "-5 ms"), (1, "1 ms"), (999, "999 ms"), (1000, "1 s")),
         *((1500, "1.5 s"), (59_999, "60 s"), (60_000, "1 min"), (90_000, "1.5 min")),
@@ -32,12 +32,12 @@ DAY = 86_400_000
         *((DAY * 3 // 2, "1.5 days"), (2 * DAY, "2 days"), (36_400 * DAY, "36400 days")),
     ],
 )
-def test_a_span_of_time_is_in_its_largest_unit(number: int, words: str) -> None:
-    assert format_duration(number) == words
+def test_a_span_of_time_is_in_its_largest_unit(duration_ms: int, expected: str) -> None:
+    assert format_duration(duration_ms) == expected
 
 
 @pytest.mark.parametrize(
-    ("number", "text", "until"),
+    ("time_ms", "text", "end_text"),
     [
         (0, "1970-01-01 00:00:00.000", "1970-01-01 00:00:00"),
         (1, "1970-01-01 00:00:00.001", "1970-01-01 00:00:00"),
@@ -48,12 +48,12 @@ def test_a_span_of_time_is_in_its_largest_unit(number: int, words: str) -> None:
         (1 << 62, f"{1 << 62} ms", "after the year 9999"),
     ],
 )
-def test_a_time_in_utc(number: int, text: str, until: str) -> None:
-    assert (format_time(number), format_interval_end(number)) == (text, until)
+def test_a_time_in_utc(time_ms: int, text: str, end_text: str) -> None:
+    assert (format_time(time_ms), format_interval_end(time_ms)) == (text, end_text)
 
 
 @pytest.mark.parametrize(
-    ("text", "number"),
+    ("text", "expected"),
     [
         *(("0", 0), ("1700000000000", 1_700_000_000_000), ("-1", -1)),
         ("2023-11-14T22:13:20", 1_700_000_000_000),
@@ -62,31 +62,31 @@ def test_a_time_in_utc(number: int, text: str, until: str) -> None:
         ("2023-11-14", 1_699_920_000_000),
     ],
 )
-def test_a_time_is_understood(text: str, number: int) -> None:
-    assert parse_time_ms("--now", text) == number
+def test_a_time_is_understood(text: str, expected: int) -> None:
+    assert parse_time_ms("--now", text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "before"),
+    ("text", "age_ms"),
     [
         *(("now", 0), ("now-0s", 0), ("now-90s", 90_000), ("now-5m", 300_000)),
         *(("now-1h", 3_600_000), ("now-7d", 7 * DAY)),
     ],
 )
-def test_a_time_before_now(text: str, before: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_before_now(text: str, age_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 1_700_000_000.25)
-    assert parse_time_ms("--now", text) == 1_700_000_000_250 - before
+    assert parse_time_ms("--now", text) == 1_700_000_000_250 - age_ms
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "now-1w", "now+1h", "now-h", "2023-13-01"])
-def test_what_is_no_time_is_refused_with_what_is_one(text: str) -> None:
-    with pytest.raises(UsageError) as refused:
+def test_an_invalid_time_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError) as raised:
         parse_time_ms("--from-time", text)
-    assert str(refused.value).startswith(f"--from-time {text!r}: not a valid time; use ")
+    assert str(raised.value).startswith(f"--from-time {text!r}: not a valid time; use ")
 
 
 @pytest.mark.parametrize(
-    ("number", "words"),
+    ("size", "expected"),
     [
         *((0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1049, "1.0 kB"), (1051, "1.1 kB")),
         *((99_949, "99.9 kB"), (100_000, "100 kB"), (999_499, "999 kB"), (999_500, "1.0 MB")),
@@ -94,8 +94,8 @@ def test_what_is_no_time_is_refused_with_what_is_one(text: str) -> None:
         *((999_600_000_000_000, "1.0 PB"), (10**18, "1000 PB"), (123 * 10**18, "123000 PB")),
     ],
 )
-def test_bytes_in_three_digits(number: int, words: str) -> None:
-    assert format_bytes(number) == words
+def test_bytes_in_three_digits(size: int, expected: str) -> None:
+    assert format_bytes(size) == expected
 
 
 def test_numbers_with_their_nouns() -> None:
@@ -126,7 +126,7 @@ def test_words_are_painted_only_with_colour() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "shell", "shown"),
+    ("text", "quoted", "escaped"),
     [
         ("plain-1.log", "plain-1.log", "plain-1.log"),
         ("a b", "'a b'", "a b"),
@@ -139,8 +139,8 @@ def test_words_are_painted_only_with_colour() -> None:
         ("\u202e", "$'\\xe2\\x80\\xae'", "\\u202e"),
     ],
 )
-def test_names_disturb_no_terminal(words: str, shell: str, shown: str) -> None:
-    assert (shell_quote(words), escape_terminal(words)) == (shell, shown)
+def test_names_disturb_no_terminal(text: str, quoted: str, escaped: str) -> None:
+    assert (shell_quote(text), escape_terminal(text)) == (quoted, escaped)
 
 
 @pytest.mark.parametrize(

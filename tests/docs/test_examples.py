@@ -1,4 +1,4 @@
-"""The examples for other tools do what they say: an Airflow DAG, SQL over exported files."""
+"""The examples for other tools work: an Airflow DAG, SQL over exported files."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tools.kafka import ROOT, SAMPLES
 BROKER = SAMPLES / "kafka-3.9.1-broker1"
 
 
-class Retried(Exception):  # noqa: N818 (what stands for AirflowException)
+class StubAirflowException(Exception):  # noqa: N818 (what stands for AirflowException)
     """A task may be retried."""
 
 
-class Failed(Retried):
+class StubAirflowFailException(StubAirflowException):
     """A task is not retried."""
 
 
 @dataclass
 class Airflow:
-    """What a DAG file uses of Airflow; `calls` has the tasks of the DAG in order."""
+    """The parts of Airflow that a DAG file uses; `calls` has the tasks of the DAG in order."""
 
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
@@ -44,17 +44,17 @@ class Airflow:
     def dag(self, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Airflow's decorator."""
         self.options |= options
-        return lambda made: made
+        return lambda dag_function: dag_function
 
 
 @pytest.fixture
 def airflow(monkeypatch: pytest.MonkeyPatch) -> Airflow:
-    """Airflow's place is taken, and the DAG may be loaded."""
+    """A stub in place of Airflow, so that the DAG can be loaded."""
     stub = Airflow()
     modules = {name: ModuleType(name) for name in ("airflow", "airflow.sdk", "airflow.exceptions")}
     modules["airflow.sdk"].__dict__.update(dag=stub.dag, task=stub.task)
     modules["airflow.exceptions"].__dict__.update(
-        AirflowException=Retried, AirflowFailException=Failed
+        AirflowException=StubAirflowException, AirflowFailException=StubAirflowFailException
     )
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
@@ -68,11 +68,11 @@ def run_dag(stub: Airflow) -> Any:
     return run(*arguments)
 
 
-def on_path(monkeypatch: pytest.MonkeyPatch, folder: Path, line: str) -> None:
-    """Let `kfmt` be a line of shell."""
-    (folder / "kfmt").write_text(f"#!/bin/sh\n{line}\n")
-    (folder / "kfmt").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+def put_kfmt_on_path(monkeypatch: pytest.MonkeyPatch, directory: Path, line: str) -> None:
+    """Put a `kfmt` that runs a line of shell on the PATH."""
+    (directory / "kfmt").write_text(f"#!/bin/sh\n{line}\n")
+    (directory / "kfmt").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}{os.pathsep}{os.environ['PATH']}")
 
 
 @pytest.mark.parametrize("code", range(5))
@@ -83,15 +83,17 @@ def test_the_dag_maps_exit_codes(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    on_path(monkeypatch, tmp_path, f'echo "$@" > {tmp_path}/words; echo why >&2; exit {code}')
+    put_kfmt_on_path(
+        monkeypatch, tmp_path, f'echo "$@" > {tmp_path}/words; echo why >&2; exit {code}'
+    )
     if code < 2:
         assert run_dag(airflow) == code
     else:
-        with pytest.raises(Retried, match="why") as error:
+        with pytest.raises(StubAirflowException, match="why") as error:
             run_dag(airflow)
-        assert (error.type is Failed) == (code == 2)
-    warned = [each for each in caplog.records if each.levelno == logging.WARNING]
-    assert len(warned) == (code == 1)
+        assert (error.type is StubAirflowFailException) == (code == 2)
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warnings) == (code == 1)
     assert airflow.options["retries"] == 3
     assert (tmp_path / "words").read_text().split() == [
         *("pipeline", "export", "s3://bucket/kafka"),
@@ -109,7 +111,7 @@ def test_the_dag_exports_damaged_segments(
 ) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     pytest.importorskip("pyspark")
-    on_path(monkeypatch, tmp_path, f'exec {sys.executable} -m kfmt_cli "$@"')
+    put_kfmt_on_path(monkeypatch, tmp_path, f'exec {sys.executable} -m kfmt_cli "$@"')
     for name, value in {
         "PYTHONPATH": str(ROOT),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -127,28 +129,28 @@ def test_the_sql_report_on_an_export(tmp_path: Path, monkeypatch: pytest.MonkeyP
     duckdb = pytest.importorskip("duckdb")
     pytest.importorskip("pyarrow")
     shutil.copytree(BROKER, tmp_path / "disk-1")
-    copy = tmp_path / "disk-2/orders-0"
-    copy.mkdir(parents=True)
+    copy_directory = tmp_path / "disk-2/orders-0"
+    copy_directory.mkdir(parents=True)
     for file in (ORDERS, ORDERS.parent / "partition.metadata"):
-        shutil.copy(file, copy)
+        shutil.copy(file, copy_directory)
     lake = tmp_path / "lake"
-    done = kfmt("export", tmp_path / "disk-1", copy.parent, "--to", lake)
-    assert done.code == 0, done.err
+    result = kfmt("export", tmp_path / "disk-1", copy_directory.parent, "--to", lake)
+    assert result.code == 0, result.err
     monkeypatch.chdir(tmp_path)
     view, *queries = duckdb.extract_statements((ROOT / "examples/lake_report.sql").read_text())
     with duckdb.connect() as engine:
         engine.execute(view)
         largest, hours, duplicates = (engine.execute(query).fetchall() for query in queries)
-        (rows,) = engine.execute("SELECT count(*) FROM records").fetchone()
-        with_times = "SELECT count(*) FROM records WHERE timestamp IS NOT NULL"
-        assert engine.execute(with_times).fetchone() == (sum(hour[-1] for hour in hours),)
-        of_copy = "SELECT count(*) FROM records WHERE starts_with(file, ?)"
-        (copied,) = engine.execute(of_copy, [str(copy)]).fetchone()
+        (n_rows,) = engine.execute("SELECT count(*) FROM records").fetchone()
+        timestamped_query = "SELECT count(*) FROM records WHERE timestamp IS NOT NULL"
+        assert engine.execute(timestamped_query).fetchone() == (sum(hour[-1] for hour in hours),)
+        copied_query = "SELECT count(*) FROM records WHERE starts_with(file, ?)"
+        (n_copied,) = engine.execute(copied_query, [str(copy_directory)]).fetchone()
     codecs = [b"gzip", b"lz4", b"none", b"snappy", b"zstd"]
     assert largest == [("big-records", codec, 1, 300_000) for codec in codecs]
-    assert rows > copied > 0
-    assert len(duplicates) == copied
-    assert {copies for *_, copies, _ in duplicates} == {2}
+    assert n_rows > n_copied > 0
+    assert len(duplicates) == n_copied
+    assert {n_copies for *_, n_copies, _ in duplicates} == {2}
     assert duplicates[0][-1] == [
         str(tmp_path / name / "orders-0" / ORDERS.name) for name in ("disk-1", "disk-2")
     ]

@@ -23,7 +23,7 @@ from tools.guides import (
 
 PARQUET = "parquet-duckdb-polars.md"
 SQL = "ask-in-sql.md"
-# Needs what is not here: a broker, another program, the internet. Its syntax is checked.
+# Commands that need a broker, another program or the internet; only their syntax is checked.
 NOT_RUN = {
     SQL: ["pip install"],
     "after-the-disaster.md": ["kfmt replay"],
@@ -36,10 +36,10 @@ NOT_RUN = {
     "schemas.md": ["pip install", "protoc"],
     "segments-in-ci.md": ["pip install"],
 }
-by_name = pytest.mark.parametrize("page", guides(), ids=lambda page: page.name)
+each_guide = pytest.mark.parametrize("page", guides(), ids=lambda page: page.name)
 
 
-@by_name
+@each_guide
 def test_a_guide_shows_what_its_commands_print(page: Path, tmp_path: Path) -> None:
     if page.name == PARQUET:
         pytest.importorskip("duckdb")
@@ -51,37 +51,37 @@ def test_a_guide_shows_what_its_commands_print(page: Path, tmp_path: Path) -> No
     scratch.mkdir()
     text = page.read_text()
     kfmt, inherited = warm.server_for(environment(scratch)).command()
-    every = run(text, scratch, kfmt, [inherited])
-    for command, printed in zip(all_commands(text), every, strict=True):
+    outputs = run(text, scratch, kfmt, [inherited])
+    for command, printed in zip(all_commands(text), outputs, strict=True):
         assert str(scratch) not in "".join(printed)
         assert is_what(command.shown, printed), (
             f"$ {command.text}\n" + "\n".join(printed) + "\npython -m tools.make_guides writes it"
         )
 
 
-@by_name
+@each_guide
 def test_what_a_guide_does_not_run_is_listed_and_is_bash(page: Path) -> None:
-    found = blocks(page.read_text(), "sh")
-    listed = NOT_RUN.get(page.name, [])
-    assert len(found) == len(listed)
-    for block, part in zip(found, listed, strict=True):
-        assert part in block
+    shell_blocks = blocks(page.read_text(), "sh")
+    expected = NOT_RUN.get(page.name, [])
+    assert len(shell_blocks) == len(expected)
+    for block, text in zip(shell_blocks, expected, strict=True):
+        assert text in block
         assert "\n$ " not in f"\n{block}"
-        done = subprocess.run(["bash", "-n", "-c", block], capture_output=True, check=False)
-        assert (done.returncode, done.stderr) == (0, b"")
+        result = subprocess.run(["bash", "-n", "-c", block], capture_output=True, check=False)
+        assert (result.returncode, result.stderr) == (0, b"")
 
 
-@by_name
+@each_guide
 def test_a_guide_has_a_situation_steps_and_a_limit(page: Path) -> None:
     text = page.read_text()
     assert 40 <= len(text.splitlines()) <= 110
     assert len(all_commands(text)) >= 4
     *steps, last = re.findall(r"^## (.*)", text, re.MULTILINE)
-    assert [step.split(".")[0] for step in steps] == [str(n + 1) for n in range(len(steps))]
+    assert [step.split(".")[0] for step in steps] == [str(i + 1) for i in range(len(steps))]
     assert last == "What kfmt cannot do here"
 
 
-@by_name
+@each_guide
 def test_every_block_of_a_guide_is_of_a_known_language(page: Path) -> None:
     fences = re.findall(r"^ *```(.*)$", page.read_text(), re.MULTILINE)
     assert set(fences[::2]) <= {"console", "sh", "yaml", "python"}
@@ -89,15 +89,15 @@ def test_every_block_of_a_guide_is_of_a_known_language(page: Path) -> None:
 
 
 def test_the_list_has_every_guide() -> None:
-    named = re.findall(r"\]\(([\w-]+\.md)\)", (GUIDES / "README.md").read_text())
-    assert sorted(named) == [page.name for page in guides()]
+    linked = re.findall(r"\]\(([\w-]+\.md)\)", (GUIDES / "README.md").read_text())
+    assert sorted(linked) == [page.name for page in guides()]
 
 
-# The judge itself.
+# The comparison of the output.
 
 
 @pytest.mark.parametrize(
-    ("shown", "right"),
+    ("shown", "is_match"),
     [
         (["a", "b", "c"], True),
         (["a", "…", "c"], True),
@@ -112,8 +112,8 @@ def test_the_list_has_every_guide() -> None:
         ([], False),
     ],
 )
-def test_a_line_that_was_not_printed_is_seen(shown: list[str], right: bool) -> None:
-    assert is_what(shown, ["a", "b", "c"]) is right
+def test_a_line_that_was_not_printed_is_seen(shown: list[str], is_match: bool) -> None:
+    assert is_what(shown, ["a", "b", "c"]) is is_match
 
 
 def test_a_changed_guide_fails_and_is_written_anew(tmp_path: Path) -> None:
@@ -124,9 +124,9 @@ def test_a_changed_guide_fails_and_is_written_anew(tmp_path: Path) -> None:
     assert printed == [["a", "b", "c", "d"], [], ["1 more"]]
     assert not is_what(shown.shown, printed[0])
     assert not is_what(code.shown, printed[2])
-    new = rewritten(page, printed)
-    assert new == page.replace("x\n…", "a\n…").replace("\n0\n", "\n1 more\n")
-    assert rewritten(new, printed) == new
+    rewritten_page = rewritten(page, printed)
+    assert rewritten_page == page.replace("x\n…", "a\n…").replace("\n0\n", "\n1 more\n")
+    assert rewritten(rewritten_page, printed) == rewritten_page
 
 
 def test_a_block_that_bash_does_not_read_is_an_error(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""kfmt installed without a C compiler and without Cython, run from wherever a shell stands."""
+"""kfmt installed without a C compiler and without Cython, run from any working directory."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ from tests.support.samples import ORDERS, TXN, UPGRADED, environment, kfmt
 from tools.kafka import ROOT, SAMPLES
 
 SOURCES = ["setup.py", "pyproject.toml", "README.md", "LICENSE", "kfmt_cli"]
-SLOW = "running in slow mode"
-BUILT = shutil.ignore_patterns(
+SLOW_MESSAGE = "running in slow mode"
+IGNORE_BUILD_OUTPUT = shutil.ignore_patterns(
     *("*.so", "*.pyd", "__pycache__", "*.egg-info"),
     build_state.NOT_COMPILED,
     build_state.COMPILED_FROM,
 )
-Run = subprocess.CompletedProcess[bytes]
+ProcessResult = subprocess.CompletedProcess[bytes]
 
 
-def run(*command: str | Path, cwd: Path, **changes: str) -> Run:
-    """A process that knows nothing of the clone."""
-    outside = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
+def run(*command: str | Path, cwd: Path, **changes: str) -> ProcessResult:
+    """Run a process without the clone in its environment."""
+    variables = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
     return subprocess.run(
         list(map(str, command)),
         capture_output=True,
         check=False,
         cwd=cwd,
-        env={**outside, **changes},
+        env={**variables, **changes},
         timeout=300,
     )
 
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What an installation from source begins with."""
-    folder = tmp_path_factory.mktemp("sources")
+    """The sources that an installation needs."""
+    directory = tmp_path_factory.mktemp("sources")
     for name in SOURCES:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=BUILT)
+            shutil.copytree(ROOT / name, directory / name, ignore=IGNORE_BUILD_OUTPUT)
         else:
-            shutil.copy(ROOT / name, folder)
-    return folder
+            shutil.copy(ROOT / name, directory)
+    return directory
 
 
-def required(distribution: metadata.Distribution) -> set[str]:
-    """The names of what a distribution needs in order to run, without its extras."""
+def required_names(distribution: metadata.Distribution) -> set[str]:
+    """The names of a distribution's requirements, without its extras."""
     lines = [line for line in distribution.requires or () if "extra ==" not in line]
     return {re.split(r"[^\w.-]", line, maxsplit=1)[0].lower() for line in lines}
 
@@ -65,73 +65,81 @@ def required(distribution: metadata.Distribution) -> set[str]:
 def installed(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment with kfmt and what it requires: no Cython, no compiler."""
     options = ["--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", "."]
-    built = run(sys.executable, "-m", "pip", "wheel", *options, cwd=sources, CC="/bin/false")
-    assert built.returncode == 0, built.stderr.decode()
+    wheel_result = run(sys.executable, "-m", "pip", "wheel", *options, cwd=sources, CC="/bin/false")
+    assert wheel_result.returncode == 0, wheel_result.stderr.decode()
 
-    home = tmp_path_factory.mktemp("installed")
-    venv.create(home)
-    [packages] = home.glob("lib/python*/site-packages")
+    environment_directory = tmp_path_factory.mktemp("installed")
+    venv.create(environment_directory)
+    [packages] = environment_directory.glob("lib/python*/site-packages")
     wheel = next(sources.glob("dist/*.whl"))
-    into = ["--python", str(home / "bin/python"), "install", "--no-deps", "--no-index"]
-    done = run(sys.executable, "-m", "pip", *into, wheel, cwd=sources)
-    assert done.returncode == 0, done.stderr.decode()
+    install_options = [
+        "--python",
+        str(environment_directory / "bin/python"),
+        "install",
+        "--no-deps",
+        "--no-index",
+    ]
+    result = run(sys.executable, "-m", "pip", *install_options, wheel, cwd=sources)
+    assert result.returncode == 0, result.stderr.decode()
 
-    todo = required(next(iter(metadata.distributions(path=[str(packages)]))))
-    seen: set[str] = set()
-    while todo:
-        name = todo.pop()
-        seen.add(name)
+    pending = required_names(next(iter(metadata.distributions(path=[str(packages)]))))
+    visited: set[str] = set()
+    while pending:
+        name = pending.pop()
+        visited.add(name)
         try:
             distribution = metadata.distribution(name)
         except metadata.PackageNotFoundError:
             continue  # required on other platforms only
-        todo |= required(distribution) - seen
-        for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
-            (packages / top).symlink_to(Path(str(distribution.locate_file(top))))
-    return home / "bin"
+        pending |= required_names(distribution) - visited
+        for entry in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
+            (packages / entry).symlink_to(Path(str(distribution.locate_file(entry))))
+    return environment_directory / "bin"
 
 
 @pytest.fixture(scope="module", params=["the clone's root", "/", "an unwritable directory"])
-def here(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the shell stands."""
+def working_directory(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The working directory."""
     if request.param == "the clone's root":
         return ROOT
     if request.param == "/":
         return Path("/")
     if os.geteuid() == 0 and Path("/proc").is_dir():
         return Path("/proc")  # nobody can write there, root included
-    folder = tmp_path_factory.mktemp("unwritable")
-    folder.chmod(0o555)
-    return folder
+    directory = tmp_path_factory.mktemp("unwritable")
+    directory.chmod(0o555)
+    return directory
 
 
 def test_nothing_is_compiled_and_the_version_says_so(installed: Path) -> None:
     assert run(installed / "python", "-c", "import Cython", cwd=Path("/")).returncode == 1
-    done = run(installed / "kfmt", "--version", cwd=Path("/"))
-    words = (
+    result = run(installed / "kfmt", "--version", cwd=Path("/"))
+    expected = (
         f"{', '.join(build_state.MODULES)} interpreted (slow: no C compiler when it was installed)"
     )
-    assert done.stdout.decode().strip().endswith(words)
-    assert done.stderr == b""
+    assert result.stdout.decode().strip().endswith(expected)
+    assert result.stderr == b""
 
 
-def version(installed: Path, folder: Path) -> str:
-    """What `python -m kfmt_cli --version` says in a directory."""
-    done = run(installed / "python", "-m", "kfmt_cli", "--version", cwd=folder)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode().strip()
+def version(installed: Path, directory: Path) -> str:
+    """The output of `python -m kfmt_cli --version` in a directory."""
+    result = run(installed / "python", "-m", "kfmt_cli", "--version", cwd=directory)
+    assert result.returncode == 0, result.stderr.decode()
+    return result.stdout.decode().strip()
 
 
 def test_sources_say_why_they_are_not_compiled(installed: Path, tmp_path: Path) -> None:
-    core = tmp_path / "kfmt_cli/core/native"
-    shutil.copytree(ROOT / "kfmt_cli", core.parent.parent, ignore=BUILT)
+    native = tmp_path / "kfmt_cli/core/native"
+    shutil.copytree(ROOT / "kfmt_cli", native.parent.parent, ignore=IGNORE_BUILD_OUTPUT)
     shutil.copy(ROOT / "setup.py", tmp_path)
-    words = f"these are the sources in {tmp_path}, without extensions"
-    assert words in version(installed, tmp_path)
-    (core / build_state.NOT_COMPILED).write_text("no C compiler when it was installed\n")
+    expected = f"these are the sources in {tmp_path}, without extensions"
+    assert expected in version(installed, tmp_path)
+    (native / build_state.NOT_COMPILED).write_text("no C compiler when it was installed\n")
     assert "(slow: no C compiler when it was installed)" in version(installed, tmp_path)
-    (core / "kernel.cpython-39-x86_64-linux-gnu.so").write_bytes(b"")
-    assert f"{core} has extensions for another Python version" in version(installed, tmp_path)
+    (native / "kernel.cpython-39-x86_64-linux-gnu.so").write_bytes(b"")
+    assert f"{native} has extensions for another Python version" in version(installed, tmp_path)
 
 
 def test_without_a_compiler_the_sources_of_the_clone_say_so(sources: Path, installed: Path) -> None:
@@ -147,8 +155,8 @@ def test_an_installation_compiles_the_sources_of_the_clone(
     stale = clone / "kfmt_cli/core/native" / f"gone{EXTENSION_SUFFIXES[0]}"
     stale.write_bytes(b"an extension of an earlier version")
     options = ["--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", "."]
-    built = run(sys.executable, "-m", "pip", "wheel", *options, cwd=clone)
-    assert built.returncode == 0, built.stderr.decode()
+    wheel_result = run(sys.executable, "-m", "pip", "wheel", *options, cwd=clone)
+    assert wheel_result.returncode == 0, wheel_result.stderr.decode()
     assert version(installed, clone).endswith("kernel compiled")
     assert not stale.exists()
     [wheel] = clone.glob("dist/*.whl")
@@ -176,49 +184,51 @@ def test_an_installation_compiles_the_sources_of_the_clone(
     ids=lambda arguments: " ".join(Path(argument).name for argument in arguments),
 )
 def test_every_command_works_everywhere_and_says_the_same(
-    arguments: tuple[str | Path, ...], installed: Path, here: Path, tmp_path: Path
+    arguments: tuple[str | Path, ...], installed: Path, working_directory: Path, tmp_path: Path
 ) -> None:
-    def to(name: str) -> list[str]:
+    def with_destination(name: str) -> list[str]:
         return [str(tmp_path / name if argument == "DST" else argument) for argument in arguments]
 
-    done = run(installed / "kfmt", *to("interpreted"), cwd=here)
-    expected = kfmt(*to("compiled"), cwd=Path("/"))
-    assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (
+    result = run(installed / "kfmt", *with_destination("interpreted"), cwd=working_directory)
+    expected = kfmt(*with_destination("compiled"), cwd=Path("/"))
+    assert (result.returncode, result.stdout.decode(), result.stderr.decode()) == (
         expected.code,
         expected.out,
         expected.err,
     )
-    assert done.stdout
-    assert files(tmp_path / "interpreted") == files(tmp_path / "compiled")
-    assert bool(files(tmp_path / "compiled")) is ("DST" in arguments)
+    assert result.stdout
+    assert file_contents(tmp_path / "interpreted") == file_contents(tmp_path / "compiled")
+    assert bool(file_contents(tmp_path / "compiled")) is ("DST" in arguments)
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    """The contents of every file below a folder."""
-    found = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+def file_contents(directory: Path) -> dict[str, bytes]:
+    """The contents of every file in a directory tree."""
+    paths = [path for path in directory.rglob("*") if path.is_file()]
+    return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
 
 
 def test_a_large_file_is_said_to_take_long_and_only_once(installed: Path, tmp_path: Path) -> None:
-    small, large = tmp_path / "0.log", tmp_path / "1.log"
-    small.write_bytes(ORDERS.read_bytes())
-    large.write_bytes(ORDERS.read_bytes() + bytes(9 << 20))
-    assert SLOW.encode() not in run(installed / "kfmt", "dump", small, cwd=tmp_path).stderr
+    small_log, large_log = tmp_path / "0.log", tmp_path / "1.log"
+    small_log.write_bytes(ORDERS.read_bytes())
+    large_log.write_bytes(ORDERS.read_bytes() + bytes(9 << 20))
+    assert (
+        SLOW_MESSAGE.encode() not in run(installed / "kfmt", "dump", small_log, cwd=tmp_path).stderr
+    )
     for command in ("dump", "verify-crc"):
-        done = run(installed / "kfmt", command, large, large, cwd=tmp_path)
-        lines = done.stderr.decode().splitlines()
-        assert len([line for line in lines if SLOW in line]) == 1
-        expected = kfmt(command, large, large, cwd=tmp_path)
-        assert done.stdout.decode() == expected.out
-        assert [line for line in lines if SLOW not in line] == expected.err.splitlines()
+        result = run(installed / "kfmt", command, large_log, large_log, cwd=tmp_path)
+        lines = result.stderr.decode().splitlines()
+        assert len([line for line in lines if SLOW_MESSAGE in line]) == 1
+        expected = kfmt(command, large_log, large_log, cwd=tmp_path)
+        assert result.stdout.decode() == expected.out
+        assert [line for line in lines if SLOW_MESSAGE not in line] == expected.err.splitlines()
 
 
 def test_standard_input_is_said_to_take_long_as_well(installed: Path, tmp_path: Path) -> None:
     large = tmp_path / "1.log"
     large.write_bytes(ORDERS.read_bytes() * (1 + (9 << 20) // ORDERS.stat().st_size))
     command = f"cat {large} | {installed / 'kfmt'} verify-crc -"
-    done = run("sh", "-c", command, cwd=tmp_path)
-    assert done.stderr.decode().count(SLOW) == 1
+    result = run("sh", "-c", command, cwd=tmp_path)
+    assert result.stderr.decode().count(SLOW_MESSAGE) == 1
 
 
 def test_an_installation_without_cython_has_no_extensions(sources: Path, tmp_path: Path) -> None:
@@ -227,11 +237,11 @@ def test_an_installation_without_cython_has_no_extensions(sources: Path, tmp_pat
         "runpy.run_path('setup.py', run_name='__main__')"
     )
     arguments = ["-c", code, "-q", "bdist_wheel", "-d", str(tmp_path)]
-    done = run(sys.executable, *arguments, cwd=sources)
-    assert done.returncode == 0, done.stderr.decode()
+    result = run(sys.executable, *arguments, cwd=sources)
+    assert result.returncode == 0, result.stderr.decode()
     [wheel] = tmp_path.glob("*.whl")
     assert wheel.name == f"kfmt_cli-{__version__}-py3-none-any.whl"
-    assert b"Cython is not installed" in done.stderr
+    assert b"Cython is not installed" in result.stderr
 
 
 def test_the_modules_that_are_compiled_are_named() -> None:
@@ -244,8 +254,8 @@ def test_the_modules_that_are_compiled_are_named() -> None:
 
 
 @pytest.fixture
-def built(tmp_path: Path) -> Path:
-    """A clone whose kernel is compiled; the folder of its kernel."""
+def kernel_directory(tmp_path: Path) -> Path:
+    """The kernel's directory in a clone with a compiled kernel."""
     if build_state.interpreted_modules():
         pytest.skip("there is no C compiler")
     shutil.copytree(ROOT / "kfmt_cli", tmp_path / "kfmt_cli")
@@ -256,63 +266,65 @@ def built(tmp_path: Path) -> Path:
 COMMANDS = [("--version",), ("dump", ORDERS), ("verify-crc", ORDERS), ("check", ORDERS.parent)]
 
 
-def lines_of(clone: Path, *arguments: str | Path, code: int) -> list[str]:
-    """What kfmt says on standard error in a clone."""
-    done = run(sys.executable, "-m", "kfmt_cli", *arguments, cwd=clone)
-    assert done.returncode == code
-    return done.stderr.decode().splitlines()
+def stderr_lines(clone: Path, *arguments: str | Path, code: int) -> list[str]:
+    """The lines that kfmt writes on standard error in a clone."""
+    result = run(sys.executable, "-m", "kfmt_cli", *arguments, cwd=clone)
+    assert result.returncode == code
+    return result.stderr.decode().splitlines()
 
 
-def append(file: Path, words: str) -> None:
-    """Write more into a file."""
-    file.write_text(file.read_text() + words)
+def append(file: Path, text: str) -> None:
+    """Append text to a file."""
+    file.write_text(file.read_text() + text)
 
 
-def test_a_kernel_of_other_sources_is_said_in_one_line(built: Path) -> None:
-    clone = built.parents[2]
-    assert lines_of(clone, "dump", ORDERS, code=0) == []
-    append(built / "scan.py", "a syntax error\n")
+def test_a_kernel_of_other_sources_is_said_in_one_line(kernel_directory: Path) -> None:
+    clone = kernel_directory.parents[2]
+    assert stderr_lines(clone, "dump", ORDERS, code=0) == []
+    append(kernel_directory / "scan.py", "a syntax error\n")
     for arguments in COMMANDS:
-        [line] = lines_of(clone, *arguments, code=0)
+        [line] = stderr_lines(clone, *arguments, code=0)
         assert line.startswith(
-            f"kfmt: the compiled kernel in {built} was not built from the sources"
+            f"kfmt: the compiled kernel in {kernel_directory} was not built from the sources"
         )
         assert line.endswith("pip install -e .")
 
 
 @pytest.mark.parametrize("name", ["emit.py", "text.pxd", build_state.COMPILED_FROM])
 def test_whatever_the_compiler_reads_makes_a_kernel_of_other_sources(
-    name: str, built: Path
+    name: str, kernel_directory: Path
 ) -> None:
-    assert build_state.stale_message(built) is None
-    append(built / name, "# other\n")
-    assert build_state.stale_message(built) is not None
-    (built / name).unlink()
-    assert build_state.stale_message(built) is not None
+    assert build_state.stale_message(kernel_directory) is None
+    append(kernel_directory / name, "# other\n")
+    assert build_state.stale_message(kernel_directory) is not None
+    (kernel_directory / name).unlink()
+    assert build_state.stale_message(kernel_directory) is not None
 
 
-def test_an_extension_that_is_missing_is_said_in_one_line(built: Path) -> None:
+def test_an_extension_that_is_missing_is_said_in_one_line(kernel_directory: Path) -> None:
     for name in (*build_state.MODULES, build_state.SHARED):
-        extension = built / f"{name}{EXTENSION_SUFFIXES[0]}"
-        extension.rename(built / "away")
-        assert build_state.missing_extensions(built) == [name]
-        (built / "away").rename(extension)
-    assert build_state.missing_extensions(built) == []
-    (built / f"row_bounds{EXTENSION_SUFFIXES[0]}").unlink()
+        extension = kernel_directory / f"{name}{EXTENSION_SUFFIXES[0]}"
+        extension.rename(kernel_directory / "away")
+        assert build_state.missing_extensions(kernel_directory) == [name]
+        (kernel_directory / "away").rename(extension)
+    assert build_state.missing_extensions(kernel_directory) == []
+    (kernel_directory / f"row_bounds{EXTENSION_SUFFIXES[0]}").unlink()
     for arguments in COMMANDS:
-        [line] = lines_of(built.parents[2], *arguments, code=4)
-        assert line.startswith(f"kfmt: the compiled kernel in {built} lacks row_bounds, ")
+        [line] = stderr_lines(kernel_directory.parents[2], *arguments, code=4)
+        assert line.startswith(
+            f"kfmt: the compiled kernel in {kernel_directory} lacks row_bounds, "
+        )
         assert line.endswith("pip install -e .")
 
 
-def test_the_suite_refuses_a_kernel_of_other_sources(built: Path) -> None:
-    clone = built.parents[2]
+def test_the_suite_refuses_a_kernel_of_other_sources(kernel_directory: Path) -> None:
+    clone = kernel_directory.parents[2]
     shutil.copytree(ROOT / "tests/support", clone / "tests/support")
     for name in ("tests/__init__.py", "tests/conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / name, clone / name)
     (clone / "tools").symlink_to(ROOT / "tools")
     (clone / "tests/test_nothing.py").write_text("def test_nothing() -> None: ...\n")
-    append(built / "scan.py", "# other\n")
-    done = run(sys.executable, "-m", "pytest", "-n", "0", cwd=clone)
-    assert done.returncode == 4
-    assert b"pip install -e ." in done.stdout + done.stderr
+    append(kernel_directory / "scan.py", "# other\n")
+    result = run(sys.executable, "-m", "pytest", "-n", "0", cwd=clone)
+    assert result.returncode == 4
+    assert b"pip install -e ." in result.stdout + result.stderr

@@ -17,7 +17,7 @@ BROKERS = [SAMPLES / "kafka-3.9.1-broker1", SAMPLES / "kafka-3.9.1-broker2"]
 
 
 @pytest.mark.parametrize(
-    ("words", "column"),
+    ("arguments", "column"),
     [
         (("retention", BROKERS[0] / "orders-0"), "active"),
         (("replicas", *BROKERS), "clean_shutdown"),
@@ -25,8 +25,8 @@ BROKERS = [SAMPLES / "kafka-3.9.1-broker1", SAMPLES / "kafka-3.9.1-broker2"]
     ],
     ids=["retention", "replicas", "dump"],
 )
-def test_booleans_are_those_of_json(words: tuple[str, ...], column: str) -> None:
-    rows = list(csv.DictReader(io.StringIO(kfmt(*words, "--format", "csv").out)))
+def test_booleans_are_those_of_json(arguments: tuple[str, ...], column: str) -> None:
+    rows = list(csv.DictReader(io.StringIO(kfmt(*arguments, "--format", "csv").out)))
     name = next(key for key in rows[0] if key.split(".")[-1] == column.rsplit(".", maxsplit=1)[-1])
     assert {row[name] for row in rows} <= {"true", "false", ""}
     assert {row[name] for row in rows} & {"true", "false"}
@@ -36,12 +36,12 @@ def test_booleans_are_those_of_json(words: tuple[str, ...], column: str) -> None
 def test_findings_are_a_table_if_asked_for(command: str, tmp_path: Path) -> None:
     data = (BROKERS[0] / "orders-0" / NAME).read_bytes()
     log = write(tmp_path / "orders-0", with_bytes(data, 200, bytes([data[200] ^ 1])))
-    given = (command, log)
-    said = [json.loads(line) for line in kfmt(*given, "--json").out.splitlines()]
-    ran = kfmt(*given, "--format", "csv", "--table", "finding")
-    (row,) = csv.DictReader(io.StringIO(ran.out))
-    (finding,) = (each for each in said if each["type"] == "finding")
+    arguments = (command, log)
+    rows = [json.loads(line) for line in kfmt(*arguments, "--json").out.splitlines()]
+    result = kfmt(*arguments, "--format", "csv", "--table", "finding")
+    (row,) = csv.DictReader(io.StringIO(result.out))
+    (finding,) = (item for item in rows if item["type"] == "finding")
     assert list(row) == [name for name in finding if name != "type"]
     assert (row["code"], row["position"]) == ("crc-mismatch", str(finding["position"]))
-    assert ran.code == 1
-    assert "crc-mismatch" not in ran.err
+    assert result.code == 1
+    assert "crc-mismatch" not in result.err

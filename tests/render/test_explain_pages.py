@@ -20,11 +20,11 @@ TXN = ORDERS.parent / "txn-0"
 @pytest.mark.parametrize("name", EXPLAIN_PAGES)
 def test_a_page_fits_a_terminal(name: str) -> None:
     for path in ([], [ORDERS]):
-        done = kfmt("explain", name, *path, COLUMNS="80")
-        assert (done.code, done.err) == (0, "")
-        assert done.out.startswith(EXPLAIN_PAGES[name].title)
-        assert max(len(line) for line in done.out.splitlines()) <= 80
-        assert "Kafka: " in done.out
+        result = kfmt("explain", name, *path, COLUMNS="80")
+        assert (result.code, result.err) == (0, "")
+        assert result.out.startswith(EXPLAIN_PAGES[name].title)
+        assert max(len(line) for line in result.out.splitlines()) <= 80
+        assert "Kafka: " in result.out
 
 
 @pytest.mark.parametrize("name", EXPLAIN_PAGES)
@@ -45,39 +45,39 @@ def test_the_numbers_are_those_of_the_partition() -> None:
 
 def test_of_many_segments_a_page_shows_the_first() -> None:
     assert len(list(ORDERS.glob("*.log"))) > 5
-    shown = re.findall(
+    base_offsets = re.findall(
         r"^ *(\d{20})\.log  newest record", kfmt("explain", "retention", ORDERS).out, re.M
     )
-    assert shown == [f"{240 * i:020}" for i in range(5)]
+    assert base_offsets == [f"{240 * i:020}" for i in range(5)]
 
 
 def test_a_page_needs_a_log_with_a_batch(tmp_path: Path) -> None:
-    for words in ("no log segments in or under this directory", "no batch in its logs"):
+    for message in ("no log segments in or under this directory", "no batch in its logs"):
         for name in ("record-batch", "attributes"):
-            done = kfmt("explain", name, tmp_path)
-            assert (done.code, done.err) == (3, f"kfmt: {tmp_path}: {words}\n")
+            result = kfmt("explain", name, tmp_path)
+            assert (result.code, result.err) == (3, f"kfmt: {tmp_path}: {message}\n")
         (tmp_path / f"{0:020}.log").touch()
     assert kfmt("explain", "rolling", tmp_path).code == 0
 
 
 def test_a_page_is_about_one_partition_which_may_be_in_an_archive(tmp_path: Path) -> None:
-    packed = tmp_path / "packed.tar"
-    with tarfile.open(packed, "w") as tar:
+    archive = tmp_path / "packed.tar"
+    with tarfile.open(archive, "w") as tar:
         tar.add(ORDERS, "broker/orders-0")
     expected = kfmt("explain", "rolling", ORDERS).out.replace(str(ORDERS), "DIR")
-    for path in (packed, packed / "broker/orders-0"):
-        done = kfmt("explain", "rolling", path)
-        assert done.code == 0
-        shown = done.out.replace(str(packed / "broker/orders-0"), "DIR")
-        assert shown.split() == expected.split()
-    done = kfmt("explain", "rolling", ORDERS.parent)
-    assert done.code == 2
-    assert "a topic is explained with a single partition" in done.err
+    for path in (archive, archive / "broker/orders-0"):
+        result = kfmt("explain", "rolling", path)
+        assert result.code == 0
+        output = result.out.replace(str(archive / "broker/orders-0"), "DIR")
+        assert output.split() == expected.split()
+    result = kfmt("explain", "rolling", ORDERS.parent)
+    assert result.code == 2
+    assert "a topic is explained with a single partition" in result.err
 
 
 def test_the_list_has_codes_and_topics() -> None:
-    done = kfmt("explain")
-    assert all(f" {name} " in done.out for name in ("crc-mismatch", *EXPLAIN_PAGES))
+    result = kfmt("explain")
+    assert all(f" {name} " in result.out for name in ("crc-mismatch", *EXPLAIN_PAGES))
     assert kfmt("explain", "no-such-thing").code == 2
     assert "retention" in kfmt("explain", "retentoin").err
     assert kfmt("explain", "retention", "/nowhere/at-all").code == 3
@@ -86,6 +86,6 @@ def test_the_list_has_codes_and_topics() -> None:
 def test_pages_in_memory(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"x" * 100_000)
-    held = count_cached_pages(str(file))
-    assert held is None or (0 <= held[0] <= held[1] and held[1] >= 2)
+    counts = count_cached_pages(str(file))
+    assert counts is None or (0 <= counts[0] <= counts[1] and counts[1] >= 2)
     assert count_cached_pages(str(tmp_path / "nothing")) is None

@@ -1,4 +1,4 @@
-"""`kfmt hex`: every byte of a batch, an entry or a small file stands next to its field, once."""
+"""`kfmt hex`: every byte of a batch, an entry or a small file is shown once, next to its field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.terminal import run_on_terminal
 from tools.kafka import ROOT, SAMPLES
 
 LOGS = [path for path in every_log() if path.stat().st_size]
-OTHERS = sorted(
+OTHER_FILES = sorted(
     path
     for path in SAMPLES.rglob("*")
     if path.suffix in (".index", ".timeindex", ".txnindex", ".snapshot", ".metadata", ".properties")
@@ -30,14 +30,14 @@ def fields(*arguments: str | Path) -> list[Row]:
     return kfmt("hex", *arguments, "--json").of("field")
 
 
-def joined(rows: list[Row]) -> bytes:
-    """The bytes of the fields, which must follow on each other."""
-    leaves = [row for row in rows if row["hex"] is not None]
-    at = leaves[0]["position"]
-    for row in leaves:
-        assert row["position"] == at, row
-        at += row["size"]
-    return bytes.fromhex("".join(row["hex"] for row in leaves))
+def joined_bytes(rows: list[Row]) -> bytes:
+    """The bytes of the fields, which must be contiguous."""
+    stored_fields = [row for row in rows if row["hex"] is not None]
+    position = stored_fields[0]["position"]
+    for row in stored_fields:
+        assert row["position"] == position, row
+        position += row["size"]
+    return bytes.fromhex("".join(row["hex"] for row in stored_fields))
 
 
 @pytest.mark.parametrize("log", LOGS, ids=sample_name)
@@ -48,46 +48,49 @@ def test_every_byte_of_a_batch_is_shown_once(log: Path) -> None:
         batch = batches[entry]
         rows = fields(log, "--entry", str(entry))
         start = batch["position"]
-        outside = [row for row in rows if row["inside"] is None]
-        assert joined(outside) == data[start : start + batch["size"]]
-        inside = [row for row in rows if row["inside"] is not None]
+        outer_rows = [row for row in rows if row["inside"] is None]
+        assert joined_bytes(outer_rows) == data[start : start + batch["size"]]
+        inner_rows = [row for row in rows if row["inside"] is not None]
         codec = batch["attributes"]["compression"]
-        assert bool(inside) == (codec != "none" and batch["records_count"] != 0)
-        if inside:
-            (begin,) = {row["block_position"] for row in inside}
-            packed = data[begin : start + batch["size"]]
-            assert joined(inside) == decompress(codec, packed, 1 << 26, batch["magic"])
+        assert bool(inner_rows) == (codec != "none" and batch["records_count"] != 0)
+        if inner_rows:
+            (block_start,) = {row["block_position"] for row in inner_rows}
+            compressed = data[block_start : start + batch["size"]]
+            assert joined_bytes(inner_rows) == decompress(
+                codec, compressed, 1 << 26, batch["magic"]
+            )
         assert not [row for row in rows if row["fault"]]
 
 
 def test_every_byte_of_another_file_is_shown_once() -> None:
     names = [column.name for column in FIELD_ROW.columns]
-    for file in OTHERS:
-        part = file_anatomy(classify_file(str(file), file.name), None, None)
-        lines = [line for node in part.nodes for line in anatomy_lines(node)]
+    for file in OTHER_FILES:
+        section = file_anatomy(classify_file(str(file), file.name), None, None)
+        lines = [line for node in section.nodes for line in anatomy_lines(node)]
         rows = [
-            dict(zip(names, anatomy_cells(line, part.data, 0, ""), strict=True)) for line in lines
+            dict(zip(names, anatomy_cells(line, section.data, 0, ""), strict=True))
+            for line in lines
         ]
-        assert (joined(rows) if rows else b"") == file.read_bytes(), file
-    assert len(OTHERS) > 200
+        assert (joined_bytes(rows) if rows else b"") == file.read_bytes(), file
+    assert len(OTHER_FILES) > 200
 
 
 def test_a_record_is_found_by_its_offset() -> None:
     rows = fields(ORDERS, "--offset", "25", "--alone")
-    of_record = [row for row in rows if row["path"].startswith("record 5.")]
-    assert {row["path"].split(".")[1] for row in of_record} >= {
+    record_fields = [row for row in rows if row["path"].startswith("record 5.")]
+    assert {row["path"].split(".")[1] for row in record_fields} >= {
         "length",
         "key",
         "value",
         "headers_count",
     }
-    (delta,) = [row for row in of_record if row["path"] == "record 5.offset_delta"]
+    (delta,) = [row for row in record_fields if row["path"] == "record 5.offset_delta"]
     assert (delta["value"], delta["meaning"]) == (5, "→ offset 25")
-    stored = kfmt("dump", ORDERS, "--records", "--json", "--from-offset", "25", "--to-offset", "25")
-    (record,) = stored.of("record")
-    (length,) = [row for row in of_record if row["path"] == "record 5.length"]
+    dumped = kfmt("dump", ORDERS, "--records", "--json", "--from-offset", "25", "--to-offset", "25")
+    (record,) = dumped.of("record")
+    (length,) = [row for row in record_fields if row["path"] == "record 5.length"]
     assert length["position"] == record["position"]
-    assert rows[0]["position"] == stored.of("batch")[0]["position"]
+    assert rows[0]["position"] == dumped.of("batch")[0]["position"]
 
 
 def test_a_byte_belongs_to_its_batch() -> None:
@@ -101,11 +104,11 @@ def test_a_byte_belongs_to_its_batch() -> None:
 
 def test_a_wrong_checksum_is_marked() -> None:
     file = next((DAMAGED / "flipped-bit-0").glob("*.log"))
-    done = kfmt("hex", file, "--entry", "3", "--color", "always")
-    assert done.code == 1
-    assert "\x1b[1;31m" in done.out
-    assert "✗ CRC-32C of bytes 1e2b..27f0 is e74b9739" in done.out
-    assert "crc-mismatch" in done.err
+    result = kfmt("hex", file, "--entry", "3", "--color", "always")
+    assert result.code == 1
+    assert "\x1b[1;31m" in result.out
+    assert "✗ CRC-32C of bytes 1e2b..27f0 is e74b9739" in result.out
+    assert "crc-mismatch" in result.err
 
 
 def test_a_length_that_the_reader_mends_is_shown_as_it_is() -> None:
@@ -116,15 +119,15 @@ def test_a_length_that_the_reader_mends_is_shown_as_it_is() -> None:
     assert length["meaning"] == "✗ should be 2511, according to the checksum"
 
 
-def test_what_is_no_batch_is_shown_as_far_as_it_is_one() -> None:
+def test_a_truncated_batch_is_shown_up_to_its_end() -> None:
     file = next((DAMAGED / "truncated-0").glob("*.log"))
-    done = kfmt("hex", file, "--position", "7702")
-    assert done.code == 1
-    assert "byte 7702 is not inside any batch" in done.out
-    assert "✗ record 3 › value: a length of" in done.out or "are left" in done.out
-    assert "batch-truncated" in done.err
+    result = kfmt("hex", file, "--position", "7702")
+    assert result.code == 1
+    assert "byte 7702 is not inside any batch" in result.out
+    assert "✗ record 3 › value: a length of" in result.out or "are left" in result.out
+    assert "batch-truncated" in result.err
     rows = kfmt("hex", file, "--position", "7702", "--json").of("field")
-    assert joined(rows) == file.read_bytes()[7702:]
+    assert joined_bytes(rows) == file.read_bytes()[7702:]
 
 
 def test_a_wrong_size_of_an_old_message_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
@@ -132,16 +135,16 @@ def test_a_wrong_size_of_an_old_message_is_said_and_the_rest_is_shown(tmp_path: 
     content = bytearray(log.read_bytes())
     content[8] = 1
     (tmp_path / log.name).write_bytes(content)
-    done = kfmt("hex", tmp_path / log.name, "--entry", "0", "--json")
-    fields = {row["path"].rpartition(".")[2]: row for row in reversed(done.of("field"))}
-    size = fields["message_size"]
+    result = kfmt("hex", tmp_path / log.name, "--entry", "0", "--json")
+    field_by_name = {row["path"].rpartition(".")[2]: row for row in reversed(result.of("field"))}
+    size = field_by_name["message_size"]
     assert size["hex"] == content[8:12].hex()
     assert size["value"] >> 24 == 1
     assert size["meaning"].startswith(
         f"✗ should be {size['value'] & 0xFFFFFF}, according to the checksum"
     )
-    assert fields["crc"]["meaning"].startswith("✓")
-    assert fields["key"]["hex"] == "ffffffff"
+    assert field_by_name["crc"]["meaning"].startswith("✓")
+    assert field_by_name["key"]["hex"] == "ffffffff"
 
 
 @settings(max_examples=25, deadline=None)
@@ -152,15 +155,15 @@ def test_damage_never_ends_in_a_crash(data: st.DataObject) -> None:
     log = data.draw(st.sampled_from(LOGS))
     content = bytearray(log.read_bytes()[:4000])
     for _ in range(data.draw(st.integers(1, 5))):
-        at = data.draw(st.integers(0, len(content) - 1))
-        content[at] = data.draw(st.integers(0, 255))
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / log.name
+        position = data.draw(st.integers(0, len(content) - 1))
+        content[position] = data.draw(st.integers(0, 255))
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / log.name
         file.write_bytes(content)
-        for place in (["--entry", "0"], ["--position", str(data.draw(st.integers(0, 4000)))]):
-            done = kfmt("hex", file, *place, "--json")
-            assert done.code in (0, 1, 3)
-            for row in done.of("field"):
+        for selector in (["--entry", "0"], ["--position", str(data.draw(st.integers(0, 4000)))]):
+            result = kfmt("hex", file, *selector, "--json")
+            assert result.code in (0, 1, 3)
+            for row in result.of("field"):
                 start = row["position"]
                 if row["inside"] is None and row["hex"]:
                     assert row["hex"] == content[start : start + row["size"]].hex()
@@ -168,8 +171,8 @@ def test_damage_never_ends_in_a_crash(data: st.DataObject) -> None:
 
 def test_lines_fit_the_screen() -> None:
     for width in (60, 80, 160):
-        out = run_on_terminal("hex", TXN, "--entry", "2", "--color", "never", columns=width)
-        lines = out.splitlines()
+        output = run_on_terminal("hex", TXN, "--entry", "2", "--color", "never", columns=width)
+        lines = output.splitlines()
         assert len(lines) > 20
         assert max(map(len, lines)) <= width
 
@@ -179,9 +182,9 @@ def test_wrong_usage(tmp_path: Path) -> None:
     assert kfmt("hex", ORDERS, "--alone").code == 2
     assert kfmt("hex", ORDERS.with_suffix(".index"), "--offset", "1").code == 2
     assert kfmt("hex", ORDERS.with_suffix(".index"), "--entry", "999").code == 1
-    later = ORDERS.with_name("00000000000000000240.log")
+    second_log = ORDERS.with_name("00000000000000000240.log")
     for offset in ("5", "-1", "480"):
-        assert kfmt("hex", later, "--offset", offset).code == 1
+        assert kfmt("hex", second_log, "--offset", offset).code == 1
     assert kfmt("hex", ORDERS.parent).code == 2
     assert kfmt("hex", tmp_path / "nothing").code == 3
     assert kfmt("hex", ORDERS, "--offset", "99999").code == 1

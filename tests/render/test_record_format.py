@@ -1,4 +1,4 @@
-"""The text that cat writes for a record, by its format, and as kcat -J writes it."""
+"""The text that cat writes for a record: by a format, and like kcat -J."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kfmt_cli.errors import UsageError
 HEADERS = [(b"a", b"1"), (b"b", None), (b"", b"")]
 
 
-def shown(**changes: Any) -> OutputRecord:
+def output_record(**changes: Any) -> OutputRecord:
     values: dict[str, Any] = {
         "topic": "t",
         "partition": 3,
@@ -30,7 +30,7 @@ def shown(**changes: Any) -> OutputRecord:
 
 
 @pytest.mark.parametrize(
-    ("form", "written"),
+    ("format_text", "expected"),
     [
         *(("", b""), ("plain é", "plain é".encode()), ("%%", b"%"), ("100%%!", b"100%!")),
         *(("%t-%p@%o", b"t-3@17"), ("%k %K", b"k 1"), ("%s|%S", b"v\xff|2"), ("%T", b"5")),
@@ -44,19 +44,19 @@ def shown(**changes: Any) -> OutputRecord:
         (r"%o\n%o\n", b"17\n17\n"),
     ],
 )
-def test_a_format_is_written(form: str, written: bytes) -> None:
-    assert compile_format(form, b"NULL")(shown()) == written
+def test_a_format_is_written(format_text: str, expected: bytes) -> None:
+    assert compile_format(format_text, b"NULL")(output_record()) == expected
 
 
 def test_null_is_written_as_asked() -> None:
-    nothing = shown(key=None, value=None, key_size=-1, value_size=-1, headers=[])
-    assert compile_format("%k|%s|%K|%S|%h|", b"-")(nothing) == b"-|-|-1|-1||"
-    assert compile_format("%R", b"-")(nothing) == b"\xff\xff\xff\xff"
-    assert compile_format("%k", b"")(nothing) == b""
+    null_record = output_record(key=None, value=None, key_size=-1, value_size=-1, headers=[])
+    assert compile_format("%k|%s|%K|%S|%h|", b"-")(null_record) == b"-|-|-1|-1||"
+    assert compile_format("%R", b"-")(null_record) == b"\xff\xff\xff\xff"
+    assert compile_format("%k", b"")(null_record) == b""
 
 
 @pytest.mark.parametrize(
-    ("form", "words"),
+    ("format_text", "message"),
     [
         ("%", "unknown %"),
         ("a%x", "unknown %x"),
@@ -64,13 +64,20 @@ def test_null_is_written_as_asked() -> None:
         (r"\x", "is not"),
     ],
 )
-def test_a_format_that_means_nothing_is_refused(form: str, words: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        compile_format(form, b"")
-    assert words in str(refused.value)
+def test_a_format_that_means_nothing_is_refused(format_text: str, message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        compile_format(format_text, b"")
+    assert message in str(raised.value)
 
 
-BASE = {"topic": "t", "partition": 3, "offset": 17, "tstype": "create", "ts": 5, "broker": -1}
+COMMON_FIELDS = {
+    "topic": "t",
+    "partition": 3,
+    "offset": 17,
+    "tstype": "create",
+    "ts": 5,
+    "broker": -1,
+}
 
 
 @pytest.mark.parametrize(
@@ -78,12 +85,12 @@ BASE = {"topic": "t", "partition": 3, "offset": 17, "tstype": "create", "ts": 5,
     [
         (
             {"headers": [], "value": b"v"},
-            {**BASE, "key": "k", "payload": "v"},
+            {**COMMON_FIELDS, "key": "k", "payload": "v"},
         ),
         (
             {},
             {
-                **BASE,
+                **COMMON_FIELDS,
                 "headers": ["a", "1", "b", None, "", ""],
                 "key": "k",
                 "payload": "dv8=",
@@ -93,7 +100,7 @@ BASE = {"topic": "t", "partition": 3, "offset": 17, "tstype": "create", "ts": 5,
         (
             {"headers": [(b"\xff", b"x")], "key": b"\xfe", "value": None, "timestamp_type": 1},
             {
-                **BASE,
+                **COMMON_FIELDS,
                 "tstype": "logappend",
                 "headers": ["/w==", "x"],
                 "headers_encoding": ["base64", None],
@@ -104,12 +111,12 @@ BASE = {"topic": "t", "partition": 3, "offset": 17, "tstype": "create", "ts": 5,
         ),
         (
             {"headers": [], "key": None, "value": b"", "timestamp_type": -1},
-            {**BASE, "tstype": "unknown", "key": None, "payload": ""},
+            {**COMMON_FIELDS, "tstype": "unknown", "key": None, "payload": ""},
         ),
     ],
 )
 def test_a_record_as_kcat_writes_it(changes: dict[str, Any], row: dict[str, Any]) -> None:
-    line = format_kcat_json(shown(**changes))
+    line = format_kcat_json(output_record(**changes))
     assert line.endswith(b"\n")
     assert json.loads(line) == row
-    assert list(json.loads(line))[:6] == list(BASE)
+    assert list(json.loads(line))[:6] == list(COMMON_FIELDS)

@@ -28,15 +28,15 @@ SMOKE = ("damaged", "light")
 DRAWN = "document.documentElement.dataset.drawn"
 
 
-class Pages(dict[str, str]):
-    """The address of each page, which is written when it is asked for."""
+class PageAddresses(dict[str, str]):
+    """The address of each page, which is written on the first access."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, directory: Path) -> None:
         super().__init__()
-        self._folder = folder
+        self._directory = directory
 
     def __missing__(self, name: str) -> str:
-        page = self._folder / f"{name}.html"
+        page = self._directory / f"{name}.html"
         kfmt("report", *PAGES[name], "--to", page)
         self[name] = page.as_uri()
         return self[name]
@@ -44,44 +44,46 @@ class Pages(dict[str, str]):
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return Pages(tmp_path_factory.mktemp("pages"))
+    return PageAddresses(tmp_path_factory.mktemp("pages"))
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield found
-        found.close()
+        chromium = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
-class Opened:
-    """A page that is open, and what it complained of."""
+class OpenPage:
+    """An open page, its errors and its requests."""
 
     def __init__(self, browser: Any, address: str, **options: Any) -> None:
         self.page = browser.new_page(**options)
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
+        self.page.on(
+            "console", lambda message: self.complaints.append(f"{message.type}: {message.text}")
+        )
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(address)
         self.page.wait_for_function(DRAWN, timeout=60_000)
 
 
-# One page in the default run, all in the long one.
-EVERY = [
+# The default run has one page, the long run all of them.
+PAGES_AND_SCHEMES = [
     pytest.param(name, scheme, marks=() if (name, scheme) == SMOKE else pytest.mark.browsers)
     for name in PAGES
     for scheme in ("light", "dark")
 ]
 
 
-@pytest.mark.parametrize(("name", "scheme"), EVERY)
+@pytest.mark.parametrize(("name", "scheme"), PAGES_AND_SCHEMES)
 def test_every_chart_is_drawn_without_a_complaint_or_a_request(
     pages: dict[str, str], browser: Any, name: str, scheme: str
 ) -> None:
-    opened = Opened(browser, pages[name], color_scheme=scheme)
+    opened = OpenPage(browser, pages[name], color_scheme=scheme)
     assert opened.complaints == []
     assert opened.requests == [pages[name]]
     charts = opened.page.evaluate(
@@ -98,36 +100,40 @@ def test_every_chart_is_drawn_without_a_complaint_or_a_request(
 
 @pytest.mark.browsers
 def test_findings_are_filtered_and_searched(pages: dict[str, str], browser: Any) -> None:
-    page = Opened(browser, pages["damaged"]).page
-    shown = "[...document.querySelectorAll('.group tbody tr')].filter((row) => row.offsetParent)"
+    page = OpenPage(browser, pages["damaged"]).page
+    visible_rows = (
+        "[...document.querySelectorAll('.group tbody tr')].filter((row) => row.offsetParent)"
+    )
 
-    def n_shown() -> int:
-        n: int = page.evaluate(f"{shown}.length")
-        assert page.text_content("#found") == f"{n} shown"
-        return n
+    def count_visible() -> int:
+        n_visible: int = page.evaluate(f"{visible_rows}.length")
+        assert page.text_content("#found") == f"{n_visible} shown"
+        return n_visible
 
-    n_all = n_shown()
-    assert n_all > 20
+    n_findings = count_visible()
+    assert n_findings > 20
     page.fill("#find", "crc-mismatch")
-    assert 0 < n_shown() < n_all
-    codes = page.evaluate(f"{shown}.map((row) => row.closest('.group').querySelector('h3').id)")
+    assert 0 < count_visible() < n_findings
+    codes = page.evaluate(
+        f"{visible_rows}.map((row) => row.closest('.group').querySelector('h3').id)"
+    )
     assert set(codes) == {"code-crc-mismatch-error"}
     page.fill("#find", "zero-hole-0")
-    files = page.evaluate(f"{shown}.map((row) => row.cells[0].textContent)")
+    files = page.evaluate(f"{visible_rows}.map((row) => row.cells[0].textContent)")
     assert files
     assert all("zero-hole-0" in file for file in files)
     page.fill("#find", "")
     page.select_option("#severity", "note")
-    notes = page.evaluate(f"{shown}.map((row) => row.closest('.group').dataset.severity)")
+    notes = page.evaluate(f"{visible_rows}.map((row) => row.closest('.group').dataset.severity)")
     assert set(notes) <= {"note"}
     page.select_option("#severity", "")
-    assert n_shown() == n_all
+    assert count_visible() == n_findings
     page.close()
 
 
 @pytest.mark.browsers
 def test_a_topic_has_a_page_of_its_own(pages: dict[str, str], browser: Any) -> None:
-    page = Opened(browser, pages["broker"]).page
+    page = OpenPage(browser, pages["broker"]).page
     assert page.is_visible("#overview")
     page.click("nav >> text=orders")
     page.wait_for_function("document.documentElement.classList.contains('on-topic')")
@@ -144,7 +150,7 @@ def test_a_topic_has_a_page_of_its_own(pages: dict[str, str], browser: Any) -> N
 
 @pytest.mark.browsers
 def test_tables_are_sorted_by_their_headings(pages: dict[str, str], browser: Any) -> None:
-    page = Opened(browser, pages["broker"]).page
+    page = OpenPage(browser, pages["broker"]).page
     rows = "[...document.querySelectorAll('#topics > .scroll tbody tr')]"
     column = f"{rows}.map((row) => row.cells[4].dataset.v)"
     page.click("#topics > .scroll th >> text=size")
@@ -159,41 +165,44 @@ def test_tables_are_sorted_by_their_headings(pages: dict[str, str], browser: Any
 
 @pytest.mark.browsers
 def test_everything_is_reached_by_keyboard(pages: dict[str, str], browser: Any) -> None:
-    page = Opened(browser, pages["damaged"]).page
-    seen = []
+    page = OpenPage(browser, pages["damaged"]).page
+    focused = []
     for _ in range(30):
         page.keyboard.press("Tab")
-        seen.append(page.evaluate("document.activeElement.textContent.trim().slice(0, 30)"))
-    assert seen[0] == "Skip to the report"
-    assert seen[1] == "Toggle dark and light"
-    assert seen[2:5] == ["Summary", "Topics", "Time"]
+        focused.append(page.evaluate("document.activeElement.textContent.trim().slice(0, 30)"))
+    assert focused[0] == "Skip to the report"
+    assert focused[1] == "Toggle dark and light"
+    assert focused[2:5] == ["Summary", "Topics", "Time"]
     tabs = page.evaluate("[...document.querySelectorAll('[tabindex]')].map((one) => one.tabIndex)")
     assert set(tabs) <= {0, -1}
     page.focus("#theme")
-    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    original_color = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.keyboard.press("Enter")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != original_color
     page.close()
 
 
 @pytest.mark.browsers
 @pytest.mark.parametrize("name", ["broker", "damaged"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("place", ["", "#topic-0"])
+@pytest.mark.parametrize("fragment", ["", "#topic-0"])
 def test_an_accessibility_checker_finds_nothing(
-    pages: dict[str, str], browser: Any, name: str, scheme: str, place: str
+    pages: dict[str, str], browser: Any, name: str, scheme: str, fragment: str
 ) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    # The checker is a script of its own, which the page would refuse.
-    opened = Opened(browser, pages[name] + place, color_scheme=scheme, bypass_csp=True)
-    found = axe.Axe().run(opened.page).response["violations"]
-    assert [(of["id"], of["impact"], of["nodes"][0]["html"]) for of in found] == []
+    # The page's policy would refuse the checker's script.
+    opened = OpenPage(browser, pages[name] + fragment, color_scheme=scheme, bypass_csp=True)
+    violations = axe.Axe().run(opened.page).response["violations"]
+    assert [
+        (violation["id"], violation["impact"], violation["nodes"][0]["html"])
+        for violation in violations
+    ] == []
     opened.page.close()
 
 
 @pytest.mark.browsers
 def test_a_narrow_page_is_not_wider_than_the_screen(pages: dict[str, str], browser: Any) -> None:
-    page = Opened(browser, pages["broker"], viewport={"width": 380, "height": 800}).page
+    page = OpenPage(browser, pages["broker"], viewport={"width": 380, "height": 800}).page
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     page.close()
 
@@ -204,7 +213,7 @@ def test_a_narrow_page_is_not_wider_than_the_screen(pages: dict[str, str], brows
 def test_no_card_is_narrow_and_no_table_is_cut(
     pages: dict[str, str], browser: Any, name: str, width: int
 ) -> None:
-    page = Opened(browser, pages[name], viewport={"width": width, "height": 800}).page
+    page = OpenPage(browser, pages[name], viewport={"width": width, "height": 800}).page
     cards = page.evaluate("[...document.querySelectorAll('.card')].map((card) => card.clientWidth)")
     assert len(cards) == 5
     assert min(cards) >= 300
@@ -217,14 +226,14 @@ def test_no_card_is_narrow_and_no_table_is_cut(
         "getComputedStyle(table.parentElement).overflowX])"
     )
     assert len(tables) > 20
-    wide = [caption for caption, more, _ in tables if more > 0]
-    assert wide == [] or width < 1280
-    assert {scrolls for _, _, scrolls in tables} == {"auto"}
-    cut = page.evaluate(
+    wide_tables = [caption for caption, overflow, _ in tables if overflow > 0]
+    assert wide_tables == [] or width < 1280
+    assert {overflow_x for _, _, overflow_x in tables} == {"auto"}
+    truncated = page.evaluate(
         "[...document.querySelectorAll('tbody th')].filter((cell) => cell.scrollWidth > "
         "cell.clientWidth).map((cell) => cell.textContent)"
     )
-    assert cut == []
+    assert truncated == []
     page.close()
 
 
@@ -241,7 +250,7 @@ def test_without_javascript_everything_is_there(pages: dict[str, str], browser: 
 
 @pytest.mark.browsers
 def test_printed_it_is_a_document(pages: dict[str, str], browser: Any, tmp_path: Path) -> None:
-    opened = Opened(browser, pages["broker"], color_scheme="dark")
+    opened = OpenPage(browser, pages["broker"], color_scheme="dark")
     opened.page.emulate_media(media="print")
     assert not opened.page.is_visible("nav")
     assert opened.page.is_visible("#topic-0")
@@ -260,24 +269,28 @@ def test_the_charts_show_the_numbers_of_the_data(
     data = tmp_path / "data.json"
     kfmt("report", *PAGES["broker"], "--to", tmp_path / "page.html", "--data", data)
     rows = json.loads(data.read_text())
-    page = Opened(browser, pages["broker"]).page
+    page = OpenPage(browser, pages["broker"]).page
     tables = page.evaluate("JSON.parse(document.getElementById('data').textContent).tables")
 
     def column(table: str, name: str) -> list[Any]:
-        place = tables[table]["columns"].index(name)
-        return [row[place] for row in tables[table]["rows"]]
+        index = tables[table]["columns"].index(name)
+        return [row[index] for row in tables[table]["rows"]]
 
-    of = {name: [row for row in rows if row["type"] == name] for name in {r["type"] for r in rows}}
-    assert sum(column("codecs", "bytes")) == sum(row["bytes"] for row in of["codec_use"])
-    assert sum(size or 0 for size in column("areas", "bytes")) == of["report"][0]["bytes"]
-    cells = sum(len(row["cells"]) for row in of["segment_strip"])
+    rows_by_type = {
+        name: [row for row in rows if row["type"] == name] for name in {r["type"] for r in rows}
+    }
+    assert sum(column("codecs", "bytes")) == sum(row["bytes"] for row in rows_by_type["codec_use"])
+    assert sum(size or 0 for size in column("areas", "bytes")) == rows_by_type["report"][0]["bytes"]
+    cells = sum(len(row["cells"]) for row in rows_by_type["segment_strip"])
     assert len(column("cells", "position")) == cells
-    assert column("what_if", "would_be_bytes") == [row["would_be_bytes"] for row in of["what_if"]]
+    assert column("what_if", "would_be_bytes") == [
+        row["would_be_bytes"] for row in rows_by_type["what_if"]
+    ]
     page.close()
 
 
 def test_a_hash_that_names_nothing_is_ignored(pages: dict[str, str], browser: Any) -> None:
-    opened = Opened(browser, f"{pages['damaged']}#%E0%A4%A")
+    opened = OpenPage(browser, f"{pages['damaged']}#%E0%A4%A")
     for name in ("#%", "#%00", "#nowhere", "#"):
         opened.page.evaluate("name => { location.hash = name; }", name)
     assert opened.complaints == []

@@ -1,4 +1,4 @@
-"""Transcripts of whole pages: every word, sort value, link and chart row; `pytest --update-golden`
+"""Transcripts of entire pages: every word, sort value, link and chart row; `pytest --update-golden`
 rewrites them, a person reads the diff.
 
 A table has a line per row, a cell its text, then its sort value, link and class if it has any.
@@ -22,7 +22,7 @@ from tools.kafka import ROOT
 
 pytest.importorskip("altair", reason="the extra report is not installed")
 
-FOLDER = ROOT / "tests" / "golden" / "report"
+GOLDEN_DIRECTORY = ROOT / "tests" / "golden" / "report"
 NOW = "2026-11-25T12:00"
 BROKER = "sample_segments/kafka-3.9.1-broker1"
 PAGES = {
@@ -30,24 +30,24 @@ PAGES = {
     "transactions": (f"{BROKER}/txn-0", "DISK/live/txn-0"),
     "damaged": tuple(f"DISK/{name}-0" for name in ("flipped-bit", "truncated", "garbage")),
 }
-# What is without indexes, whose files' times count: the copy, and how many days before NOW.
-COPIED = {
+# Copies without indexes, whose files' times matter: the source, and the days before NOW.
+COPIED_DIRECTORIES = {
     "live/txn-0": ("sample_segments/kafka-3.9.1-live/txn-0", 2),
     "flipped-bit-0": ("damaged_segments/flipped-bit-0", 3),
     "truncated-0": ("damaged_segments/truncated-0", 1),
     "garbage-0": ("damaged_segments/garbage-0", 10),
 }
-# What files take on this disk; the findings are those of `check`.
-# What other versions of a library would compress differently.
-LEFT_OUT = ("Disk usage", "Findings of kind", "Alternative", "Data for this chart (what if)")
-SHOWN = ("data-v", "href", "data-chart")
+# Disk usage depends on this disk, and compressed sizes on the libraries' versions; a test of
+# `check` has the findings.
+OMITTED_TABLES = ("Disk usage", "Findings of kind", "Alternative", "Data for this chart (what if)")
+SHOWN_ATTRIBUTES = ("data-v", "href", "data-chart")
 STYLES = (
     "good",
     "warning",
     "error",
     *(f"card {style}" for style in ("good", "warning", "error", "plain")),
 )
-ROWS = 4  # of a table, and the last
+FIRST_ROWS = 4  # of a table; the last row is shown, too
 
 
 class Page(HTMLParser):
@@ -58,35 +58,37 @@ class Page(HTMLParser):
         self.lines: list[str] = []
         self.charts = ""
         self._text = ""
-        self._after: list[str] = []
+        self._annotations: list[str] = []
         self._cells: list[str] | None = None
         self._script: str | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        named = dict(attrs)
+        attributes = dict(attrs)
         if tag in ("script", "style"):
-            self._script = named.get("id") or ""
+            self._script = attributes.get("id") or ""
             return
         if tag in ("th", "td", "tr", "caption", "li", "p", "h1", "h2", "h3", "div", "dt", "dd"):
-            self._line()
+            self._end_line()
         if tag == "tr":
             self._cells = []
-        self._after += [f"{name}={named[name]}" for name in SHOWN if name in named]
-        if named.get("class") in STYLES:
-            self._after.append(str(named["class"]))
+        self._annotations += [
+            f"{name}={attributes[name]}" for name in SHOWN_ATTRIBUTES if name in attributes
+        ]
+        if attributes.get("class") in STYLES:
+            self._annotations.append(str(attributes["class"]))
 
     def handle_endtag(self, tag: str) -> None:
         if tag in ("script", "style"):
             self._script = None
         elif tag in ("th", "td") and self._cells is not None:
-            self._cells.append(self._taken())
+            self._cells.append(self._take_text())
         elif tag == "tr" and self._cells is not None:
             self.lines.append("| " + " | ".join(self._cells))
             self._cells = None
-        elif tag == "dd":  # what a finding of the kind means
-            self._taken()
+        elif tag == "dd":  # the meaning of the findings
+            self._take_text()
         elif tag in ("caption", "li", "p", "h1", "h2", "h3", "div", "dt"):
-            self._line()
+            self._end_line()
 
     def handle_data(self, data: str) -> None:
         if self._script is None:
@@ -94,43 +96,46 @@ class Page(HTMLParser):
         elif self._script == "data":
             self.charts += data
 
-    def _taken(self) -> str:
-        said = [" ".join(self._text.split()), *(f"<{after}>" for after in self._after)]
-        self._text, self._after = "", []
-        return " ".join(word for word in said if word)
+    def _take_text(self) -> str:
+        parts = [
+            " ".join(self._text.split()),
+            *(f"<{annotation}>" for annotation in self._annotations),
+        ]
+        self._text, self._annotations = "", []
+        return " ".join(word for word in parts if word)
 
-    def _line(self) -> None:
-        if self._cells is None and (said := self._taken()):
-            self.lines.append(said)
+    def _end_line(self) -> None:
+        if self._cells is None and (text := self._take_text()):
+            self.lines.append(text)
 
 
-def shortened(lines: list[str]) -> list[str]:
-    """Long tables by their first and last rows, and none of those that are left out."""
-    found: list[str] = []
+def shorten_tables(lines: list[str]) -> list[str]:
+    """Long tables as their first and last rows, without the omitted tables."""
+    shortened: list[str] = []
     rows: list[str] = []
     caption = ""
     for line in [*lines, ""]:
         if line.startswith("| "):
             rows.append(line)
             continue
-        if rows and not caption.startswith(LEFT_OUT):
-            found += rows[: ROWS + 1]
-            found += rows[ROWS + 1 :][-1:]
+        if rows and not caption.startswith(OMITTED_TABLES):
+            shortened += rows[: FIRST_ROWS + 1]
+            shortened += rows[FIRST_ROWS + 1 :][-1:]
         rows = []
         caption = line
-        found.append(line)
-    return found
+        shortened.append(line)
+    return shortened
 
 
-def of_charts(script: str) -> list[str]:
-    """The tables of the charts, by their first and last rows."""
+def chart_lines(script: str) -> list[str]:
+    """The tables of the charts as their first and last rows."""
     lines = []
     for name, table in json.loads(script)["tables"].items():
         rows = table["rows"]
         if name == "what_if":
             continue
         lines.append(f"{name}: {len(rows)} rows of {', '.join(table['columns'])}")
-        lines += [json.dumps(row) for row in [*rows[:ROWS], *rows[ROWS:][-1:]]]
+        lines += [json.dumps(row) for row in [*rows[:FIRST_ROWS], *rows[FIRST_ROWS:][-1:]]]
     return lines
 
 
@@ -140,22 +145,24 @@ def test_the_page_is_what_kfmt_says(
 ) -> None:
     file, data, disk = (tmp_path / name for name in ("page.html", "page.json", "disk"))
     now = int(datetime.fromisoformat(f"{NOW}+00:00").timestamp())
-    for copied, (source, days) in COPIED.items():
-        shutil.copytree(ROOT / source, disk / copied)
-        for path in (disk / copied).iterdir():
+    for destination, (source, days) in COPIED_DIRECTORIES.items():
+        shutil.copytree(ROOT / source, disk / destination)
+        for path in (disk / destination).iterdir():
             os.utime(path, (now - days * 86_400,) * 2)
     paths = [path.replace("DISK", str(disk)) for path in PAGES[name]]
     kfmt("report", *paths, "--to", file, "--data", data, "--now", NOW)
     made_at = json.loads(data.read_text())[0]["made_at"]
     page = Page()
     page.feed(file.read_text())
-    said = "\n".join([*shortened(page.lines), "", *of_charts(page.charts)]) + "\n"
-    said = re.sub(r"(?m)^Made by kfmt \S+ on .* UTC\. A", "Made by kfmt N on N. A", said)
-    said = re.sub(r"(?m)^A sample of .*", "A sample of N", said)
-    for words, name_of in ((disk, "DISK"), (made_at, "MADE"), (format_time(made_at), "MADE")):
-        said = said.replace(str(words), name_of)
-    golden = FOLDER / f"{name}.txt"
+    transcript = "\n".join([*shorten_tables(page.lines), "", *chart_lines(page.charts)]) + "\n"
+    transcript = re.sub(
+        r"(?m)^Made by kfmt \S+ on .* UTC\. A", "Made by kfmt N on N. A", transcript
+    )
+    transcript = re.sub(r"(?m)^A sample of .*", "A sample of N", transcript)
+    for value, placeholder in ((disk, "DISK"), (made_at, "MADE"), (format_time(made_at), "MADE")):
+        transcript = transcript.replace(str(value), placeholder)
+    golden = GOLDEN_DIRECTORY / f"{name}.txt"
     if request.config.getoption("--update-golden"):
         golden.parent.mkdir(exist_ok=True)
-        golden.write_text(said)
-    assert said == golden.read_text()
+        golden.write_text(transcript)
+    assert transcript == golden.read_text()

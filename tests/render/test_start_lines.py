@@ -1,4 +1,4 @@
-"""The lines of a predicted start: which are joined, which are left out and counted."""
+"""The lines of a predicted start: merged, or omitted and counted."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from kfmt_cli.render.style import NO_COLOUR
 step = partial(NextStep, "t-0")
 
 
-def start(file: str = "t-0", after: str = AFTER_CRASH, **more: Any) -> PredictedStart:
-    return PredictedStart(file, after, log_end_offset=7, **more)
+def predicted_start(file: str = "t-0", after: str = AFTER_CRASH, **values: Any) -> PredictedStart:
+    return PredictedStart(file, after, log_end_offset=7, **values)
 
 
-@pytest.mark.parametrize(("n", "more"), [(1, 0), (10, 0), (11, 1), (25, 15)])
-def test_ten_next_steps_are_listed_and_the_others_counted(n: int, more: int) -> None:
-    steps = [step(f"do {i}", f"takes {i} s") for i in range(n)]
-    head, *lines = step_lines(steps, NO_COLOUR)
-    assert head == "next steps"
-    assert lines[:10] == [f"  do {i}   takes {i} s" for i in range(min(n, 10))]
-    assert len(lines) == min(n, 10) + bool(more)
-    if more:
-        assert lines[10].startswith(f"  … and {more} more step")
+@pytest.mark.parametrize(("n_steps", "n_more"), [(1, 0), (10, 0), (11, 1), (25, 15)])
+def test_ten_next_steps_are_listed_and_the_others_counted(n_steps: int, n_more: int) -> None:
+    steps = [step(f"do {i}", f"takes {i} s") for i in range(n_steps)]
+    heading, *lines = step_lines(steps, NO_COLOUR)
+    assert heading == "next steps"
+    assert lines[:10] == [f"  do {i}   takes {i} s" for i in range(min(n_steps, 10))]
+    assert len(lines) == min(n_steps, 10) + bool(n_more)
+    if n_more:
+        assert lines[10].startswith(f"  … and {n_more} more step")
 
 
 def test_a_step_that_partitions_share_is_said_once() -> None:
     shared = [step(f"salvage t-{i}", "copies", "salvage all", "copies all") for i in range(3)]
-    alone = [step("rebuild t-9", "fast", "rebuild all", "slow"), step("look", "nothing")]
-    assert list(step_lines([*shared, *alone], NO_COLOUR)) == [
+    unshared = [step("rebuild t-9", "fast", "rebuild all", "slow"), step("look", "nothing")]
+    assert list(step_lines([*shared, *unshared], NO_COLOUR)) == [
         *("next steps", "  salvage all   copies all", "  rebuild t-9   fast", "  look   nothing")
     ]
     assert list(step_lines([], NO_COLOUR)) == []
@@ -48,27 +48,28 @@ def test_a_step_that_partitions_share_is_said_once() -> None:
 
 def test_the_price_of_a_step_stands_below_it_where_the_line_is_too_long() -> None:
     steps = [step("look", "a price of some words")]
-    (whole,) = list(step_lines(steps, NO_COLOUR, 30))[1:]
-    assert whole == "  look   a price of some words"
+    (one_line,) = list(step_lines(steps, NO_COLOUR, 30))[1:]
+    assert one_line == "  look   a price of some words"
     for width in (29, 27):
-        (parted,) = list(step_lines(steps, NO_COLOUR, width))[1:]
-        assert parted == "  look\n      a price of some words"
+        (wrapped,) = list(step_lines(steps, NO_COLOUR, width))[1:]
+        assert wrapped == "  look\n      a price of some words"
 
 
 @pytest.mark.parametrize(
-    ("deleted", "named"), [(["a/x"], ["x"]), (["a/x", "b/y"], ["x", "y"]), (["x", "y", "z"], [])]
+    ("deleted", "expected_names"),
+    [(["a/x"], ["x"]), (["a/x", "b/y"], ["x", "y"]), (["x", "y", "z"], [])],
 )
 def test_two_deleted_files_are_named_and_more_are_counted(
-    deleted: list[str], named: list[str]
+    deleted: list[str], expected_names: list[str]
 ) -> None:
-    (line,) = lost_lines([start(lost=[(3, 3)], deleted=deleted)], NO_COLOUR)
-    assert [name for name in ("x", "y", "z") if f"; {name} is deleted" in line] == named
-    assert (f"{len(deleted)} files deleted" in line) == (not named)
+    (line,) = lost_lines([predicted_start(lost=[(3, 3)], deleted=deleted)], NO_COLOUR)
+    assert [name for name in ("x", "y", "z") if f"; {name} is deleted" in line] == expected_names
+    assert (f"{len(deleted)} files deleted" in line) == (not expected_names)
     assert "a/" not in line
 
 
 @pytest.mark.parametrize(
-    ("ranges", "words"),
+    ("ranges", "expected_text"),
     [
         ([(3, 3)], "offsets 3 "),
         ([(3, 5), (8, 8)], "offsets 3–5, 8 "),
@@ -76,23 +77,23 @@ def test_two_deleted_files_are_named_and_more_are_counted(
         ([(1, 1), (3, 3), (5, 5), (7, 9)], "offsets 1, 3, 5 and 1 more "),
     ],
 )
-def test_three_ranges_are_listed(ranges: list[tuple[int, int]], words: str) -> None:
-    (line,) = lost_lines([start(lost=ranges)], NO_COLOUR)
-    assert words in line
+def test_three_ranges_are_listed(ranges: list[tuple[int, int]], expected_text: str) -> None:
+    (line,) = lost_lines([predicted_start(lost=ranges)], NO_COLOUR)
+    assert expected_text in line
 
 
 def test_starts_with_the_same_effect_are_one_line() -> None:
-    both = [
-        start(after=AFTER_CRASH, lost=[(1, 2)]),
-        start(after=AFTER_CLEAN_SHUTDOWN, lost=[(1, 2)]),
+    same_effect = [
+        predicted_start(after=AFTER_CRASH, lost=[(1, 2)]),
+        predicted_start(after=AFTER_CLEAN_SHUTDOWN, lost=[(1, 2)]),
     ]
-    (line,) = lost_lines(both, NO_COLOUR)
+    (line,) = lost_lines(same_effect, NO_COLOUR)
     assert line.startswith("t-0 on the next start: ")
-    unlike = [
-        start(after=AFTER_CRASH, lost=[(1, 2)]),
-        start(after=AFTER_CLEAN_SHUTDOWN, unreachable=[(1, 2)]),
+    different_effects = [
+        predicted_start(after=AFTER_CRASH, lost=[(1, 2)]),
+        predicted_start(after=AFTER_CLEAN_SHUTDOWN, unreachable=[(1, 2)]),
     ]
-    crash, clean = lost_lines(unlike, NO_COLOUR)
+    crash, clean = lost_lines(different_effects, NO_COLOUR)
     assert crash.startswith("t-0 after a crash: ")
     assert clean.startswith("t-0 after a clean shutdown: ")
     assert "1–2 are lost" in crash
@@ -101,8 +102,8 @@ def test_starts_with_the_same_effect_are_one_line() -> None:
 
 def test_the_losses_of_more_than_three_partitions_are_summed() -> None:
     def starts(n: int) -> list[PredictedStart]:
-        crash = [start(f"t-{i}", AFTER_CRASH, lost=[(0, 9), (20, 20)]) for i in range(n)]
-        return [*crash, start("t-0", AFTER_CLEAN_SHUTDOWN, unreachable=[(5, 6)])]
+        crash = [predicted_start(f"t-{i}", AFTER_CRASH, lost=[(0, 9), (20, 20)]) for i in range(n)]
+        return [*crash, predicted_start("t-0", AFTER_CLEAN_SHUTDOWN, unreachable=[(5, 6)])]
 
     assert len(list(lost_lines(starts(3), NO_COLOUR))) == 4
     assert list(lost_lines(starts(4), NO_COLOUR)) == [
@@ -112,37 +113,39 @@ def test_the_losses_of_more_than_three_partitions_are_summed() -> None:
 
 
 def test_ten_failing_starts_are_listed_and_the_others_counted() -> None:
-    for n, more in ((1, ""), (10, ""), (11, "… and 1 more"), (14, "… and 4 more")):
-        failing = [start(f"t-{i}", reason="why") for i in range(n)]
-        lines = list(next_start_lines([], [*failing, start("fine")], NO_COLOUR))
-        assert [line.split()[0] for line in lines[: min(n, 10)]] == [
-            f"t-{i}" for i in range(min(n, 10))
+    for n_starts, remainder in ((1, ""), (10, ""), (11, "… and 1 more"), (14, "… and 4 more")):
+        failing = [predicted_start(f"t-{i}", reason="why") for i in range(n_starts)]
+        lines = list(next_start_lines([], [*failing, predicted_start("fine")], NO_COLOUR))
+        assert [line.split()[0] for line in lines[: min(n_starts, 10)]] == [
+            f"t-{i}" for i in range(min(n_starts, 10))
         ]
-        assert len(lines) == min(n, 10) + bool(more) + 1
-        assert lines[-2].startswith(more)
+        assert len(lines) == min(n_starts, 10) + bool(remainder) + 1
+        assert lines[-2].startswith(remainder)
 
 
 @pytest.mark.parametrize(
-    ("crash", "clean", "same"),
+    ("crash_reason", "clean_reason", "is_same"),
     [(None, None, True), ("x", "x", True), ("x", None, False), (None, "x", False)],
 )
 def test_whether_a_broker_starts_if_it_is_unknown_how_it_stopped(
-    crash: str | None, clean: str | None, same: bool
+    crash_reason: str | None, clean_reason: str | None, is_same: bool
 ) -> None:
     starts = [
-        start(after=AFTER_CRASH, reason=crash),
-        start(after=AFTER_CLEAN_SHUTDOWN, reason=clean),
+        predicted_start(after=AFTER_CRASH, reason=crash_reason),
+        predicted_start(after=AFTER_CLEAN_SHUTDOWN, reason=clean_reason),
     ]
-    words = format_either_start(starts)
-    assert ("alike" in words) == same
-    assert words.count("would not start") == (1 if same and crash else crash != clean)
-    if not same:
-        would_not = words.index("would not start") < words.index(" but ")
-        assert would_not == (crash is not None)
+    text = format_either_start(starts)
+    assert ("alike" in text) == is_same
+    assert text.count("would not start") == (
+        1 if is_same and crash_reason else crash_reason != clean_reason
+    )
+    if not is_same:
+        is_crash_refused = text.index("would not start") < text.index(" but ")
+        assert is_crash_refused == (crash_reason is not None)
 
 
 @pytest.mark.parametrize(
-    ("more", "lost", "words"),
+    ("values", "lost_offsets", "expected_text"),
     [
         ({}, [], INTACT_TEXT),
         ({"lost": [(0, 9)]}, [], "10 offsets lost"),
@@ -153,11 +156,11 @@ def test_whether_a_broker_starts_if_it_is_unknown_how_it_stopped(
     ],
 )
 def test_a_start_in_a_few_words(
-    more: dict[str, Any], lost: list[tuple[int, int]], words: str
+    values: dict[str, Any], lost_offsets: list[tuple[int, int]], expected_text: str
 ) -> None:
-    assert format_start(start(**more), lost) == words
+    assert format_start(predicted_start(**values), lost_offsets) == expected_text
 
 
-def test_what_was_not_read_is_no_reason_to_call_a_directory_none() -> None:
+def test_unread_inputs_are_not_called_other_directories() -> None:
     assert format_either_start([], 1) == "1 input not read: no broker start predicted"
     assert format_either_start([]).startswith("not a partition directory")

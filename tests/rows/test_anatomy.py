@@ -1,4 +1,4 @@
-"""The value of a field as it is shown next to its bytes, and what it means."""
+"""The value of a field next to its bytes, and its meaning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.segments import write
 
 
 @pytest.mark.parametrize(
-    ("value", "name", "words"),
+    ("value", "name", "expected"),
     [
         *((None, "x", ""), (b"abc", "x", '"abc"'), (b"", "x", '""'), ("é", "x", '"é"')),
         *((b"a\n", "x", "binary"), (b"\xff", "x", "binary"), ("é".encode(), "x", '"é"')),
@@ -28,24 +28,28 @@ from tests.support.segments import write
         *((True, "x", "true"), (1.5, "x", "1.5"), ([1, b"\0"], "x", '[1,"AA=="]')),
     ],
 )
-def test_a_value_as_it_is_shown(value: Any, name: str, words: str) -> None:
-    assert format_value(value, name) == words
+def test_a_value_as_it_is_shown(value: Any, name: str, expected: str) -> None:
+    assert format_value(value, name) == expected
 
 
-def test_the_fault_of_a_null_field_is_told() -> None:
+def test_the_error_of_a_null_field_is_shown() -> None:
     layout = layout_at_version(message_layout("BeginTransactionRecord"), 0)
     tagged = bytes([1, 0, 3, 0, 9, 9])  # one field, of three bytes, of which null takes one
-    (bad,) = [
+    (invalid_line,) = [
         line
         for line in anatomy_lines(read_field_tree(layout, tagged, 0, len(tagged)))
         if line.is_bad
     ]
-    assert (bad.name, bad.shown, bad.fault) == ("name", "null", "3 bytes declared, 1 used")
+    assert (invalid_line.name, invalid_line.shown, invalid_line.fault) == (
+        "name",
+        "null",
+        "3 bytes declared, 1 used",
+    )
 
 
-def meanings(folder: Path, offset: int) -> dict[str, Any]:
+def meanings(directory: Path, offset: int) -> dict[str, Any]:
     rows: list[Row] = kfmt(
-        "hex", folder / f"{0:020}.log", "--offset", str(offset), "--alone", "--json"
+        "hex", directory / f"{0:020}.log", "--offset", str(offset), "--alone", "--json"
     ).of("field")
     return {row["path"].rpartition(".")[2]: row["meaning"] for row in rows}
 
@@ -53,18 +57,21 @@ def meanings(folder: Path, offset: int) -> dict[str, Any]:
 def test_what_times_and_numbers_mean(tmp_path: Path) -> None:
     topic = "__consumer_offsets"
     key = message(topic, 1, "key", 0, {"group": "g", "topic": "t", "partition": 0})
-    numbers = {"offset": 7, "metadata": "", "commit_timestamp": 0, "expire_timestamp": -1}
-    times = message(topic, 1, "value", 1, numbers)
-    folder = built(tmp_path / f"{topic}-0", [commit(0, 3), record(1, key, times)])
-    found = meanings(folder, 0)
-    assert found["commit_timestamp"] == "1970-01-01 00:00:00.005"
-    found = meanings(folder, 1)
-    assert found["commit_timestamp"] == "1970-01-01 00:00:00.000"
-    assert found["expire_timestamp"] == "none"
-    assert (found["offset"], found["base_offset"]) == (None, None)
-    assert found["compression"] == "none"
-    assert (found["transactional"], found["timestamp_type"]) == ("no", "CreateTime")
-    assert found["producer_id"] == "none"
+    values = {"offset": 7, "metadata": "", "commit_timestamp": 0, "expire_timestamp": -1}
+    value = message(topic, 1, "value", 1, values)
+    directory = built(tmp_path / f"{topic}-0", [commit(0, 3), record(1, key, value)])
+    meaning_by_name = meanings(directory, 0)
+    assert meaning_by_name["commit_timestamp"] == "1970-01-01 00:00:00.005"
+    meaning_by_name = meanings(directory, 1)
+    assert meaning_by_name["commit_timestamp"] == "1970-01-01 00:00:00.000"
+    assert meaning_by_name["expire_timestamp"] == "none"
+    assert (meaning_by_name["offset"], meaning_by_name["base_offset"]) == (None, None)
+    assert meaning_by_name["compression"] == "none"
+    assert (meaning_by_name["transactional"], meaning_by_name["timestamp_type"]) == (
+        "no",
+        "CreateTime",
+    )
+    assert meaning_by_name["producer_id"] == "none"
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,11 @@ COMMANDS = [
     "encode-varint 300",
     "decode-varint ac02",
 ]
-EVERY = [type_ for part in contract_sections() for type_ in part.types]
+DECLARED_TYPES = [type_ for section in contract_sections() for type_ in section.types]
 # A result of a file has the members of its command, in this command's order.
-TYPES = [type_ for type_ in EVERY if type_.name != "file"] + list(result_rows_by_command().values())
+TYPES = [type_ for type_ in DECLARED_TYPES if type_.name != "file"] + list(
+    result_rows_by_command().values()
+)
 KINDS: dict[ColumnKind, type | tuple[type, ...]] = {
     ColumnKind.NUMBER: int,
     ColumnKind.REAL: (int, float),
@@ -71,28 +73,28 @@ KINDS: dict[ColumnKind, type | tuple[type, ...]] = {
     ColumnKind.CHOICE: str,
     ColumnKind.TEXT: str,
 }
-# A state's rows have two members more where it is asked for since when they have changed.
-OF_CHANGES = {"change", "before"}
+# The rows of `state --since-offset` have two more members.
+CHANGE_MEMBERS = {"change", "before"}
 
 
-def fits(row: Row, type_: RowType) -> str:
-    """Why an object is not of a type; empty where it is."""
+def mismatch_reason(row: Row, type_: RowType) -> str:
+    """The reason why an object is not of a type; empty if it is."""
     columns = {column.name: column for column in type_.columns}
-    names = [text for text in row if text != "type" and text not in OF_CHANGES]
+    names = [text for text in row if text != "type" and text not in CHANGE_MEMBERS]
     if type_.location_source is not LocationSource.NO_LOCATION:
         if names[: len(type_.leading_members)] != list(type_.leading_members):
             return f"it begins with {names[: len(type_.leading_members)]}"
         names = [text for text in names if text not in LOCATION_COLUMNS]
-    known = [column for column in columns if column in names]
+    ordered = [column for column in columns if column in names]
     extra = [name for name in names if name not in columns and name != "file"]
     extra = [text for text in extra if not text.endswith("_encoding")]
-    if type_.name in ("summary", "row"):  # the numbers of all files; a query's columns
+    if type_.name in ("summary", "row"):  # the totals of all files; a query's columns
         extra = []
     if extra:
         return f"has {extra}"
-    if [name for name in names if name in columns] != known:
+    if [name for name in names if name in columns] != ordered:
         return f"its members come in the order {names}"
-    for name in known:
+    for name in ordered:
         column, value = columns[name], row[name]
         if value is None:
             if not (
@@ -104,52 +106,53 @@ def fits(row: Row, type_: RowType) -> str:
     absent = [
         column.name for column in type_.columns if column.name not in row and not column.present_if
     ]
-    return f"{absent} are absent" if absent and type_.name not in LOOSE else ""
+    return f"{absent} are absent" if absent and type_.name not in TYPES_OF_SEVERAL_SHAPES else ""
 
 
-# Rows that have what their own file has: of other magics, of other kinds of records.
-LOOSE = {"batch", "record", "field", "found"}
+# Rows whose members depend on the file: on its magic, on its kind of records.
+TYPES_OF_SEVERAL_SHAPES = {"batch", "record", "field", "found"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_object_is_of_a_type_that_is_declared(command: str, tmp_path: Path) -> None:
-    words = [text.replace("DST", str(tmp_path / "new")) for text in shlex.split(command)]
-    rows = kfmt(*words, "--json").rows
+    arguments = [text.replace("DST", str(tmp_path / "new")) for text in shlex.split(command)]
+    rows = kfmt(*arguments, "--json").rows
     assert rows
     for row in rows:
-        reasons = [fits(row, type_) for type_ in TYPES if type_.name == row["type"]]
+        reasons = [mismatch_reason(row, type_) for type_ in TYPES if type_.name == row["type"]]
         assert reasons, f"no type {row['type']} is declared"
         assert "" in reasons, (row, reasons)
 
 
-def of_declared_types(rows: list[Row]) -> bool:
+def are_declared(rows: list[Row]) -> bool:
     """Whether each object is of a type that is declared."""
     return all(
-        "" in [fits(row, type_) for type_ in TYPES if type_.name == row["type"]] for row in rows
+        "" in [mismatch_reason(row, type_) for type_ in TYPES if type_.name == row["type"]]
+        for row in rows
     )
 
 
 def test_decoded_records_are_declared() -> None:
     rows = kfmt("dump", f"{BROKER}/__consumer_offsets-1", "--records", "--json").of("record")
     assert any("decoded_value" in row for row in rows)
-    assert of_declared_types(rows)
+    assert are_declared(rows)
 
 
 def test_messages_of_the_notes_are_declared(tmp_path: Path) -> None:
     (tmp_path / "notes.bin").write_bytes(NOTE)
     rows = kfmt("dump", tmp_path / "notes.bin", "--layout", "notes-v0", "--json").rows
     assert [row["type"] for row in rows] == ["notes_message"]
-    assert of_declared_types(rows)
+    assert are_declared(rows)
 
 
 @pytest.mark.parametrize("tables", ["records", "records,batches"])
 def test_results_of_an_export_are_declared(tables: str, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    to = tmp_path / "new"
-    words = ("--to", to, "--tables", tables, "--report", "json")
-    rows = kfmt("export", f"{BROKER}/orders-0", *words).rows
+    to_path = tmp_path / "new"
+    arguments = ("--to", to_path, "--tables", tables, "--report", "json")
+    rows = kfmt("export", f"{BROKER}/orders-0", *arguments).rows
     assert [row["type"] for row in rows] == ["file"] * 7 + ["summary"]
-    assert of_declared_types(rows)
+    assert are_declared(rows)
 
 
 def test_a_member_that_is_not_declared_is_a_mistake() -> None:
@@ -159,7 +162,7 @@ def test_a_member_that_is_not_declared_is_a_mistake() -> None:
 
 def test_types_are_documented() -> None:
     text = (ROOT / "docs" / "json.md").read_text()
-    for type_ in EVERY:
+    for type_ in DECLARED_TYPES:
         assert type_.doc, type_.name
         assert f"### `{type_.name}`" in text
         undocumented = [
@@ -174,31 +177,31 @@ def test_types_are_documented() -> None:
 
 
 def test_csv_is_one_table_and_says_what_it_leaves_out() -> None:
-    done = kfmt("retention", f"{BROKER}/orders-0", "--format", "csv")
-    assert done.out.splitlines()[0].startswith("file,topic,partition,log_dir,base_offset,")
-    assert len({line.count(",") for line in done.out.splitlines() if '"' not in line}) == 1
-    assert "use --table roll to write it" in done.err
-    other = kfmt("retention", f"{BROKER}/orders-0", "--format", "csv", "--table", "roll")
-    assert other.out.splitlines()[0] == "file,topic,partition,log_dir,reason,at_bytes,at_time"
-    assert len(other.out.splitlines()) == 2
-    assert not other.err
+    result = kfmt("retention", f"{BROKER}/orders-0", "--format", "csv")
+    assert result.out.splitlines()[0].startswith("file,topic,partition,log_dir,base_offset,")
+    assert len({line.count(",") for line in result.out.splitlines() if '"' not in line}) == 1
+    assert "use --table roll to write it" in result.err
+    roll_result = kfmt("retention", f"{BROKER}/orders-0", "--format", "csv", "--table", "roll")
+    assert roll_result.out.splitlines()[0] == "file,topic,partition,log_dir,reason,at_bytes,at_time"
+    assert len(roll_result.out.splitlines()) == 2
+    assert not roll_result.err
 
 
 def test_the_table_of_results_is_that_of_files(tmp_path: Path) -> None:
-    done = kfmt("salvage", DAMAGED, tmp_path / "new", "--format", "csv")
-    assert done.out.startswith("file,topic,partition,log_dir,kind,")
-    assert "use --table hole to write it" in done.err
+    result = kfmt("salvage", DAMAGED, tmp_path / "new", "--format", "csv")
+    assert result.out.startswith("file,topic,partition,log_dir,kind,")
+    assert "use --table hole to write it" in result.err
 
 
 def test_a_table_that_is_none_is_refused() -> None:
-    done = kfmt("stat", f"{BROKER}/orders-0", "--format", "csv", "--table", "nothing")
-    assert done.code == 2
-    assert "docs/json.md" in done.err
+    result = kfmt("stat", f"{BROKER}/orders-0", "--format", "csv", "--table", "nothing")
+    assert result.code == 2
+    assert "docs/json.md" in result.err
 
 
-# The Python API answers as the commands do.
+# The Python API returns what the commands print.
 
-ANSWERS = {
+API_CALLS = {
     f"check {DAMAGED}": lambda: kfmt_cli.check(DAMAGED),
     f"stat {BROKER}": lambda: kfmt_cli.stat(BROKER),
     f"find {BROKER}/orders-0 --offset 700": lambda: kfmt_cli.find(f"{BROKER}/orders-0", offset=700),
@@ -221,13 +224,13 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("command", ANSWERS)
+@pytest.mark.parametrize("command", API_CALLS)
 def test_python_answers_as_the_command_does(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    done = kfmt(*command.split(), "--json")
-    answer = ANSWERS[command]()
-    assert list(answer) == done.rows
-    assert answer.exit_code == done.code
+    result = kfmt(*command.split(), "--json")
+    answer = API_CALLS[command]()
+    assert list(answer) == result.rows
+    assert answer.exit_code == result.code
     assert list(answer.objects()) == answer.rows
     pytest.importorskip("pyarrow")
     for name in {str(row["type"]) for row in answer}:
@@ -248,7 +251,7 @@ def test_python_answers_as_the_command_does(command: str, monkeypatch: pytest.Mo
 
 
 def test_no_type_is_declared_twice_in_a_part() -> None:
-    for part in contract_sections():
-        names = [type_.name for type_ in part.types if type_.name != "file"]
-        assert len(names) == len(set(names)) or part.title == "Entries of files"
+    for section in contract_sections():
+        names = [type_.name for type_ in section.types if type_.name != "file"]
+        assert len(names) == len(set(names)) or section.title == "Entries of files"
     assert "partition" in shapes_by_name()

@@ -1,4 +1,4 @@
-"""The published JSON Schema: every object of every command is valid, and what is not is refused."""
+"""The published JSON Schema: every object of every command is valid, others are refused."""
 
 from __future__ import annotations
 
@@ -21,73 +21,73 @@ SCHEMA: dict[str, Any] = json.loads((ROOT / "docs/schema/kfmt-1.json").read_text
 VALIDATORS: dict[str, Draft202012Validator] = {}
 for name, definition in SCHEMA["$defs"].items():
     VALIDATORS[name] = Draft202012Validator({**definition, "$defs": SCHEMA["$defs"]})
-EVERY_SAMPLE = [
-    f"{command} {folder.relative_to(ROOT)}"
+SAMPLE_COMMANDS = [
+    f"{command} {directory.relative_to(ROOT)}"
     for command in ("dump --records", "check", "state", "stat")
-    for folder in sorted(SAMPLES.iterdir())
-    if folder.is_dir()
+    for directory in sorted(SAMPLES.iterdir())
+    if directory.is_dir()
 ]
 
 
 def errors(row: dict[str, Any]) -> list[str]:
-    """Why an object is not valid; empty if it is."""
+    """The reasons why an object is not valid; empty if it is."""
     return [error.message for error in VALIDATORS[row["type"]].iter_errors(row)]
 
 
 def test_the_command_prints_the_schema() -> None:
-    done = kfmt("format", "--json-schema")
-    assert (done.code, json.loads(done.out)) == (0, SCHEMA)
+    result = kfmt("format", "--json-schema")
+    assert (result.code, json.loads(result.out)) == (0, SCHEMA)
     Draft202012Validator.check_schema(SCHEMA)
 
 
 def test_each_type_is_defined_once() -> None:
     names = [line["$ref"].removeprefix("#/$defs/") for line in SCHEMA["anyOf"]]
     assert names == [
-        *dict.fromkeys(type_.name for part in contract_sections() for type_ in part.types)
+        *dict.fromkeys(type_.name for section in contract_sections() for type_ in section.types)
     ]
     several = {name for name in names if "oneOf" in SCHEMA["$defs"][name]}
     assert several == {"partition", "topic", "checkpoint_entry"}
     for name in several:
         shapes = [line["$ref"].removeprefix("#/$defs/") for line in SCHEMA["$defs"][name]["oneOf"]]
         for shape in shapes:
-            told = shape.removeprefix(f"{name}_with_")
-            assert told in SCHEMA["$defs"][shape]["required"]
-            others = [SCHEMA["$defs"][other] for other in shapes if other != shape]
-            assert not [other for other in others if told in other["properties"]]
+            member = shape.removeprefix(f"{name}_with_")
+            assert member in SCHEMA["$defs"][shape]["required"]
+            other_shapes = [SCHEMA["$defs"][other] for other in shapes if other != shape]
+            assert not [other for other in other_shapes if member in other["properties"]]
     unused = SCHEMA["$defs"].keys() - {*names, "kcat"}
     assert all("_with_" in name for name in unused)
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     assert SCHEMA["$id"] == f"kfmt-{CONTRACT_VERSION}.json"
     assert f", JSON {CONTRACT_VERSION}, " in kfmt("--version").out
 
 
-@pytest.mark.parametrize("folder", ["kafka-3.9.1-broker1", "kafka-2.8.2", "kafka-0.8.2.2"])
-def test_objects_of_kcat_are_valid_and_no_others(folder: str) -> None:
-    rows = kfmt("cat", SAMPLES / folder, "--json").rows
+@pytest.mark.parametrize("directory", ["kafka-3.9.1-broker1", "kafka-2.8.2", "kafka-0.8.2.2"])
+def test_objects_of_kcat_are_valid_and_no_others(directory: str) -> None:
+    rows = kfmt("cat", SAMPLES / directory, "--json").rows
     assert rows
-    whole = Draft202012Validator(SCHEMA)
+    validator = Draft202012Validator(SCHEMA)
     for row in rows:
         assert [error.message for error in VALIDATORS["kcat"].iter_errors(row)] == [], row
-    assert not whole.is_valid(rows[0])
+    assert not validator.is_valid(rows[0])
     assert not VALIDATORS["kcat"].is_valid({**rows[0], "type": "record"})
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, *EVERY_SAMPLE])
+@pytest.mark.parametrize("command", [*COMMANDS, *SAMPLE_COMMANDS])
 def test_every_object_is_valid(command: str, tmp_path: Path) -> None:
-    words = [text.replace("DST", str(tmp_path / "new")) for text in shlex.split(command)]
-    for line in kfmt(*words, "--json").out.splitlines():
+    arguments = [text.replace("DST", str(tmp_path / "new")) for text in shlex.split(command)]
+    for line in kfmt(*arguments, "--json").out.splitlines():
         row = json.loads(line)
         assert not errors(row), (errors(row), row)
 
 
 def test_a_line_is_valid_as_a_whole() -> None:
-    whole = Draft202012Validator(SCHEMA)
+    validator = Draft202012Validator(SCHEMA)
     row = {"type": "codec", "name": 3}
-    assert not whole.is_valid(row)
+    assert not validator.is_valid(row)
     (first, *_) = kfmt("partition-of", "--group", "billing", "--json").rows
-    assert whole.is_valid(first)
+    assert validator.is_valid(first)
 
 
 def test_other_objects_are_not_valid() -> None:
@@ -106,8 +106,8 @@ def test_other_objects_are_not_valid() -> None:
 
 
 def test_only_what_a_state_says_has_changes() -> None:
-    since = f"{SAMPLES}/kafka-3.9.1-broker1/__cluster_metadata-0"
-    rows = kfmt("state", since, "--since-offset", "500", "--json").rows
+    metadata_log = f"{SAMPLES}/kafka-3.9.1-broker1/__cluster_metadata-0"
+    rows = kfmt("state", metadata_log, "--since-offset", "500", "--json").rows
     changed = next(row for row in rows if "change" in row)
     assert not errors(changed)
     (finding, *_) = kfmt("check", "damaged_segments", "--json").of("finding")
@@ -115,8 +115,8 @@ def test_only_what_a_state_says_has_changes() -> None:
 
 
 def test_every_json_member_has_a_shape() -> None:
-    for part in contract_sections():
-        for type_ in part.types:
+    for section in contract_sections():
+        for type_ in section.types:
             for column in type_.columns:
                 inner = column.members or (column,)
                 names = [leaf.name for leaf in inner if leaf.kind is ColumnKind.JSON]

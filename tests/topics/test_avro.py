@@ -1,4 +1,4 @@
-"""Avro values: what is read, what is bounded, and what is said of values that are not whole."""
+"""Avro values: decoding, limits, and errors of truncated values."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ fastavro = pytest.importorskip("fastavro", reason="the extra schema is not insta
 
 from kfmt_cli.topics.avro import _max_values, avro_schema_reader  # noqa: E402
 
-ROW: dict[str, Any] = {
+ROW_SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "Row",
     "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "string"}],
 }
-TREE: dict[str, Any] = {
+TREE_SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "Tree",
     "fields": [{"name": "n", "type": "int"}, {"name": "below", "type": ["null", "Tree"]}],
 }
-TWICE: dict[str, Any] = {
+REPEATED_TYPE_SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "Twice",
-    "fields": [{"name": "one", "type": ROW}, {"name": "other", "type": "Row"}],
+    "fields": [{"name": "one", "type": ROW_SCHEMA}, {"name": "other", "type": "Row"}],
 }
-READ: list[tuple[Any, Any, Any]] = [
+VALUES: list[tuple[Any, Any, Any]] = [
     ("null", None, None),
     *(("boolean", True, True), ("int", -5, -5), ("long", 1 << 40, 1 << 40), ("string", "é", "é")),
     *(("double", 0.5, 0.5), ("float", 0.25, 0.25), ("bytes", b"\0\xff", "00ff")),
@@ -37,24 +37,24 @@ READ: list[tuple[Any, Any, Any]] = [
     *((["null", "long"], None, None), (["null", "long"], 3, 3)),
     ({"type": "array", "items": "int"}, [1, 2, 3], [1, 2, 3]),
     ({"type": "map", "values": "bytes"}, {"k": b"\1"}, {"k": "01"}),
-    (ROW, {"a": 1, "b": "x"}, {"a": 1, "b": "x"}),
-    (TWICE, {"one": {"a": 1, "b": "x"}, "other": {"a": 2, "b": "y"}}, None),
-    (TREE, {"n": 1, "below": {"n": 2, "below": None}}, None),
-    ({"type": "array", "items": ROW}, [{"a": 1, "b": ""}] * 3, None),
+    (ROW_SCHEMA, {"a": 1, "b": "x"}, {"a": 1, "b": "x"}),
+    (REPEATED_TYPE_SCHEMA, {"one": {"a": 1, "b": "x"}, "other": {"a": 2, "b": "y"}}, None),
+    (TREE_SCHEMA, {"n": 1, "below": {"n": 2, "below": None}}, None),
+    ({"type": "array", "items": ROW_SCHEMA}, [{"a": 1, "b": ""}] * 3, None),
 ]
 
 
-def written(schema: Any, value: Any) -> bytes:
-    out = BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
-    return out.getvalue()
+def encode_value(schema: Any, value: Any) -> bytes:
+    buffer = BytesIO()
+    fastavro.schemaless_writer(buffer, fastavro.parse_schema(schema), value)
+    return buffer.getvalue()
 
 
-@pytest.mark.parametrize(("schema", "value", "shown"), READ)
-def test_a_value_is_read_whole(schema: Any, value: Any, shown: Any) -> None:
+@pytest.mark.parametrize(("schema", "value", "expected"), VALUES)
+def test_a_value_is_read_whole(schema: Any, value: Any, expected: Any) -> None:
     read = avro_schema_reader("schema", json.dumps(schema))
-    data = written(schema, value)
-    assert read(data) == (value if shown is None else shown)
+    data = encode_value(schema, value)
+    assert read(data) == (value if expected is None else expected)
     with pytest.raises(ValueError, match=r"^1 trailing bytes after the Avro value$"):
         read(data + b"\0")
     for size in range(len(data)):
@@ -62,34 +62,39 @@ def test_a_value_is_read_whole(schema: Any, value: Any, shown: Any) -> None:
             read(data[:size])
 
 
-def record_of(type_: Any) -> Any:
+def one_field_record(type_: Any) -> Any:
     """A record R with one field."""
     return {"type": "record", "name": "R", "fields": [{"name": "x", "type": type_}]}
 
 
-INTS, MAP = {"type": "array", "items": "int"}, {"type": "map", "values": "int"}
+INTS_SCHEMA, MAP_SCHEMA = {"type": "array", "items": "int"}, {"type": "map", "values": "int"}
 
 
 @pytest.mark.parametrize(
     ("schema", "is_unbounded"),
     [
-        *(("int", False), (["null", "string"], False), (INTS, True), (MAP, True)),
-        *((["null", MAP], True), (ROW, False), (TWICE, False), (TREE, True)),
-        ({"type": "array", "items": ROW}, True),
-        *((record_of("int"), False), (record_of(["null", TREE]), True)),
-        *((record_of("Held"), True), (record_of(["null", "Held"]), True)),
-        *((record_of(["null", "R"]), True), (record_of(["null", "Row"]), False)),
+        *(("int", False), (["null", "string"], False), (INTS_SCHEMA, True), (MAP_SCHEMA, True)),
+        *(
+            (["null", MAP_SCHEMA], True),
+            (ROW_SCHEMA, False),
+            (REPEATED_TYPE_SCHEMA, False),
+            (TREE_SCHEMA, True),
+        ),
+        ({"type": "array", "items": ROW_SCHEMA}, True),
+        *((one_field_record("int"), False), (one_field_record(["null", TREE_SCHEMA]), True)),
+        *((one_field_record("Held"), True), (one_field_record(["null", "Held"]), True)),
+        *((one_field_record(["null", "R"]), True), (one_field_record(["null", "Row"]), False)),
     ],
 )
 def test_a_schema_is_bounded_if_no_value_of_it_repeats_or_nests(
     schema: Any, is_unbounded: bool
 ) -> None:
-    names = {"Row": ROW, "Tree": TREE, "Held": {"type": "array", "items": "int"}}
+    names = {"Row": ROW_SCHEMA, "Tree": TREE_SCHEMA, "Held": {"type": "array", "items": "int"}}
     assert isinf(_max_values(schema, names, {})) == is_unbounded
 
 
 @pytest.mark.parametrize(
-    ("schema", "data", "words"),
+    ("schema", "data", "expected_text"),
     [
         (["null", "long"], b"\x04", "a union has no branch 2"),
         (["null", "long"], b"\x01", "a union has no branch -1"),
@@ -104,9 +109,11 @@ def test_a_schema_is_bounded_if_no_value_of_it_repeats_or_nests(
     ],
 )
 def test_a_value_that_is_not_of_its_schema_is_refused_with_the_reason(
-    schema: Any, data: bytes, words: str
+    schema: Any, data: bytes, expected_text: str
 ) -> None:
-    unbounded = {"type": "array", "items": schema}
-    with pytest.raises(ValueError, match=r".") as refused:
-        avro_schema_reader("schema", json.dumps(unbounded))(b"\x02" + data)
-    assert words.replace("byte 1", "byte 2").replace("byte 0", "byte 1") in str(refused.value)
+    array_schema = {"type": "array", "items": schema}
+    with pytest.raises(ValueError, match=r".") as raised:
+        avro_schema_reader("schema", json.dumps(array_schema))(b"\x02" + data)
+    assert expected_text.replace("byte 1", "byte 2").replace("byte 0", "byte 1") in str(
+        raised.value
+    )

@@ -1,4 +1,4 @@
-"""Schemas that are small and values that are not."""
+"""Small schemas with large values."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ def record(name: str, *types: Any) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": fields}
 
 
-def graph(depth: int, leaf: Any) -> Any:
-    """Records of which each has the next one twice."""
+def doubling_records(depth: int, leaf: Any) -> Any:
+    """Records that each contain the next one twice."""
     schema = record(f"r{depth}", leaf)
-    for number in reversed(range(depth)):
-        schema = record(f"r{number}", schema, f"r{number + 1}")
+    for level in reversed(range(depth)):
+        schema = record(f"r{level}", schema, f"r{level + 1}")
     return schema
 
 
 @pytest.mark.parametrize(
     ("schema", "value"),
     [
-        (graph(40, "null"), b""),
-        ({"type": "array", "items": graph(24, "null")}, b"\x04\x00"),
-        ({"type": "map", "values": graph(30, "null")}, b"\x02\x00\x00"),
-        (["null", graph(60, "null")], b"\x02"),
+        (doubling_records(40, "null"), b""),
+        ({"type": "array", "items": doubling_records(24, "null")}, b"\x04\x00"),
+        ({"type": "map", "values": doubling_records(30, "null")}, b"\x02\x00\x00"),
+        (["null", doubling_records(60, "null")], b"\x02"),
     ],
 )
 def test_a_value_of_too_many_values_is_refused(schema: Any, value: bytes) -> None:
-    begin = time.process_time()
+    start_seconds = time.process_time()
     with pytest.raises(ValueError, match="too many values"):
         avro_schema_reader("a", json.dumps(schema))(value)
-    assert time.process_time() - begin < 20
+    assert time.process_time() - start_seconds < 20
 
 
 def test_a_schema_that_is_shared_is_read() -> None:
-    read = avro_schema_reader("a", json.dumps(graph(6, "int")))
+    read = avro_schema_reader("a", json.dumps(doubling_records(6, "int")))
     value = read(bytes(range(0, 128, 2)))
     for _ in range(6):
         value = value["f1"]
@@ -74,14 +74,14 @@ def test_a_value_of_too_many_bytes_is_refused() -> None:
         avro_schema_reader("a", '"bytes"')(bytes((16 << 20) + 1))
 
 
-@pytest.mark.parametrize("of", ["bytes", "fixed"])
-def test_a_decimal_of_many_digits_is_refused(of: str) -> None:
-    decimal = {"type": of, "logicalType": "decimal", "precision": 9, "scale": 2}
+@pytest.mark.parametrize("type_name", ["bytes", "fixed"])
+def test_a_decimal_of_many_digits_is_refused(type_name: str) -> None:
+    decimal = {"type": type_name, "logicalType": "decimal", "precision": 9, "scale": 2}
     size = 1 << 20
-    schema = decimal | ({"name": "f", "size": size} if of == "fixed" else {})
-    front = b"\x80\x80\x80\x01" if of == "bytes" else b""
+    schema = decimal | ({"name": "f", "size": size} if type_name == "fixed" else {})
+    length_prefix = b"\x80\x80\x80\x01" if type_name == "bytes" else b""
     with pytest.raises(ValueError, match="decimal of 1048576 bytes"):
-        avro_schema_reader("a", json.dumps(schema))(front + b"\x7f" * size)
+        avro_schema_reader("a", json.dumps(schema))(length_prefix + b"\x7f" * size)
     assert (
         avro_schema_reader("a", json.dumps(decimal | {"type": "bytes"}))(b"\x04\x01\x00") == "2.56"
     )

@@ -24,82 +24,82 @@ from tests.support.samples import Row, kfmt
 from tools.kafka import KEPT, SAMPLES
 
 CONNECT = SAMPLES / "kafka-3.9.1-connect"
-SAID = json.loads((KEPT / "connect-rest-api.json").read_text())
-HIDDEN = "source.cluster.sasl.jaas.config"
+REST_ANSWERS = json.loads((KEPT / "connect-rest-api.json").read_text())
+HIDDEN_SETTING = "source.cluster.sasl.jaas.config"
 
 
 def without_secret(config: Row) -> Row:
-    """What the kept answer of the REST interface has, without the value that it leaves out."""
-    return {name: None if name == HIDDEN else value for name, value in config.items()}
+    """A config as in the saved answer of the REST interface, which omits the secret."""
+    return {name: None if name == HIDDEN_SETTING else value for name, value in config.items()}
 
 
 def test_connectors_and_their_tasks_are_those_of_the_rest_interface() -> None:
     assert "kfmt-secret" not in json.dumps(state(CONNECT / "connect-configs-0"))
     rows = state(CONNECT / "connect-configs-0", "--show-values")
     connectors = {row["connector"]: row for row in of(rows, "connector")}
-    assert connectors.keys() == SAID["connectors"].keys()  # "gone" has been deleted
+    assert connectors.keys() == REST_ANSWERS["connectors"].keys()  # "gone" has been deleted
     for name, row in connectors.items():
-        said = SAID["connectors"][name]
-        assert without_secret(row["config"]) == without_secret(said["info"]["config"])
-        assert row["tasks"] == len(said["info"]["tasks"])
-        paused = said["status"]["connector"]["state"] == "PAUSED"
-        assert row["target_state"] == ("PAUSED" if paused else "STARTED")
+        answer = REST_ANSWERS["connectors"][name]
+        assert without_secret(row["config"]) == without_secret(answer["info"]["config"])
+        assert row["tasks"] == len(answer["info"]["tasks"])
+        is_paused = answer["status"]["connector"]["state"] == "PAUSED"
+        assert row["target_state"] == ("PAUSED" if is_paused else "STARTED")
     tasks = {
         (row["connector"], row["task"]): without_secret(row["config"])
         for row in of(rows, "connector_task")
     }
     assert tasks == {
         (name, item["id"]["task"]): without_secret(item["config"])
-        for name, of_connector in SAID["tasks"].items()
-        for item in of_connector
+        for name, items in REST_ANSWERS["tasks"].items()
+        for item in items
     }
 
 
 def test_states_are_those_of_the_rest_interface() -> None:
     path = CONNECT / "connect-status-0"
-    # Stopping the workers wrote states of its own; the last that it wrote were UNASSIGNED.
-    stopped = state(path)
-    assert {row["state"] for row in of(stopped, "connector_status")} == {"UNASSIGNED"}
+    # Stopping the workers wrote more states; the last are UNASSIGNED.
+    last_rows = state(path)
+    assert {row["state"] for row in of(last_rows, "connector_status")} == {"UNASSIGNED"}
     records = kfmt("dump", "--records", "--json", path / "00000000000000000000.log").rows
     offsets = [row["offset"] for row in of(records, "record")]
-    wanted = {
+    expected = {
         (name, item["id"]): (item["state"], item.get("trace"))
-        for name, said in SAID["connectors"].items()
-        for item in said["status"]["tasks"]
+        for name, answer in REST_ANSWERS["connectors"].items()
+        for item in answer["status"]["tasks"]
     }
     for offset in reversed(offsets):
         rows = of(state(path, "--at-offset", str(offset)), "task_status")
-        found = {(row["connector"], row["task"]): (row["state"], row["trace"]) for row in rows}
-        if found == wanted:
+        states = {(row["connector"], row["task"]): (row["state"], row["trace"]) for row in rows}
+        if states == expected:
             break
     else:
         raise AssertionError("at no offset is the state what the workers said")
-    assert wanted["broken", 0][0] == "FAILED"
-    assert "\n\tat org.apache.kafka" in (wanted["broken", 0][1] or "")
+    assert expected["broken", 0][0] == "FAILED"
+    assert "\n\tat org.apache.kafka" in (expected["broken", 0][1] or "")
     assert "5 task statuses" in kfmt("state", path).out
-    topics = {(row["connector"], row["topic"]) for row in of(stopped, "connector_topic")}
+    topics = {(row["connector"], row["topic"]) for row in of(last_rows, "connector_topic")}
     assert ("mirror-source", "west.orders") in topics
 
 
 def test_source_offsets_are_those_of_the_rest_interface() -> None:
     rows = state(CONNECT / "connect-offsets-0")
-    found = {
+    offsets = {
         (row["connector"], json.dumps(row["source_partition"], sort_keys=True)): row[
             "source_offset"
         ]
         for row in rows
     }
-    assert {key: value for key, value in found.items() if key[0] != "gone"} == {
+    assert {key: value for key, value in offsets.items() if key[0] != "gone"} == {
         (name, json.dumps(item["partition"], sort_keys=True)): item["offset"]
-        for name, said in SAID["offsets"].items()
-        for item in said["offsets"]
+        for name, answer in REST_ANSWERS["offsets"].items()
+        for item in answer["offsets"]
     }
 
 
 def test_how_far_each_mirror_is() -> None:
     syncs = state(CONNECT / "mm2-offset-syncs.east.internal-0")
-    found = [tuple(sync.values())[2:] for sync in syncs]
-    assert found == [("orders", 0, 132, 133, 133, 0), ("orders", 1, 116, 117, 117, 0)]
+    sync_values = [tuple(sync.values())[2:] for sync in syncs]
+    assert sync_values == [("orders", 0, 132, 133, 133, 0), ("orders", 1, 116, 117, 117, 0)]
     checkpoints = state(CONNECT / "west.checkpoints.internal-0")
     committed = of(
         state(CONNECT / "__consumer_offsets-0", "--group", "billing"), "committed_offset"
@@ -108,21 +108,21 @@ def test_how_far_each_mirror_is() -> None:
         (checkpoint["topic"], checkpoint["upstream_offset"], checkpoint["offset"])
         for checkpoint in checkpoints
     ] == [(f"west.{row['topic']}", row["offset"], row["offset"]) for row in committed]
-    beats = state(CONNECT / "heartbeats-0")
-    assert [(beat["source"], beat["target"]) for beat in beats] == [
+    heartbeats = state(CONNECT / "heartbeats-0")
+    assert [(heartbeat["source"], heartbeat["target"]) for heartbeat in heartbeats] == [
         ("south", "east"),
         ("west", "east"),
     ]
-    assert all(beat["timestamp"] > 1_700_000_000_000 for beat in beats)
+    assert all(heartbeat["timestamp"] > 1_700_000_000_000 for heartbeat in heartbeats)
 
 
 def test_the_times_that_streams_keeps_with_its_offsets() -> None:
     rows = of(state(CONNECT / "__consumer_offsets-0"), "committed_offset")
     assert {row["group"] for row in rows if "stream_time" in row} == {"shop"}
-    dumped = kfmt("dump", "--records", "--json", CONNECT / "orders-0").rows
-    newest = max(row["timestamp"] for row in of(dumped, "record"))
-    of_shop = [row for row in rows if row["group"] == "shop" and row["topic"] == "orders"]
-    assert {row["stream_time"] for row in of_shop if row["partition"] == 0} == {newest}
+    order_rows = kfmt("dump", "--records", "--json", CONNECT / "orders-0").rows
+    max_timestamp = max(row["timestamp"] for row in of(order_rows, "record"))
+    shop_rows = [row for row in rows if row["group"] == "shop" and row["topic"] == "orders"]
+    assert {row["stream_time"] for row in shop_rows if row["partition"] == 0} == {max_timestamp}
 
 
 @pytest.mark.parametrize(
@@ -139,13 +139,13 @@ def test_records_of_mirrors_are_decoded_and_their_bytes_shown(topic: str, name: 
     records = [row for row in rows if "control" not in row]
     assert {record["decoded_key"]["name"] for record in records} == {name}
     assert all(record["decoded_value"]["data"] for record in records)
-    shown = kfmt("hex", log, "--offset", str(records[0]["offset"])).out
-    assert name in shown
-    assert "upstream_offset" in shown or "timestamp" in shown
+    output = kfmt("hex", log, "--offset", str(records[0]["offset"])).out
+    assert name in output
+    assert "upstream_offset" in output or "timestamp" in output
 
 
 @pytest.mark.parametrize(
-    ("name", "known"),
+    ("name", "expected"),
     [
         ("docker-connect-offsets", "connect-offsets"),
         ("_connect_configs", "connect-configs"),
@@ -164,32 +164,32 @@ def test_records_of_mirrors_are_decoded_and_their_bytes_shown(topic: str, name: 
         ("disconnect", None),
     ],
 )
-def test_names_of_topics(name: str, known: str | None) -> None:
-    found = find_known_topic(name)
-    assert (None if found is None else found.name) == known
+def test_names_of_topics(name: str, expected: str | None) -> None:
+    topic = find_known_topic(name)
+    assert (None if topic is None else topic.name) == expected
 
 
 def test_a_topic_that_is_not_replayed_is_named(tmp_path: Path) -> None:
-    folder = built(tmp_path / "_confluent-ksql-a__command_topic-0", [{"value": "{}"}])
-    done = kfmt("state", folder)
-    assert done.code == 3
-    assert "ksqlDB: its statements" in done.err
+    directory = built(tmp_path / "_confluent-ksql-a__command_topic-0", [{"value": "{}"}])
+    result = kfmt("state", directory)
+    assert result.code == 3
+    assert "ksqlDB: its statements" in result.err
 
 
-# A topic of the same name that is somebody else's is left as it is.
+# An unrelated topic of such a name is not decoded.
 
 
 def test_a_tombstone_of_a_mirror_has_no_version(tmp_path: Path) -> None:
-    """Its keys have none, either."""
+    """Its keys have no version, either."""
     (log,) = (CONNECT / "heartbeats-0").glob("*.log")
     (record, *_) = kfmt("dump", log, "--records", "--json", "--bytes", "hex").of("record")
-    written = {"offset": 0, "key": record["key"], "key_encoding": "hex", "value": None}
-    folder = built(tmp_path / "heartbeats-0", [written])
-    (found,) = kfmt("dump", folder, "--records", "--json").of("record")
-    assert found["decoded_value"] == {
+    tombstone = {"offset": 0, "key": record["key"], "key_encoding": "hex", "value": None}
+    directory = built(tmp_path / "heartbeats-0", [tombstone])
+    (row,) = kfmt("dump", directory, "--records", "--json").of("record")
+    assert row["decoded_value"] == {
         "name": "HeartbeatValue",
         "data": None,
-        "deletes": found["decoded_value"]["deletes"],
+        "deletes": row["decoded_value"]["deletes"],
     }
 
 
@@ -197,11 +197,11 @@ def test_a_tombstone_of_a_mirror_has_no_version(tmp_path: Path) -> None:
 def test_records_of_other_topics_of_such_a_name_are_shown_as_they_are(
     topic: str, tmp_path: Path
 ) -> None:
-    folder = built(tmp_path / f"{topic}-0", [{"key": "user-1", "value": "hello"}])
-    done = kfmt("dump", "--records", "--json", folder)
-    assert done.code == 0
-    assert "decoded" not in json.dumps([row for row in done.rows if row.get("decoded_key")])
-    assert not kfmt("state", folder, "--json").rows
+    directory = built(tmp_path / f"{topic}-0", [{"key": "user-1", "value": "hello"}])
+    result = kfmt("dump", "--records", "--json", directory)
+    assert result.code == 0
+    assert "decoded" not in json.dumps([row for row in result.rows if row.get("decoded_key")])
+    assert not kfmt("state", directory, "--json").rows
 
 
 @given(
@@ -219,104 +219,122 @@ def test_no_bytes_end_a_replay(topic: str, records: list[tuple[bytes, bytes]]) -
         decoder.identify_value(key, value, 0, len(value))
 
 
-def config(offset: int, key: str, value: dict[str, Any] | None, **more: Any) -> Row:
+def config_record(offset: int, key: str, value: dict[str, Any] | None, **extra: Any) -> Row:
     text = None if value is None else json.dumps(value)
-    return {"type": "record", "offset": offset, "key": key, "value": text, **more}
+    return {"type": "record", "offset": offset, "key": key, "value": text, **extra}
 
 
 def test_configurations_of_tasks_count_once_they_are_committed(tmp_path: Path) -> None:
-    written = [
-        config(0, "connector-a", {"properties": {"x": "1"}}),
-        config(1, "task-a-0", {"properties": {"t": "0"}}),
-        config(2, "commit-a", {"tasks": 1}),
-        config(3, "task-a-0", {"properties": {"t": "changed"}}),
-        config(4, "task-a-b", {"properties": {}}),
-        config(5, "connector-a", None),
+    records = [
+        config_record(0, "connector-a", {"properties": {"x": "1"}}),
+        config_record(1, "task-a-0", {"properties": {"t": "0"}}),
+        config_record(2, "commit-a", {"tasks": 1}),
+        config_record(3, "task-a-0", {"properties": {"t": "changed"}}),
+        config_record(4, "task-a-b", {"properties": {}}),
+        config_record(5, "connector-a", None),
     ]
-    folder = built(tmp_path / "connect-configs-0", written)
-    counts = [len(of(state(folder, "--at-offset", str(n)), "connector_task")) for n in range(6)]
+    directory = built(tmp_path / "connect-configs-0", records)
+    counts = [
+        len(of(state(directory, "--at-offset", str(offset)), "connector_task"))
+        for offset in range(6)
+    ]
     assert counts == [0, 0, 1, 1, 1, 0]
-    (task,) = of(state(folder, "--at-offset", "3", "--show-values"), "connector_task")
+    (task,) = of(state(directory, "--at-offset", "3", "--show-values"), "connector_task")
     assert task["config"] == {"t": "0"}
 
 
 def test_keys_in_quotation_marks_are_the_text_inside(tmp_path: Path) -> None:
-    """As converters that send JSON write them."""
-    written = [
-        config(0, "connector-a", {"properties": {"x": "1"}}),
-        config(1, "task-a-0", {"properties": {"t": "0"}}),
-        config(2, "commit-a", {"tasks": 1}),
-        config(3, "target-state-a", {"state": "PAUSED"}),
-        config(4, 'connector-say "hi"', {"properties": {}}),
+    """JSON converters write keys like this."""
+    records = [
+        config_record(0, "connector-a", {"properties": {"x": "1"}}),
+        config_record(1, "task-a-0", {"properties": {"t": "0"}}),
+        config_record(2, "commit-a", {"tasks": 1}),
+        config_record(3, "target-state-a", {"state": "PAUSED"}),
+        config_record(4, 'connector-say "hi"', {"properties": {}}),
     ]
-    quoted = [{**line, "key": json.dumps(line["key"])} for line in written]
-    # A single mark, and what is no JSON between two, is no key of Connect's.
-    odd = [config(5 + i, key, {}) for i, key in enumerate(('"connector-b', '"x" "connector-c"'))]
-    rows = state(built(tmp_path / "plain-connect-configs-0", written))
-    folder = built(tmp_path / "quoted-connect-configs-0", [*quoted, *odd])
-    assert [row | {"file": ""} for row in state(folder)] == [row | {"file": ""} for row in rows]
+    quoted = [{**line, "key": json.dumps(line["key"])} for line in records]
+    # A single quotation mark, or invalid JSON between two, is no key of Connect.
+    invalid = [
+        config_record(5 + i, key, {}) for i, key in enumerate(('"connector-b', '"x" "connector-c"'))
+    ]
+    rows = state(built(tmp_path / "plain-connect-configs-0", records))
+    directory = built(tmp_path / "quoted-connect-configs-0", [*quoted, *invalid])
+    assert [row | {"file": ""} for row in state(directory)] == [row | {"file": ""} for row in rows]
     assert [(row["connector"], row["type"]) for row in rows] == [
         ("a", "connector"),
         ('say "hi"', "connector"),
         ("a", "connector_task"),
     ]
-    shown = of(kfmt("dump", "--records", "--json", folder).rows, "record")
-    names = [row["decoded_key"]["name"] for row in shown if "decoded_key" in row]
-    about = ["ConnectorConfig", "TaskConfig", "TasksCommit", "TargetState", "ConnectorConfig"]
-    assert names == about
+    dumped = of(kfmt("dump", "--records", "--json", directory).rows, "record")
+    names = [row["decoded_key"]["name"] for row in dumped if "decoded_key" in row]
+    expected_names = [
+        "ConnectorConfig",
+        "TaskConfig",
+        "TasksCommit",
+        "TargetState",
+        "ConnectorConfig",
+    ]
+    assert names == expected_names
 
 
-def test_what_no_transaction_has_committed_waits(tmp_path: Path) -> None:
-    open_ = {"producer_id": 7, "transactional": True}
-    end = {"type": "record", "producer_id": 7, "control": {"type": "ABORT"}}
-    folder = built(
+def test_uncommitted_records_do_not_change_the_state(tmp_path: Path) -> None:
+    transaction = {"producer_id": 7, "transactional": True}
+    abort_marker = {"type": "record", "producer_id": 7, "control": {"type": "ABORT"}}
+    directory = built(
         tmp_path / "connect-configs-0",
         [
-            config(0, "connector-a", {"properties": {}}, **open_),
-            config(1, "connector-b", {"properties": {}}),
-            {**end, "offset": 2},
+            config_record(0, "connector-a", {"properties": {}}, **transaction),
+            config_record(1, "connector-b", {"properties": {}}),
+            {**abort_marker, "offset": 2},
         ],
     )
-    assert not state(folder, "--at-offset", "1")
-    assert [row["connector"] for row in state(folder)] == ["b"]
+    assert not state(directory, "--at-offset", "1")
+    assert [row["connector"] for row in state(directory)] == ["b"]
 
 
 # Schema registries.
 
-AVRO = {"type": "record", "name": "Order", "fields": [{"name": "n", "type": "int"}]}
-LINE = {
+ORDER_SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "n", "type": "int"}]}
+LINE_SCHEMA = {
     "type": "record",
     "name": "Line",
     "fields": [{"name": "order", "type": "Order"}, {"name": "text", "type": "string"}],
 }
 
 
-def schema(offset: int, subject: str, number: int, text: object, **more: Any) -> Row:
+def schema_record(offset: int, subject: str, schema_id: int, schema: object, **extra: Any) -> Row:
     """A record of a registry."""
     key = {"keytype": "SCHEMA", "subject": subject, "version": 1, "magic": 1}
-    value = {"subject": subject, "version": 1, "id": number, "schema": json.dumps(text), **more}
+    value = {
+        "subject": subject,
+        "version": 1,
+        "id": schema_id,
+        "schema": json.dumps(schema),
+        **extra,
+    }
     return {"offset": offset, "key": json.dumps(key), "value": json.dumps(value)}
 
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Path:
     """A log directory with a registry's topic and a partition that needs it."""
-    order = {"name": "Order", "subject": "order", "version": 1}
-    lost = {"name": "Lost", "subject": "lost", "version": 1}
+    order_reference = {"name": "Order", "subject": "order", "version": 1}
+    missing_reference = {"name": "Lost", "subject": "lost", "version": 1}
     records = [
-        schema(0, "order", 1, AVRO),
-        schema(1, "line", 2, LINE, references=[order]),
-        schema(2, "json", 3, {}, schemaType="JSON"),
-        schema(3, "proto", 4, "syntax", schemaType="PROTOBUF"),
-        schema(4, "broken", 5, LINE, references=[lost]),
+        schema_record(0, "order", 1, ORDER_SCHEMA),
+        schema_record(1, "line", 2, LINE_SCHEMA, references=[order_reference]),
+        schema_record(2, "json", 3, {}, schemaType="JSON"),
+        schema_record(3, "proto", 4, "syntax", schemaType="PROTOBUF"),
+        schema_record(4, "broken", 5, LINE_SCHEMA, references=[missing_reference]),
         {"offset": 5, "key": '{"keytype":"NOOP","magic":0}', "value": None},
-        # The subject is deleted: payloads that were written before still need its schema.
-        {**schema(6, "order", 1, AVRO), "value": None},
+        # The subject is deleted: older payloads still need its schema.
+        {**schema_record(6, "order", 1, ORDER_SCHEMA), "value": None},
     ]
     built(tmp_path / "_schemas-0", records)
     payloads = {1: b"\x06", 2: b"\x06\x04hi", 3: b'{"a":1}', 4: b"\x00", 5: b"\x06", 6: b"\x06"}
     values = [
-        bytes([0]) + number.to_bytes(4, "big") + payload for number, payload in payloads.items()
+        bytes([0]) + schema_id.to_bytes(4, "big") + payload
+        for schema_id, payload in payloads.items()
     ]
     built(
         tmp_path / "orders-0",
@@ -328,8 +346,8 @@ def registry(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("given", ["beside", "directory", "partition"])
-def test_the_topic_of_a_registry_is_a_registry(given: str, registry: Path) -> None:
+@pytest.mark.parametrize("location", ["beside", "directory", "partition"])
+def test_the_topic_of_a_registry_is_a_registry(location: str, registry: Path) -> None:
     pytest.importorskip("fastavro")
     options: dict[str, list[str | Path]] = {
         "beside": [],
@@ -337,72 +355,77 @@ def test_the_topic_of_a_registry_is_a_registry(given: str, registry: Path) -> No
         "partition": ["--schemas", registry / "_schemas-0"],
     }
     log = registry / "orders-0" / "00000000000000000000.log"
-    done = kfmt("dump", "--records", "--json", "--value-format", "confluent", *options[given], log)
-    said = [row["decoded_value"] for row in of(done.rows, "record")]
-    assert [item.get("value") for item in said[:3]] == [
+    result = kfmt(
+        "dump", "--records", "--json", "--value-format", "confluent", *options[location], log
+    )
+    values = [row["decoded_value"] for row in of(result.rows, "record")]
+    assert [item.get("value") for item in values[:3]] == [
         {"n": 3},
         {"order": {"n": 3}, "text": "hi"},
         {"a": 1},
     ]
-    assert "is PROTOBUF, which must be compiled" in said[3]["note"]
-    assert "version 1 of lost" in said[4]["note"]
-    assert "no schema 6 in the topic _schemas" in said[5]["note"]
+    assert "is PROTOBUF, which must be compiled" in values[3]["note"]
+    assert "version 1 of lost" in values[4]["note"]
+    assert "no schema 6 in the topic _schemas" in values[5]["note"]
 
 
 def test_a_folder_of_schemas_is_used_in_place_of_the_topic_beside(registry: Path) -> None:
     pytest.importorskip("fastavro")
     (registry / "given").mkdir()
-    renamed = {**AVRO, "fields": [{"name": "renamed", "type": "int"}]}
-    (registry / "given/1.avsc").write_text(json.dumps(renamed))
+    other_schema = {**ORDER_SCHEMA, "fields": [{"name": "renamed", "type": "int"}]}
+    (registry / "given/1.avsc").write_text(json.dumps(other_schema))
     options = ("--value-format", "confluent", "--schemas", registry / "given")
-    done = kfmt("dump", "--records", "--json", *options, registry / "orders-0")
-    first, second, *_ = [row["decoded_value"] for row in of(done.rows, "record")]
+    result = kfmt("dump", "--records", "--json", *options, registry / "orders-0")
+    first, second, *_ = [row["decoded_value"] for row in of(result.rows, "record")]
     assert first["value"] == {"renamed": 3}
     assert second["note"].endswith(f"no schema 2 in {registry / 'given'}")
 
 
-def decoded(folder: Path) -> list[Any]:
+def decoded_values(directory: Path) -> list[Any]:
     """The decoded values of a partition."""
-    done = kfmt("dump", "--records", "--json", "--value-format", "confluent", folder)
-    return [row["decoded_value"].get("value") for row in of(done.rows, "record")]
+    result = kfmt("dump", "--records", "--json", "--value-format", "confluent", directory)
+    return [row["decoded_value"].get("value") for row in of(result.rows, "record")]
 
 
 def test_plain_bytes_have_no_length_in_a_registrys_frame(tmp_path: Path) -> None:
     pytest.importorskip("fastavro")
-    built(tmp_path / "_schemas-0", [schema(0, "s", 1, "bytes"), schema(1, "t", 2, "string")])
+    built(
+        tmp_path / "_schemas-0",
+        [schema_record(0, "s", 1, "bytes"), schema_record(1, "t", 2, "string")],
+    )
     (tmp_path / "given").mkdir()
     (tmp_path / "given/3.avsc").write_text('{"type": "bytes"}')
     values = ("000000000104dead", "0000000001deadbeef", "0000000001", "0000000002046869")
     records = [
         {"offset": i, "value": value, "value_encoding": "hex"} for i, value in enumerate(values)
     ]
-    assert decoded(built(tmp_path / "orders-0", records)) == ["04dead", "deadbeef", "", "hi"]
+    assert decoded_values(built(tmp_path / "orders-0", records)) == ["04dead", "deadbeef", "", "hi"]
     records = [{"offset": 0, "value": "0000000003deadbeef", "value_encoding": "hex"}]
-    folder = built(tmp_path / "more-0", records)
-    words = ("--value-format", "confluent", "--schemas", tmp_path / "given", "-f", "%s\\n")
-    assert kfmt("cat", folder, *words).out == "deadbeef\n"
+    directory = built(tmp_path / "more-0", records)
+    options = ("--value-format", "confluent", "--schemas", tmp_path / "given", "-f", "%s\\n")
+    assert kfmt("cat", directory, *options).out == "deadbeef\n"
 
 
 def test_an_id_of_another_context_replaces_none(tmp_path: Path) -> None:
     pytest.importorskip("fastavro")
-    of_context = schema(1, ":.ctx:s", 3, "bytes")
-    built(tmp_path / "_schemas-0", [schema(0, "s", 3, "string"), of_context])
+    context_schema = schema_record(1, ":.ctx:s", 3, "bytes")
+    built(tmp_path / "_schemas-0", [schema_record(0, "s", 3, "string"), context_schema])
     value = {"offset": 0, "value": "0000000003046869", "value_encoding": "hex"}
-    assert decoded(built(tmp_path / "orders-0", [value])) == ["hi"]
+    assert decoded_values(built(tmp_path / "orders-0", [value])) == ["hi"]
 
 
 def test_a_registry_that_has_grown_is_read_again(tmp_path: Path) -> None:
     pytest.importorskip("fastavro")
     value = {"offset": 0, "value": "0000000002046869", "value_encoding": "hex"}
-    folder = built(tmp_path / "orders-0", [value])
-    first, second = schema(0, "a", 1, "string"), schema(1, "b", 2, "string")
-    seen = []
+    directory = built(tmp_path / "orders-0", [value])
+    first, second = schema_record(0, "a", 1, "string"), schema_record(1, "b", 2, "string")
+    values = []
     for records in ([first], [first, second]):
         shutil.rmtree(tmp_path / "_schemas-0", ignore_errors=True)
         built(tmp_path / "_schemas-0", records)
-        rows = kfmt_cli.read_records(folder, value_format="confluent").objects()
-        seen += [row["decoded_value"].get("value") for row in rows]
-    assert seen == [None, "hi"]
+        rows = kfmt_cli.read_records(directory, value_format="confluent").objects()
+        values += [row["decoded_value"].get("value") for row in rows]
+    assert values == [None, "hi"]
 
 
 def test_the_schemas_of_a_registry(registry: Path) -> None:
@@ -413,20 +436,20 @@ def test_the_schemas_of_a_registry(registry: Path) -> None:
         ("line", 2, "AVRO"),
         ("proto", 4, "PROTOBUF"),
     ]
-    assert json.loads(rows[2]["schema"]) == LINE
+    assert json.loads(rows[2]["schema"]) == LINE_SCHEMA
 
 
-def test_without_a_registry_it_is_said_what_is_missing(tmp_path: Path) -> None:
-    folder = built(tmp_path / "orders-0", [{"value": "x"}])
-    done = kfmt("dump", "--records", "--value-format", "confluent", folder)
-    assert done.code == 2
-    assert "keep the _schemas topic" in done.err
+def test_a_missing_registry_is_reported(tmp_path: Path) -> None:
+    directory = built(tmp_path / "orders-0", [{"value": "x"}])
+    result = kfmt("dump", "--records", "--value-format", "confluent", directory)
+    assert result.code == 2
+    assert "keep the _schemas topic" in result.err
 
 
 def test_a_folder_of_schemas_that_is_not_there_is_named(registry: Path) -> None:
     pytest.importorskip("fastavro")
     log = registry / "orders-0" / "00000000000000000000.log"
     options = ("--value-format", "confluent", "--schemas", registry / "typo")
-    done = kfmt("dump", "--records", "--json", *options, log)
-    notes = {row["decoded_value"]["note"] for row in of(done.rows, "record")}
+    result = kfmt("dump", "--records", "--json", *options, log)
+    notes = {row["decoded_value"]["note"] for row in of(result.rows, "record")}
     assert all("typo" in note for note in notes)

@@ -1,4 +1,4 @@
-"""Payloads and schemas that are made to break a decoder are a note on the record, or one line."""
+"""Hostile payloads and schemas give a note on the record or one line of error."""
 
 from __future__ import annotations
 
@@ -15,38 +15,54 @@ from tests.support.samples import kfmt
 
 
 def long_varint(value: int) -> bytes:
-    """An Avro long."""
+    """A number as an Avro long."""
     raw = (value << 1 ^ value >> 63) & (1 << 64) - 1
-    found = b""
+    encoded = b""
     while raw >= 0x80:
-        found += bytes([raw & 0x7F | 0x80])
+        encoded += bytes([raw & 0x7F | 0x80])
         raw >>= 7
-    return found + bytes([raw])
+    return encoded + bytes([raw])
 
 
-LIST = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
-SELF = {"type": "record", "name": "R", "fields": [{"name": "r", "type": "R"}]}
-NULLS = {"type": "array", "items": "null"}
-INNER = {"type": "record", "name": "I", "fields": [{"name": "nulls", "type": NULLS}]}
-NAMED = {
+LINKED_LIST_SCHEMA = {
+    "type": "record",
+    "name": "N",
+    "fields": [{"name": "next", "type": ["null", "N"]}],
+}
+RECURSIVE_SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "r", "type": "R"}]}
+NULLS_SCHEMA = {"type": "array", "items": "null"}
+INNER_SCHEMA = {"type": "record", "name": "I", "fields": [{"name": "nulls", "type": NULLS_SCHEMA}]}
+NAMED_TYPES_SCHEMA = {
     "type": "record",
     "name": "O",
-    "fields": [{"name": "first", "type": INNER}, {"name": "more", "type": ["null", "I"]}],
+    "fields": [{"name": "first", "type": INNER_SCHEMA}, {"name": "more", "type": ["null", "I"]}],
 }
-DEEP, MANY, CUT = "is nested more than 100 levels deep", "too many values", "EOFError"
-AVRO = {
-    "a list without end": (LIST, b"\x02" * 200_000 + b"\0", DEEP),
-    "a record in itself": (SELF, b"", DEEP),
-    "2^63 nulls": (NULLS, long_varint(2**63 - 1), MANY),
-    "nulls in five bytes": (NULLS, b"\x80\x80\x80\x80\x20", MANY),
-    "nulls in a named type": (NAMED, b"\0\x02" + long_varint(2**20) + b"\0", MANY),
-    "nulls in an unnamed type": (NAMED, long_varint(2**20) + b"\0\0", MANY),
-    "a count below zero": (NULLS, b"\xff" * 9 + b"\x01\x02", MANY),
-    "2^62 texts": ({"type": "array", "items": "string"}, long_varint(2**62) + b"\x02a", MANY),
-    "a map of nulls": ({"type": "map", "values": "null"}, long_varint(2**40), MANY),
-    "no branch": (LIST, b"\x04", "a union has no branch 2"),
-    "bytes of 2^40": ("bytes", long_varint(2**40) + b"x", CUT),
-    "bytes of -5": ("bytes", long_varint(-5) + b"x", CUT),
+NESTED_TOO_DEEPLY, TOO_MANY_VALUES, TRUNCATED = (
+    "is nested more than 100 levels deep",
+    "too many values",
+    "EOFError",
+)
+AVRO_PAYLOADS = {
+    "a list without end": (LINKED_LIST_SCHEMA, b"\x02" * 200_000 + b"\0", NESTED_TOO_DEEPLY),
+    "a record in itself": (RECURSIVE_SCHEMA, b"", NESTED_TOO_DEEPLY),
+    "2^63 nulls": (NULLS_SCHEMA, long_varint(2**63 - 1), TOO_MANY_VALUES),
+    "nulls in five bytes": (NULLS_SCHEMA, b"\x80\x80\x80\x80\x20", TOO_MANY_VALUES),
+    "nulls in a named type": (
+        NAMED_TYPES_SCHEMA,
+        b"\0\x02" + long_varint(2**20) + b"\0",
+        TOO_MANY_VALUES,
+    ),
+    "nulls in an unnamed type": (NAMED_TYPES_SCHEMA, long_varint(2**20) + b"\0\0", TOO_MANY_VALUES),
+    "a count below zero": (NULLS_SCHEMA, b"\xff" * 9 + b"\x01\x02", TOO_MANY_VALUES),
+    "2^62 texts": (
+        {"type": "array", "items": "string"},
+        long_varint(2**62) + b"\x02a",
+        TOO_MANY_VALUES,
+    ),
+    "a map of nulls": ({"type": "map", "values": "null"}, long_varint(2**40), TOO_MANY_VALUES),
+    "no branch": (LINKED_LIST_SCHEMA, b"\x04", "a union has no branch 2"),
+    "bytes of 2^40": ("bytes", long_varint(2**40) + b"x", TRUNCATED),
+    "bytes of -5": ("bytes", long_varint(-5) + b"x", TRUNCATED),
     "no UTF-8": ("string", b"\x04\xff\xff", "UnicodeDecodeError"),
     "a date too late": ({"type": "int", "logicalType": "date"}, long_varint(2**31 - 1), "Overflow"),
     "no UUID": ({"type": "string", "logicalType": "uuid"}, b"\x06abc", "UUID"),
@@ -55,41 +71,44 @@ AVRO = {
 }
 
 
-@pytest.mark.parametrize("what", AVRO)
-def test_avro_payloads_that_do_not_decode_are_a_note(what: str, tmp_path: Path) -> None:
-    schema, value, words = AVRO[what]
+@pytest.mark.parametrize("case", AVRO_PAYLOADS)
+def test_avro_payloads_that_do_not_decode_are_a_note(case: str, tmp_path: Path) -> None:
+    schema, value, expected_text = AVRO_PAYLOADS[case]
     (tmp_path / "schema.avsc").write_text(json.dumps(schema))
-    folder = partition(tmp_path, batch_of(record(b"k", value), 0, 1))
+    directory = partition(tmp_path, batch_of(record(b"k", value), 0, 1))
     options = ("--value-format", "avro", "--value-schema", tmp_path / "schema.avsc")
-    done = run_kfmt("dump", folder, "--records", "--json", *options)
-    (row,) = done.of("record")
+    result = run_kfmt("dump", directory, "--records", "--json", *options)
+    (row,) = result.of("record")
     note = row["decoded_value"]["note"]
     assert note.startswith("cannot be decoded: ")
-    assert words in note
-    assert done.code == 0
-    assert "cannot be decoded as avro" in run_kfmt("cat", folder, *options).err
+    assert expected_text in note
+    assert result.code == 0
+    assert "cannot be decoded as avro" in run_kfmt("cat", directory, *options).err
 
 
 def test_avro_values_that_nest_within_the_limits_are_read(tmp_path: Path) -> None:
-    nested: object = None
+    nested_value: object = None
     for _ in range(31):
-        nested = {"next": nested}
-    lists = {"first": {"nulls": [None] * 3}, "more": {"nulls": [None]}}
-    for number, (schema, value, expected) in enumerate(
-        [(LIST, b"\x02" * 30 + b"\0", nested), (NAMED, b"\x06\0\x02\x02\0", lists)]
+        nested_value = {"next": nested_value}
+    list_values = {"first": {"nulls": [None] * 3}, "more": {"nulls": [None]}}
+    for i, (schema, value, expected) in enumerate(
+        [
+            (LINKED_LIST_SCHEMA, b"\x02" * 30 + b"\0", nested_value),
+            (NAMED_TYPES_SCHEMA, b"\x06\0\x02\x02\0", list_values),
+        ]
     ):
         (tmp_path / "schema.avsc").write_text(json.dumps(schema))
-        folder = partition(tmp_path / str(number), batch_of(record(b"k", value), 0, 1))
+        directory = partition(tmp_path / str(i), batch_of(record(b"k", value), 0, 1))
         options = ("--value-format", "avro", "--value-schema", tmp_path / "schema.avsc")
-        (row,) = kfmt("dump", folder, "--records", "--json", *options).of("record")
+        (row,) = kfmt("dump", directory, "--records", "--json", *options).of("record")
         assert row["decoded_value"]["value"] == expected
 
 
 def test_types_of_another_schema_have_the_same_limits() -> None:
     schema = {"type": "record", "name": "Outer", "fields": [{"name": "inner", "type": "I"}]}
-    read = avro_schema_reader("Outer", json.dumps(schema), [json.dumps(INNER)])
+    read = avro_schema_reader("Outer", json.dumps(schema), [json.dumps(INNER_SCHEMA)])
     assert read(b"\x06\0") == {"inner": {"nulls": [None] * 3}}
-    with pytest.raises(ValueError, match=MANY):
+    with pytest.raises(ValueError, match=TOO_MANY_VALUES):
         read(long_varint(2**20) + b"\0")
 
 
@@ -102,17 +121,17 @@ def test_types_of_another_schema_have_the_same_limits() -> None:
     ],
     ids=range(9),
 )
-def test_a_schema_that_does_not_build_is_said(schema: str, tmp_path: Path) -> None:
+def test_an_invalid_schema_is_reported(schema: str, tmp_path: Path) -> None:
     (tmp_path / "schema.avsc").write_text(schema)
-    folder = partition(tmp_path, batch_of(record(b"k", b"v"), 0, 1))
+    directory = partition(tmp_path, batch_of(record(b"k", b"v"), 0, 1))
     path = tmp_path / "schema.avsc"
-    done = run_kfmt("cat", folder, "--value-format", "avro", "--value-schema", path)
-    assert done.code == 2
-    assert "not an Avro schema" in done.err
+    result = run_kfmt("cat", directory, "--value-format", "avro", "--value-schema", path)
+    assert result.code == 2
+    assert "not an Avro schema" in result.err
 
 
 def descriptors(kind: str) -> bytes:
-    """Descriptors of Protobuf with a fault."""
+    """Invalid descriptors of Protobuf."""
     from google.protobuf import descriptor_pb2
 
     file = descriptor_pb2.FileDescriptorProto(name="a.proto", package="p", syntax="proto3")
@@ -129,21 +148,23 @@ def descriptors(kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["name", "dependency", "type", "syntax", "empty"])
-def test_descriptors_that_do_not_build_are_said(kind: str, tmp_path: Path) -> None:
+def test_invalid_descriptors_are_reported(kind: str, tmp_path: Path) -> None:
     (tmp_path / "7.desc").write_bytes(descriptors(kind))
-    folder = partition(tmp_path, batch_of(record(b"k", b"\0\0\0\0\x07\0abc"), 0, 1))
+    directory = partition(tmp_path, batch_of(record(b"k", b"\0\0\0\0\x07\0abc"), 0, 1))
     path = f"{tmp_path / '7.desc'}:p.M"
-    assert run_kfmt("cat", folder, "--value-format", "protobuf", "--value-schema", path).code == 2
-    done = run_kfmt("cat", folder, "--value-format", "confluent", "--schemas", tmp_path)
-    assert done.code == 0
-    assert "cannot be decoded as confluent" in done.err
+    assert (
+        run_kfmt("cat", directory, "--value-format", "protobuf", "--value-schema", path).code == 2
+    )
+    result = run_kfmt("cat", directory, "--value-format", "confluent", "--schemas", tmp_path)
+    assert result.code == 0
+    assert "cannot be decoded as confluent" in result.err
 
 
-TOO_DEEP = "it is nested more than 200 levels deep"
-# Bytes, and what they are as JSON, or else why they are not.
-JSONS: dict[str, tuple[bytes, object, str]] = {
-    "deep": (b"[" * 100_000 + b"]" * 100_000, None, TOO_DEEP),
-    "deep objects": (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, None, TOO_DEEP),
+JSON_TOO_DEEP = "it is nested more than 200 levels deep"
+# Bytes, their JSON value, or the error.
+JSON_PAYLOADS: dict[str, tuple[bytes, object, str]] = {
+    "deep": (b"[" * 100_000 + b"]" * 100_000, None, JSON_TOO_DEEP),
+    "deep objects": (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, None, JSON_TOO_DEEP),
     "half a pair": (b'"\\ud800"', "\ud800", ""),
     "half a pair as a name": (b'{"\\udfff":1}', {"\udfff": 1}, ""),
     "no number": (b"NaN", None, "NaN is not valid JSON"),
@@ -155,10 +176,10 @@ JSONS: dict[str, tuple[bytes, object, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", JSONS)
-def test_json_payloads(what: str, tmp_path: Path) -> None:
-    payload, value, words = JSONS[what]
-    folder = partition(tmp_path, batch_of(record(b"k", payload), 0, 1))
+@pytest.mark.parametrize("case", JSON_PAYLOADS)
+def test_json_payloads(case: str, tmp_path: Path) -> None:
+    payload, value, expected_text = JSON_PAYLOADS[case]
+    directory = partition(tmp_path, batch_of(record(b"k", payload), 0, 1))
     for command in (
         "dump --records",
         "dump --records --json",
@@ -166,18 +187,18 @@ def test_json_payloads(what: str, tmp_path: Path) -> None:
         "cat",
     ):
         name, *options = command.split()
-        assert run_kfmt(name, folder, *options).code == 0
-        assert run_kfmt(name, folder, *options, "--value-format", "json").code == 0
-    (row,) = kfmt("dump", folder, "--records", "--json", "--value-format", "json").of("record")
+        assert run_kfmt(name, directory, *options).code == 0
+        assert run_kfmt(name, directory, *options, "--value-format", "json").code == 0
+    (row,) = kfmt("dump", directory, "--records", "--json", "--value-format", "json").of("record")
     assert row["value"] == payload.decode()
-    if words:
+    if expected_text:
         assert row["decoded_value"]["note"].startswith("cannot be decoded: ")
-        assert words in row["decoded_value"]["note"]
+        assert expected_text in row["decoded_value"]["note"]
     else:
         assert row["decoded_value"] == {"format": "json", "value": value}
 
 
 def test_numbers_that_json_has_not_are_text(tmp_path: Path) -> None:
-    folder = partition(tmp_path, batch_of(record(b"k", struct.pack(">d", float("-inf"))), 0, 1))
-    done = run_kfmt("dump", folder, "--records", "--json", "--value-format", "double")
-    assert done.of("record")[0]["decoded_value"]["value"] == "-Infinity"
+    directory = partition(tmp_path, batch_of(record(b"k", struct.pack(">d", float("-inf"))), 0, 1))
+    result = run_kfmt("dump", directory, "--records", "--json", "--value-format", "double")
+    assert result.of("record")[0]["decoded_value"]["value"] == "-Infinity"

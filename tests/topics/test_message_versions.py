@@ -45,82 +45,94 @@ from tools.kafka import ROOT
 
 # The fields of each message in each version, as Kafka generates them.
 REFERENCE = json.loads((ROOT / "tests/reference/kafka_messages_4.2.json").read_text())
-PLAIN: dict[str, WireType] = {
+WIRE_TYPES: dict[str, WireType] = {
     integer.name: integer
     for integer in (Int8, Int16, Int32, Int64, UInt16, UInt32, Bool, Float64, UuidType)
 }
 
 
-def of_reference(name: str, fields: list[dict[str, Any]]) -> Layout:
-    """The Layout of a version that the reference spells out."""
-    done = []
+def reference_layout(name: str, fields: list[dict[str, Any]]) -> Layout:
+    """The Layout of a version in the reference."""
+    layout_fields = []
     tagged: TaggedFields | None = None
     for field in fields:
         if "tagged" in field:
-            known = {int(tag): _field(inner) for tag, inner in field["tagged"].items()}
-            tagged = TaggedFields(known)
+            field_by_tag = {
+                int(tag): _field(tagged_field) for tag, tagged_field in field["tagged"].items()
+            }
+            tagged = TaggedFields(field_by_tag)
         else:
-            done.append(_field(field))
-    return Layout(name, "", "", tuple(done), tagged=tagged)
+            layout_fields.append(_field(field))
+    return Layout(name, "", "", tuple(layout_fields), tagged=tagged)
 
 
 def _field(field: dict[str, Any]) -> Field:
-    words = field["type"].split("_")
-    compact, nullable = "compact" in words, "nullable" in words
-    of: WireType
-    if words[-1] == "struct":
-        of = StructWireType(of_reference(field["name"], field["fields"]))
-    elif words[-1] == "string":
-        of = TextWireType(COMPACT if compact else Int16, nullable)
-    elif words[-1] == "bytes":
-        of = BytesWireType(COMPACT if compact else Int32, nullable)
+    type_words = field["type"].split("_")
+    compact, nullable = "compact" in type_words, "nullable" in type_words
+    wire_type: WireType
+    if type_words[-1] == "struct":
+        wire_type = StructWireType(reference_layout(field["name"], field["fields"]))
+    elif type_words[-1] == "string":
+        wire_type = TextWireType(COMPACT if compact else Int16, nullable)
+    elif type_words[-1] == "bytes":
+        wire_type = BytesWireType(COMPACT if compact else Int32, nullable)
     else:
-        of = PLAIN[words[-1]]
-    kind = field.get("array")
-    if kind is not None:
-        of = ListWireType(COMPACT if "compact" in kind else Int32, of, "nullable" in kind)
-    return Field(field["name"], of, "")
+        wire_type = WIRE_TYPES[type_words[-1]]
+    array_type = field.get("array")
+    if array_type is not None:
+        wire_type = ListWireType(
+            COMPACT if "compact" in array_type else Int32, wire_type, "nullable" in array_type
+        )
+    return Field(field["name"], wire_type, "")
 
 
 def messages() -> Iterator[Layout]:
     """Every message of the reference in every version."""
     for name, message in REFERENCE.items():
         for version, fields in message["versions"].items():
-            yield of_reference(f"{name} {version}", fields)
+            yield reference_layout(f"{name} {version}", fields)
 
 
-def values_of(wire: WireType) -> st.SearchStrategy[Any]:
+def wire_values(wire_type: WireType) -> st.SearchStrategy[Any]:
     """Values of a wire type."""
-    some: st.SearchStrategy[Any]
-    if isinstance(wire, IntegerWireType):
-        bits = 8 * wire.size
-        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if wire.signed else (0, (1 << bits) - 1)
+    values: st.SearchStrategy[Any]
+    if isinstance(wire_type, IntegerWireType):
+        n_bits = 8 * wire_type.size
+        low, high = (
+            (-(1 << n_bits - 1), (1 << n_bits - 1) - 1)
+            if wire_type.signed
+            else (0, (1 << n_bits) - 1)
+        )
         return st.integers(low, high)
-    if wire is Bool:
+    if wire_type is Bool:
         return st.booleans()
-    if wire is Float64:
+    if wire_type is Float64:
         return st.floats(allow_nan=False)
-    if isinstance(wire, UuidWireType):
+    if isinstance(wire_type, UuidWireType):
         return st.binary(min_size=16, max_size=16).map(format_uuid)
-    if isinstance(wire, StructWireType):
-        return st.none() | rows_of(wire.layout) if wire.nullable else rows_of(wire.layout)
-    if isinstance(wire, TextWireType):
-        some = st.text(max_size=20)
-    elif isinstance(wire, BytesWireType):
-        some = st.binary(max_size=20)
+    if isinstance(wire_type, StructWireType):
+        return (
+            st.none() | layout_rows(wire_type.layout)
+            if wire_type.nullable
+            else layout_rows(wire_type.layout)
+        )
+    if isinstance(wire_type, TextWireType):
+        values = st.text(max_size=20)
+    elif isinstance(wire_type, BytesWireType):
+        values = st.binary(max_size=20)
     else:
-        assert isinstance(wire, ListWireType)
-        some = st.lists(values_of(wire.element_type), max_size=3)
-    return st.none() | some if wire.nullable else some
+        assert isinstance(wire_type, ListWireType)
+        values = st.lists(wire_values(wire_type.element_type), max_size=3)
+    return st.none() | values if wire_type.nullable else values
 
 
-def rows_of(layout: Layout) -> st.SearchStrategy[dict[str, Any]]:
+def layout_rows(layout: Layout) -> st.SearchStrategy[dict[str, Any]]:
     """Rows of a layout, with some of its tagged fields."""
-    fields = {field.name: values_of(field.type) for field in layout.fields}
+    fields = {field.name: wire_values(field.type) for field in layout.fields}
     if layout.tagged is None:
         return st.fixed_dictionaries(fields)
     optional = {
-        tagged.name: values_of(tagged.type) for tagged in layout.tagged.field_by_tag.values()
+        tagged.name: wire_values(tagged.type) for tagged in layout.tagged.field_by_tag.values()
     }
     return st.fixed_dictionaries(fields, optional=optional)
 
@@ -128,23 +140,23 @@ def rows_of(layout: Layout) -> st.SearchStrategy[dict[str, Any]]:
 @pytest.mark.parametrize("layout", list(messages()), ids=lambda item: item.name.replace(" ", "-"))
 def test_every_message_of_kafka_is_written_and_read_back(layout: Layout) -> None:
     @settings(max_examples=8, deadline=None)
-    @given(rows_of(layout), st.data())
+    @given(layout_rows(layout), st.data())
     def check(values: dict[str, Any], data: st.DataObject) -> None:
-        written = layout.write(values)
-        assert layout.read(written, 0, len(written), BufferOrigin("x")) == (values, len(written))
-        whole = read_field_tree(layout, written, 0, len(written))
-        assert whole.is_complete
-        assert whole.end == len(written)
-        at = data.draw(st.integers(0, max(len(written) - 1, 0)))
-        cut = read_field_tree(layout, written, 0, at)
-        assert cut.end <= at or not written
-        mutant = bytearray(written)
-        if mutant:
-            mutant[at] ^= data.draw(st.integers(1, 255))
+        encoded = layout.write(values)
+        assert layout.read(encoded, 0, len(encoded), BufferOrigin("x")) == (values, len(encoded))
+        tree = read_field_tree(layout, encoded, 0, len(encoded))
+        assert tree.is_complete
+        assert tree.end == len(encoded)
+        position = data.draw(st.integers(0, max(len(encoded) - 1, 0)))
+        truncated_tree = read_field_tree(layout, encoded, 0, position)
+        assert truncated_tree.end <= position or not encoded
+        corrupt = bytearray(encoded)
+        if corrupt:
+            corrupt[position] ^= data.draw(st.integers(1, 255))
         try:
-            layout.read(bytes(mutant), 0, len(mutant), BufferOrigin("x"))
+            layout.read(bytes(corrupt), 0, len(corrupt), BufferOrigin("x"))
         except DecodeError as error:
-            assert not read_field_tree(layout, bytes(mutant), 0, len(mutant)).is_complete
+            assert not read_field_tree(layout, bytes(corrupt), 0, len(corrupt)).is_complete
             assert error.reason  # noqa: PT017
 
     check()
@@ -171,14 +183,17 @@ MESSAGE = Layout(
 
 
 def test_a_version_has_the_fields_that_the_notation_says() -> None:
-    names = {v: [field.name for field in layout_at_version(MESSAGE, v).fields] for v in range(4)}
+    names = {
+        version: [field.name for field in layout_at_version(MESSAGE, version).fields]
+        for version in range(4)
+    }
     assert names[0] == ["offset", "note", "members"]
     assert names[1] == ["offset", "epoch", "expires", "note", "members"]
     assert names[2] == names[3] == ["offset", "epoch", "note", "members"]
-    old, new = layout_at_version(MESSAGE, 0), layout_at_version(MESSAGE, 3)
+    first_version, last_version = layout_at_version(MESSAGE, 0), layout_at_version(MESSAGE, 3)
     member: dict[str, Any] = {"id": "a"}
     values: dict[str, Any] = {"offset": 1, "note": "x", "members": [member]}
-    assert old.write(values) == bytes(7) + b"\1\0\1x\0\0\0\1\0\1a"
+    assert first_version.write(values) == bytes(7) + b"\1\0\1x\0\0\0\1\0\1a"
     member = {"id": "a", "tags": b"t"}
     values = {
         "offset": 1,
@@ -188,8 +203,8 @@ def test_a_version_has_the_fields_that_the_notation_says() -> None:
         "topic_id": format_uuid(bytes(16)),
     }
     data = bytes(7) + b"\1\0\0\0\2\0\2\2a\2t\0\1\0\x10" + bytes(16)
-    assert new.write(values) == data
-    assert new.read(data, 0, len(data), BufferOrigin("x")) == (values, len(data))
+    assert last_version.write(values) == data
+    assert last_version.read(data, 0, len(data), BufferOrigin("x")) == (values, len(data))
     with pytest.raises(ValueError, match="versions 0 to 3, not 4"):
         layout_at_version(MESSAGE, 4)
 
@@ -208,7 +223,7 @@ def test_tagged_fields_that_are_not_known_are_kept() -> None:
 
 
 def leaves(node: FieldNode) -> Iterator[FieldNode]:
-    """The fields that have no parts but their length."""
+    """The fields without children except their length."""
     if not node.children or node.children[0].name == "length":
         yield node
         return
@@ -216,19 +231,19 @@ def leaves(node: FieldNode) -> Iterator[FieldNode]:
         yield from leaves(child)
 
 
-def test_a_tree_shows_what_stands_before_a_fault() -> None:
+def test_a_tree_shows_the_fields_before_an_error() -> None:
     layout = layout_at_version(MESSAGE, 0)
     data = layout.write({"offset": 1, "note": "abc", "members": [{"id": "a"}, {"id": "b"}]})
-    whole = [
+    expected = [
         (leaf.name, leaf.start, leaf.end, leaf.value)
         for leaf in leaves(read_field_tree(layout, data, 0, len(data)))
     ]
-    assert whole[0] == ("offset", 0, 8, 1)
-    assert whole[-1] == ("id", len(data) - 3, len(data), "b")
-    cut = read_field_tree(layout, data, 0, len(data) - 1)
-    found = list(leaves(cut))
-    assert [(node.name, node.start, node.end, node.value) for node in found[:-1]] == whole[:-1]
-    assert found[-1].error == "length 1, but no bytes are left"
+    assert expected[0] == ("offset", 0, 8, 1)
+    assert expected[-1] == ("id", len(data) - 3, len(data), "b")
+    truncated_tree = read_field_tree(layout, data, 0, len(data) - 1)
+    actual = list(leaves(truncated_tree))
+    assert [(node.name, node.start, node.end, node.value) for node in actual[:-1]] == expected[:-1]
+    assert actual[-1].error == "length 1, but no bytes are left"
 
 
 def test_the_kernel_refuses_what_it_cannot_run_when_the_layout_is_made() -> None:

@@ -1,4 +1,4 @@
-"""The formats of keys and values, one by one, and the text that a decoded message becomes."""
+"""The formats of keys and values, and decoded messages as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kfmt_cli.topics.message_text import format_message
 from kfmt_cli.topics.payloads import PAYLOAD_FORMATS, SchemaSource, read_json
 from kfmt_cli.topics.schemas import create_confluent_reader
 
-READ: dict[str, list[tuple[bytes, Any]]] = {
+VALUES_BY_FORMAT: dict[str, list[tuple[bytes, Any]]] = {
     "text": [(b"", ""), ("é".encode(), "é"), (b"\xff", ValueError)],
     "json": [(b"[1]", [1]), (b"", ValueError), (b"NaN", ValueError), (b"{", ValueError)],
     "hex": [(b"", ""), (b"\x00\xff", "00ff")],
@@ -31,7 +31,8 @@ READ: dict[str, list[tuple[bytes, Any]]] = {
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "value"), [(name, *case) for name in READ for case in READ[name]]
+    ("name", "data", "value"),
+    [(name, *case) for name in VALUES_BY_FORMAT for case in VALUES_BY_FORMAT[name]],
 )
 def test_bytes_are_read_in_their_format_or_refused(name: str, data: bytes, value: Any) -> None:
     read = PAYLOAD_FORMATS[name].create_reader(SchemaSource())
@@ -49,7 +50,7 @@ def test_bytes_are_read_in_their_format_or_refused(name: str, data: bytes, value
         (b"[" * 201 + b"]" * 201, False),
         (b'{"a":' * 200 + b"1" + b"}" * 200, True),
         (b'{"a":' * 201 + b"1" + b"}" * 201, False),
-        # Only what is open at the same time counts.
+        # Only brackets that are open at the same time count.
         (b"[" + b",".join([b"[[]]"] * 500) + b"]", True),
         (b"[" + b"[],{}," * 300 + b"[" * 199 + b"]" * 199 + b"]", True),
         (b"[" + b"[],{}," * 300 + b"[" * 200 + b"]" * 200 + b"]", False),
@@ -66,7 +67,7 @@ def test_json_may_be_nested_two_hundred_levels_deep(data: bytes, is_read: bool) 
 
 
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("values", "text"),
     [
         ({"name": None, "data": None}, ""),
         ({"name": "OffsetCommitKey", "data": {"group": "a"}}, "OffsetCommit group=a"),
@@ -90,40 +91,40 @@ def test_json_may_be_nested_two_hundred_levels_deep(data: bytes, is_read: bool) 
         ({"value": "\ud800"}, "\\ud800"),
     ],
 )
-def test_a_decoded_message_as_text(values: dict[str, Any], words: str) -> None:
-    assert format_message(values) == words
+def test_a_decoded_message_as_text(values: dict[str, Any], text: str) -> None:
+    assert format_message(values) == text
 
 
 @pytest.mark.parametrize(
-    ("more", "fault"),
+    ("trailing", "error"),
     [
         (b"", None),
         (b"\x00", "byte 4: 1 trailing byte"),
         (b"\x00\x00", "byte 4: 2 trailing bytes"),
     ],
 )
-def test_what_is_left_over_after_a_record_of_the_metadata_is_a_fault(
-    more: bytes, fault: str | None
+def test_trailing_bytes_after_a_metadata_record_are_an_error(
+    trailing: bytes, error: str | None
 ) -> None:
     decoder = find_decoder("__cluster_metadata")
     assert decoder is not None
     no_op = b"\x01\x14\x00\x00"  # frame, type, version, no tagged fields
-    found = decoder.decode_value(None, no_op + more)
-    assert found is not None
-    assert (found.name, found.values["data"]) == ("NoOpRecord", {})
-    assert (found.error, found.values.get("note")) == (fault, fault)
+    message = decoder.decode_value(None, no_op + trailing)
+    assert message is not None
+    assert (message.name, message.values["data"]) == ("NoOpRecord", {})
+    assert (message.error, message.values.get("note")) == (error, error)
 
 
 def test_a_key_of_a_group_may_have_more_after_it() -> None:
-    """A broker reads no further than what it knows."""
+    """A broker ignores what follows the fields that it knows."""
     decoder = find_decoder("__consumer_offsets")
     assert decoder is not None
     key = struct.pack(">hh3sh1si", 1, 3, b"one", 1, b"t", 5)
-    for more in (b"", b"\x00"):
-        found = decoder.decode_key(key + more)
-        assert found is not None
-        assert found.error is None
-        assert found.values["data"] == {"group": "one", "topic": "t", "partition": 5}
+    for trailing in (b"", b"\x00"):
+        message = decoder.decode_key(key + trailing)
+        assert message is not None
+        assert message.error is None
+        assert message.values["data"] == {"group": "one", "topic": "t", "partition": 5}
 
 
 @pytest.mark.parametrize(
@@ -156,14 +157,14 @@ def test_a_number_that_no_float_can_hold_is_an_error(number: str) -> None:
 
 
 def test_ids_without_a_schema_are_not_kept(tmp_path: Path) -> None:
-    """Values that are no frames have any number of them."""
+    """Values without a frame may contain any number of ids."""
     (tmp_path / "7.json").write_text("{}")
     (tmp_path / "07.avsc").write_text("no schema")
     (tmp_path / "x.avsc").write_text("no schema")
     read = create_confluent_reader(SchemaSource(directory=tmp_path))
     assert read(b"\0" + (7).to_bytes(4, "big") + b"[1]") == [1]
-    with pytest.MonkeyPatch.context() as watching:
-        watching.setattr(Path, "exists", pytest.fail)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Path, "exists", pytest.fail)
         for schema_id in range(1000, 1100):
             with pytest.raises(ValueError, match=f"no schema {schema_id} in {tmp_path}"):
                 read(b"\0" + schema_id.to_bytes(4, "big") + b"[1]")

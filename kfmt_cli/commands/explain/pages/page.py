@@ -75,11 +75,14 @@ class PageFacts:
 
     @cached_property
     def first_v2_run(self) -> Block | None:
-        """The batches of magic 2 in the first block that has some; None if no log has one."""
-        for block in self.iter_blocks():
-            if block.batches.is_v2.any():
-                return replace(block, batches=block.batches.select_rows(block.batches.is_v2 == 1))
-        return None
+        """The batches of magic 2 in the first block that has some; None if all have an older
+        format. Raises InputError if no log has a batch."""
+        block: Block | None = self.first_block
+        if block is not None and not block.batches.is_v2.any():
+            block = next((each for each in self.iter_blocks() if each.batches.is_v2.any()), None)
+        if block is None:
+            return None
+        return replace(block, batches=block.batches.select_rows(block.batches.is_v2 == 1))
 
     @cached_property
     def first_block(self) -> Block:
