@@ -79,11 +79,9 @@ def rows(broker: Live, smoke: bool, runs: int) -> Iterator[str]:
     yield HEADING
     n_records = 20_000 if smoke else 2_000_000
     for label, with_key in (("100 bytes", False), ("100 bytes, a key and a header", True)):
-        partition, best, memory_seconds = (
-            make_partition(n_records, with_key=with_key),
-            Timing(1e9, 0, 1e9),
-            1e9,
-        )
+        partition = make_partition(n_records, with_key=with_key)
+        best = Timing(1e9, 0, 1e9)
+        memory_seconds = 1e9
         for run in range(runs):
             topic = f"bench-{int(with_key)}-{run}"
             target = ["--bootstrap-server", broker.address, "--as", topic]

@@ -33,11 +33,11 @@ from kfmt_cli.core.stores import StoredFile
 from kfmt_cli.execution.file_split import format_split_name
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.rows.table_types import SEGMENTS_TABLE
-from kfmt_cli.rows.types.segment_row import EMPTY_NUMBERS
+from kfmt_cli.rows.types.segment_row import EMPTY_SUMMARY
 from kfmt_cli.spark.job import JobDefinition, SplitResult
 from kfmt_cli.spark.job_directory import JobDirectory, result_file_name
 from kfmt_cli.spark.jobs.context import JobSummary
-from kfmt_cli.spark.jobs.verify import check_for_job, sum_by_file
+from kfmt_cli.spark.jobs.verify import check_for_job, merge_file_summaries
 from kfmt_cli.spark.source_options import parse_request
 from kfmt_cli.spark.split_processing import (
     TaskInputs,
@@ -85,7 +85,7 @@ def drive(n: int) -> DriverCosts:
     def record_step() -> None:
         steps.append(f"{time.process_time() - began:.1f} s, {peak():.0f} MB")
 
-    files = list_input_files(request, files_below=lambda _: segments(n))
+    files = list_input_files(request, list_files_below=lambda _: segments(n))
     record_step()
     with tempfile.TemporaryDirectory() as scratch:
         job_directory = JobDirectory(scratch, JobDefinition("verify", check_for_job, {}))
@@ -116,7 +116,7 @@ def results(splits: FileSplits) -> Iterator[tuple[str, SplitResult]]:
     """What a task writes about its splits: no findings."""
     counts = {"batches": 70, "records": 1050, "first_offset": 0, "last_offset": 1049}
     times = {"min_timestamp": MODIFIED // 10**6, "max_timestamp": MODIFIED // 10**6 + 1000}
-    clean = {"summary": {**EMPTY_NUMBERS, **counts, **times}, **encode_findings([], None)}
+    clean = {"summary": {**EMPTY_SUMMARY, **counts, **times}, **encode_findings([], None)}
     for split in splits:
         split_columns = [split.size, split.modified, split.start, split.end]
         yield format_split_name(split.path, split.start), {**clean, "about": split_columns}
@@ -129,7 +129,7 @@ def write_tables(job_directory: JobDirectory, output: str) -> None:
         f"{output}/segments/part-0", arrow_schema(SEGMENTS_TABLE.leaves), "parquet"
     ) as table_file:
         file_findings, summary = merge_file_findings(job_directory.iter_results()), JobSummary()
-        for split, totals in sum_by_file(
+        for split, totals in merge_file_summaries(
             (split, summary.add_result(result)) for split, result in file_findings
         ):
             table_file.add([segment_row(split, totals)])

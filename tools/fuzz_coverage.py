@@ -162,11 +162,9 @@ def main() -> None:
         if options.replay is not None:
             raise SystemExit(run(directory, target, str(options.replay.absolute())))
         corpus = (options.corpus or directory / "corpus").absolute()
-        seeds, covering, crashes = (
-            directory / "seeds",
-            directory / "covering",
-            options.crashes.absolute(),
-        )
+        seeds = directory / "seeds"
+        covering = directory / "covering"
+        crashes = options.crashes.absolute()
         for path in (corpus, seeds, covering, crashes):
             path.mkdir(parents=True, exist_ok=True)
         for data in TARGETS[target].seeds():

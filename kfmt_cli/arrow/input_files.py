@@ -44,7 +44,7 @@ from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.execution.split_reader import SplitReader
 
-KINDS = {
+KINDS_BY_TABLE = {
     "records": frozenset({LOG_KIND}),
     "batches": frozenset({LOG_KIND}),
     "snapshot_records": frozenset({KRAFT_SNAPSHOT_KIND}),
@@ -55,7 +55,7 @@ KINDS = {
 def list_input_files(
     request: ReadRequest,
     report: Callable[[str], None] | None = None,
-    files_below: Callable[[str], Iterable[StoredFile]] | None = None,
+    list_files_below: Callable[[str], Iterable[StoredFile]] | None = None,
     *,
     require_topics: bool = False,
     manifest_cache: ManifestCache | None = None,
@@ -64,14 +64,14 @@ def list_input_files(
     error. Raises InputError, also if every entry is an error.
 
     Directories that a broker has marked (-future, -delete, -stray) are skipped unless named.
-    report: receives a message about skipped directories. files_below: lists the files under a path,
-    if not in the default way. require_topics: raise UsageError for a topic without files.
+    report: receives a message about skipped directories. list_files_below: lists the files under a
+    path, if not in the default way. require_topics: raise UsageError for a topic without files.
     manifest_cache: the manifests of the previous listing, updated to this one.
     """
     manifest_versions: dict[str, ManifestVersion] = {}
     manifest_cache = manifest_cache or ManifestCache()
     all_files = files = FileSplits(
-        _iter_input_files(request, manifest_versions, report, files_below or iter_files)
+        _iter_input_files(request, manifest_versions, report, list_files_below or iter_files)
     )
     if manifest_versions or request.topics:
         files = FileSplits(_iter_topic_files(request, all_files, manifest_versions, manifest_cache))
@@ -85,25 +85,27 @@ def list_input_files(
 
 def _require_topics(topics: frozenset[str], files: FileSplits, all_files: FileSplits) -> None:
     """Raise UsageError for a topic without files."""
-    missing = sorted(topics - {split.topic_partition[0] for split in files})
-    if missing:
+    missing_topics = sorted(topics - {split.topic_partition[0] for split in files})
+    if missing_topics:
         existing_topics = sorted(
             {topic for split in all_files if (topic := split.topic_partition[0]) is not None}
         )
-        candidates = get_close_matches(missing[0], existing_topics, 3, 0.6)
+        candidates = get_close_matches(missing_topics[0], existing_topics, 3, 0.6)
         suggestion = (
             f"; did you mean {' or '.join(map(format_display_name, candidates))}?"
             if candidates
             else ""
         )
-        raise UsageError(f"no topic {quote_content(missing[0])} in the given paths{suggestion}")
+        raise UsageError(
+            f"no topic {quote_content(missing_topics[0])} in the given paths{suggestion}"
+        )
 
 
 def _iter_input_files(
     request: ReadRequest,
     manifest_versions: dict[str, ManifestVersion],
     report: Callable[[str], None] | None,
-    files_below: Callable[[str], Iterable[StoredFile]],
+    list_files_below: Callable[[str], Iterable[StoredFile]],
 ) -> Iterator[FileSplit]:
     """List the files of all topics.
 
@@ -112,33 +114,33 @@ def _iter_input_files(
     """
     tiered_identities: set[str] = set()
     for path in distinct_paths(request.paths):
-        entries = iter(files_below(path))
+        entries = iter(list_files_below(path))
         skipped_directories = set[str]()
         directory = ""
         is_skipped = False
-        is_kafka, is_redpanda = False, False
+        has_kafka_files, has_redpanda_files = False, False
         first_entries = list(islice(entries, 2))
         if not first_entries:
             raise InputError(f"{path}: no files in it")
-        is_file = first_entries[0].path == listed_path(path)
-        for stored in _find_manifest(first_entries[0].path) if is_file else ():
-            manifest_versions[stored.path.removesuffix(MANIFEST_SUFFIX)] = (
-                stored.size,
-                stored.modified_ns,
+        is_single_file = first_entries[0].path == listed_path(path)
+        for stored_file in _find_manifest(first_entries[0].path) if is_single_file else ():
+            manifest_versions[stored_file.path.removesuffix(MANIFEST_SUFFIX)] = (
+                stored_file.size,
+                stored_file.modified_ns,
             )
-        for stored in chain(first_entries, entries):
-            if stored.path.endswith(MANIFEST_SUFFIX) and not stored.error:
-                manifest_versions[stored.path.removesuffix(MANIFEST_SUFFIX)] = (
-                    stored.size,
-                    stored.modified_ns,
+        for stored_file in chain(first_entries, entries):
+            if stored_file.path.endswith(MANIFEST_SUFFIX) and not stored_file.error:
+                manifest_versions[stored_file.path.removesuffix(MANIFEST_SUFFIX)] = (
+                    stored_file.size,
+                    stored_file.modified_ns,
                 )
-            parent_directory, _, name = stored.path.rpartition("/")
-            is_kafka = is_kafka or is_broker_file_name(name)
-            is_redpanda = is_redpanda or is_redpanda_log(name)
+            parent_directory, _, name = stored_file.path.rpartition("/")
+            has_kafka_files = has_kafka_files or is_broker_file_name(name)
+            has_redpanda_files = has_redpanda_files or is_redpanda_log(name)
             if parent_directory != directory:
                 directory = parent_directory
                 is_skipped = _is_marked_directory(parent_directory, path)
-            split = _create_split(request, stored, name, is_file)
+            split = _create_split(request, stored_file, name, is_single_file)
             if split is not None and is_tiered(split.path):
                 tiered_identity = path_identity(split.path)
                 if tiered_identity in tiered_identities:
@@ -148,24 +150,24 @@ def _iter_input_files(
                 skipped_directories.add(directory)
             elif split is not None:
                 yield split
-        if is_redpanda and not is_kafka:
+        if has_redpanda_files and not has_kafka_files:
             raise InputError(f"{path}: {REDPANDA_MESSAGE}")
         if skipped_directories and report is not None:
             report(f"{path}: {format_skipped_directories(skipped_directories)}\n")
 
 
 def _create_split(
-    request: ReadRequest, stored: StoredFile, name: str, is_explicit: bool
+    request: ReadRequest, stored_file: StoredFile, name: str, is_explicit: bool
 ) -> FileSplit | None:
     """A file as one split, None if the request does not include it. is_explicit: its own path
     was given, so a log may have any name."""
-    path = stored.path
-    size = stored.size
-    read_error = stored.error
+    path = stored_file.path
+    size = stored_file.size
+    read_error = stored_file.error
     compression_suffix = compressed_suffix(name)
-    kind, base_offset, transient = classify_name(name.removesuffix(compression_suffix))
+    kind, base_offset, transient_suffix = classify_name(name.removesuffix(compression_suffix))
     if read_error is None:
-        if transient and not is_explicit:
+        if transient_suffix and not is_explicit:
             return None
         if compression_suffix and kind in LOG_KINDS:
             read_error = COMPRESSED_FILE_MESSAGE
@@ -175,12 +177,12 @@ def _create_split(
     may_be_log = is_explicit and reads_logs and (kind is UNKNOWN_KIND or kind in LOG_KINDS)
     if not _table_reads_kind(request, kind) and not may_be_log:
         return None
-    return FileSplit(path, kind, base_offset, size, stored.modified_ns, 0, size)
+    return FileSplit(path, kind, base_offset, size, stored_file.modified_ns, 0, size)
 
 
 def _table_reads_kind(request: ReadRequest, kind: Kind) -> bool:
     """Whether the table of the request has rows of this kind of file."""
-    return kind in KINDS.get(request.table, LOG_KINDS)
+    return kind in KINDS_BY_TABLE.get(request.table, LOG_KINDS)
 
 
 def _find_manifest(path: str) -> Iterable[StoredFile]:
@@ -203,21 +205,27 @@ def _iter_topic_files(
     The size of a segment in tiered storage comes from its manifest. The segment is skipped if the
     partition's local logs contain its offsets.
     """
-    first_local_offset: dict[object, int] = {}
+    first_local_offset_by_partition: dict[object, int] = {}
     for split in files:
         if parse_object_prefix(split.path) in manifest_versions:
             continue
         if split.read_error or request.includes_topic(file_topic_partition(split.path)[0]):
             yield split
             if split.kind is LOG_KIND and split.base_offset is not None:
-                previous = first_local_offset.get(split.topic_partition, split.base_offset)
-                first_local_offset[split.topic_partition] = min(previous, split.base_offset)
-    tiered = files.select_where(lambda split: parse_object_prefix(split.path) in manifest_versions)
+                known_first_offset = first_local_offset_by_partition.get(
+                    split.topic_partition, split.base_offset
+                )
+                first_local_offset_by_partition[split.topic_partition] = min(
+                    known_first_offset, split.base_offset
+                )
+    tiered_splits = files.select_where(
+        lambda split: parse_object_prefix(split.path) in manifest_versions
+    )
     resolve = partial(_resolve_tiered_split, request, manifest_versions, manifest_cache)
-    for split in map_ordered(resolve, tiered, MAX_CONNECTIONS):
+    for split in map_ordered(resolve, tiered_splits, MAX_CONNECTIONS):
         is_in_local_log = (
-            split.topic_partition in first_local_offset
-            and split.base >= first_local_offset[split.topic_partition]
+            split.topic_partition in first_local_offset_by_partition
+            and split.base >= first_local_offset_by_partition[split.topic_partition]
         )
         if split.read_error or (
             request.includes_topic(split.topic_partition[0]) and not is_in_local_log
@@ -260,10 +268,10 @@ def mount_split_files(
     return MOUNTS.override_openers(opener_by_path)
 
 
-def _is_marked_directory(directory: str, listed_path: str) -> bool:
+def _is_marked_directory(directory: str, root_path: str) -> bool:
     """Whether a broker has marked a directory under a listed path that does not name it."""
     name = directory.rpartition("/")[2]
-    return directory_mark(name) != "" and name not in listed_path.split("/")
+    return directory_mark(name) != "" and name not in root_path.split("/")
 
 
 def create_split_reader(request: ReadRequest, split: FileSplit) -> SplitReader:
@@ -279,11 +287,11 @@ def create_split_reader(request: ReadRequest, split: FileSplit) -> SplitReader:
 def group_small_splits(splits: Sequence[FileSplit]) -> Iterator[list[FileSplit]]:
     """The splits in order, with consecutive small logs grouped and others separate."""
 
-    def size(split: FileSplit) -> int | None:
+    def groupable_size(split: FileSplit) -> int | None:
         is_whole_log = split.kind is LOG_KIND and split.is_whole and not split.read_error
         return split.size if is_whole_log else None
 
-    return group_small_items(splits, size)
+    return group_small_items(splits, groupable_size)
 
 
 def input_file(split: FileSplit) -> InputFile:

@@ -51,7 +51,9 @@ def result_row_type(schema: pa.Schema) -> RowType:
 
 def result_rows(row_type: RowType, batch: pa.RecordBatch) -> ColumnarRows:
     """The rows of a batch. row_type: the row type of its schema."""
-    table, byte_chunks, size = Table.zeros_for(row_type.table_columns, len(batch)), [], 0
+    table = Table.zeros_with_columns(row_type.table_columns, len(batch))
+    byte_chunks = []
+    data_size = 0
     for column, values in zip(row_type.columns, batch.columns, strict=True):
         table[column.presence_column] = (
             values.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
@@ -60,16 +62,22 @@ def result_rows(row_type: RowType, batch: pa.RecordBatch) -> ColumnarRows:
             table[column.table_column] = _int_values(column, values)
             continue
         texts = _encoded_values(column.kind, values)
-        _, ends, data = texts.buffers()
-        bounds = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-        table[column.table_column] = bounds[:-1] - bounds[0] + size
+        _, offset_buffer, data = texts.buffers()
+        bounds = np.frombuffer(offset_buffer, np.int64)[
+            texts.offset : texts.offset + len(texts) + 1
+        ]
+        table[column.table_column] = bounds[:-1] - bounds[0] + data_size
         table[f"{column.table_column}_size"] = np.diff(bounds)
         byte_chunks.append(data.to_pybytes()[bounds[0] : bounds[-1]] if data else b"")
-        size += len(byte_chunks[-1])
+        data_size += len(byte_chunks[-1])
     return ColumnarRows(row_type, table, b"".join(byte_chunks))
 
 
-_INFINITE = {(1 << 31) - 1: "infinity", 1 - (1 << 31): "-infinity"}  # DuckDB dates, in days
+# DuckDB dates, in days.
+_INFINITY_TEXT_BY_DAYS = {
+    (1 << 31) - 1: "infinity",
+    1 - (1 << 31): "-infinity",
+}
 
 
 def _column_kind(type_: pa.DataType) -> ColumnKind:
@@ -101,7 +109,9 @@ def _encoded_values(kind: ColumnKind, values: pa.Array) -> pa.Array:
     elif pa_types.is_date(values.type):  # Python's dates have a smaller range
         days = values.cast(pa.int32()).fill_null(0).to_pylist()
         iso_texts = values.cast(pa.string()).fill_null("").to_pylist()
-        texts = [_INFINITE.get(day, text) for day, text in zip(days, iso_texts, strict=True)]
+        texts = [
+            _INFINITY_TEXT_BY_DAYS.get(day, text) for day, text in zip(days, iso_texts, strict=True)
+        ]
     elif pa_types.is_floating(values.type):  # JSON has no NaN
         texts = [json_text(value) for value in values.to_pylist()]
     else:

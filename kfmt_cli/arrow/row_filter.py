@@ -43,7 +43,7 @@ class RowFilter:
 
     def may_match(self, **values: object) -> bool:
         """Whether a row with these column values can match."""
-        return self._may_match(
+        return self._may_match_premise(
             reduce(and_, (_equals_value(name, value) for name, value in values.items()))
         )
 
@@ -58,7 +58,7 @@ class RowFilter:
             return Selection(*self._offset_interval("offset"), first_time, last_time)
         if table == BATCHES_TABLE.name:
             base_selection, last_selection = (
-                Selection(*self._offset_interval(f"{end}_offset")) for end in ("base", "last")
+                Selection(*self._offset_interval(f"{prefix}_offset")) for prefix in ("base", "last")
             )
             return base_selection.intersect(last_selection)
         return Selection()
@@ -73,9 +73,11 @@ class RowFilter:
         if not self._constrains_column(name):
             return None, None
         field, scalar = pc.field(name), partial(pa.scalar, type=type_)
-        lowest = _find_lowest(lambda value: self._may_match(field <= scalar(value)), low, high)
+        lowest = _find_lowest(
+            lambda value: self._may_match_premise(field <= scalar(value)), low, high
+        )
         first_above = _find_lowest(
-            lambda value: not self._may_match(field >= scalar(value)), -high, high
+            lambda value: not self._may_match_premise(field >= scalar(value)), -high, high
         )
         return None if lowest == low else lowest, None if first_above == high else first_above - 1
 
@@ -83,13 +85,13 @@ class RowFilter:
         """Whether the expression uses a column, and rejects rows with null in it."""
         return name in self.referenced_columns and not self.may_match(**{name: None})
 
-    def _may_match(self, premise: Any) -> bool:
+    def _may_match_premise(self, premise: Any) -> bool:
         """Whether a row can match for which an Arrow expression, the premise, is true."""
         if self.expression is None:
             return True
-        file = _FORMAT.make_fragment("any", LocalFileSystem(), partition_expression=premise)
-        files = ds.FileSystemDataset([file], self.schema, _FORMAT, LocalFileSystem())
-        return next(files.get_fragments(self.expression), None) is not None
+        fragment = _FORMAT.make_fragment("any", LocalFileSystem(), partition_expression=premise)
+        fragment_dataset = ds.FileSystemDataset([fragment], self.schema, _FORMAT, LocalFileSystem())
+        return next(fragment_dataset.get_fragments(self.expression), None) is not None
 
 
 def _equals_value(name: str, value: object) -> Any:

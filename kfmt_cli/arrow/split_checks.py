@@ -25,32 +25,32 @@ from kfmt_cli.log.decoding import read_lazy_records, read_records
 from kfmt_cli.rows.table_types import SEGMENTS_TABLE
 from kfmt_cli.rows.types.finding_row import finding_row as row_of
 from kfmt_cli.rows.types.segment_row import (
-    EMPTY_NUMBERS,
-    SegmentNumbers,
+    EMPTY_SUMMARY,
+    SegmentSummary,
     bit_names,
-    file_numbers,
-    merge_numbers,
+    merge_summaries,
     summarize_batches,
+    summarize_files,
 )
 
 MAX_STORED_FINDINGS = 10_000  # findings per split that are stored individually
 MAGICS = ("0", "1", "2")
 
 
-def segment_row(split: FileSplit, numbers: SegmentNumbers) -> dict[str, object]:
+def segment_row(split: FileSplit, summary: SegmentSummary) -> dict[str, object]:
     """A row of the table `segments` for the file of a split."""
     topic, partition = split.topic_partition
     row: dict[str, object] = {
-        **numbers,
+        **summary,
         "file": format_display_name(split.path),
         "topic": topic and format_display_name(topic),
         "partition": partition,
         "base_offset": split.base_offset,
         "bytes": split.size,
-        "min_timestamp": to_microseconds(numbers["min_timestamp"]),
-        "max_timestamp": to_microseconds(numbers["max_timestamp"]),
-        "magics": bit_names(numbers["magics"], MAGICS),
-        "codecs": bit_names(numbers["codecs"], CODECS),
+        "min_timestamp": to_microseconds(summary["min_timestamp"]),
+        "max_timestamp": to_microseconds(summary["max_timestamp"]),
+        "magics": bit_names(summary["magics"], MAGICS),
+        "codecs": bit_names(summary["codecs"], CODECS),
     }
     return {leaf.name: row[leaf.name] for leaf in SEGMENTS_TABLE.leaves}
 
@@ -78,7 +78,7 @@ def finding_row(split: FileSplit, finding: Finding) -> dict[str, object]:
 class SplitCheckResult:
     """A split's summary and findings, and the boundary that checks of its neighbours need."""
 
-    numbers: SegmentNumbers
+    numbers: SegmentSummary
     """See `rows/types/segment_row.py`."""
     findings: list[Finding]
     boundary: SplitBoundary | None
@@ -86,35 +86,37 @@ class SplitCheckResult:
 
 def check_split(request: ReadRequest, split: FileSplit) -> SplitCheckResult:
     """Check a split; with `request.deep`, also decode every record."""
-    reader, numbers = create_split_reader(request, split), dict(EMPTY_NUMBERS)
+    reader, summary = create_split_reader(request, split), dict(EMPTY_SUMMARY)
     if request.deep:
         base_offset = split.base_offset
         log_check = LogRangeCheck(
             deep=True, limit=request.decompression_limit, base_offset=base_offset
         )
         for run, records in reader.records(split, read_lazy_records):
-            run_numbers = summarize_batches(run.batches)
+            run_summary = summarize_batches(run.batches)
             if is_legacy(run):
-                run_numbers["records"] = len(records)
-            numbers = merge_numbers(numbers, run_numbers)
+                run_summary["records"] = len(records)
+            summary = merge_summaries(summary, run_summary)
             for _, finding in log_check.check_records(run, records):
                 reader.add_finding(finding)
         if reader.boundary is not None:
             reader.boundary.checks |= collect_facts(log_check.checks)
     else:
         for block in reader.blocks(split):
-            numbers = merge_numbers(numbers, summarize_batches(block.batches))
+            summary = merge_summaries(summary, summarize_batches(block.batches))
             # Only decompression shows the number and checksums of the messages in wrappers.
             for run in split_runs(block):
                 if is_legacy(run):
                     records = read_records(run, request.decompression_limit)
-                    extra_records = len(records.rows) - len(run.batches)
-                    numbers = merge_numbers(numbers, {**EMPTY_NUMBERS, "records": extra_records})
+                    n_extra_records = len(records.rows) - len(run.batches)
+                    summary = merge_summaries(
+                        summary, {**EMPTY_SUMMARY, "records": n_extra_records}
+                    )
                     for finding in records.findings:
                         reader.add_finding(finding)
     findings = sort_findings(reader.findings)
-    numbers |= count_severities(Counter(finding.code.name for finding in findings))
-    return SplitCheckResult(numbers, findings, reader.boundary)
+    summary |= count_severities(Counter(finding.code.name for finding in findings))
+    return SplitCheckResult(summary, findings, reader.boundary)
 
 
 def check_splits(request: ReadRequest, splits: Sequence[FileSplit]) -> Iterator[SplitCheckResult]:
@@ -136,12 +138,12 @@ def _check_small_logs(
     small_logs = read_checked_logs([input_file(split) for split in splits])
     if request.deep:
         mark_invalid_records(small_logs, request.decompression_limit)
-    same_size = small_logs.sizes == np.array([split.size for split in splits])
-    are_valid = (small_logs.is_valid & same_size).tolist()
-    all_numbers = file_numbers(small_logs.batches, small_logs.file_of_batch, len(splits))
+    has_same_size = small_logs.sizes == np.array([split.size for split in splits])
+    are_valid = (small_logs.is_valid & has_same_size).tolist()
+    split_summaries = summarize_files(small_logs.batches, small_logs.file_of_batch, len(splits))
     return [
-        SplitCheckResult(split_numbers, [], None) if is_valid else None
-        for split_numbers, is_valid in zip(all_numbers, are_valid, strict=True)
+        SplitCheckResult(split_summary, [], None) if is_valid else None
+        for split_summary, is_valid in zip(split_summaries, are_valid, strict=True)
     ]
 
 
@@ -167,17 +169,17 @@ def _encode_finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def decode_finding(stored: dict[str, Any]) -> Finding:
+def decode_finding(stored_finding: dict[str, Any]) -> Finding:
     """Restore a stored finding."""
     return Finding(
-        stored["file"],
-        codes_by_name()[stored["code"]],
-        stored["position"],
-        stored["words"],
-        offset=stored["offset"],
-        expected=stored["expected"],
-        found=stored["found"],
-        batch=stored["batch"],
+        stored_finding["file"],
+        codes_by_name()[stored_finding["code"]],
+        stored_finding["position"],
+        stored_finding["words"],
+        offset=stored_finding["offset"],
+        expected=stored_finding["expected"],
+        found=stored_finding["found"],
+        batch=stored_finding["batch"],
     )
 
 
@@ -186,11 +188,11 @@ def decode_boundary(result: dict[str, Any]) -> SplitBoundary | None:
     return SplitBoundary(**result["edges"]) if result.get("edges") else None
 
 
-def count_severities(count_by_code: dict[str, int]) -> SegmentNumbers:
+def count_severities(count_by_code: dict[str, int]) -> SegmentSummary:
     """The numbers of errors, warnings and notes, from counts by code."""
     codes = codes_by_name()
-    count_by_severity: SegmentNumbers = {f"{severity.value}s": 0 for severity in Severity}
+    count_by_severity: SegmentSummary = {f"{severity.value}s": 0 for severity in Severity}
     for name, n in count_by_code.items():
-        severity = f"{codes[name].severity.value}s"
-        count_by_severity[severity] = (count_by_severity[severity] or 0) + n
+        count_name = f"{codes[name].severity.value}s"
+        count_by_severity[count_name] = (count_by_severity[count_name] or 0) + n
     return count_by_severity

@@ -37,17 +37,17 @@ class ManifestCache:
     def read_contents(self, object_prefix: str, version: ManifestVersion) -> ManifestContents:
         """The contents of a manifest, cached while its version is the same; raises InputError.
         object_prefix: see `parse_object_prefix`."""
-        cached = self._contents_by_prefix.get(object_prefix)
-        if cached is not None and cached[0] == version:
-            return cached[1]
+        cached_entry = self._contents_by_prefix.get(object_prefix)
+        if cached_entry is not None and cached_entry[0] == version:
+            return cached_entry[1]
         contents = _read_manifest_contents(object_prefix, version[0])
         if version[1] and len(contents[1]) <= MAX_CHUNKING_BYTES:
             self._contents_by_prefix[object_prefix] = version, contents
         return contents
 
-    def drop_unlisted(self, versions: dict[str, ManifestVersion]) -> None:
+    def drop_unlisted(self, listed_versions: dict[str, ManifestVersion]) -> None:
         """Remove the manifests that are no longer listed."""
-        for object_prefix in self._contents_by_prefix.keys() - versions.keys():
+        for object_prefix in self._contents_by_prefix.keys() - listed_versions.keys():
             del self._contents_by_prefix[object_prefix]
 
 
@@ -84,13 +84,19 @@ def load_tiered_log(
     from kfmt_cli.disk.tiered_keys import PrivateKey
     from kfmt_cli.disk.tiered_manifest import ChunkEncoding
 
-    key = None if request.private_key is None else PrivateKey(request.private_key, "the key")
+    private_key = (
+        None if request.private_key is None else PrivateKey(request.private_key, "the key")
+    )
     object_prefix = path.removesuffix(".log")
     decoded_chunking = ChunkEncoding.from_bytes(
         chunking or _read_manifest_contents(object_prefix, None)[1]
     )
     return open_chunked_log(
-        object_prefix, object_size, decoded_chunking, key, partial(_open_object, object_size)
+        object_prefix,
+        object_size,
+        decoded_chunking,
+        private_key,
+        partial(_open_object, object_size),
     )
 
 

@@ -26,9 +26,11 @@ class IndexBuilder:
     int64.
     """
 
-    def __init__(self, base_offset: int, interval: int = DEFAULT_INDEX_INTERVAL_BYTES) -> None:
+    def __init__(
+        self, base_offset: int, interval_bytes: int = DEFAULT_INDEX_INTERVAL_BYTES
+    ) -> None:
         self.base_offset = base_offset
-        self._interval_bytes = interval
+        self._interval_bytes = interval_bytes
         self._last_indexed_position = 0
         self._largest_timestamp = NO_TIMESTAMP
         self._largest_timestamp_offset = -1
@@ -38,31 +40,35 @@ class IndexBuilder:
         self._n_time_entries = 0
         self._last_entry_timestamp = NO_TIMESTAMP
 
-    def add(self, positions: IntArray, last_offset: IntArray, max_timestamp: IntArray) -> None:
+    def add(self, positions: IntArray, last_offsets: IntArray, max_timestamps: IntArray) -> None:
         """Add the next batches, by their positions in the log; a max_timestamp of -1 means none."""
         if not len(positions):
             return
         rows = self._indexed_rows(positions)
         if len(rows):
             self._last_indexed_position = int(positions[rows[-1]])
-        timestamps = np.concatenate([[self._largest_timestamp], max_timestamp])
-        largest = np.maximum.accumulate(timestamps)
+        timestamps = np.concatenate([[self._largest_timestamp], max_timestamps])
+        running_max_timestamps = np.maximum.accumulate(timestamps)
         # The rows of the batches that first had the largest timestamp so far.
-        first_rows = np.flatnonzero(np.diff(largest, prepend=largest[:1] - 1) != 0)
-        offsets = np.concatenate([[self._largest_timestamp_offset], last_offset])
+        first_rows = np.flatnonzero(
+            np.diff(running_max_timestamps, prepend=running_max_timestamps[:1] - 1) != 0
+        )
+        offsets = np.concatenate([[self._largest_timestamp_offset], last_offsets])
         running_max_offsets = offsets[
-            first_rows[np.searchsorted(first_rows, np.arange(len(largest)), "right") - 1]
+            first_rows[
+                np.searchsorted(first_rows, np.arange(len(running_max_timestamps)), "right") - 1
+            ]
         ]
         if len(rows):
-            self._offset_entries.append(np.array([last_offset[rows], positions[rows]]))
-            times = largest[rows + 1]
-            self._time_entries.append(np.array([times, running_max_offsets[rows + 1]]))
+            self._offset_entries.append(np.array([last_offsets[rows], positions[rows]]))
+            entry_timestamps = running_max_timestamps[rows + 1]
+            self._time_entries.append(np.array([entry_timestamps, running_max_offsets[rows + 1]]))
             self.n_offset_entries += len(rows)
             self._n_time_entries += int(
-                (np.diff(times, prepend=self._last_entry_timestamp) != 0).sum()
+                (np.diff(entry_timestamps, prepend=self._last_entry_timestamp) != 0).sum()
             )
-            self._last_entry_timestamp = int(times[-1])
-        self._largest_timestamp = int(largest[-1])
+            self._last_entry_timestamp = int(entry_timestamps[-1])
+        self._largest_timestamp = int(running_max_timestamps[-1])
         self._largest_timestamp_offset = int(running_max_offsets[-1])
 
     def _indexed_rows(self, positions: IntArray) -> IntArray:
@@ -77,7 +83,9 @@ class IndexBuilder:
             row = bisect_right(position_list, last_position + self._interval_bytes, row + 1)
         return np.array(rows, np.int64)
 
-    def count_fitting(self, positions: IntArray, max_timestamp: IntArray, index_bytes: int) -> int:
+    def count_fitting_batches(
+        self, positions: IntArray, max_timestamps: IntArray, index_bytes: int
+    ) -> int:
         """The number of the next batches that fit before an index of `index_bytes` is full.
 
         Source: `AbstractIndex.isFull`, `TimeIndex.isFull`, which reserves one entry for the end.
@@ -91,13 +99,17 @@ class IndexBuilder:
         if len(positions) < min(free_offset_entries, max_time_entries - self.n_offset_entries):
             return len(positions)
         rows = self._indexed_rows(positions)
-        largest = np.maximum.accumulate(np.concatenate([[self._largest_timestamp], max_timestamp]))
-        times = np.cumsum(np.diff(largest[rows + 1], prepend=self._last_entry_timestamp) != 0)
-        is_full = (np.arange(1, len(rows) + 1) >= free_offset_entries) | (
-            times + self._n_time_entries >= max_time_entries
+        running_max_timestamps = np.maximum.accumulate(
+            np.concatenate([[self._largest_timestamp], max_timestamps])
         )
-        first = np.flatnonzero(is_full)
-        return int(rows[first[0]]) + 1 if len(first) else len(positions)
+        new_time_entry_counts = np.cumsum(
+            np.diff(running_max_timestamps[rows + 1], prepend=self._last_entry_timestamp) != 0
+        )
+        is_full = (np.arange(1, len(rows) + 1) >= free_offset_entries) | (
+            new_time_entry_counts + self._n_time_entries >= max_time_entries
+        )
+        full_indexes = np.flatnonzero(is_full)
+        return int(rows[full_indexes[0]]) + 1 if len(full_indexes) else len(positions)
 
     def offset_index(self) -> bytes:
         """The content of `.index`."""
@@ -142,5 +154,5 @@ def encode_fixed_rows(layout: Layout, columns: dict[str, IntArray]) -> bytes:
     return rows.tobytes()
 
 
-def _concat_columns(parts: list[IntArray]) -> IntArray:
-    return np.concatenate([np.empty((2, 0), np.int64), *parts], axis=1)
+def _concat_columns(entry_arrays: list[IntArray]) -> IntArray:
+    return np.concatenate([np.empty((2, 0), np.int64), *entry_arrays], axis=1)

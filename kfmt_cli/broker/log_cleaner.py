@@ -26,35 +26,37 @@ _TRANSACTION_COLUMNS = ("producer_id", "last_offset", "control", "control_type",
 class CleanedTransactionMetadata:
     """Tracks open transactions batch by batch. aborted: the transactions that end in an abort."""
 
-    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        self._pending_aborts = sorted(aborted)  # a sorted list is a heap
+    def __init__(self, aborted_transactions: Iterable[AbortedTransaction]) -> None:
+        self._pending_aborts = sorted(aborted_transactions)  # a sorted list is a heap
         # By producer: whether a batch of its aborted transaction has been seen.
         self._aborted_producers: dict[int, bool] = {}
         self._committed_producers: set[int] = set()
 
-    def add_aborted(self, aborted: AbortedTransaction) -> None:
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
         """Add a transaction that ends in an abort."""
-        heappush(self._pending_aborts, aborted)
+        heappush(self._pending_aborts, transaction)
 
     def removable_mask(self, block: Block) -> BoolArray:
         """Which batches are removable: batches of aborted transactions, and markers of transactions
         without remaining batches."""
         batches = block.batches
         removable = np.zeros(len(batches), np.bool_)
-        v2 = batches.is_v2 == 1
-        rows = np.flatnonzero(v2 & ((batches.control == 1) | (batches.transactional == 1)))
+        is_v2 = batches.is_v2 == 1
+        rows = np.flatnonzero(is_v2 & ((batches.control == 1) | (batches.transactional == 1)))
         if not len(rows):
             return removable
         fill_control_types(block)
         columns = (batches[name][rows].tolist() for name in _TRANSACTION_COLUMNS)
-        for row, producer_id, last, control, kind, count in zip(
+        for row, producer_id, last_offset, control, control_type, records_count in zip(
             rows.tolist(), *columns, strict=True
         ):
-            while self._pending_aborts and self._pending_aborts[0][0] <= last:
+            while self._pending_aborts and self._pending_aborts[0][0] <= last_offset:
                 _, _, aborted_producer = heappop(self._pending_aborts)
                 self._aborted_producers.setdefault(aborted_producer, False)
             if control:
-                removable[row] = self._is_marker_removable(producer_id, kind if count else None)
+                removable[row] = self._is_marker_removable(
+                    producer_id, control_type if records_count else None
+                )
             elif producer_id in self._aborted_producers:
                 self._aborted_producers[producer_id] = True
                 removable[row] = True
@@ -62,13 +64,13 @@ class CleanedTransactionMetadata:
                 self._committed_producers.add(producer_id)
         return removable
 
-    def _is_marker_removable(self, producer_id: int, kind: int | None) -> bool:
+    def _is_marker_removable(self, producer_id: int, control_type: int | None) -> bool:
         """Whether a marker is removable because no batch of its transaction remains."""
-        if kind is None:
+        if control_type is None:
             return True
-        if kind == ABORT:
+        if control_type == ABORT:
             return not self._aborted_producers.pop(producer_id, False)
-        if kind == COMMIT:
+        if control_type == COMMIT:
             has_batches = producer_id in self._committed_producers
             self._committed_producers.discard(producer_id)
             return not has_batches
@@ -76,37 +78,37 @@ class CleanedTransactionMetadata:
 
 
 def fill_offset_map(
-    map_: OffsetMap,
+    offset_map: OffsetMap,
     run: Block,
     records: RecordColumns,
-    removable: BoolArray,
+    removable_batches: BoolArray,
     first_dirty_offset: int,
 ) -> bool:
     """Put the keys of a run into the map; returns whether all of them fitted.
 
-    removable: which batches belong to aborted transactions; their records are not added, nor are
-    records before `first_dirty_offset`.
+    removable_batches: which batches belong to aborted transactions; their records are not added,
+    nor are records before `first_dirty_offset`.
     """
     rows = records.rows
     batch_index = records.batch_of_row
-    control = (run.batches.control == 1) & (run.batches.is_v2 == 1)
+    is_control = (run.batches.control == 1) & (run.batches.is_v2 == 1)
     is_mapped = (
-        ~(removable | control)[batch_index]
+        ~(removable_batches | is_control)[batch_index]
         & (rows.key_size >= 0)
         & (rows.offset >= first_dirty_offset)
     )
     rows_to_map = np.flatnonzero(is_mapped)
     hashes = hash_keys(records.data, rows.key[rows_to_map], rows.key_size[rows_to_map])
     offsets = rows.offset[rows_to_map]
-    n = map_.put(hashes, offsets)
-    fits = n == len(rows_to_map)
+    n_added = offset_map.put(hashes, offsets)
+    fits = n_added == len(rows_to_map)
     last_offsets = run.batches.last_offset
     mapped_last_offsets = (
         last_offsets[last_offsets >= first_dirty_offset]
         if fits
-        else np.append(last_offsets[last_offsets < offsets[n]], offsets[:n][-1:])
+        else np.append(last_offsets[last_offsets < offsets[n_added]], offsets[:n_added][-1:])
     )
-    map_.latest_offset = int(mapped_last_offsets.max(initial=map_.latest_offset))
+    offset_map.latest_offset = int(mapped_last_offsets.max(initial=offset_map.latest_offset))
     return fits
 
 
@@ -142,51 +144,51 @@ class CleaningCounts:
 def retained_mask(
     run: Block,
     records: RecordColumns,
-    removable: BoolArray,
+    removable_batches: BoolArray,
     rules: CleaningRules,
     counts: CleaningCounts,
 ) -> BoolArray:
     """Which records of a run are kept; adds the counts to `counts`."""
     batches, rows = run.batches, records.rows
     batch_index = records.batch_of_row
-    v2 = batches.is_v2 == 1
-    control = v2 & (batches.control == 1)
-    has_horizon = v2 & (batches.delete_horizon == 1)
+    is_v2 = batches.is_v2 == 1
+    is_control = is_v2 & (batches.control == 1)
+    has_horizon = is_v2 & (batches.delete_horizon == 1)
     is_due = has_horizon & (batches.base_timestamp <= rules.now_ms)
-    removed_batches = np.where(control, removable & is_due, removable)
+    removed_batches = np.where(is_control, removable_batches & is_due, removable_batches)
     in_removed_batch = removed_batches[batch_index]
-    offset = rows.offset
+    offsets = rows.offset
     is_cleanable = (
-        ~control[batch_index] & ~in_removed_batch & (offset <= rules.offset_map.latest_offset)
+        ~is_control[batch_index] & ~in_removed_batch & (offsets <= rules.offset_map.latest_offset)
     )
-    keyless = is_cleanable & (rows.key_size < 0)
-    retained: BoolArray = ~(keyless | in_removed_batch)
-    keyed_rows = np.flatnonzero(is_cleanable & ~keyless)
-    latest = rules.offset_map.get(
+    is_keyless = is_cleanable & (rows.key_size < 0)
+    retained: BoolArray = ~(is_keyless | in_removed_batch)
+    keyed_rows = np.flatnonzero(is_cleanable & ~is_keyless)
+    latest_offsets = rules.offset_map.get(
         hash_keys(records.data, rows.key[keyed_rows], rows.key_size[keyed_rows])
     )
-    is_latest = offset[keyed_rows] >= latest
-    is_value = rows.value_size[keyed_rows] >= 0
+    is_latest = offsets[keyed_rows] >= latest_offsets
+    has_value = rows.value_size[keyed_rows] >= 0
     tombstone_retained = np.where(
-        v2[batch_index[keyed_rows]],
+        is_v2[batch_index[keyed_rows]],
         ~is_due[batch_index[keyed_rows]],
         rules.retains_legacy_tombstones,
     )
-    retained[keyed_rows] = is_latest & (is_value | tombstone_retained)
-    n_kept = int(retained.sum())
-    counts.retained += n_kept
-    counts.removed += len(retained) - n_kept
-    counts.keyless += int(keyless.sum())
-    counts.aborted += int((in_removed_batch & ~control[batch_index]).sum())
-    counts.replaced += int((~retained & ~keyless & ~in_removed_batch).sum())
-    markers = retained & control[batch_index]
-    tombstones = retained & (rows.value_size < 0) & ~control[batch_index]
-    counts.markers += int(markers.sum())
-    counts.tombstones += int(tombstones.sum())
-    horizon_batches = np.unique(batch_index[tombstones | markers])
-    horizons = batches.base_timestamp[horizon_batches][has_horizon[horizon_batches]]
-    if len(horizons):
-        earliest_horizon = int(horizons.min())
+    retained[keyed_rows] = is_latest & (has_value | tombstone_retained)
+    n_retained = int(retained.sum())
+    counts.retained += n_retained
+    counts.removed += len(retained) - n_retained
+    counts.keyless += int(is_keyless.sum())
+    counts.aborted += int((in_removed_batch & ~is_control[batch_index]).sum())
+    counts.replaced += int((~retained & ~is_keyless & ~in_removed_batch).sum())
+    is_marker = retained & is_control[batch_index]
+    is_tombstone = retained & (rows.value_size < 0) & ~is_control[batch_index]
+    counts.markers += int(is_marker.sum())
+    counts.tombstones += int(is_tombstone.sum())
+    horizon_batches = np.unique(batch_index[is_tombstone | is_marker])
+    delete_horizons = batches.base_timestamp[horizon_batches][has_horizon[horizon_batches]]
+    if len(delete_horizons):
+        earliest_horizon = int(delete_horizons.min())
         counts.next_delete_horizon = (
             earliest_horizon
             if counts.next_delete_horizon is None
@@ -199,16 +201,16 @@ def retained_mask(
 class DirtyRange:
     """The dirty range of a partition."""
 
-    first: int
+    first_dirty_offset: int
     """The first dirty offset."""
-    end: int
+    first_uncleanable_offset: int
     """The first offset that the cleaner does not clean, for the reason in `why`."""
     why: str
     clean_bytes: int
     """Bytes before the first dirty offset."""
     dirty_bytes: int
     """Bytes from the first dirty offset to `end`."""
-    forced: bool = False
+    is_forced: bool = False
 
     @property
     def ratio(self) -> float:
@@ -230,52 +232,61 @@ class CleanerSegment:
 
 def compute_dirty_range(
     segments: list[CleanerSegment],
-    checkpoint: int | None,
+    checkpoint_offset: int | None,
     log_start: int,
     log_end: int,
-    stable: int,
-    min_lag: int,
-    max_lag: int,
-    now: int,
+    last_stable_offset: int,
+    min_lag_ms: int,
+    max_lag_ms: int,
+    now_ms: int,
 ) -> DirtyRange:
     """The dirty range of a log and the part of it that can be cleaned now.
 
     Source: `kafka.log.LogCleanerManager.cleanableOffsets`, `calculateCleanableBytes`.
     """
-    first = log_start if checkpoint is None else checkpoint
-    if first < log_start or first > log_end:
-        first = log_start
-    active = segments[-1].base_offset
-    bounds = [(active, "the active segment"), (stable, "the last stable offset")]
-    floor_bases = [segment.base_offset for segment in segments[:-1] if segment.base_offset <= first]
-    dirty_segments = [
-        segment
-        for segment in segments[:-1]
-        if segment.base_offset >= (floor_bases[-1] if floor_bases else 0)
+    first_dirty_offset = log_start if checkpoint_offset is None else checkpoint_offset
+    if first_dirty_offset < log_start or first_dirty_offset > log_end:
+        first_dirty_offset = log_start
+    active_base_offset = segments[-1].base_offset
+    bounds = [
+        (active_base_offset, "the active segment"),
+        (last_stable_offset, "the last stable offset"),
     ]
-    if min_lag > 0:
-        recent_segment = next(
-            (segment for segment in dirty_segments if segment.largest_timestamp > now - min_lag),
-            None,
-        )
-        if recent_segment is not None:
+    closed_segments = segments[:-1]
+    floor_bases = [s.base_offset for s in closed_segments if s.base_offset <= first_dirty_offset]
+    first_dirty_base = floor_bases[-1] if floor_bases else 0
+    dirty_segments = [s for s in closed_segments if s.base_offset >= first_dirty_base]
+    if min_lag_ms > 0:
+        recent = (s for s in dirty_segments if s.largest_timestamp > now_ms - min_lag_ms)
+        if (recent_segment := next(recent, None)) is not None:
             bounds.append((recent_segment.base_offset, "records newer than min.compaction.lag.ms"))
     limit, limit_reason = min(bounds)
-    limit = max(first, limit)
+    limit = max(first_dirty_offset, limit)
     # End at the base offset of the segment that contains the limit.
-    reached_bases = [
-        segment.base_offset for segment in segments if segment.base_offset <= limit
-    ] or [segments[0].base_offset]
-    end = reached_bases[-1]
-    clean = sum(segment.size for segment in _segments_between(segments, 0, first))
-    dirty = sum(segment.size for segment in _segments_between(segments, min(first, end), end))
+    reached_bases = [s.base_offset for s in segments if s.base_offset <= limit]
+    end = reached_bases[-1] if reached_bases else segments[0].base_offset
+    clean_segments = _segments_between(segments, 0, first_dirty_offset)
+    uncleaned_segments = _segments_between(segments, min(first_dirty_offset, end), end)
+    clean_bytes = sum(segment.size for segment in clean_segments)
+    dirty_bytes = sum(segment.size for segment in uncleaned_segments)
     first_timestamps = [
         segment.first_timestamp
         for segment in dirty_segments
         if segment.first_timestamp is not None and segment.first_timestamp > 0
     ]
-    forced = bool(first_timestamps) and 0 <= max_lag < now and min(first_timestamps) < now - max_lag
-    return DirtyRange(first, end, limit_reason, clean, dirty, forced and dirty > 0)
+    is_forced = (
+        bool(first_timestamps)
+        and 0 <= max_lag_ms < now_ms
+        and min(first_timestamps) < now_ms - max_lag_ms
+    )
+    return DirtyRange(
+        first_dirty_offset,
+        end,
+        limit_reason,
+        clean_bytes,
+        dirty_bytes,
+        is_forced and dirty_bytes > 0,
+    )
 
 
 def _segments_between(segments: list[CleanerSegment], start: int, end: int) -> list[CleanerSegment]:

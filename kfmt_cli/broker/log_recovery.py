@@ -18,43 +18,56 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.rows.log_tables import BatchTable
 
 
-def iter_recovered_blocks(blocks: Iterable[Block], base_offset: int) -> Iterator[tuple[Block, int]]:
+def iter_recovered_blocks(
+    blocks: Iterable[Block], segment_base_offset: int
+) -> Iterator[tuple[Block, int]]:
     """Each block of a log with the number of its batches that are kept.
 
-    base_offset: the base offset of the segment.
+    segment_base_offset: the base offset of the segment.
     """
-    previous_offset = base_offset - 1
+    last_offset_before_block = segment_base_offset - 1
     is_truncated = False
     for block in blocks:
-        n = 0 if is_truncated else _count_recovered(block, previous_offset, base_offset)
+        n = (
+            0
+            if is_truncated
+            else _count_recovered(block, last_offset_before_block, segment_base_offset)
+        )
         has_error = has_errors(block.findings)
         is_truncated |= n < len(block.batches) or has_error
         if n:
-            previous_offset = int(block.batches.last_offset[n - 1])
+            last_offset_before_block = int(block.batches.last_offset[n - 1])
         yield block, n
 
 
-def _count_recovered(block: Block, previous_offset: int, base_offset: int) -> int:
+def _count_recovered(block: Block, last_offset_before_block: int, segment_base_offset: int) -> int:
     """The number of batches in the block before the first refused one."""
     batches = block.batches
     n = len(batches)
     error_positions = [finding.position or 0 for finding in filter(is_error, block.findings)]
     if error_positions:
         n = int((batches.position < min(error_positions)).sum())
-    refused_rows = np.flatnonzero(is_refused(batches, previous_offset, base_offset))
+    refused_rows = np.flatnonzero(
+        refused_mask(batches, last_offset_before_block, segment_base_offset)
+    )
     return min(n, int(refused_rows[0])) if len(refused_rows) else n
 
 
-def is_refused(batches: BatchTable, previous_offset: int, base_offset: int) -> BoolArray:
+def refused_mask(
+    batches: BatchTable, last_offset_before_block: int, segment_base_offset: int
+) -> BoolArray:
     """Which batches a recovering broker refuses.
 
     Their checksum does not match, or their offsets do not increase or are out of range. It checks
-    neither the codec nor the number of records. previous_offset: the offset before the first batch.
+    neither the codec nor the number of records. last_offset_before_block: the offset before the
+    first batch.
     """
     base_offsets, last_offsets = batches.base_offset, batches.last_offset
-    previous_offsets = np.concatenate([[previous_offset], last_offsets])[:-1]
+    previous_offsets = np.concatenate([[last_offset_before_block], last_offsets])[:-1]
     refused: BoolArray = (batches.crc_valid == 0) | (base_offsets <= previous_offsets)
     refused |= (batches.is_v2 == 1) & (batches.last_offset_delta < 0)
     return (
-        refused | (base_offsets < base_offset) | (last_offsets - base_offset > MAX_RELATIVE_OFFSET)
+        refused
+        | (base_offsets < segment_base_offset)
+        | (last_offsets - segment_base_offset > MAX_RELATIVE_OFFSET)
     )

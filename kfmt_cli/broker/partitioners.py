@@ -38,7 +38,7 @@ def murmur2(key: bytes) -> int:
     return _to_int32(hash_value)
 
 
-def partition_keys(data: bytes, starts: IntArray, sizes: IntArray, partitions: int) -> IntArray:
+def partition_keys(data: bytes, starts: IntArray, sizes: IntArray, n_partitions: int) -> IntArray:
     """The partition to which Java's default partitioner sends each key.
 
     data: the bytes that contain the keys. starts, sizes: the first byte and the size of each key in
@@ -64,7 +64,7 @@ def partition_keys(data: bytes, starts: IntArray, sizes: IntArray, partitions: i
     for row in np.flatnonzero(sizes >= _LARGE_KEY_BYTES).tolist():
         start, size = int(starts[row]), int(sizes[row])
         hashes[row] = murmur2(data[start : start + size]) & _UINT32_MASK
-    key_partitions: IntArray = (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % partitions
+    key_partitions: IntArray = (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % n_partitions
     return key_partitions
 
 
@@ -100,10 +100,10 @@ PARTITIONERS: dict[str, Callable[[bytes], int]] = {
     "fnv1a": fnv1a,
     "fnv1a_random": fnv1a,
 }
-RANDOM_FOR_EMPTY = "consistent_random"
+EMPTY_KEY_AS_NULL_PARTITIONER = "consistent_random"
 """The only partitioner that treats an empty key like a missing one."""
 
 
-def hash_to_partition(hash_value: int, partitions: int) -> int:
+def hash_to_partition(hash_value: int, n_partitions: int) -> int:
     """The partition of a hash; a negative hash loses its sign bit, as in `Utils.toPositive`."""
-    return (hash_value & 0x7FFFFFFF if hash_value < 0 else hash_value) % partitions
+    return (hash_value & 0x7FFFFFFF if hash_value < 0 else hash_value) % n_partitions

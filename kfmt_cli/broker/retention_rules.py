@@ -17,7 +17,7 @@ MAX_TIMESTAMP = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentTimes:
+class RetentionSegmentFacts:
     """The facts about a segment that retention uses."""
 
     name: str
@@ -38,8 +38,8 @@ class DeletionBounds:
     storage; None if unknown."""
 
     high_watermark: int | None = None
-    remote_end: int | None = None
-    log_start: int = 0
+    remote_end_offset: int | None = None
+    log_start_offset: int = 0
     """Segments before this offset are deleted in any case."""
 
 
@@ -47,7 +47,7 @@ class DeletionBounds:
 class SegmentRetention:
     """The effect of retention on a segment."""
 
-    segment: SegmentTimes
+    segment: RetentionSegmentFacts
     active: bool
     deletable: bool
     deletable_at: int | None
@@ -59,7 +59,10 @@ class SegmentRetention:
 
 
 def check_retention(
-    segments: Sequence[SegmentTimes], settings: TopicSettings, bounds: DeletionBounds, now_ms: int
+    segments: Sequence[RetentionSegmentFacts],
+    settings: TopicSettings,
+    bounds: DeletionBounds,
+    now_ms: int,
 ) -> list[SegmentRetention]:
     """The effect of a retention check now on each segment. segments: in base offset order."""
     return list(_RetentionCheck(segments, settings, bounds, now_ms).iter_segments())
@@ -67,25 +70,25 @@ def check_retention(
 
 @dataclass(frozen=True, slots=True)
 class _RetentionCheck:
-    segments: Sequence[SegmentTimes]
+    segments: Sequence[RetentionSegmentFacts]
     settings: TopicSettings
     bounds: DeletionBounds
     now_ms: int
 
     def iter_segments(self) -> Iterator[SegmentRetention]:
         """The effect on each segment."""
-        settings, reasons = self.settings, self._deletion_reasons()
+        settings, deletion_reasons = self.settings, self._deletion_reasons()
         previous_retained: SegmentRetention | None = None  # the last segment that is kept
         for i, segment in enumerate(self.segments):
-            active = i == len(self.segments) - 1
+            is_active = i == len(self.segments) - 1
             deletable_at = (
-                None if active and segment.size == 0 else _time_limit_end(segment, settings)
+                None if is_active and segment.size == 0 else _expiry_time_ms(segment, settings)
             )
-            if i in reasons:
-                reason = reasons[i]
-                if active:
+            if i in deletion_reasons:
+                reason = deletion_reasons[i]
+                if is_active:
                     reason += "; it is the last segment, so the broker rolls a new one first"
-                yield SegmentRetention(segment, active, True, deletable_at, reason)
+                yield SegmentRetention(segment, is_active, True, deletable_at, reason)
                 continue
             if previous_retained is not None:  # no segment is deleted before the earlier ones
                 deletable_at = (
@@ -93,30 +96,34 @@ class _RetentionCheck:
                     if deletable_at is None or previous_retained.deletable_at is None
                     else max(deletable_at, previous_retained.deletable_at)
                 )
-            odd = (
+            is_suspiciously_late = (
                 deletable_at is not None
                 and deletable_at > self.now_ms + settings.effective_retention_ms + DAY_MS
             )
             reason = self._retention_reason(i, follows_retained=previous_retained is not None)
-            previous_retained = SegmentRetention(segment, active, False, deletable_at, reason, odd)
+            previous_retained = SegmentRetention(
+                segment, is_active, False, deletable_at, reason, is_suspiciously_late
+            )
             yield previous_retained
 
     def _deletion_reasons(self) -> dict[int, str]:
         """The reason for each deleted segment, by index; the oldest segments, without a gap."""
-        segments, settings, log_start = self.segments, self.settings, self.bounds.log_start
-        reasons: dict[int, str] = {}
+        segments = self.segments
+        settings = self.settings
+        log_start_offset = self.bounds.log_start_offset
+        reason_by_index: dict[int, str] = {}
         # Each rule deletes segments in order, up to the first that it keeps.
         for i in range(len(segments) - 1):
-            if segments[i + 1].base_offset > log_start or not self._is_deletable(i):
+            if segments[i + 1].base_offset > log_start_offset or not self._is_deletable(i):
                 break
-            reasons[i] = f"it ends before the log start offset {log_start}"
+            reason_by_index[i] = f"it ends before the log start offset {log_start_offset}"
         if not settings.deletes:
-            return reasons
+            return reason_by_index
         excess_bytes = (
-            sum(segment.size for segment in segments[len(reasons) :])
+            sum(segment.size for segment in segments[len(reason_by_index) :])
             - settings.effective_retention_bytes
         )
-        for i in range(len(reasons), len(segments)):
+        for i in range(len(reason_by_index), len(segments)):
             excess_bytes -= segments[i].size
             if (
                 settings.effective_retention_bytes < 0
@@ -124,17 +131,17 @@ class _RetentionCheck:
                 or not self._is_deletable(i)
             ):
                 break
-            reasons[i] = (
+            reason_by_index[i] = (
                 f"the partition exceeds {settings.size_limit_name} "
                 f"({settings.effective_retention_bytes})"
             )
-        for i in range(len(reasons), len(segments)):
+        for i in range(len(reason_by_index), len(segments)):
             if not self._has_expired(segments[i]) or not self._is_deletable(i):
                 break
-            reasons[i] = _expiry_reason(segments[i], settings)
-        return reasons
+            reason_by_index[i] = _expiry_reason(segments[i], settings)
+        return reason_by_index
 
-    def _has_expired(self, segment: SegmentTimes) -> bool:
+    def _has_expired(self, segment: RetentionSegmentFacts) -> bool:
         retention_ms = self.settings.effective_retention_ms
         return retention_ms >= 0 and self.now_ms - segment.largest_timestamp > retention_ms
 
@@ -147,25 +154,27 @@ class _RetentionCheck:
     def _blocking_reason(self, i: int) -> str:
         """Why a segment is held back, or an empty string."""
         segments, bounds = self.segments, self.bounds
-        end = segments[i + 1].base_offset if i + 1 < len(segments) else segments[i].end_offset
-        if bounds.high_watermark is not None and bounds.high_watermark < end:
+        end_offset = (
+            segments[i + 1].base_offset if i + 1 < len(segments) else segments[i].end_offset
+        )
+        if bounds.high_watermark is not None and bounds.high_watermark < end_offset:
             return f"the high watermark ({bounds.high_watermark}) is before its end"
-        if bounds.remote_end is not None and bounds.remote_end < end:
+        if bounds.remote_end_offset is not None and bounds.remote_end_offset < end_offset:
             return "it has not been copied to remote storage yet"
         return ""
 
     def _retention_reason(self, i: int, *, follows_retained: bool) -> str:
         """Why a segment is kept."""
         segment, settings = self.segments[i], self.settings
-        active = i == len(self.segments) - 1
+        is_active = i == len(self.segments) - 1
         if not settings.deletes:
             if settings.compacts:
                 return "cleanup.policy is compact: only the log cleaner removes records"
             return "cleanup.policy is empty: neither retention nor the log cleaner removes records"
-        if active and segment.size == 0:
+        if is_active and segment.size == 0:
             return "it is the active segment, which is empty"
-        if bound := self._blocking_reason(i):
-            return bound
+        if blocking_reason := self._blocking_reason(i):
+            return blocking_reason
         if follows_retained and self._has_expired(segment):
             return "it has expired, but an earlier segment is still retained"
         if settings.effective_retention_ms < 0:
@@ -179,11 +188,11 @@ class _RetentionCheck:
             return "its newest record has a timestamp in the future"
         if segment.timestamp_source == FROM_FILE_TIME:
             return f"its file is newer than {settings.time_limit_name}; {segment.file_time_reason}"
-        prefix = "it is the active segment, and " if active else ""
+        prefix = "it is the active segment, and " if is_active else ""
         return f"{prefix}its newest record is within {settings.time_limit_name}"
 
 
-def _expiry_reason(segment: SegmentTimes, settings: TopicSettings) -> str:
+def _expiry_reason(segment: RetentionSegmentFacts, settings: TopicSettings) -> str:
     if segment.timestamp_source == FROM_FILE_TIME:
         return f"its file is older than {settings.time_limit_name}; {segment.file_time_reason}"
     if segment.largest_timestamp == 0:
@@ -191,7 +200,7 @@ def _expiry_reason(segment: SegmentTimes, settings: TopicSettings) -> str:
     return f"its newest record is older than {settings.time_limit_name}"
 
 
-def _time_limit_end(segment: SegmentTimes, settings: TopicSettings) -> int | None:
+def _expiry_time_ms(segment: RetentionSegmentFacts, settings: TopicSettings) -> int | None:
     """The first millisecond at which the time rule allows deletion."""
     if not settings.deletes or settings.effective_retention_ms < 0:
         return None
@@ -210,9 +219,9 @@ class ActiveSegmentFacts:
     last_time: int | None
     last_offset: int
     """The offset of its last record."""
-    entries: int
+    n_offset_entries: int
     """Entries of its offset index."""
-    times: int
+    n_time_entries: int
     """Entries of its time index."""
 
 
@@ -244,9 +253,9 @@ def predict_roll(
 
     if all_expired:
         return roll("retention", "at the next retention check: everything in it has expired")
-    if active.entries >= settings.segment_index_bytes // 8:
+    if active.n_offset_entries >= settings.segment_index_bytes // 8:
         return roll("index", "at the next append: its offset index is full")
-    if active.times >= settings.segment_index_bytes // 12 - 1:
+    if active.n_time_entries >= settings.segment_index_bytes // 12 - 1:
         return roll("index", "at the next append: its time index is full")
     if active.last_offset - active.base_offset >= MAX_RELATIVE_OFFSET:
         return roll(

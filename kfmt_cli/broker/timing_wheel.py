@@ -53,10 +53,10 @@ class TimingWheel:
 class HierarchicalTimingWheels:
     """A hierarchy of wheels; a timer beyond the highest one adds another."""
 
-    def __init__(self, tick: int, size: int) -> None:
+    def __init__(self, tick_ms: int, n_buckets: int) -> None:
         self.now = 0
-        self.wheels = [TimingWheel(tick, size, 0)]
-        self._n_buckets = size
+        self.wheels = [TimingWheel(tick_ms, n_buckets, 0)]
+        self._n_buckets = n_buckets
 
     def add(self, timer: TimerTask, kind: str = "added") -> TimerEvent:
         """Put a timer into its bucket; it fires at once if its tick has come."""
@@ -67,10 +67,10 @@ class HierarchicalTimingWheels:
                 return TimerEvent(self.now, "fired", timer)
             if timer.due_ms < wheel.now + wheel.interval_ms:
                 bucket_number = timer.due_ms // wheel.tick
-                start = bucket_number * wheel.tick
-                wheel.buckets.setdefault(start, []).append(timer)
+                bucket_start_ms = bucket_number * wheel.tick
+                wheel.buckets.setdefault(bucket_start_ms, []).append(timer)
                 return TimerEvent(
-                    self.now, kind, timer, level, bucket_number % wheel.n_buckets, start
+                    self.now, kind, timer, level, bucket_number % wheel.n_buckets, bucket_start_ms
                 )
             if level + 1 == len(self.wheels):
                 upper_tick_ms = wheel.interval_ms
@@ -82,18 +82,21 @@ class HierarchicalTimingWheels:
     @property
     def next_due_ms(self) -> int | None:
         """When the next bucket is due, or None."""
-        return min((start for level in self.wheels for start in level.buckets), default=None)
+        return min(
+            (bucket_start_ms for wheel in self.wheels for bucket_start_ms in wheel.buckets),
+            default=None,
+        )
 
     def advance(self, to_ms: int) -> Iterator[TimerEvent]:
         """Advance the time: timers in due buckets fire or cascade to lower wheels."""
-        while (start := self.next_due_ms) is not None and start <= to_ms:
-            self._set_time(max(start, self.now))
+        while (bucket_start_ms := self.next_due_ms) is not None and bucket_start_ms <= to_ms:
+            self._set_time(max(bucket_start_ms, self.now))
             for wheel in reversed(self.wheels):
-                for timer in wheel.buckets.pop(start, ()):
+                for timer in wheel.buckets.pop(bucket_start_ms, ()):
                     yield self.add(timer, "cascaded")
         self._set_time(max(to_ms, self.now))
 
     def _set_time(self, now_ms: int) -> None:
         self.now = now_ms
-        for level in self.wheels:
-            level.now = now_ms - now_ms % level.tick
+        for wheel in self.wheels:
+            wheel.now = now_ms - now_ms % wheel.tick

@@ -53,12 +53,12 @@ class PredictedVersion:
 
 def format_predicted_versions(predictions: Iterable[PredictedVersion]) -> str:
     """The versions and the reasons, for the end of a prediction."""
-    reasons: dict[str, set[str]] = {}
+    reasons_by_version: dict[str, set[str]] = {}
     for prediction in predictions:
-        reasons.setdefault(prediction.version.name, set()).add(prediction.reason)
+        reasons_by_version.setdefault(prediction.version.name, set()).add(prediction.reason)
     descriptions = (
         f"for Kafka {name}, {' or '.join(sorted(version_reasons))}"
-        for name, version_reasons in reasons.items()
+        for name, version_reasons in reasons_by_version.items()
     )
     return "; ".join(sorted(descriptions))
 

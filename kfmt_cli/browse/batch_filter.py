@@ -39,12 +39,12 @@ class BatchFilter:
             mask &= batches.compression == CODEC_NAMES.index(self.codec)
         if self.producer_id is not None:
             mask &= (batches.producer_id == self.producer_id) & (batches.is_v2 == 1)
-        for column, expected in (
+        for column, expected_flag in (
             ("transactional", self.transactional),
             ("control", self.control),
         ):
-            if expected is not None:
-                mask &= (batches[column] == 1) == expected
+            if expected_flag is not None:
+                mask &= (batches[column] == 1) == expected_flag
         if self.damaged is not None:
             mask &= (batches.crc_valid == 0) == self.damaged
         return mask
@@ -58,9 +58,9 @@ class BatchFilter:
         if self.producer_id is not None:
             terms.append(f"producer={self.producer_id}")
         for name in FLAG_NAMES:
-            expected = getattr(self, name)
-            if expected is not None:
-                terms.append(name if expected else f"-{name}")
+            expected_flag = getattr(self, name)
+            if expected_flag is not None:
+                terms.append(name if expected_flag else f"-{name}")
         return " ".join(terms)
 
 
@@ -69,20 +69,20 @@ FLAG_NAMES = ("transactional", "control", "damaged")
 
 def parse_batch_filter(text: str) -> BatchFilter:
     """The filter as typed, such as `codec=lz4 -control`; raises UsageError."""
-    values: dict[str, str | int | bool] = {}
+    fields: dict[str, str | int | bool] = {}
     for term in text.split():
         name, separator, value = term.partition("=")
         flag = name.removeprefix("-")
         if name == "codec" and separator:
             if value not in CODEC_NAMES:
                 raise unknown_name_error("codec", value, CODEC_NAMES)
-            values["codec"] = value
+            fields["codec"] = value
         elif name == "producer" and separator:
             if not value.lstrip("-").isdigit():
                 raise UsageError(f"producer={value}: a producer id is a number")
-            values["producer_id"] = int(value)
+            fields["producer_id"] = int(value)
         elif flag in FLAG_NAMES and not separator:
-            values[flag] = not name.startswith("-")
+            fields[flag] = not name.startswith("-")
         else:
             raise UsageError(f"{term!r}: not understood; use {BATCH_FILTER_SYNTAX}")
-    return BatchFilter(**values)  # type: ignore[arg-type]
+    return BatchFilter(**fields)  # type: ignore[arg-type]

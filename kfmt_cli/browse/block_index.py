@@ -129,7 +129,7 @@ class BlockIndex:
 
     def tail(self) -> bool:
         """Index what was appended to the file; returns whether the index has changed."""
-        previous = self.n_rows, self.end_position
+        previous_end = self.n_rows, self.end_position
         with self._lock:
             blocks = list(self.blocks)
             while blocks and self._may_be_completed(blocks[-1]):
@@ -137,11 +137,11 @@ class BlockIndex:
             self.blocks = blocks  # other threads may still read the old list
         self.is_complete, self.read_error = False, ""
         self.extend()
-        return (self.n_rows, self.end_position) != previous
+        return (self.n_rows, self.end_position) != previous_end
 
-    def _may_be_completed(self, indexed: IndexedBlock) -> bool:
+    def _may_be_completed(self, indexed_block: IndexedBlock) -> bool:
         """Whether a damaged block reaches the end of the index and may be completed later."""
-        return not indexed.is_undamaged and indexed.end_position >= self.end_position
+        return not indexed_block.is_undamaged and indexed_block.end_position >= self.end_position
 
     def _index_block(self, block: Block, next_state: ReaderState) -> IndexedBlock:
         batches = block.batches
@@ -167,8 +167,12 @@ class BlockIndex:
         i = bisect_right(blocks, row, key=lambda block: block.first_row) - 1
         while i >= 0 and not blocks[i].n_rows:
             i -= 1
-        indexed = blocks[i] if i >= 0 else None
-        return indexed if indexed is not None and row < indexed.first_row + indexed.n_rows else None
+        indexed_block = blocks[i] if i >= 0 else None
+        return (
+            indexed_block
+            if indexed_block is not None and row < indexed_block.first_row + indexed_block.n_rows
+            else None
+        )
 
     def find_by_byte(self, position: int) -> IndexedBlock | None:
         """The block that contains a byte of the file."""
@@ -176,15 +180,15 @@ class BlockIndex:
         i = bisect_right(blocks, position, key=lambda block: block.state.position) - 1
         return blocks[i] if i >= 0 and position < blocks[i].end_position else None
 
-    def read_block(self, indexed: IndexedBlock) -> Block:
+    def read_block(self, indexed_block: IndexedBlock) -> Block:
         """Read a block again, with only the listed batches; raises InputError."""
         with closing(self.open_file()) as source:
             reader = LogReader(source, self._base_offset)
-            block = next(reader.resume(indexed.state), None)
+            block = next(reader.resume(indexed_block.state), None)
         if block is None:
             raise InputError(f"{self.file.name}: the file has shrunk")
         batches = block.batches
-        mask = batches.position < indexed.end_position  # the file may have grown since
+        mask = batches.position < indexed_block.end_position  # the file may have grown since
         if self.batch_filter:
             mask &= self.batch_filter.mask(batches)
         if not mask.all():

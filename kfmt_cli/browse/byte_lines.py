@@ -37,7 +37,7 @@ def field_rows(parts: list[DisplayedPart]) -> list[FieldRow]:
         for line in part.lines:
             heading_style = "" if line.has_bytes else "bold"
             style = "dim" if line.is_bit else heading_style or next(colours)
-            rows.append(FieldRow(i, line, INVALID_STYLE if line.is_bad else style))
+            rows.append(FieldRow(i, line, INVALID_STYLE if line.is_invalid else style))
     return rows
 
 
@@ -47,10 +47,10 @@ def field_label(row: FieldRow) -> Text:
     name = f"{line.path[-2]} {line.name}" if line.name.isdigit() else line.name
     label = f" {'  ' * (len(line.path) - 1)}{escape_terminal(name)}"
     text = Text(f"{label:<26} ", style=row.style)
-    text.append(escape_terminal(line.shown[:MAX_VALUE_CHARS]))
+    text.append(escape_terminal(line.display_text[:MAX_VALUE_CHARS]))
     if line.meaning:
         text.append(
-            f"  {escape_terminal(line.meaning)}", style=INVALID_STYLE if line.is_bad else "dim"
+            f"  {escape_terminal(line.meaning)}", style=INVALID_STYLE if line.is_invalid else "dim"
         )
     if line.fault is not None:
         text.append(f"  ✗ {escape_terminal(line.fault)}", style=INVALID_STYLE)
@@ -59,11 +59,11 @@ def field_label(row: FieldRow) -> Text:
 
 @dataclass(slots=True)
 class ByteLines:
-    """The bytes of a part, `per_line` bytes per line."""
+    """The bytes of a part, `line_size` bytes per line."""
 
     part: DisplayedPart
     rows: list[FieldRow]
-    per_line: int = NARROW_BYTES
+    line_size: int = NARROW_BYTES
     selected_field: AnatomyLine | None = None
     """The field whose bytes are highlighted."""
     _styled_intervals: list[tuple[int, int, str]] = field(default_factory=list)
@@ -76,7 +76,7 @@ class ByteLines:
     @property
     def n_lines(self) -> int:
         """The number of lines."""
-        return -(-len(self.part.data) // self.per_line)
+        return -(-len(self.part.data) // self.line_size)
 
     @property
     def heading(self) -> str:
@@ -91,10 +91,10 @@ class ByteLines:
         return [self._byte_line(index) for index in range(first, min(last, self.n_lines))]
 
     def _byte_line(self, index: int) -> Text:
-        start = index * self.per_line
-        data = self.part.data[start : start + self.per_line]
+        start = index * self.line_size
+        data = self.part.data[start : start + self.line_size]
         address = f"{self.part.base_position + start:0{ADDRESS_DIGITS}x}  "
-        hex_text = f"{data.hex(' '):<{3 * self.per_line}} "
+        hex_text = f"{data.hex(' '):<{3 * self.line_size}} "
         ascii_text = "".join(chr(byte) if 32 <= byte < 127 else "·" for byte in data)
         text = Text(f"{address}{hex_text}{ascii_text}", end="")
         text.stylize("dim", 0, len(address))
@@ -111,8 +111,8 @@ class ByteLines:
         i = bisect_right(self._styled_intervals, index, key=itemgetter(0)) - 1
         is_in_field = i >= 0 and index < self._styled_intervals[i][1]
         style = self._styled_intervals[i][2] if is_in_field else "dim"
-        selected = self.selected_field
-        if selected is not None and selected.start <= index < selected.end:
+        selected_field = self.selected_field
+        if selected_field is not None and selected_field.start <= index < selected_field.end:
             return f"{style.replace('dim', '')} reverse".strip()
         return style
 

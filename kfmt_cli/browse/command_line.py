@@ -55,8 +55,8 @@ def command_arguments(state: ViewState) -> list[str]:
     if kind is ViewKind.FIELDS:
         return ["hex", state.path, *_location_options(state)]
     if kind is ViewKind.BATCHES:
-        producer = state.batch_filter.producer_id
-        producer_option = [] if producer is None else ["--producer-id", str(producer)]
+        producer_id = state.batch_filter.producer_id
+        producer_option = [] if producer_id is None else ["--producer-id", str(producer_id)]
         json_option = ["--json"] if _jq_condition(state.batch_filter) else []
         return ["dump", state.path, *_offset_options(state), *producer_option, *json_option]
     json_option = ["--json"] if kind is ViewKind.PAYLOAD else []

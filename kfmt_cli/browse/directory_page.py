@@ -14,7 +14,7 @@ from kfmt_cli.disk.file_names import parse_topic_partition
 from kfmt_cli.findings.finding import Severity
 from kfmt_cli.render.style import escape_terminal, format_bytes, format_count
 
-MAX_DAMAGED = 12
+MAX_DAMAGED_LINES = 12
 
 
 def directory_page_lines(
@@ -27,8 +27,8 @@ def directory_page_lines(
     contents = format_count(len(partitions), "partition")
     if node.kind is not NodeKind.PARTITION:
         contents += f" of {format_count(len(topics), 'topic')}"
-    verdict, *damage = _damage_lines(
-        list(node.iter_checkable()), check_results, checking_paths
+    verdict, *damage_lines = _damage_lines(
+        list(node.iter_checkable_nodes()), check_results, checking_paths
     ) or [Text("")]
     lines = [
         Text(f" {escape_terminal(node.display_path or node.label)}", style="bold"),
@@ -46,7 +46,7 @@ def directory_page_lines(
         Text("  The line after $ is the equivalent command.", style="dim"),
         Text("  ? shows help, q quits.", style="dim"),
         Text(""),
-        *damage,
+        *damage_lines,
     ]
     for line in lines:
         line.no_wrap = True
@@ -73,19 +73,21 @@ def _damage_lines(
         return []
     if not checked_nodes:
         return [Text(" not checked yet; press c to check", style="yellow")]
-    damaged = [node for node in checked_nodes if _has_errors(check_results[node.path])]
+    damaged_nodes = [node for node in checked_nodes if _has_errors(check_results[node.path])]
     coverage = (
         "" if len(checked_nodes) == n_nodes else f" ({len(checked_nodes)} of {n_nodes} checked)"
     )
-    if not damaged:
+    if not damaged_nodes:
         return [Text(f" ✓ checked: no errors{coverage}", style="green")]
-    n_unread = sum(bool(check_results[node.path].check_error) for node in damaged)
-    verdict = f"{format_count(len(damaged) - n_unread, noun)} of {n_nodes} with errors"
+    n_unread = sum(bool(check_results[node.path].check_error) for node in damaged_nodes)
+    verdict = f"{format_count(len(damaged_nodes) - n_unread, noun)} of {n_nodes} with errors"
     if n_unread:
         unread_verdict = f"{format_count(n_unread, noun)} of {n_nodes} unread"
-        verdict = f"{verdict}, {n_unread} unread" if n_unread < len(damaged) else unread_verdict
+        verdict = (
+            f"{verdict}, {n_unread} unread" if n_unread < len(damaged_nodes) else unread_verdict
+        )
     lines = [Text(f" ✗ {verdict}{coverage}", style="bold red")]
-    for node in damaged[:MAX_DAMAGED]:
+    for node in damaged_nodes[:MAX_DAMAGED_LINES]:
         result = check_results[node.path]
         code_names = dict.fromkeys(
             finding.code.name
@@ -94,8 +96,8 @@ def _damage_lines(
         )
         summary = result.check_error or ", ".join(code_names)
         lines.append(Text.assemble(f"   {escape_terminal(node.label):<24} ", (summary, "red")))
-    if len(damaged) > MAX_DAMAGED:
-        lines.append(Text(f"   and {len(damaged) - MAX_DAMAGED} more"))
+    if len(damaged_nodes) > MAX_DAMAGED_LINES:
+        lines.append(Text(f"   and {len(damaged_nodes) - MAX_DAMAGED_LINES} more"))
     return lines
 
 

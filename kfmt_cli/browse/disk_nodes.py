@@ -80,7 +80,7 @@ class DiskNode:
         for child in self.children:
             yield from child.iter_partitions()
 
-    def iter_checkable(self) -> Iterable[DiskNode]:
+    def iter_checkable_nodes(self) -> Iterable[DiskNode]:
         """The partitions at and under this node, and the files outside any partition that `check`
         reads for a log directory."""
         if self.kind is NodeKind.PARTITION or self.file is not None:
@@ -88,7 +88,7 @@ class DiskNode:
             return
         for child in self.children:
             if child.file is None or child.file.kind is not UNKNOWN_KIND:
-                yield from child.iter_checkable()
+                yield from child.iter_checkable_nodes()
 
     def logs(self) -> list[DiskNode]:
         """The logs of a partition, in the order of their base offsets."""
@@ -98,34 +98,36 @@ class DiskNode:
 def build_disk_tree(paths: tuple[str, ...], report_error: Callable[[str], None]) -> DiskNode:
     """The tree of the files under some paths; raises UsageError. report_error: called with a
     message for each unreadable path."""
-    roots = [_root_node(target) for target in resolve_paths(paths, report_error)]
+    roots = [_root_node(input_path) for input_path in resolve_paths(paths, report_error)]
     if len(roots) == 1:
         return roots[0]
     return DiskNode(NodeKind.ROOT, "all inputs", os.curdir, "", roots)
 
 
-def _root_node(target: InputPath) -> DiskNode:
+def _root_node(input_path: InputPath) -> DiskNode:
     """The tree of one of the user's paths."""
-    display_path = format_display_name(target.path)
-    if target.file is not None:
-        return file_node(target.file, full_name=True)
+    display_path = format_display_name(input_path.path)
+    if input_path.file is not None:
+        return file_node(input_path.file, shows_full_name=True)
     partitions_by_parent: dict[str, list[DirectoryListing]] = {}
-    for directory in target.directories:
-        if directory.path != target.path and _is_partition(directory):
+    for directory in input_path.directories:
+        if directory.path != input_path.path and _is_partition(directory):
             partitions_by_parent.setdefault(str(Path(directory.path).parent), []).append(directory)
-    root_directory = target.directories[0] if target.directories else None
+    root_directory = input_path.directories[0] if input_path.directories else None
     if root_directory is not None and (
         _is_partition(root_directory)
         or root_directory.remote_logs
         or (root_directory.accepts_any_log and root_directory.renamed_logs)
     ):
         return _partition_node(root_directory, display_path)
-    directory_by_path = {str(Path(directory.path)): directory for directory in target.directories}
-    root_path = str(Path(target.path))
+    directory_by_path = {
+        str(Path(directory.path)): directory for directory in input_path.directories
+    }
+    root_path = str(Path(input_path.path))
     if set(partitions_by_parent) <= {root_path}:
         return _directory_node(
             root_directory,
-            target.path,
+            input_path.path,
             display_path,
             partitions_by_parent.get(root_path, []),
             display_path,
@@ -148,7 +150,7 @@ def _root_node(target: InputPath) -> DiskNode:
     if len(directories) == 1 and directories[0].path != root_path:
         directories[0].label = directories[0].display_path
         return directories[0]
-    return DiskNode(NodeKind.ROOT, display_path, target.path, display_path, directories)
+    return DiskNode(NodeKind.ROOT, display_path, input_path.path, display_path, directories)
 
 
 def _is_partition(directory: DirectoryListing) -> bool:
@@ -161,22 +163,22 @@ def _is_partition(directory: DirectoryListing) -> bool:
 def _directory_node(
     directory: DirectoryListing | None,
     path: str,
-    name: str,
+    display_path: str,
     partitions: list[DirectoryListing],
     label: str,
 ) -> DiskNode:
     """A log directory: its topics, then its own files."""
-    by_topic: dict[str, list[DiskNode]] = {}
+    nodes_by_topic: dict[str, list[DiskNode]] = {}
     for partition in partitions:
         node = _partition_node(partition, Path(partition.path).name)
         topic = parse_topic_partition(Path(partition.path).name)[0] or node.label
-        by_topic.setdefault(topic, []).append(node)
+        nodes_by_topic.setdefault(topic, []).append(node)
     children = [
-        nodes[0] if len(nodes) == 1 else DiskNode(NodeKind.TOPIC, topic, path, name, nodes)
-        for topic, nodes in by_topic.items()
+        nodes[0] if len(nodes) == 1 else DiskNode(NodeKind.TOPIC, topic, path, display_path, nodes)
+        for topic, nodes in nodes_by_topic.items()
     ]
     children += _file_nodes(directory)
-    return DiskNode(NodeKind.DIRECTORY, label, path, name, children)
+    return DiskNode(NodeKind.DIRECTORY, label, path, display_path, children)
 
 
 def _partition_node(directory: DirectoryListing, label: str) -> DiskNode:
@@ -189,15 +191,15 @@ def _partition_node(directory: DirectoryListing, label: str) -> DiskNode:
 def _file_nodes(directory: DirectoryListing | None) -> list[DiskNode]:
     if directory is None:
         return []
-    inputs = [directory.input_file(name) for name in in_display_order(directory.regular_files)]
-    logs_first = sorted(inputs, key=lambda file: not file.kind.holds_batches)
+    input_files = [directory.input_file(name) for name in in_display_order(directory.regular_files)]
+    logs_first = sorted(input_files, key=lambda file: not file.kind.holds_batches)
     return [file_node(file) for file in logs_first]
 
 
-def file_node(file: InputFile, *, full_name: bool = False) -> DiskNode:
+def file_node(file: InputFile, *, shows_full_name: bool = False) -> DiskNode:
     """The node of a file."""
     name = format_display_name(Path(file.path).name)
-    label = format_display_name(file.name) if full_name else _short_name(name)
+    label = format_display_name(file.name) if shows_full_name else _short_name(name)
     return DiskNode(NodeKind.FILE, label, file.path, file.name, file=file)
 
 

@@ -34,8 +34,8 @@ class LogRowView:
         """Fit the table to a width."""
         file = self.index.file
         host = CapturingHost(width=width)
-        header = FileHeading(file.name, self.index.size, file.base_offset)
-        self._writer = BatchRowWriter(header, DisplayOptions(), host)
+        file_heading = FileHeading(file.name, self.index.size, file.base_offset)
+        self._writer = BatchRowWriter(file_heading, DisplayOptions(), host)
         first_block = self.index.find_by_row(0)
         if first_block is not None:
             block = self.cached_block(first_block)
@@ -49,15 +49,15 @@ class LogRowView:
         with self._lock:
             self._blocks.clear()
 
-    def cached_block(self, indexed: IndexedBlock) -> Block:
+    def cached_block(self, indexed_block: IndexedBlock) -> Block:
         """A block, cached; raises InputError."""
-        key = indexed.state.position
+        key = indexed_block.state.position
         with self._lock:
-            cached = self._blocks.get(key)
-            if cached is not None and len(cached.batches) == indexed.n_rows:
+            block_in_cache = self._blocks.get(key)
+            if block_in_cache is not None and len(block_in_cache.batches) == indexed_block.n_rows:
                 self._blocks.move_to_end(key)
-                return cached
-        block = self.index.read_block(indexed)
+                return block_in_cache
+        block = self.index.read_block(indexed_block)
         with self._lock:
             self._blocks[key] = block
             while len(self._blocks) > MAX_CACHED_BLOCKS:
@@ -67,32 +67,36 @@ class LogRowView:
     def find_batch(self, row: int) -> tuple[Block, int]:
         """The block that contains a row, and the index of the row's batch in it; raises
         InputError."""
-        indexed = self.index.find_by_row(row)
-        block = None if indexed is None else self.cached_block(indexed)
-        if indexed is None or block is None or row - indexed.first_row >= len(block.batches):
+        indexed_block = self.index.find_by_row(row)
+        block = None if indexed_block is None else self.cached_block(indexed_block)
+        if (
+            indexed_block is None
+            or block is None
+            or row - indexed_block.first_row >= len(block.batches)
+        ):
             raise InputError(f"{self.index.file.name}: the file has changed; no such batch")
-        return block, row - indexed.first_row
+        return block, row - indexed_block.first_row
 
-    def lines(self, first: int, last: int) -> list[str]:
+    def lines(self, first_row: int, end_row: int) -> list[str]:
         """Rows first..last-1, coloured with escape sequences; raises InputError."""
         lines: list[str] = []
-        row = first
-        while row < last:
-            indexed = self.index.find_by_row(row)
-            if indexed is None:
+        row = first_row
+        while row < end_row:
+            indexed_block = self.index.find_by_row(row)
+            if indexed_block is None:
                 break
-            block = self.cached_block(indexed)
-            start = row - indexed.first_row
-            end = min(start + last - row, len(block.batches))
+            block = self.cached_block(indexed_block)
+            start = row - indexed_block.first_row
+            end = min(start + end_row - row, len(block.batches))
             if start >= end:
                 break
             lines += self._render_rows(block, start, end).split("\n")[-(end - start) - 1 : -1]
             row += end - start
         return lines
 
-    def _render_rows(self, block: Block, first: int, last: int) -> str:
-        rows = batch_rows(slice_block(block, first, last))
-        chunks = self._writer.render(rows, 0, last - first)
+    def _render_rows(self, block: Block, first_row: int, end_row: int) -> str:
+        rows = batch_rows(slice_block(block, first_row, end_row))
+        chunks = self._writer.render(rows, 0, end_row - first_row)
         return "".join(bytes(chunk).decode("utf-8", "replace") for chunk in chunks)
 
     def batch_fields(self, row: int) -> FieldDict:
@@ -123,17 +127,17 @@ class LogRowView:
             for block in self.index.blocks
             if block.n_rows > 0 and getattr(block, attribute) >= minimum
         )
-        indexed = next(candidates, None)
-        if indexed is None:
+        indexed_block = next(candidates, None)
+        if indexed_block is None:
             return max(self.index.n_rows - 1, 0) if self.index.is_complete else None
         column = "max_timestamp" if attribute == "max_timestamp" else attribute
-        return self._row_in_block(indexed, column, minimum)
+        return self._row_in_block(indexed_block, column, minimum)
 
-    def _row_in_block(self, indexed: IndexedBlock | None, column: str, minimum: int) -> int:
-        if indexed is None:
+    def _row_in_block(self, indexed_block: IndexedBlock | None, column: str, minimum: int) -> int:
+        if indexed_block is None:
             return 0
-        batches = self.cached_block(indexed).batches
+        batches = self.cached_block(indexed_block).batches
         values = batches.position + batches.size if column == "end_position" else batches[column]
         matches = np.flatnonzero(values >= minimum)
-        row = indexed.first_row + (int(matches[0]) if len(matches) else indexed.n_rows)
+        row = indexed_block.first_row + (int(matches[0]) if len(matches) else indexed_block.n_rows)
         return max(min(row, self.index.n_rows - 1), 0)

@@ -143,10 +143,10 @@ class PartitionSearch:
         self.log_index = index
         file = self.logs[index]
         try:
-            is_open = file.path == self.open_log_index.file.path
+            is_open_log = file.path == self.open_log_index.file.path
             block_index = (
                 self.open_log_index
-                if is_open
+                if is_open_log
                 else BlockIndex(file, self.open_log_index.batch_filter)
             )
             yield from self._search_index(block_index, start, end)
@@ -155,39 +155,44 @@ class PartitionSearch:
 
     def _search_index(self, index: BlockIndex, start: int, end: int) -> Iterator[SearchHit]:
         pattern, literal = self.term.pattern, self.term.literal
-        filters = {KEY_ONLY: RecordFilter(key=pattern), VALUE_ONLY: RecordFilter(value=pattern)}
-        selections = [Selection(record_filter=filters[name]) for name in self.term.fields]
+        filter_by_field = {
+            KEY_ONLY: RecordFilter(key=pattern),
+            VALUE_ONLY: RecordFilter(value=pattern),
+        }
+        selections = [Selection(record_filter=filter_by_field[name]) for name in self.term.fields]
         with closing(index.open_file()) as source:
-            for indexed in self._iter_blocks(index, start, end):
+            for indexed_block in self._iter_blocks(index, start, end):
                 if self.is_cancelled():
                     return
                 if (
-                    not indexed.is_uncompressed_v2
+                    not indexed_block.is_uncompressed_v2
                     or literal is None
-                    or _contains_literal(source, indexed, literal)
+                    or _contains_literal(source, indexed_block, literal)
                 ):
-                    block = index.read_block(indexed)
+                    block = index.read_block(indexed_block)
                     batches = block.batches
                     in_range = (batches.position >= start) & (batches.position < end)
                     block.batches = batches.select_rows(
                         np.flatnonzero(in_range & (batches.control == 0))
                     )
-                    if indexed.is_uncompressed_v2 and literal:
+                    if indexed_block.is_uncompressed_v2 and literal:
                         block = _batches_with_literal(block, literal)
                     yield from self._search_block(block, selections, index.file.name)
-                self.searched_bytes += indexed.end_position - max(indexed.state.position, start)
+                self.searched_bytes += indexed_block.end_position - max(
+                    indexed_block.state.position, start
+                )
 
     def _iter_blocks(self, index: BlockIndex, start: int, end: int) -> Iterator[IndexedBlock]:
         """The blocks with bytes in [start, end); extends the index as needed. Raises InputError."""
         i = 0
         while not self.is_cancelled():
             if i < len(index.blocks):
-                indexed = index.blocks[i]
+                indexed_block = index.blocks[i]
                 i += 1
-                if indexed.state.position >= end:
+                if indexed_block.state.position >= end:
                     return
-                if indexed.end_position > start:
-                    yield indexed
+                if indexed_block.end_position > start:
+                    yield indexed_block
             elif index.is_complete:
                 if index.read_error:
                     raise InputError(index.read_error)
@@ -210,10 +215,10 @@ class PartitionSearch:
                 yield SearchHit(position, int(records.rows.offset[row]), file_name)
 
 
-def _contains_literal(source: Source, indexed: IndexedBlock, literal: bytes) -> bool:
+def _contains_literal(source: Source, indexed_block: IndexedBlock, literal: bytes) -> bool:
     """Whether the literal occurs anywhere in the bytes of an uncompressed block."""
-    position = indexed.state.position
-    length = indexed.end_position - position
+    position = indexed_block.state.position
+    length = indexed_block.end_position - position
     return literal in source.read_block(position, length, length)[:length]
 
 
@@ -229,5 +234,5 @@ def _batches_with_literal(block: Block, literal: bytes) -> Block:
         return block  # the literal is in nearly every batch
     batches = block.batches
     batch_indexes = np.searchsorted(batches.start, np.array(positions, np.int64), side="right") - 1
-    matching = np.unique(batch_indexes[(batch_indexes >= 0)])
-    return replace(block, batches=batches.select_rows(matching), findings=[])
+    matching_indexes = np.unique(batch_indexes[(batch_indexes >= 0)])
+    return replace(block, batches=batches.select_rows(matching_indexes), findings=[])

@@ -34,7 +34,7 @@ class NodeCheckResult:
     """The findings, the most severe first, then in the order of files and bytes."""
     check_error: str = ""
     """Why the partition could not be checked; empty if it was checked."""
-    suppressed: Counter[Severity] = field(default_factory=Counter)
+    suppressed_counts: Counter[Severity] = field(default_factory=Counter)
     """The number of suppressed findings, by severity."""
 
     @property
@@ -42,20 +42,20 @@ class NodeCheckResult:
         """The mark in the tree, and its style."""
         if self.check_error:
             return "unread", "bad"
-        return findings_mark(self.findings, self.suppressed) or ("✓", "good")
+        return findings_mark(self.findings, self.suppressed_counts) or ("✓", "good")
 
 
 _MARKS_BY_SEVERITY = ((Severity.ERROR, "✗", "bad"), (Severity.WARNING, "!", "warn"))
 
 
 def findings_mark(
-    findings: Collection[Finding], suppressed: Mapping[Severity, int] = MappingProxyType({})
+    findings: Collection[Finding], suppressed_counts: Mapping[Severity, int] = MappingProxyType({})
 ) -> tuple[str, str] | None:
     """The mark for some findings, and its style; None if none of them is an error or a warning.
-    suppressed: the number of further findings, by severity."""
+    suppressed_counts: the number of further findings, by severity."""
     for severity, symbol, style in _MARKS_BY_SEVERITY:
         n_findings = sum(finding.code.severity is severity for finding in findings)
-        if n_findings := n_findings + suppressed.get(severity, 0):
+        if n_findings := n_findings + suppressed_counts.get(severity, 0):
             return f"{symbol}{n_findings}", style
     return None
 
@@ -89,7 +89,7 @@ def check_paths(paths: tuple[str, ...], is_cancelled: Callable[[], bool]) -> Nod
     check_error = host.output.strip() if run.summary.n_unread and not sink.findings else ""
     result = NodeCheckResult(_sort_by_severity(sink.findings), check_error)
     for _, severity, n_findings in sink.suppressed:
-        result.suppressed[severity] += n_findings
+        result.suppressed_counts[severity] += n_findings
     return result
 
 
@@ -121,7 +121,7 @@ def check_partitions(
         suppressed_by_name[name][severity] += n_findings
     return [
         NodeCheckResult(
-            _sort_by_severity(findings_by_name[name]), suppressed=suppressed_by_name[name]
+            _sort_by_severity(findings_by_name[name]), suppressed_counts=suppressed_by_name[name]
         )
         for name in names
     ]
@@ -141,11 +141,11 @@ def _check_separately(
     return results
 
 
-def _find_owner(file: str, names: Collection[str]) -> str:
+def _find_owner(path: str, names: Collection[str]) -> str:
     """The name of the file itself or of a directory that contains it; empty if no name matches."""
-    while file and file not in names:
-        file = file.rpartition("/")[0]
-    return file
+    while path and path not in names:
+        path = path.rpartition("/")[0]
+    return path
 
 
 def _run_check(

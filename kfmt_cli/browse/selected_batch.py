@@ -67,14 +67,16 @@ class SelectedBatch:
         ]
 
     def _read_rows(self, *, for_display: bool) -> list[RowsAndFindings]:
-        reading = LogRowsReader(True, limit=self._limit, decoder=self._decoder, as_text=for_display)
+        rows_reader = LogRowsReader(
+            True, limit=self._limit, decoder=self._decoder, as_text=for_display
+        )
         block = replace(self._block, batches=self._block.batches.copy(), findings=[])
-        return list(reading.iter_rows(block))
+        return list(rows_reader.iter_rows(block))
 
     @property
     def _records(self) -> ColumnarRows | None:
-        record_sections = [part.rows.inner for part in self.row_parts]
-        return record_sections[0] if record_sections else None
+        record_rows = [part.rows.inner for part in self.row_parts]
+        return record_rows[0] if record_rows else None
 
     @property
     def n_records(self) -> int:
@@ -104,16 +106,16 @@ class SelectedBatch:
             record_table.record_columns(records, "auto", width), COLOUR_THEME
         ).rstrip("\n")
 
-    def record_lines(self, first: int, last: int, width: int) -> list[str]:
+    def record_lines(self, first: int, end: int, width: int) -> list[str]:
         """Records first..last-1 as `kfmt dump --records` shows them on a screen of this width."""
         records = self._records
-        last = min(last, self.n_records)
-        if records is None or first >= last:
+        end = min(end, self.n_records)
+        if records is None or first >= end:
             return []
         columns = record_table.record_columns(records, "auto", width)
         builder = TemplateBuilder(records.table.index_by_name, HEADER_NAMES, theme=COLOUR_THEME)
         add_line(builder, columns, may_truncate=True)
-        chunks = render_rows(builder.build(), records, first, last)
+        chunks = render_rows(builder.build(), records, first, end)
         return b"".join(map(bytes, chunks)).decode("utf-8", "replace").split("\n")[:-1]
 
     # Fields and bytes.
@@ -131,14 +133,14 @@ class SelectedBatch:
         ] or parts
 
     def _iter_parts(self, record_index: int | None) -> Iterator[DisplayedPart]:
-        selected_record = 0 if record_index is None else record_index
+        selected_index = 0 if record_index is None else record_index
         anatomy = BatchAnatomy(
-            self._block, 0, self._data, self._decoder, self._limit, selected_record
+            self._block, 0, self._data, self._decoder, self._limit, selected_index
         )
         for part in anatomy.iter_parts():
-            base = 0 if part.codec else part.position
-            lines = tuple(_listed_lines(part, is_header=record_index is None))
-            yield DisplayedPart(part.title, part.data, base, part.codec, lines)
+            base_position = 0 if part.codec else part.position
+            lines = tuple(_iter_field_lines(part, is_header=record_index is None))
+            yield DisplayedPart(part.title, part.data, base_position, part.codec, lines)
             if record_index is None:
                 return
 
@@ -168,8 +170,12 @@ class SelectedBatch:
         if row.get("control") is not None:
             return [*pairs, ("control", json.dumps(row["control"], indent=2, ensure_ascii=False))]
         for name in ("key", "value"):
-            decoded = row.get(f"decoded_{name}")
-            text = _format_payload(row, name) if decoded is None else _indented_json(decoded)
+            decoded_payload = row.get(f"decoded_{name}")
+            text = (
+                _format_payload(row, name)
+                if decoded_payload is None
+                else _indented_json(decoded_payload)
+            )
             pairs.append((name, text))
         headers = row.get("headers") or ()
         pairs += [
@@ -178,9 +184,9 @@ class SelectedBatch:
         return pairs
 
 
-def _listed_lines(part: AnatomyPart, *, is_header: bool) -> Iterator[AnatomyLine]:
-    for n, node in enumerate(part.nodes):
-        if n >= MAX_NODES or (is_header and node.name.startswith("record ")):
+def _iter_field_lines(part: AnatomyPart, *, is_header: bool) -> Iterator[AnatomyLine]:
+    for i, node in enumerate(part.nodes):
+        if i >= MAX_NODES or (is_header and node.name.startswith("record ")):
             return
         yield from section_lines(node)
 

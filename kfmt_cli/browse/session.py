@@ -39,22 +39,22 @@ class GoToTarget:
     """The offset of the record to select in the batch."""
 
 
-def parse_go_to_target(words: str) -> GoToTarget:
+def parse_go_to_target(text: str) -> GoToTarget:
     """Parse a target as typed: 700, b7702, 0x1e16, 2023-11-14T22:20, now-1h; raises UsageError."""
-    compact = words.strip().lower().replace(" ", "")
-    digits = compact.removeprefix("byte").removeprefix("b")
+    compact_text = text.strip().lower().replace(" ", "")
+    digits = compact_text.removeprefix("byte").removeprefix("b")
     try:
         if digits.startswith("0x"):
             return GoToTarget(GO_TO_BYTE, int(digits, 16))
-        if compact != digits and not digits.startswith("-"):
+        if compact_text != digits and not digits.startswith("-"):
             return GoToTarget(GO_TO_BYTE, int(digits))
-        if compact != digits:
+        if compact_text != digits:
             raise ValueError
-        if compact.isdigit():
-            return GoToTarget(GO_TO_OFFSET, int(compact))
+        if compact_text.isdigit():
+            return GoToTarget(GO_TO_OFFSET, int(compact_text))
     except ValueError:
-        raise UsageError(f"{words!r} is not a byte position such as b7702 or 0x1e16") from None
-    return GoToTarget(GO_TO_TIME, parse_time_ms("a time", words.strip()))
+        raise UsageError(f"{text!r} is not a byte position such as b7702 or 0x1e16") from None
+    return GoToTarget(GO_TO_TIME, parse_time_ms("a time", text.strip()))
 
 
 @dataclass
@@ -90,7 +90,7 @@ class BrowserSession:
     """Errors from reading the user's paths."""
 
     def __post_init__(self) -> None:
-        self._parents: dict[int, DiskNode] = {}
+        self._parent_by_id: dict[int, DiskNode] = {}
         self._file_node_by_name: dict[str, DiskNode] = {}
         self._index_subtree(self.root)
 
@@ -98,7 +98,7 @@ class BrowserSession:
         if node.file is not None:
             self._file_node_by_name[node.display_path] = node
         for child in node.children:
-            self._parents[id(child)] = node
+            self._parent_by_id[id(child)] = node
             self._index_subtree(child)
 
     def enclosing_partition(self, node: DiskNode) -> DiskNode:
@@ -110,7 +110,7 @@ class BrowserSession:
 
     def parent(self, node: DiskNode) -> DiskNode | None:
         """The parent of a node; None for the root."""
-        return self._parents.get(id(node))
+        return self._parent_by_id.get(id(node))
 
     def ancestors(self, node: DiskNode) -> list[DiskNode]:
         """The ancestors of a node, the root first."""
@@ -174,7 +174,7 @@ class BrowserSession:
             return existing_node
         new_node = file_node(later_logs[0])
         parent.children.insert(parent.children.index(node) + 1, new_node)
-        self._parents[id(new_node)] = parent
+        self._parent_by_id[id(new_node)] = parent
         self._index_subtree(new_node)
         return new_node
 
@@ -196,12 +196,12 @@ class BrowserSession:
     def find_row(self, target: GoToTarget) -> int | None:
         """The row of a target; None if the index does not reach it yet. Raises InputError."""
         log = self.required_log_view
-        finders = {
+        finder_by_kind = {
             GO_TO_BYTE: log.find_row_by_byte,
             GO_TO_TIME: log.find_row_by_time,
             GO_TO_OFFSET: log.find_row_by_offset,
         }
-        return finders[target.kind](target.value)
+        return finder_by_kind[target.kind](target.value)
 
     # Findings.
 
@@ -210,7 +210,7 @@ class BrowserSession:
         """The findings of everything checked, in the order of the tree."""
         return [
             finding
-            for node in list(self.root.iter_checkable()) or [self.root]
+            for node in list(self.root.iter_checkable_nodes()) or [self.root]
             if node.path in self.check_results
             for finding in self.check_results[node.path].findings
         ]
@@ -218,7 +218,7 @@ class BrowserSession:
     @property
     def n_suppressed(self) -> int:
         """The number of suppressed findings, which were only counted."""
-        return sum(result.suppressed.total() for result in self.check_results.values())
+        return sum(result.suppressed_counts.total() for result in self.check_results.values())
 
     @property
     def navigable_findings(self) -> list[Finding]:
@@ -244,39 +244,47 @@ class BrowserSession:
 
     # The command line.
 
-    def view_state(self, view_kind: ViewKind, first: int = 0, last: int = 0) -> ViewState:
+    def view_state(self, view_kind: ViewKind, first_row: int = 0, end_row: int = 0) -> ViewState:
         """The state of the screen: rows first..last-1 of the batches or the records."""
         node, batch_fields, batch = self.opened_node, self.batch_fields, self.selected_batch
-        low = high = offset = None
-        if view_kind is ViewKind.BATCHES and self.log_view is not None and last > first:
-            low, high = self._offset_bounds(first, last)
+        first_offset = last_offset = record_offset = None
+        if view_kind is ViewKind.BATCHES and self.log_view is not None and end_row > first_row:
+            first_offset, last_offset = self._offset_bounds(first_row, end_row)
         elif batch is not None and batch.n_records:
-            record_indexes = (first, last - 1)
+            record_indexes = (first_row, end_row - 1)
             if view_kind is ViewKind.PAYLOAD or view_kind is ViewKind.FIELDS:
                 record_indexes = (self.record_index or 0, self.record_index or 0)
-            low, high = (batch.record_offset(record_index) for record_index in record_indexes)
-            offset = (
+            first_offset, last_offset = (
+                batch.record_offset(record_index) for record_index in record_indexes
+            )
+            record_offset = (
                 batch.record_offset(self.record_index) if self.record_index is not None else None
             )
         topic_option = () if self.topic is None else ("--topic", self.topic)
         return ViewState(
             view_kind,
             "" if node is None else node.display_path,
-            low,
-            high,
+            first_offset,
+            last_offset,
             None if batch_fields is None else batch_fields.position,
-            offset,
+            record_offset,
             self.batch_filter,
             decoding_options=(*topic_option, *self.decoding_options),
         )
 
-    def _offset_bounds(self, first: int, last: int) -> tuple[int | None, int | None]:
+    def _offset_bounds(self, first_row: int, end_row: int) -> tuple[int | None, int | None]:
         """The first and last offset of rows first..last-1; None if they do not increase or cannot
         be read."""
         log = self.required_log_view
         try:
-            first_batch, last_batch = log.batch_fields(first), log.batch_fields(last - 1)
+            first_batch, last_batch = log.batch_fields(first_row), log.batch_fields(end_row - 1)
         except KfmtError:
             return None, None
-        low = first_batch.base_offset if first_batch.has_base_offset else first_batch.last_offset
-        return (low, last_batch.last_offset) if low <= last_batch.last_offset else (None, None)
+        first_offset = (
+            first_batch.base_offset if first_batch.has_base_offset else first_batch.last_offset
+        )
+        return (
+            (first_offset, last_batch.last_offset)
+            if first_offset <= last_batch.last_offset
+            else (None, None)
+        )

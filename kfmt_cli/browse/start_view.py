@@ -42,20 +42,24 @@ class _CheckAnswerSink(Sink):
         self.answers += step_lines(steps, NO_COLOUR)
 
 
-def _worst_first_key(starts: StartByShutdown) -> tuple[int, ...]:
+def _worst_first_key(start_by_shutdown: StartByShutdown) -> tuple[int, ...]:
     """Sort key: the worst directories first."""
-    all_starts = starts.values()
+    all_starts = start_by_shutdown.values()
     n_lost = sum(count_offsets(start.lost) for start in all_starts)
     n_unreachable = sum(count_offsets(start.unreachable) for start in all_starts)
     return (-any(start.fails for start in all_starts), -n_lost, -n_unreachable)
 
 
 def _start_column(shutdown_kind: str) -> LineColumn[StartByShutdown]:
-    def text(starts: StartByShutdown) -> str:
-        return format_start(starts[shutdown_kind], []) if shutdown_kind in starts else ""
+    def text(start_by_shutdown: StartByShutdown) -> str:
+        return (
+            format_start(start_by_shutdown[shutdown_kind], [])
+            if shutdown_kind in start_by_shutdown
+            else ""
+        )
 
-    def style(starts: StartByShutdown) -> str:
-        return "good" if text(starts) in (INTACT_TEXT, "") else "bad"
+    def style(start_by_shutdown: StartByShutdown) -> str:
+        return "good" if text(start_by_shutdown) in (INTACT_TEXT, "") else "bad"
 
     return LineColumn(START_LABELS[shutdown_kind], text, align_right=False, style=style)
 
@@ -69,10 +73,10 @@ def show_start(run: CommandRun, paths: tuple[str, ...], partition_names: Sequenc
     check_result = CheckCommand(check_run).check_paths(paths)
     show_check_results(check_run, check_result)
     run.sink.write_line("".join(f"{line}\n" for line in answer_sink.answers))
-    reports = sorted(check_result.result_by_name.values(), key=attrgetter("rank"))
+    results = sorted(check_result.result_by_name.values(), key=attrgetter("rank"))
     # Directories with equal starts stay in the order of their rank, as sorting is stable.
     starts_by_directory: dict[str, StartByShutdown] = {
-        report.display_path: {} for report in reports
+        result.display_path: {} for result in results
     }
     for start in check_result.starts:
         starts_by_directory.setdefault(start.file, {})[start.after] = start
@@ -96,12 +100,12 @@ def show_start(run: CommandRun, paths: tuple[str, ...], partition_names: Sequenc
         )
     if len(ranked_directories) > MAX_ROWS:
         run.sink.write_line(f"… and {len(ranked_directories) - MAX_ROWS} more\n")
-    worst = next(
+    worst_name = next(
         (name for name, _ in ranked_directories if name in partition_names),
         next(iter(partition_names), ""),
     )
-    if worst:
+    if worst_name:
         run.sink.write_line(
-            f"\n$ kfmt explain recovery {shell_quote_path(worst)}   explains it step by step\n"
+            f"\n$ kfmt explain recovery {shell_quote_path(worst_name)}   explains it step by step\n"
         )
     run.sink.flush()

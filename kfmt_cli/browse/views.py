@@ -45,10 +45,10 @@ class ViewSpec:
     """Whether findings are the command's main output."""
 
 
-def _stat(run: CommandRun, subject: ViewSubject) -> None:
+def _show_stat(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.stat.command import StatCommand
 
-    StatCommand(run, (_stat_grouping(subject),)).paths(subject.node.paths)
+    StatCommand(run, (_stat_grouping(subject),)).show_paths(subject.node.paths)
 
 
 def _stat_grouping(subject: ViewSubject) -> str:
@@ -56,7 +56,7 @@ def _stat_grouping(subject: ViewSubject) -> str:
     return "segment" if is_partition_or_file else "partition"
 
 
-def _check(run: CommandRun, subject: ViewSubject) -> None:
+def _show_check(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.check.command import CheckCommand
     from kfmt_cli.commands.check.directory_result import CHECK_RESULT
     from kfmt_cli.rows.file_result import RunSummary
@@ -65,10 +65,10 @@ def _check(run: CommandRun, subject: ViewSubject) -> None:
     CheckCommand(run).check_and_show(subject.node.paths)
 
 
-def _lag(run: CommandRun, subject: ViewSubject) -> None:
+def _show_lag(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.state.command import StateCommand, StateSelection
 
-    StateCommand(run, StateSelection(), DecompressionLimit()).paths(
+    StateCommand(run, StateSelection(), DecompressionLimit()).show_paths(
         tuple(partition.path for partition in _group_partitions(subject.node))
     )
 
@@ -96,13 +96,13 @@ def _group_partitions(node: DiskNode) -> list[DiskNode]:
     return offsets_partitions
 
 
-def _txn(run: CommandRun, subject: ViewSubject) -> None:
+def _show_transactions(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.txn.command import TxnCommand
 
-    TxnCommand(run, counts_first=True).paths(subject.node.paths)
+    TxnCommand(run, counts_first=True).show_paths(subject.node.paths)
 
 
-def _producers(run: CommandRun, subject: ViewSubject) -> None:
+def _show_producers(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.dump.command import DumpCommand
 
     DumpCommand(run, directory_kinds=None).dump_paths(
@@ -113,7 +113,7 @@ def _producers(run: CommandRun, subject: ViewSubject) -> None:
 def _newest_snapshots(subject: ViewSubject) -> list[DiskNode]:
     """The newest producer snapshot of each partition; raises InputError if there are none, or more
     than `MAX_SNAPSHOTS`."""
-    newest = []
+    newest_snapshots = []
     for node in subject.node.iter_partitions():
         snapshots = [
             child
@@ -121,23 +121,23 @@ def _newest_snapshots(subject: ViewSubject) -> list[DiskNode]:
             if child.file is not None and child.file.kind is PRODUCER_SNAPSHOT_KIND
         ]
         if snapshots:
-            newest.append(max(snapshots, key=lambda child: Path(child.path).name))
+            newest_snapshots.append(max(snapshots, key=lambda child: Path(child.path).name))
     name = subject.node.display_path or "here"
-    if not newest:
+    if not newest_snapshots:
         raise InputError(f"{name}: no producer snapshot")
-    if len(newest) > MAX_SNAPSHOTS:
+    if len(newest_snapshots) > MAX_SNAPSHOTS:
         raise InputError(f"{name}: select a partition; producer state is per partition")
-    return newest
+    return newest_snapshots
 
 
-def _look_up(run: CommandRun, subject: ViewSubject) -> None:
+def _show_lookup(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.broker.offsets.lookup import OFFSET_COLUMN
     from kfmt_cli.commands.index_check.command import show_lookups
 
     show_lookups(run, subject.node.paths, OFFSET_COLUMN, subject.offset)
 
 
-def _start(run: CommandRun, subject: ViewSubject) -> None:
+def _show_start(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.browse.start_view import show_start
 
     partitions = list(subject.node.iter_partitions())
@@ -148,7 +148,7 @@ def _start(run: CommandRun, subject: ViewSubject) -> None:
     )
 
 
-def _replicas(run: CommandRun, subject: ViewSubject) -> None:
+def _show_replicas(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.replicas.command import ReplicasCommand
     from kfmt_cli.commands.replicas.row_output import show_cluster
 
@@ -157,7 +157,7 @@ def _replicas(run: CommandRun, subject: ViewSubject) -> None:
     )
 
 
-def _retention(run: CommandRun, subject: ViewSubject) -> None:
+def _show_retention(run: CommandRun, subject: ViewSubject) -> None:
     from kfmt_cli.commands.retention.command import RetentionCommand
     from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 
@@ -173,7 +173,7 @@ VIEWS: tuple[ViewSpec, ...] = (
         "1",
         "Sizes",
         "What is on this disk?",
-        _stat,
+        _show_stat,
         lambda subject: [
             "stat",
             *subject.node.display_paths,
@@ -184,7 +184,7 @@ VIEWS: tuple[ViewSpec, ...] = (
         "2",
         "Damage",
         "What is damaged or lost, and what now?",
-        _check,
+        _show_check,
         _path_command("check"),
         shows_findings=True,
     ),
@@ -192,25 +192,25 @@ VIEWS: tuple[ViewSpec, ...] = (
         "3",
         "Lag",
         "Which groups are lagging?",
-        _lag,
+        _show_lag,
         lambda subject: [
             "state",
             *(partition.display_path for partition in _group_partitions(subject.node)),
         ],
     ),
-    ViewSpec("4", "Txn", "Which transactions are open?", _txn, _path_command("txn")),
+    ViewSpec("4", "Txn", "Which transactions are open?", _show_transactions, _path_command("txn")),
     ViewSpec(
         "5",
         "Producers",
         "Who wrote, and up to which sequence?",
-        _producers,
+        _show_producers,
         lambda subject: ["dump", *(node.display_path for node in _newest_snapshots(subject))],
     ),
     ViewSpec(
         "6",
         "Lookup",
         "How does a broker find this offset?",
-        _look_up,
+        _show_lookup,
         lambda subject: [
             "index-check",
             *subject.node.display_paths,
@@ -222,21 +222,21 @@ VIEWS: tuple[ViewSpec, ...] = (
         "7",
         "Start",
         "What would a broker start do?",
-        _start,
+        _show_start,
         _path_command("check", "--all"),
     ),
     ViewSpec(
         "8",
         "Retention",
         "Why are segments still on disk?",
-        _retention,
+        _show_retention,
         _path_command("retention"),
     ),
     ViewSpec(
         "9",
         "Order",
         "Which broker to start first?",
-        _replicas,
+        _show_replicas,
         _path_command("replicas"),
     ),
 )

@@ -66,17 +66,17 @@ def _sorted_codes(
     *modules: ModuleType, scopes: tuple[Scope, ...], extra_codes: Iterable[FindingCode] = ()
 ) -> list[FindingCode]:
     """The codes of modules and of the checks of some scopes, and `extra_codes`, sorted by name."""
-    by_name = {
+    code_by_name = {
         var.name: var
         for module in modules
         for var in vars(module).values()
         if isinstance(var, FindingCode)
     }
-    by_name |= {code.name: code for code in extra_codes}
+    code_by_name |= {code.name: code for code in extra_codes}
     for scope in scopes:
-        for check in check_classes(scope):
-            by_name |= {code.name: code for code in check.codes}
-    return [by_name[name] for name in sorted(by_name)]
+        for check_type in check_classes(scope):
+            code_by_name |= {code.name: code for code in check_type.codes}
+    return [code_by_name[name] for name in sorted(code_by_name)]
 
 
 @cache

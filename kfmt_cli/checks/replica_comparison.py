@@ -214,12 +214,15 @@ class ReplicaComparison:
             return None
         if divergence is not None and replica_range.first_offset > divergence.first_offset:
             return AFTER_DIVERGENCE
-        other = self.b if replica_range.relation is ReplicaRelation.ONLY_A else self.a
-        if other.first_offset is not None and replica_range.last_offset < other.first_offset:
+        other_replica = self.b if replica_range.relation is ReplicaRelation.ONLY_A else self.a
+        if (
+            other_replica.first_offset is not None
+            and replica_range.last_offset < other_replica.first_offset
+        ):
             return STARTS_LATER
-        if replica_range.first_offset >= other.log_end_offset:
+        if replica_range.first_offset >= other_replica.log_end_offset:
             return NOT_CAUGHT_UP
-        return COMPACTED_AWAY if other.has_holes else MISSING_FROM_OTHER
+        return COMPACTED_AWAY if other_replica.has_holes else MISSING_FROM_OTHER
 
     def iter_rows(self) -> Iterator[tuple[str | int | None, ...]]:
         """The rows of `RANGE_ROW`."""
@@ -242,26 +245,33 @@ class ReplicaComparison:
     ) -> int | None:
         """The first offset at which the two have different records; None if they agree."""
         left, right = self._records_by_offset(left_batches), self._records_by_offset(right_batches)
-        common = sorted(set(left) & set(right))
-        return next((offset for offset in common if left[offset] != right[offset]), None)
+        common_offsets = sorted(set(left) & set(right))
+        return next((offset for offset in common_offsets if left[offset] != right[offset]), None)
 
     def _records_by_offset(self, batches: list[ReplicaBatch]) -> dict[int, ComparisonRow]:
         """The records of some batches by offset."""
-        by_offset: dict[int, ComparisonRow] = {}
+        record_by_offset: dict[int, ComparisonRow] = {}
         for batch in batches:
             assert isinstance(batch.source_row, tuple)
-            block, i = batch.source_row
-            for run in split_runs(slice_block(block, i, i + 1)):
+            block, batch_index = batch.source_row
+            for run in split_runs(slice_block(block, batch_index, batch_index + 1)):
                 records = read_records(run, self.a.limit)
                 names = ("offset", "timestamp", "key", "key_size", "value", "value_size")
                 columns = (records.rows[name].tolist() for name in names)
-                for row, (offset, timestamp, key, key_size, value, value_size) in enumerate(
-                    zip(*columns, strict=True)
-                ):
-                    by_offset[offset] = (
+                for row, (
+                    offset,
+                    timestamp,
+                    key_start,
+                    key_size,
+                    value_start,
+                    value_size,
+                ) in enumerate(zip(*columns, strict=True)):
+                    record_by_offset[offset] = (
                         timestamp,
                         record_headers(records, row),
-                        None if key_size < 0 else records.data[key : key + key_size],
-                        None if value_size < 0 else records.data[value : value + value_size],
+                        None if key_size < 0 else records.data[key_start : key_start + key_size],
+                        None
+                        if value_size < 0
+                        else records.data[value_start : value_start + value_size],
                     )
-        return by_offset
+        return record_by_offset

@@ -16,7 +16,7 @@ from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import InputError
 from kfmt_cli.findings.finding import Finding, FindingCollector
 from kfmt_cli.log.block import Block
-from kfmt_cli.log.summary.log_summary import LogNumbers, LogShapeFactory, summarize_small_logs
+from kfmt_cli.log.summary.log_summary import LogShapeFactory, LogSummary, summarize_small_logs
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class SegmentCheckResult:
     """Why an index could not be read."""
     history: LogHistory | None = None
     """None if the log is not named like a segment."""
-    numbers: LogNumbers | None = None
+    numbers: LogSummary | None = None
     """None if not requested, or if the log has findings, which other readers may classify
     differently."""
 
@@ -55,12 +55,12 @@ class SegmentChecker:
         not a log.
         """
         log = segment.required_log
-        index, index_error = self._start_indexes(segment)
+        index_state, index_error = self._start_indexes(segment)
         history = LogHistory(log.name, log.base_or_zero) if is_segment_log(log) else None
         if history is not None and self.with_fingerprints:
             history.fingerprint = 0
 
-        numbers = None if self.create_shape is None else LogNumbers(self.create_shape(log))
+        numbers = None if self.create_shape is None else LogSummary(self.create_shape(log))
         is_healthy = True
 
         def on_block(block: Block) -> None:
@@ -71,8 +71,8 @@ class SegmentChecker:
             # Both fill columns of control batches and wrappers, in a table that others also read.
             table = block.batches.copy()
             copied_block = Block(block.name, block.data, block.position, table, block.findings)
-            if index is not None:
-                index.add_block(copied_block)
+            if index_state is not None:
+                index_state.add_block(copied_block)
             if history is not None:
                 history.add_block(copied_block)
 
@@ -81,8 +81,8 @@ class SegmentChecker:
         if numbers is not None and is_healthy:
             numbers.statistics.finish(log_result.bytes)
             result.numbers = numbers
-        if index is not None:
-            result.index_findings += self._iter_index_findings(index, log_result.bytes)
+        if index_state is not None:
+            result.index_findings += self._iter_index_findings(index_state, log_result.bytes)
         return result
 
     def check_group(self, segments: Sequence[Segment]) -> list[SegmentCheckResult | None]:
@@ -118,21 +118,21 @@ class SegmentChecker:
         self, segment: Segment, block: Block, result: SegmentCheckResult
     ) -> None:
         """Check the indexes of a healthy log that is a single block."""
-        index, result.index_error = self._start_indexes(segment)
-        if index is not None:
-            index.add_block(block)
-            result.index_findings += self._iter_index_findings(index, result.log_result.bytes)
+        index_state, result.index_error = self._start_indexes(segment)
+        if index_state is not None:
+            index_state.add_block(block)
+            result.index_findings += self._iter_index_findings(index_state, result.log_result.bytes)
 
     def _start_indexes(self, segment: Segment) -> tuple[IndexCheckState | None, InputError | None]:
         """Start checking the requested indexes, or return why one of them cannot be read."""
         try:
-            return (
-                self.index_checker.read_indexes(segment) if segment.requested_indexes else None
-            ), None
+            return (self.index_checker.read_indexes(segment) if segment.index_kinds else None), None
         except InputError as error:
             return None, error
 
     def _iter_index_findings(
-        self, index: IndexCheckState, log_size: int
+        self, index_state: IndexCheckState, log_size: int
     ) -> Iterator[FindingCollector]:
-        return (result.findings for result in self.index_checker.index_results(index, log_size))
+        return (
+            result.findings for result in self.index_checker.index_results(index_state, log_size)
+        )

@@ -89,10 +89,10 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     )
     from kfmt_cli.rows.json_schemas import CONTRACT_VERSION
 
-    slow = interpreted_modules()
+    slow_modules = interpreted_modules()
     kernel_text = "kernel compiled"
-    if slow:
-        kernel_text = f"{', '.join(slow)} interpreted (slow: {interpreted_reason()})"
+    if slow_modules:
+        kernel_text = f"{', '.join(slow_modules)} interpreted (slow: {interpreted_reason()})"
     python = f"Python {platform.python_version()} ({platform.python_implementation()})"
     click.echo(f"kfmt {__version__}, JSON {CONTRACT_VERSION}, {python}, {kernel_text}")
     if message := stale_message():

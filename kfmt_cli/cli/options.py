@@ -152,11 +152,10 @@ def _validate_row_type(
 
 
 # The options whose values are in `CommonOptions`, by the names that `common_options` takes.
+# Also the formats of programs that show findings.
 COMMON_OPTIONS: dict[str, Decorator] = {
     "format": _format_option(OUTPUT_FORMATS),
-    "report-format": _format_option(
-        REPORT_FORMATS
-    ),  # also the formats of programs that show findings
+    "report-format": _format_option(REPORT_FORMATS),
     "color": click.option(
         "--color",
         type=click.Choice(["auto", "always", "never"]),
@@ -361,10 +360,10 @@ def common_options(*names: str) -> Decorator:
             common_values = {
                 name: arguments.pop(name) for name in option_names if name in arguments
             }
-            code = function(common=CommonOptions(**common_values), **arguments)
+            exit_code = function(common=CommonOptions(**common_values), **arguments)
             run: CommandRun | None = click.get_current_context().meta.get(RUN_CONTEXT_KEY)
-            if code is not None or run is None:
-                return code
+            if exit_code is not None or run is None:
+                return exit_code
             run.sink.flush()
             return run.host.exit_code
 

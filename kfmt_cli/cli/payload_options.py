@@ -41,9 +41,12 @@ def payload_format_options(function: CommandFunction) -> CommandFunction:
     ) -> Any:
         from kfmt_cli.commands.payload_formats import payload_declarations
 
-        key, value = (key_format, key_schema), (value_format, value_schema)
+        key_declaration, value_declaration = (key_format, key_schema), (value_format, value_schema)
         return function(
-            payloads=payload_declarations(key, value, schemas, arguments["paths"]), **arguments
+            payloads=payload_declarations(
+                key_declaration, value_declaration, schemas, arguments["paths"]
+            ),
+            **arguments,
         )
 
     command: CommandFunction = wrapper
@@ -71,13 +74,13 @@ def payload_format_options(function: CommandFunction) -> CommandFunction:
 def decode_options(function: CommandFunction) -> CommandFunction:
     """Add the options of `payload_format_options` and --decode, for commands that decode into
     columns."""
-    with_formats = payload_format_options(function)
+    function_with_formats = payload_format_options(function)
 
-    @wraps(with_formats)
+    @wraps(function_with_formats)
     def wrapper(decode: bool, **arguments: Any) -> Any:
         if decode and arguments["value_format"] is None:
             arguments["value_format"] = "confluent"
-        return with_formats(**arguments)
+        return function_with_formats(**arguments)
 
     return click.option(
         "--decode",

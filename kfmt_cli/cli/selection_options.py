@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PATTERN_HELP = "text, ~REGEX, or a value prefixed with hex:, base64:, int:, long:, double: or uuid:"
 READ_COMMITTED = "read_committed"
-SELECTION_NAMES = OPTION_GROUPS["Selection"]
+SELECTION_OPTION_NAMES = OPTION_GROUPS["Selection"]
 N_BOUND_OPTIONS = 4  # the first of `_SELECTION_OPTIONS`: offsets and times
 TIME_HELP = "ISO 8601 in UTC, now-1h or milliseconds"
 
@@ -29,7 +29,7 @@ def add_selection_options(function: CommandFunction) -> CommandFunction:
     @wraps(function)
     def wrapper(**options: Any) -> Any:
         selection_options = parse_selection_options(
-            {name: options.pop(name) for name in SELECTION_NAMES}
+            {name: options.pop(name) for name in SELECTION_OPTION_NAMES}
         )
         return function(asked=selection_options, **options)
 
@@ -42,7 +42,7 @@ def parse_selection_options(options: Mapping[str, Any]) -> SelectionOptions:
     from kfmt_cli.log.selection.record_filter import parse_record_filter
     from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 
-    option_values = FieldDict({name: options.get(name) for name in SELECTION_NAMES})
+    option_values = FieldDict({name: options.get(name) for name in SELECTION_OPTION_NAMES})
     from_time, to_time = (
         None
         if option_values[name] is None
@@ -73,7 +73,7 @@ def bounds_options(function: CommandFunction) -> CommandFunction:
     @wraps(function)
     def wrapper(**options: Any) -> Any:
         selection_options = parse_selection_options(
-            {name: options.pop(name) for name in SELECTION_NAMES[:N_BOUND_OPTIONS]}
+            {name: options.pop(name) for name in SELECTION_OPTION_NAMES[:N_BOUND_OPTIONS]}
         )
         return function(wanted=selection_options.selection, **options)
 

@@ -133,9 +133,9 @@ class CommandRun:
         if not result.is_partial:
             self.sink.write_result(result)
 
-    def report_findings(self, found: Iterable[Finding], collector: FindingCollector) -> None:
+    def report_findings(self, findings: Iterable[Finding], collector: FindingCollector) -> None:
         """Count findings, and show as many of each kind as the collector admits."""
-        for finding in found:
+        for finding in findings:
             self.count_finding(finding)
             if collector.count_and_admit(finding):
                 self.sink.write_finding(finding)

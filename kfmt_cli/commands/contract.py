@@ -20,7 +20,7 @@ from kfmt_cli.disk.kinds import KINDS
 from kfmt_cli.disk.kinds.notes_v0 import NOTES_ROW as NOTES_ROWS
 from kfmt_cli.rows import documents
 from kfmt_cli.rows.column import LOCATION_COLUMNS, Column, ColumnKind, LocationSource, RowType
-from kfmt_cli.rows.documents import FINDING_ROW, FINDINGS_LEFT_OUT_ROW, SEVERITY_COUNT_COLUMNS
+from kfmt_cli.rows.documents import FINDING_ROW, SEVERITY_COUNT_COLUMNS, SUPPRESSED_FINDINGS_ROW
 from kfmt_cli.rows.file_result import FileResultType
 from kfmt_cli.rows.table_types import BATCHES_TABLE, RECORDS_TABLE, TABLES, export_result_type
 from kfmt_cli.rows.types import cluster_rows, reference_rows
@@ -55,11 +55,11 @@ class ContractSection:
 def contract_sections() -> Iterator[ContractSection]:
     """The objects of every command, each type once."""
     yield ContractSection("Batches and records", (BATCH_ROW, DECODED_RECORD_ROW, FIELD_ROW))
-    yield ContractSection("Findings", (FINDING_ROW, FINDINGS_LEFT_OUT_ROW))
+    yield ContractSection("Findings", (FINDING_ROW, SUPPRESSED_FINDINGS_ROW))
     yield ContractSection("Results of a file and of a run", (_common_result_row(), _SUMMARY_ROW))
     document_rows = (*_row_types_in(documents), *_row_types_in(reference_rows))
-    finding_rows = {FINDING_ROW, FINDINGS_LEFT_OUT_ROW}
-    other_rows = tuple(document for document in document_rows if document not in finding_rows)
+    finding_rows = {FINDING_ROW, SUPPRESSED_FINDINGS_ROW}
+    other_rows = tuple(row_type for row_type in document_rows if row_type not in finding_rows)
     yield ContractSection("Answers of commands", (*other_rows, *PLACEMENT_ROWS, *REPLAYED_ROWS))
     yield ContractSection(
         "Rows of commands",

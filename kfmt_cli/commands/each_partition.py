@@ -15,7 +15,7 @@ from kfmt_cli.core.throttle import READ_THROTTLE
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import classify_file, file_size
 from kfmt_cli.disk.file_access import is_file
-from kfmt_cli.disk.file_names import log_directory_path, parse_topic_partition
+from kfmt_cli.disk.file_names import log_partition_directory, parse_topic_partition
 from kfmt_cli.disk.input_paths import InputPath
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.partitions import Partition, find_partitions
@@ -43,7 +43,7 @@ class LogStartNotes:
             self._noted_directories.add(directory)
             self._note_unreadable(
                 display_path.rpartition("/")[0] or display_path,
-                log_directory_path(path),
+                log_partition_directory(path),
                 base_offset,
             )
 
@@ -124,7 +124,7 @@ def log_progress(run: CommandRun, logs: Iterable[InputFile]) -> Iterator[None]:
         return
     with (
         run.host.progress(total_bytes, with_rows=True) as progress,
-        READ_THROTTLE.reporting(progress.on_progress),
+        READ_THROTTLE.report_reads_to(progress.on_progress),
     ):
         yield
 

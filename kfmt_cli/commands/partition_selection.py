@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kfmt_cli.broker.offsets.last_records import find_tail_offset
-from kfmt_cli.broker.transactions.committed import find_committed
+from kfmt_cli.broker.transactions.committed import find_committed_records
 from kfmt_cli.commands.each_partition import read_log_blocks
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.disk.kinds.kind import InputFile
@@ -24,5 +24,5 @@ def resolve_selection(
             raise InputError(f"{log.name}: a pipe can be read only once")
     return selection_options.for_partition(
         lambda n_records, selection: find_tail_offset(logs, n_records, selection, limit),
-        lambda: find_committed(block for _, block in read_log_blocks(logs)),
+        lambda: find_committed_records(block for _, block in read_log_blocks(logs)),
     )

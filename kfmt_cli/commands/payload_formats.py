@@ -30,7 +30,10 @@ def payload_declarations(
     if key[0] is None and value[0] is None:
         return NO_DECLARATIONS
     declarations = PayloadDeclarations(
-        *(_payload_declaration(*declared, schemas, paths) for declared in (key, value))
+        *(
+            _payload_declaration(*format_and_schema, schemas, paths)
+            for format_and_schema in (key, value)
+        )
     )
     _ = declarations.readers  # raises at once if something is missing
     return declarations

@@ -34,30 +34,30 @@ class _FrameDecompressor(Protocol):
 _FrameFactory = Callable[[], _FrameDecompressor]
 
 
-def _gzip() -> tuple[_FrameFactory, type[Exception]]:
+def _gzip_frame_type() -> tuple[_FrameFactory, type[Exception]]:
     return partial(zlib.decompressobj, _GZIP_WBITS), zlib.error
 
 
-def _zstd() -> tuple[_FrameFactory, type[Exception]]:
+def _zstd_frame_type() -> tuple[_FrameFactory, type[Exception]]:
     import zstandard
 
     return lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError
 
 
-def _lz4() -> tuple[_FrameFactory, type[Exception]]:
+def _lz4_frame_type() -> tuple[_FrameFactory, type[Exception]]:
     import lz4.frame
 
     return lz4.frame.LZ4FrameDecompressor, RuntimeError
 
 
-_FRAME_TYPES = {".gz": _gzip, ".zst": _zstd, ".lz4": _lz4}
-COMPRESSED_SUFFIXES = tuple(_FRAME_TYPES)
+_FRAME_TYPE_BY_SUFFIX = {".gz": _gzip_frame_type, ".zst": _zstd_frame_type, ".lz4": _lz4_frame_type}
+COMPRESSED_SUFFIXES = tuple(_FRAME_TYPE_BY_SUFFIX)
 
 
 def compressed_suffix(path: str) -> str:
     """The suffix of a file compressed as a whole; empty for any other file."""
     suffix = path[path.rfind(".") :]
-    return suffix if suffix in _FRAME_TYPES else ""
+    return suffix if suffix in _FRAME_TYPE_BY_SUFFIX else ""
 
 
 def decompressing_reader(file: BinaryIO, suffix: str, name: str) -> ReadFunction:
@@ -66,43 +66,43 @@ def decompressing_reader(file: BinaryIO, suffix: str, name: str) -> ReadFunction
     If the file is truncated or damaged, it returns the bytes before that place, then raises
     InputError.
     """
-    new_frame, error_type = _FRAME_TYPES[suffix]()
+    create_frame, error_type = _FRAME_TYPE_BY_SUFFIX[suffix]()
     padding = b"\0" if suffix == ".gz" else b""  # gzip allows zeros after a member
-    frame, unread = new_frame(), b""
+    frame, unread_input = create_frame(), b""
     frame_start = read_end = 0  # positions in the compressed file
     damage_error: Exception | None = None
 
-    def read_until_damage(length: int) -> bytes:
+    def read_until_damage(last_read_length: int) -> bytes:
         """Decompress the frame again up to the last read, then that read byte by byte; returns
         the output of the latter before the damage."""
         file.seek(frame_start)
-        frame, remaining = new_frame(), read_end - length - frame_start
+        frame, remaining = create_frame(), read_end - last_read_length - frame_start
         while remaining and (compressed := file.read(min(remaining, MAX_READ_BYTES))):
             frame.decompress(compressed)
             remaining -= len(compressed)
         output = bytearray()
         with suppress(error_type):
-            for byte in file.read(length):
+            for byte in file.read(last_read_length):
                 output += frame.decompress(bytes((byte,)))
         return bytes(output)
 
     def read_chunk(size: int) -> bytes:
-        nonlocal frame, unread, frame_start, read_end, damage_error
-        while compressed := unread or file.read(min(size, MAX_READ_BYTES)):
-            if not unread:
+        nonlocal frame, unread_input, frame_start, read_end, damage_error
+        while compressed := unread_input or file.read(min(size, MAX_READ_BYTES)):
+            if not unread_input:
                 read_end += len(compressed)
-            unread = b""
+            unread_input = b""
             if frame.eof:
                 compressed = compressed.lstrip(padding)
                 if not compressed:
                     continue
-                frame, frame_start = new_frame(), read_end - len(compressed)
+                frame, frame_start = create_frame(), read_end - len(compressed)
             try:
                 chunk = frame.decompress(compressed)
             except error_type as error:
                 damage_error = error
                 return read_until_damage(len(compressed))
-            unread = frame.unused_data or b""
+            unread_input = frame.unused_data or b""
             if chunk:
                 return chunk
         if not frame.eof:

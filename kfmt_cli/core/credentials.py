@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from kfmt_cli.core.urls import is_local
 from kfmt_cli.errors import UsageError
 
-STORE_BY_SCHEME = {
+STORE_KIND_BY_SCHEME = {
     "s3a": "s3",
     "s3n": "s3",
     "gcs": "gs",
@@ -52,10 +52,10 @@ class Credentials(NamedTuple):
             if _is_secret(parameter)
         ]
         return {
-            form
+            spelling
             for secret in secrets
-            for form in (secret, unquote(secret))
-            if len(form) >= _MIN_SECRET_LENGTH
+            for spelling in (secret, unquote(secret))
+            if len(spelling) >= _MIN_SECRET_LENGTH
         }
 
 
@@ -102,7 +102,7 @@ def strip_credentials(url: str) -> str:
     return parts.stripped_url
 
 
-def credentials_of(url: str) -> Credentials | None:
+def find_credentials(url: str) -> Credentials | None:
     """The credentials stored for a URL's bucket or host; None without any."""
     return CREDENTIALS.by_location.get(_split_url(url).location)
 
@@ -140,44 +140,46 @@ def _split_url(url: str) -> UrlParts:
     scheme, colon, remainder = url.partition(":")
     slashes = remainder[: len(remainder) - len(remainder.lstrip("/"))][:2]
     remainder = remainder[len(slashes) :]
-    kind = STORE_BY_SCHEME.get(scheme.lower(), scheme.lower())
+    store = STORE_KIND_BY_SCHEME.get(scheme.lower(), scheme.lower())
     authority = re.split("[/?#]", remainder, maxsplit=1)[0]
-    user, separator, host = authority.rpartition("@")
+    user_info, at_sign, host = authority.rpartition("@")
     path = remainder[len(authority) :]
-    if not separator and "@" in path and _has_password(kind, authority):
+    if not at_sign and "@" in path and _has_password(store, authority):
         host = remainder.rpartition("@")[2]
         return UrlParts(
-            f"{scheme}{colon}{slashes}{host}", (kind, host), None, has_unescaped_password=True
+            f"{scheme}{colon}{slashes}{host}", (store, host), None, has_unescaped_password=True
         )
-    public_user, secret_user = _split_user(kind, user)
-    path, query = _split_secret_query(path)
-    location = f"{public_user}@{host}" if public_user else host
-    credentials = Credentials(secret_user, query) if secret_user or query else None
-    return UrlParts(f"{scheme}{colon}{slashes}{location}{path}", (kind, location), credentials)
+    public_user, secret_user = _split_user(store, user_info)
+    path, secret_query = _split_secret_query(path)
+    public_authority = f"{public_user}@{host}" if public_user else host
+    credentials = Credentials(secret_user, secret_query) if secret_user or secret_query else None
+    return UrlParts(
+        f"{scheme}{colon}{slashes}{public_authority}{path}", (store, public_authority), credentials
+    )
 
 
-def _split_user(kind: str, user: str) -> tuple[str, str]:
+def _split_user(store: str, user_info: str) -> tuple[str, str]:
     """Split `USER:PASSWORD` into the public part and the secret part."""
-    name, colon, _ = user.partition(":")
-    if kind == "abfs":  # the name is a container
-        return name, user if colon else ""
-    return ("", user) if colon or kind in _TOKEN_SCHEMES else (user, "")
+    name, colon, _ = user_info.partition(":")
+    if store == "abfs":  # the name is a container
+        return name, user_info if colon else ""
+    return ("", user_info) if colon or store in _TOKEN_SCHEMES else (user_info, "")
 
 
-def _has_password(kind: str, authority: str) -> bool:
+def _has_password(store: str, authority: str) -> bool:
     _, colon, port = authority.rpartition(":")
-    is_port = kind not in _STORES_WITHOUT_PORTS and (port.isdigit() or authority.startswith("["))
+    is_port = store not in _STORES_WITHOUT_PORTS and (port.isdigit() or authority.startswith("["))
     return bool(colon) and not is_port
 
 
-def _split_secret_query(url_path: str) -> tuple[str, str]:
+def _split_secret_query(path_and_query: str) -> tuple[str, str]:
     """Split the end of a URL into path and parameters.
 
     Without a secret parameter, all of it is the path: an object's name may contain `?`.
     """
-    path, _, query = url_path.rpartition("?")
+    path, _, query = path_and_query.rpartition("?")
     is_query = any(map(_is_secret, query.split("&")))
-    return (path, query) if is_query else (url_path, "")
+    return (path, query) if is_query else (path_and_query, "")
 
 
 def _is_secret(parameter: str) -> bool:

@@ -43,15 +43,17 @@ class DirectSource(FileSource):
         """Do nothing: this source never reads ahead."""
 
     def _read(self, position: int, length: int) -> bytes:
-        start = position - position % ALIGNMENT
-        size = -(-(position + length - start) // ALIGNMENT) * ALIGNMENT
+        aligned_start = position - position % ALIGNMENT
+        aligned_size = -(-(position + length - aligned_start) // ALIGNMENT) * ALIGNMENT
         try:
-            with mmap.mmap(-1, size) as buffer, memoryview(buffer) as pages:
-                n = n_read = os.preadv(self._fd, [pages], start)
-                while n > 0 and n_read < size and not n % ALIGNMENT:
-                    n = os.preadv(self._fd, [pages[n_read:]], start + n_read)
-                    n_read += n
-                data = bytes(pages[position - start : min(n_read, position - start + length)])
+            with mmap.mmap(-1, aligned_size) as buffer, memoryview(buffer) as pages:
+                n_last_read = n_read = os.preadv(self._fd, [pages], aligned_start)
+                while n_last_read > 0 and n_read < aligned_size and not n_last_read % ALIGNMENT:
+                    n_last_read = os.preadv(self._fd, [pages[n_read:]], aligned_start + n_read)
+                    n_read += n_last_read
+                data = bytes(
+                    pages[position - aligned_start : min(n_read, position - aligned_start + length)]
+                )
         except OSError as error:
             raise InputError(
                 f"{self.name} byte {position}: cannot be read: {error.strerror}"

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlencode
 
-from kfmt_cli.core.credentials import credentials_of, redact_credentials
+from kfmt_cli.core.credentials import find_credentials, redact_credentials
 from kfmt_cli.core.lazy import load_target
 from kfmt_cli.core.store_registry import find_store
 from kfmt_cli.errors import InputError, UsageError
@@ -27,9 +27,9 @@ MAX_MESSAGE_LENGTH = 300  # characters of a store's message that are shown
 STORE_TIMEOUT_SECONDS = 10.0  # how long a store may be silent
 MAX_ATTEMPTS = 3  # of the S3 client, per request
 _HADOOP_VARIABLES = ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH")
-_S3_KEYS = ("access_key", "secret_key", "session_token")
+_S3_CREDENTIAL_PARAMETERS = ("access_key", "secret_key", "session_token")
 _ACCOUNT_VARIABLES = ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME")
-_KEY_VARIABLES = ("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
+_ACCOUNT_KEY_VARIABLES = ("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
 AZURE_KEYS_VARIABLE = "KFMT_AZURE_KEYS"  # ACCOUNT=KEY;…, for several accounts, as Spark allows
 
 
@@ -39,17 +39,17 @@ def file_system_at(path: str) -> tuple[fs.FileSystem, str]:
     Raises InputError, and UsageError if a package is missing.
     """
     scheme, remainder = path.split("://", 1)
-    name, slash, url_path = remainder.partition("/")
-    credentials = credentials_of(path)
+    public_authority, slash, url_path = remainder.partition("/")
+    credentials = find_credentials(path)
     if credentials is None:
-        system, to_store_path = _open_file_system(scheme, name)
-        return system, to_store_path(path)
-    host = name.rpartition("@")[2]
-    authority = f"{credentials.user}@{host}" if credentials.user else name
+        file_system, to_store_path = _open_file_system(scheme, public_authority)
+        return file_system, to_store_path(path)
+    host = public_authority.rpartition("@")[2]
+    authority = f"{credentials.user}@{host}" if credentials.user else public_authority
     query = f"?{credentials.query}" if credentials.query else ""
-    system, to_store_path = _open_file_system(scheme, authority + query)
+    file_system, to_store_path = _open_file_system(scheme, authority + query)
     keeps_query = find_store(scheme) is None  # some fsspec systems read it from each URL
-    return system, to_store_path(
+    return file_system, to_store_path(
         f"{scheme}://{authority}{slash}{url_path}{query if keeps_query else ''}"
     )
 
@@ -68,18 +68,20 @@ def _open_file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[
     Raises InputError and UsageError with a one-line reason. host: includes the credentials of the
     URL, if it has any.
     """
-    name = redact_credentials(f"{scheme}://{host}")
+    display_url = redact_credentials(f"{scheme}://{host}")
     try:
         from pyarrow import ArrowException, fs
     except ImportError as error:
-        raise UsageError(f"{name}: needs pyarrow: {_INSTALL_HINT}") from error
+        raise UsageError(f"{display_url}: needs pyarrow: {_INSTALL_HINT}") from error
     store_spec = find_store(scheme)
     if store_spec is not None:
         try:
-            system, root = load_target(store_spec.file_system_target)(scheme, host)
+            file_system, root = load_target(store_spec.file_system_target)(scheme, host)
         except (ArrowException, OSError, ValueError, TypeError) as error:
-            raise InputError(f"{name}: {first_error_line(error)}") from None  # it may have the URL
-        return system, lambda url: _join_path(root, url.partition("://")[2].partition("/")[2])
+            raise InputError(
+                f"{display_url}: {first_error_line(error)}"
+            ) from None  # it may have the URL
+        return file_system, lambda url: _join_path(root, url.partition("://")[2].partition("/")[2])
     try:
         from fsspec.core import url_to_fs
 
@@ -87,12 +89,12 @@ def _open_file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[
         fsspec_system = url_to_fs(f"{scheme}://{root}/{query and '?'}{query}")[0]
         return fs.PyFileSystem(fs.FSSpecHandler(fsspec_system)), fsspec_system._strip_protocol
     except ImportError as error:
-        is_fsspec = error.name in ("fsspec", "fsspec.core")
-        message = f"needs fsspec: {_INSTALL_HINT}" if is_fsspec else first_error_line(error)
-        raise UsageError(f"{name}: {message}") from error
+        is_fsspec_missing = error.name in ("fsspec", "fsspec.core")
+        message = f"needs fsspec: {_INSTALL_HINT}" if is_fsspec_missing else first_error_line(error)
+        raise UsageError(f"{display_url}: {message}") from error
     except (OSError, ValueError, TypeError) as error:
         message = f"no file system installed for {scheme}://"
-        raise InputError(f"{name}: {message}: {first_error_line(error)}") from None
+        raise InputError(f"{display_url}: {message}: {first_error_line(error)}") from None
 
 
 def _join_path(root: str, subpath: str) -> str:
@@ -107,18 +109,18 @@ def s3_file_system(scheme: str, host: str) -> FileSystemAndPath:
     del scheme
     host, _, query = host.partition("?")
     options = dict(parse_qsl(query))
-    credentials = {name: options.pop(name) for name in _S3_KEYS if name in options}
+    credentials = {name: options.pop(name) for name in _S3_CREDENTIAL_PARAMETERS if name in options}
     # A small file takes one request instead of the three of a multipart upload.
-    settings = urlencode({"allow_delayed_open": "true", **options})
-    system, root = fs.FileSystem.from_uri(f"s3://{host}/?{settings}")
+    url_query = urlencode({"allow_delayed_open": "true", **options})
+    file_system, root = fs.FileSystem.from_uri(f"s3://{host}/?{url_query}")
     # By default the client treats three seconds of silence as a lost connection, and retries a
     # silent server for minutes.
-    rebuild, (arguments,) = system.__reduce__()
-    attempts = fs.AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS)
+    rebuild, (arguments,) = file_system.__reduce__()
+    retry_strategy = fs.AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS)
     overrides = {
         **credentials,
         "request_timeout": STORE_TIMEOUT_SECONDS,
-        "retry_strategy": attempts,
+        "retry_strategy": retry_strategy,
     }
     return rebuild({**arguments, **overrides}), root
 
@@ -155,8 +157,8 @@ def azure_file_system(scheme: str, host: str) -> FileSystemAndPath:
             )
             raise ValueError(f"{message}{_ACCOUNT_VARIABLES[0]}")
         return fs.AzureFileSystem(**arguments), host
-    system, root = fs.FileSystem.from_uri(f"abfss://{host}/")
-    rebuild, (settings,) = system.__reduce__()
+    file_system, root = fs.FileSystem.from_uri(f"abfss://{host}/")
+    rebuild, (settings,) = file_system.__reduce__()
     arguments = url_credentials or _azure_environment_settings(settings["account_name"])
     return rebuild({**settings, **arguments}), root
 
@@ -170,24 +172,29 @@ def _parse_azure_credentials(query: str, password: str) -> dict[str, str | None]
     return {"account_key": None, "sas_token": f"?{token.lstrip('?')}"} if token else {}
 
 
-def _azure_environment_settings(name: str | None = None) -> dict[str, Any]:
+def _azure_environment_settings(account_name: str | None = None) -> dict[str, Any]:
     """The environment's settings for an Azure account, as pyarrow arguments.
 
     Without a key or token, Azure's default credential chain applies: a login, a managed identity,
-    AZURE_CLIENT_ID. name: the account; None for the one that the environment names.
+    AZURE_CLIENT_ID. account_name: the account; None for the one that the environment names.
     """
     settings = _parse_connection_string(os.environ.get("AZURE_STORAGE_CONNECTION_STRING", ""))
-    if account := _first_variable(_ACCOUNT_VARIABLES):
+    if account := _first_variable_value(_ACCOUNT_VARIABLES):
         credentials = {
-            "account_key": _first_variable(_KEY_VARIABLES),
-            "sas_token": _first_variable(("AZURE_STORAGE_SAS_TOKEN",)),
+            "account_key": _first_variable_value(_ACCOUNT_KEY_VARIABLES),
+            "sas_token": _first_variable_value(("AZURE_STORAGE_SAS_TOKEN",)),
         }
         if settings["account_name"] != account:
             settings = {"account_name": account, **credentials}
         elif any(credentials.values()):
             settings |= credentials
-    if settings["account_name"] is None or (name is not None and settings["account_name"] != name):
-        settings = {"account_name": name, "account_key": _azure_keys().get(name or "")}
+    if settings["account_name"] is None or (
+        account_name is not None and settings["account_name"] != account_name
+    ):
+        settings = {
+            "account_name": account_name,
+            "account_key": _azure_keys().get(account_name or ""),
+        }
     if settings.get("account_key"):
         settings["sas_token"] = None  # pyarrow accepts only one of them
     if token := settings.get("sas_token"):
@@ -197,38 +204,40 @@ def _azure_environment_settings(name: str | None = None) -> dict[str, Any]:
 
 def _azure_keys() -> dict[str, str]:
     """The keys by account in the environment; raises UsageError."""
-    keys: dict[str, str] = {}
+    key_by_account: dict[str, str] = {}
     for item in filter(None, os.environ.get(AZURE_KEYS_VARIABLE, "").split(";")):
         account, separator, key = item.partition("=")
         if not separator:
             raise UsageError(f"{AZURE_KEYS_VARIABLE} needs ACCOUNT=KEY, separated by semicolons")
-        keys[account] = key
-    return keys
+        key_by_account[account] = key
+    return key_by_account
 
 
 def _parse_connection_string(text: str) -> dict[str, str | None]:
     """The settings in a connection string, as pyarrow arguments; None for absent ones."""
-    declared = dict(setting.split("=", 1) for setting in text.split(";") if "=" in setting)
-    protocol, _, address = declared.get("BlobEndpoint", "").partition("://")
+    settings = dict(setting.split("=", 1) for setting in text.split(";") if "=" in setting)
+    protocol, _, address = settings.get("BlobEndpoint", "").partition("://")
     host = address.partition("/")[0]
-    account = declared.get("AccountName") or host.partition(".")[0] or None
+    account = settings.get("AccountName") or host.partition(".")[0] or None
     arguments: dict[str, str | None] = {
         "account_name": account,
-        "account_key": declared.get("AccountKey"),
-        "sas_token": declared.get("SharedAccessSignature"),
+        "account_key": settings.get("AccountKey"),
+        "sas_token": settings.get("SharedAccessSignature"),
     }
-    authority = f".blob.{declared['EndpointSuffix']}" if "EndpointSuffix" in declared else None
+    authority = f".blob.{settings['EndpointSuffix']}" if "EndpointSuffix" in settings else None
     if host:
         authority = host.removeprefix(account or "")
-    for kind in ("blob", "dfs"):
-        arguments[f"{kind}_storage_scheme"] = protocol or declared.get("DefaultEndpointsProtocol")
-        arguments[f"{kind}_storage_authority"] = authority and authority.replace(
-            ".blob.", f".{kind}."
+    for service in ("blob", "dfs"):
+        arguments[f"{service}_storage_scheme"] = protocol or settings.get(
+            "DefaultEndpointsProtocol"
+        )
+        arguments[f"{service}_storage_authority"] = authority and authority.replace(
+            ".blob.", f".{service}."
         )
     return arguments
 
 
-def _first_variable(variables: tuple[str, ...]) -> str | None:
+def _first_variable_value(variables: tuple[str, ...]) -> str | None:
     return next(filter(None, map(os.environ.get, variables)), None)
 
 

@@ -34,28 +34,29 @@ class UnreadableRanges:
 
     def add(self, start: int, end: int, error: UnreadableBytesError) -> None:
         """Add a range, which ends before the next known one; no known one may contain its start."""
-        next_range = next(self.ranges_after(start), None)
+        next_range = next(self.ranges_ending_after(start), None)
         if next_range is not None:
             end = min(end, next_range.start)
         insort(self.ranges, UnreadableRange(start, end, error), key=_BY_END)
 
-    def ranges_after(self, position: int) -> Iterator[UnreadableRange]:
+    def ranges_ending_after(self, position: int) -> Iterator[UnreadableRange]:
         """The ranges that end after a position, in order."""
         return iter(self.ranges[bisect_right(self.ranges, position, key=_BY_END) :])
 
-    def first_unreadable(self, position: int, size: int) -> int | None:
+    def first_unreadable_position(self, position: int, size: int) -> int | None:
         """The first unreadable byte among `size` bytes at a position, or None."""
-        next_range = next(self.ranges_after(position), None)
+        next_range = next(self.ranges_ending_after(position), None)
         if next_range is None or next_range.start >= position + size:
             return None
         return max(next_range.start, position)
 
-    def count_bytes_in(self, position: int, size: int) -> int:
+    def count_unreadable_bytes(self, position: int, size: int) -> int:
         """The number of unreadable bytes among `size` bytes at a position."""
         n_bytes = 0
-        for unreadable in self.ranges_after(position):
+        for unreadable_range in self.ranges_ending_after(position):
             n_bytes += max(
-                0, min(unreadable.end, position + size) - max(unreadable.start, position)
+                0,
+                min(unreadable_range.end, position + size) - max(unreadable_range.start, position),
             )
         return n_bytes
 
@@ -67,22 +68,25 @@ class FilledSource(Source):
     takes seconds on a failing disk.
     """
 
-    def __init__(self, source: Source, unreadable: UnreadableRanges) -> None:
+    def __init__(self, source: Source, unreadable_ranges: UnreadableRanges) -> None:
         self.name, self.size = source.name, source.size
-        self.max_block_bytes, self.loss_unit_bytes = source.max_block_bytes, source.loss_unit_bytes
-        self._source, self._unreadable = source, unreadable
+        self.max_block_bytes = source.max_block_bytes
+        self.unreadable_block_bytes = source.unreadable_block_bytes
+        self._source, self._unreadable_ranges = source, unreadable_ranges
 
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
         end, min_end = position + length, position + max(min_length, 1)
-        filled = bytearray()
-        while (cursor := position + len(filled)) < min(min_end, end):
-            unreadable_start = self._unreadable.first_unreadable(cursor, end - cursor)
+        filled_data = bytearray()
+        while (cursor := position + len(filled_data)) < min(min_end, end):
+            unreadable_start = self._unreadable_ranges.first_unreadable_position(
+                cursor, end - cursor
+            )
             if unreadable_start == cursor:
-                read_end = min(end, next(self._unreadable.ranges_after(cursor)).end)
+                read_end = min(end, next(self._unreadable_ranges.ranges_ending_after(cursor)).end)
                 read_end = read_end if self.size is None else min(read_end, self.size)
                 if read_end <= cursor:
                     break
-                filled += FILLER_BYTE * (read_end - cursor)
+                filled_data += FILLER_BYTE * (read_end - cursor)
                 continue
             read_end = end if unreadable_start is None else unreadable_start
             try:
@@ -91,16 +95,18 @@ class FilledSource(Source):
                 )
             except UnreadableBytesError as error:
                 error_position = max(cursor, error.position)
-                self._unreadable.add(
+                self._unreadable_ranges.add(
                     error_position,
-                    error_position - error_position % self.loss_unit_bytes + self.loss_unit_bytes,
+                    error_position
+                    - error_position % self.unreadable_block_bytes
+                    + self.unreadable_block_bytes,
                     error,
                 )
                 continue
             if not data:
                 break
-            filled += data
-        return bytes(filled)
+            filled_data += data
+        return bytes(filled_data)
 
     def data_end(self) -> int:
         return self._source.data_end()

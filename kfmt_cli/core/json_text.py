@@ -7,14 +7,16 @@ import re
 from typing import Any
 
 # Characters that control a terminal or reorder text, and lone surrogates, which are not text.
-_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE_CHARACTERS = re.compile(
+    "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def json_text(value: object) -> str:
     """A value as JSON that is safe to print.
 
-    Only the characters that JSON requires and those of `_UNSAFE` are escaped. Numbers that JSON
-    lacks become text: "NaN", "Infinity", "-Infinity".
+    Only the characters that JSON requires and those of `_UNSAFE_CHARACTERS` are escaped. Numbers
+    that JSON lacks become text: "NaN", "Infinity", "-Infinity".
     """
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -22,7 +24,7 @@ def json_text(value: object) -> str:
         text = json.dumps(_replace_non_finite(value), ensure_ascii=False, separators=(",", ":"))
     if text.isprintable():
         return text
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _UNSAFE_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _replace_non_finite(value: Any) -> Any:

@@ -8,5 +8,5 @@ from typing import Any
 
 def load_target(target: str) -> Any:
     """Import and return the object of a `module:name`."""
-    module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)
+    module_name, _, name = target.partition(":")
+    return getattr(importlib.import_module(module_name), name)

@@ -48,10 +48,10 @@ def find_repeated_name(names: Iterable[str]) -> str | None:
 
     Brent's algorithm: it remembers one name at a time, each for twice as long as the previous one.
     """
-    reference_name, next_reference = None, 1
+    reference_name, next_reference_index = None, 1
     for n, name in enumerate(names):
         if name == reference_name:
             return name
-        if n == next_reference:
-            reference_name, next_reference = name, 2 * next_reference
+        if n == next_reference_index:
+            reference_name, next_reference_index = name, 2 * next_reference_index
     return None

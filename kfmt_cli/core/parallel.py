@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 MAX_CONNECTIONS = 8  # to stores, at the same time
 SMALL_BYTES = 1 << 20  # larger files are read separately
-GROUP_BYTES = 2 << 20  # of small files read together
+MAX_GROUP_BYTES = 2 << 20  # of small files read together
 
 
 def group_small_items(items: Iterable[T], get_size: Callable[[T], int | None]) -> Iterator[list[T]]:
@@ -25,28 +25,30 @@ def group_small_items(items: Iterable[T], get_size: Callable[[T], int | None]) -
     get_size: returns the bytes of an item; None for one that needs its own group.
     """
 
-    def cost(item: T) -> int:
+    def get_cost(item: T) -> int:
         n_bytes = get_size(item)
-        return n_bytes if n_bytes is not None and n_bytes <= SMALL_BYTES else GROUP_BYTES + 1
+        return n_bytes if n_bytes is not None and n_bytes <= SMALL_BYTES else MAX_GROUP_BYTES + 1
 
-    return group_by_cost(items, GROUP_BYTES, cost)
+    return group_by_cost(items, MAX_GROUP_BYTES, get_cost)
 
 
-def group_by_cost(items: Iterable[T], limit: int, cost: Callable[[T], int]) -> Iterator[list[T]]:
-    """Group items, in order, into lists that cost at most `limit`; an item that costs more is a
+def group_by_cost(
+    items: Iterable[T], max_cost: int, get_cost: Callable[[T], int]
+) -> Iterator[list[T]]:
+    """Group items, in order, into lists that cost at most `max_cost`; an item that costs more is a
     group of its own."""
     group: list[T] = []
-    remaining = limit
+    remaining = max_cost
     for item in items:
-        item_cost = cost(item)
+        item_cost = get_cost(item)
         if group and item_cost > remaining:
             yield group
-            group, remaining = [], limit
+            group, remaining = [], max_cost
         group.append(item)
         remaining -= item_cost
         if remaining < 0:  # do not wait for the next item
             yield group
-            group, remaining = [], limit
+            group, remaining = [], max_cost
     if group:
         yield group
 
@@ -79,21 +81,21 @@ def available_cores() -> int:
 def map_ordered(
     function: Callable[[T], R],
     items: Iterable[T],
-    workers: int,
+    n_workers: int,
     runs_in_caller: Callable[[T], bool] = lambda _: False,
 ) -> Iterator[R]:
-    """Map a function over items on `workers` threads, in order, at most a few items ahead.
+    """Map a function over items on `n_workers` threads, in order, at most a few items ahead.
 
     The caller's thread iterates over the items. It also processes those for which `runs_in_caller`
     is true, after all earlier ones, or all of them if there are no workers. An exception of the
     iterator is raised after the results of the items before it.
     """
-    if workers < 1:
+    if n_workers < 1:
         yield from map(function, items)
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    pool = ThreadPoolExecutor(workers)
+    pool = ThreadPoolExecutor(n_workers)
     pending: deque[Future[R]] = deque()
     failures: list[Exception] = []
     try:
@@ -104,7 +106,7 @@ def map_ordered(
                 yield function(item)
                 continue
             pending.append(pool.submit(function, item))
-            if len(pending) > 2 * workers:
+            if len(pending) > 2 * n_workers:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SMALL_OBJECT_BYTES = 4 << 20
 MAX_FAILURES = 3  # consecutive, after which pyarrow reads the bucket
 UNSUPPORTED_NAME_PARTS = {"", ".", ".."}
-_CONTAINER_VARIABLES = (
+_CONTAINER_CREDENTIAL_VARIABLES = (
     *("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
@@ -36,8 +36,8 @@ _CONTAINER_VARIABLES = (
 
 def is_fetched_whole(url: str, size: int) -> bool:
     """Whether an object of this size is fetched in one request."""
-    store = find_store(_scheme(url))
-    return store is not None and store.fetch_target != "" and size <= SMALL_OBJECT_BYTES
+    store_spec = find_store(_scheme(url))
+    return store_spec is not None and store_spec.fetch_target != "" and size <= SMALL_OBJECT_BYTES
 
 
 def fetch_object(url: str, max_bytes: int | None = None) -> bytes | None:
@@ -46,11 +46,11 @@ def fetch_object(url: str, max_bytes: int | None = None) -> bytes | None:
     Returns None if it has more than `max_bytes`, if the request fails, or if the store does not
     support it.
     """
-    store = find_store(_scheme(url))
+    store_spec = find_store(_scheme(url))
     try:
         data: bytes | None = (
-            load_target(store.fetch_target)(url, max_bytes)
-            if store and store.fetch_target
+            load_target(store_spec.fetch_target)(url, max_bytes)
+            if store_spec and store_spec.fetch_target
             else None
         )
         return data
@@ -64,8 +64,8 @@ def _scheme(url: str) -> str:
 
 def fetch_with_pyarrow(url: str, max_bytes: int | None) -> bytes | None:
     """Read a Google Cloud Storage object as a stream, in one request."""
-    system, store_path = file_system_at(url)
-    with system.open_input_stream(store_path, compression=None) as stream:
+    file_system, store_path = file_system_at(url)
+    with file_system.open_input_stream(store_path, compression=None) as stream:
         data = bytes(stream.read() if max_bytes is None else stream.read(max_bytes + 1))
     return data if max_bytes is None or len(data) <= max_bytes else None
 
@@ -159,12 +159,14 @@ def _store_and_name(url: str) -> tuple[S3Store | AzureStore | None, str]:
 def store_settings(url: str) -> dict[str, Any] | None:
     """The settings that pyarrow found for a store, as options of Rust's object_store; None if they
     have no equivalent."""
-    store = find_store(_scheme(url))
-    if store is None or not store.settings_target:
+    store_spec = find_store(_scheme(url))
+    if store_spec is None or not store_spec.settings_target:
         return None
-    system, _ = file_system_at(url)
-    _, (settings,) = system.__reduce__()
-    result: dict[str, Any] | None = load_target(store.settings_target)(system, FieldDict(settings))
+    file_system, _ = file_system_at(url)
+    _, (pyarrow_settings,) = file_system.__reduce__()
+    result: dict[str, Any] | None = load_target(store_spec.settings_target)(
+        file_system, FieldDict(pyarrow_settings)
+    )
     return result
 
 
@@ -181,8 +183,8 @@ class _ObjectStoreClient:
 @lru_cache(maxsize=64)
 def _object_store_client(root_url: str, bucket: str) -> _ObjectStoreClient:
     """A client with pyarrow's settings for a bucket. root_url: the URL of the bucket's root."""
-    config = store_settings(root_url)
-    if config is None:
+    obstore_options = store_settings(root_url)
+    if obstore_options is None:
         return _ObjectStoreClient()
     from obstore.store import AzureStore, S3Store
 
@@ -192,53 +194,67 @@ def _object_store_client(root_url: str, bucket: str) -> _ObjectStoreClient:
         bucket,
         client_options={"allow_http": True, "timeout": timeout, "connect_timeout": timeout},
         retry_config={"max_retries": MAX_ATTEMPTS - 1, "retry_timeout": timeout},
-        **config,
+        **obstore_options,
     )
     return _ObjectStoreClient(store)
 
 
-def s3_settings(system: fs.S3FileSystem, settings: FieldDict) -> dict[str, Any] | None:
-    config: dict[str, Any] = {"region": system.region}
-    endpoint = settings.endpoint_override
+def s3_settings(file_system: fs.S3FileSystem, pyarrow_settings: FieldDict) -> dict[str, Any] | None:
+    obstore_options: dict[str, Any] = {"region": file_system.region}
+    endpoint = pyarrow_settings.endpoint_override
     if endpoint:
-        config["endpoint"] = endpoint if "://" in endpoint else f"{settings.scheme}://{endpoint}"
+        obstore_options["endpoint"] = (
+            endpoint if "://" in endpoint else f"{pyarrow_settings.scheme}://{endpoint}"
+        )
     elif os.environ.get("AWS_ENDPOINT"):  # pyarrow ignores it, obstore would use it
         return None
-    if settings.access_key:  # in the URL
-        config |= {"access_key_id": settings.access_key}
-        config |= {"secret_access_key": settings.secret_key}
-        token = settings.session_token
-        return {**config, "session_token": token} if token else config
+    if pyarrow_settings.access_key:  # in the URL
+        obstore_options |= {"access_key_id": pyarrow_settings.access_key}
+        obstore_options |= {"secret_access_key": pyarrow_settings.secret_key}
+        token = pyarrow_settings.session_token
+        return {**obstore_options, "session_token": token} if token else obstore_options
     if os.environ.get("AWS_ACCESS_KEY_ID"):
-        return config
+        return obstore_options
     if _has_profiles():
         try:
             from obstore.auth.boto3 import Boto3CredentialProvider
         except ImportError:
             return None
-        return {**config, "credential_provider": Boto3CredentialProvider()}
+        return {**obstore_options, "credential_provider": Boto3CredentialProvider()}
     lacks_metadata_service = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
     return (
         None
-        if lacks_metadata_service and not any(map(os.environ.get, _CONTAINER_VARIABLES))
-        else config
+        if lacks_metadata_service and not any(map(os.environ.get, _CONTAINER_CREDENTIAL_VARIABLES))
+        else obstore_options
     )
 
 
-def azure_settings(system: fs.AzureFileSystem, settings: FieldDict) -> dict[str, Any] | None:
-    del system
-    account, authority = settings.account_name, settings.blob_storage_authority
+def azure_settings(
+    file_system: fs.AzureFileSystem, pyarrow_settings: FieldDict
+) -> dict[str, Any] | None:
+    del file_system
+    account, authority = pyarrow_settings.account_name, pyarrow_settings.blob_storage_authority
     host_path = f"{account}{authority}" if authority.startswith(".") else f"{authority}/{account}"
-    config = {"account_name": account, "endpoint": f"{settings.blob_storage_scheme}://{host_path}"}
-    if settings.account_key:
-        return {**config, "account_key": settings.account_key}
-    return {**config, "sas_key": settings.sas_token} if settings.sas_token else None
+    obstore_options = {
+        "account_name": account,
+        "endpoint": f"{pyarrow_settings.blob_storage_scheme}://{host_path}",
+    }
+    if pyarrow_settings.account_key:
+        return {**obstore_options, "account_key": pyarrow_settings.account_key}
+    return (
+        {**obstore_options, "sas_key": pyarrow_settings.sas_token}
+        if pyarrow_settings.sas_token
+        else None
+    )
 
 
 def _has_profiles() -> bool:
     """Whether there are profile files, whose credentials obstore reads only with boto3."""
-    names = {"AWS_SHARED_CREDENTIALS_FILE": "credentials", "AWS_CONFIG_FILE": "config"}
+    file_name_by_variable = {
+        "AWS_SHARED_CREDENTIALS_FILE": "credentials",
+        "AWS_CONFIG_FILE": "config",
+    }
     return any(
         Path(os.environ.get(variable) or Path.home() / ".aws" / name).exists()
-        for variable, name in names.items()
+        for variable, name in file_name_by_variable.items()
     )

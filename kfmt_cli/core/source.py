@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 STDIN_PATH = "-"
 STREAM_WINDOW_BYTES = 128 << 20
-READ_BYTES = 1 << 20
-MIN_PREFETCH_BYTES = 32 << 20
+READ_CHUNK_BYTES = 1 << 20
+MIN_PREFETCH_FILE_BYTES = 32 << 20
 # Errors of single places on a disk: a bad sector, or a checksum error of the file system.
 _DISK_ERRORS = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
 MAX_EXTENTS = 64  # examined to find the end of a file's data
@@ -40,7 +40,7 @@ class Source(ABC):
     """The path as the user wrote it, for messages."""
     max_block_bytes = 1 << 31
     """The largest block that can be requested."""
-    loss_unit_bytes = 4096
+    unreadable_block_bytes = 4096
     """The unit in which bytes become unreadable: a unit begins at each multiple of it."""
     size: int | None
     """Its size in bytes when it was opened; None for a stream."""
@@ -77,7 +77,7 @@ class FileSource(Source):
         self.name = name
         self.size: int = os.fstat(fd).st_size
         self._fd = fd
-        self._reader: ThreadPoolExecutor | None = None
+        self._prefetch_pool: ThreadPoolExecutor | None = None
         self._prefetched: tuple[int, int, Future[bytes]] | None = None
 
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
@@ -120,25 +120,25 @@ class FileSource(Source):
         return os.pread(self._fd, length, position)
 
     def prefetch(self, position: int, length: int) -> None:
-        if self.size < MIN_PREFETCH_BYTES:
+        if self.size < MIN_PREFETCH_FILE_BYTES:
             return
-        if self._reader is None:
+        if self._prefetch_pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
-            self._reader = ThreadPoolExecutor(1)
-        started = threading.Event()
-        future = self._reader.submit(self._read_ahead, position, length, started)
+            self._prefetch_pool = ThreadPoolExecutor(1)
+        read_started = threading.Event()
+        future = self._prefetch_pool.submit(self._read_ahead, position, length, read_started)
         self._prefetched = position, length, future
         # Checksums hold the GIL: without a wait, the read would begin only after them.
-        started.wait()
+        read_started.wait()
 
-    def _read_ahead(self, position: int, length: int, started: threading.Event) -> bytes:
-        started.set()
+    def _read_ahead(self, position: int, length: int, read_started: threading.Event) -> bytes:
+        read_started.set()
         return os.pread(self._fd, length, position)
 
     def close(self) -> None:
-        if self._reader is not None:
-            self._reader.shutdown()
+        if self._prefetch_pool is not None:
+            self._prefetch_pool.shutdown()
         READ_THROTTLE.drop_from_cache(self._fd)
         os.close(self._fd)
 
@@ -151,13 +151,15 @@ class SourceWindow(Source):
         self.name = source.name
         self.size: int = size
         self.max_block_bytes = source.max_block_bytes
-        self.loss_unit_bytes = source.loss_unit_bytes
+        self.unreadable_block_bytes = source.unreadable_block_bytes
 
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
-        available = max(self.size - position, 0)
+        available_bytes = max(self.size - position, 0)
         return (
-            self._source.read_block(position, min(length, available), min(min_length, available))
-            if available
+            self._source.read_block(
+                position, min(length, available_bytes), min(min_length, available_bytes)
+            )
+            if available_bytes
             else b""
         )
 
@@ -210,7 +212,7 @@ class StreamSource(Source):
         assert index >= 0, "asked for bytes that were released"
         while len(self._window) < index + min_length and not self._has_ended:
             try:
-                chunk = self._read(READ_BYTES)
+                chunk = self._read(READ_CHUNK_BYTES)
             except OSError as error:
                 raise InputError(f"{self.name}: cannot be read: {error.strerror}") from error
             self._has_ended = not chunk
@@ -219,7 +221,7 @@ class StreamSource(Source):
             return bytes(window[index : index + length])
 
     def release(self, position: int) -> None:
-        if position - self._window_start > READ_BYTES:
+        if position - self._window_start > READ_CHUNK_BYTES:
             del self._window[: position - self._window_start]
             self._window_start = position
 
@@ -230,7 +232,7 @@ class StreamSource(Source):
 
 def open_as_file(source: Source) -> BinaryIO:
     """A source as a buffered file; its reads raise InputError."""
-    return cast(BinaryIO, io.BufferedReader(SourceRawIO(source), READ_BYTES))
+    return cast(BinaryIO, io.BufferedReader(SourceRawIO(source), READ_CHUNK_BYTES))
 
 
 class SourceRawIO(io.RawIOBase):
@@ -249,8 +251,12 @@ class SourceRawIO(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        starts = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._source.size or 0}
-        self._position = starts[whence] + offset
+        base_by_whence = {
+            os.SEEK_SET: 0,
+            os.SEEK_CUR: self._position,
+            os.SEEK_END: self._source.size or 0,
+        }
+        self._position = base_by_whence[whence] + offset
         return self._position
 
     def readinto(self, buffer: object) -> int:

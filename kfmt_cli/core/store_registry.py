@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kfmt_cli.core.credentials import STORE_BY_SCHEME
+from kfmt_cli.core.credentials import STORE_KIND_BY_SCHEME
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ STORES: Mapping[str, StoreSpec] = {
 
 def store_kind(scheme: str) -> str:
     """The name of a scheme's store, whatever its case: S3A is s3."""
-    return STORE_BY_SCHEME.get(scheme.lower(), scheme.lower())
+    return STORE_KIND_BY_SCHEME.get(scheme.lower(), scheme.lower())
 
 
 def find_store(scheme: str) -> StoreSpec | None:

@@ -46,10 +46,10 @@ class StoredSource(Source):
             self._buffer, self.size = content, len(content)
             READ_THROTTLE.report_read(len(content))
         else:
-            system, store_path = file_system_at(path)
-            self._file = request_with_retries(lambda: system.open_input_file(store_path), path)
+            file_system, store_path = file_system_at(path)
+            self._file = request_with_retries(lambda: file_system.open_input_file(store_path), path)
             self._buffer, self.size = b"", request_with_retries(self._file.size, path)
-        self._reader: ThreadPoolExecutor | None = None
+        self._prefetch_pool: ThreadPoolExecutor | None = None
         self._prefetched: tuple[int, Future[bytes]] | None = None
 
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
@@ -83,19 +83,24 @@ class StoredSource(Source):
             buffer_end += len(chunk)
         self._buffer_start, self._buffer = position, b"".join(chunks)
         if buffer_end < self.size:
-            self._reader = self._reader or ThreadPoolExecutor(1)
+            self._prefetch_pool = self._prefetch_pool or ThreadPoolExecutor(1)
             window_end = min(buffer_end + READ_WINDOW_BYTES, self.size)
-            self._prefetched = buffer_end, self._reader.submit(self._read, buffer_end, window_end)
+            self._prefetched = (
+                buffer_end,
+                self._prefetch_pool.submit(self._read, buffer_end, window_end),
+            )
 
     def _read(self, position: int, end: int) -> bytes:
         assert self._file is not None
-        read = partial(self._file.read_at, end - position, position)
-        data: bytes = request_with_retries(read, self.name, f" byte {position}: cannot be read")
+        read_range = partial(self._file.read_at, end - position, position)
+        data: bytes = request_with_retries(
+            read_range, self.name, f" byte {position}: cannot be read"
+        )
         READ_THROTTLE.report_read(len(data))
         return data
 
     def close(self) -> None:
-        if self._reader is not None:
-            self._reader.shutdown()
+        if self._prefetch_pool is not None:
+            self._prefetch_pool.shutdown()
         if self._file is not None:
             self._file.close()

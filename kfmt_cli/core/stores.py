@@ -37,9 +37,9 @@ class _StoreHealth:
 
 
 @lru_cache(maxsize=256)
-def _store_health(store: str) -> _StoreHealth:
+def _store_health(store_url: str) -> _StoreHealth:
     """The health of the store at a URL, one object for each."""
-    del store
+    del store_url
     return _StoreHealth()
 
 
@@ -62,11 +62,11 @@ def request_with_retries(request: Callable[[], T], path: str, message_suffix: st
     A store that recently failed in spite of retries gets one attempt. message_suffix: text after
     the path in the message.
     """
-    started = time.monotonic()
-    store = "/".join(path.split("/", 3)[:3])
-    health = _store_health(store)
-    is_failing = started - health.failed_at < FAILING_SECONDS
-    for pause in (None,) if is_failing else (*RETRY_PAUSES_SECONDS, None):
+    started_at = time.monotonic()
+    store_url = "/".join(path.split("/", 3)[:3])
+    health = _store_health(store_url)
+    is_failing = started_at - health.failed_at < FAILING_SECONDS
+    for pause_seconds in (None,) if is_failing else (*RETRY_PAUSES_SECONDS, None):
         try:
             answer = request()
             health.failed_at = -FAILING_SECONDS
@@ -80,28 +80,28 @@ def request_with_retries(request: Callable[[], T], path: str, message_suffix: st
             ) from None
         except Exception as error:  # fsspec file systems raise many kinds
             message = first_error_line(error)
-            is_late = time.monotonic() - started > STORE_TIMEOUT_SECONDS
+            is_timed_out = time.monotonic() - started_at > STORE_TIMEOUT_SECONDS
             is_permanent = isinstance(error, PermissionError) or _PERMANENT_ERROR.search(message)
-            if not is_permanent and (pause is None or is_late):
+            if not is_permanent and (pause_seconds is None or is_timed_out):
                 health.failed_at = time.monotonic()
-            if pause is None or is_late or is_permanent:
+            if pause_seconds is None or is_timed_out or is_permanent:
                 # `from None`: the text of the cause may contain the URL with its credentials.
                 raise InputError(f"{path}{message_suffix}: {message}") from None
-        time.sleep(pause)
+        time.sleep(pause_seconds)
     raise AssertionError
 
 
 def stat_file(path: str) -> StoredFile | None:
     """The file at a URL; None for a directory. Raises InputError if it does not exist."""
-    system, store_path = file_system_at(path)
+    file_system, store_path = file_system_at(path)
     from pyarrow import fs
 
-    (info,) = request_with_retries(lambda: system.get_file_info([store_path]), path)
+    (info,) = request_with_retries(lambda: file_system.get_file_info([store_path]), path)
     if info.type is fs.FileType.NotFound:
-        container = store_path.strip("/").partition("/")[0]
-        in_bucket = store_path.startswith(f"{container}/")
-        if in_bucket and system.get_file_info(container).type is fs.FileType.NotFound:
-            raise InputError(f"{path}: {container} does not exist")
+        bucket = store_path.strip("/").partition("/")[0]
+        is_below_bucket = store_path.startswith(f"{bucket}/")
+        if is_below_bucket and file_system.get_file_info(bucket).type is fs.FileType.NotFound:
+            raise InputError(f"{path}: {bucket} does not exist")
         raise InputError(f"{path}: not found", file=path, is_missing=True)
     if info.type is fs.FileType.Directory:
         return None
@@ -113,15 +113,17 @@ def list_files(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
 
     A subdirectory that cannot be listed is yielded as an entry with an `error`.
     """
-    system, store_path = file_system_at(path)
+    file_system, store_path = file_system_at(path)
     from pyarrow import fs
 
-    if isinstance(system, fs.PyFileSystem):
-        yield from _list_fsspec_objects(system.handler.fs, path.rstrip("/"), store_path, recursive)
+    if isinstance(file_system, fs.PyFileSystem):
+        yield from _list_fsspec_objects(
+            file_system.handler.fs, path.rstrip("/"), store_path, recursive
+        )
         return
     selector = fs.FileSelector(store_path, recursive=recursive)
     infos = request_with_retries(
-        lambda: run_listing(lambda: system.get_file_info(selector), path), path
+        lambda: run_listing(lambda: file_system.get_file_info(selector), path), path
     )
     url_prefix, store_prefix = f"{path.rstrip('/')}/", f"{store_path.strip('/')}/"
     for info in infos:
@@ -131,7 +133,7 @@ def list_files(path: str, *, recursive: bool = True) -> Iterator[StoredFile]:
 
 
 def _list_fsspec_objects(
-    system: Any, path: str, store_path: str, recursive: bool
+    file_system: Any, path: str, store_path: str, recursive: bool
 ) -> Iterator[StoredFile]:
     """`list_files` for fsspec, whose `walk` skips directories that it cannot list."""
     store_root = store_path.strip("/")
@@ -139,7 +141,7 @@ def _list_fsspec_objects(
     while directories:
         directory = directories.pop()
         try:
-            ls = partial(system.ls, store_path + directory[len(path) :], detail=True)
+            ls = partial(file_system.ls, store_path + directory[len(path) :], detail=True)
             entries = request_with_retries(ls, directory)
         except InputError as error:
             if directory == path:

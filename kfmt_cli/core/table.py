@@ -36,25 +36,26 @@ class Table:
             name for name, member in members if isinstance(member, TableColumn)
         )
 
-    def __init__(self, names: dict[str, int], data: IntArray) -> None:
-        self.index_by_name = names
+    def __init__(self, index_by_name: dict[str, int], data: IntArray) -> None:
+        self.index_by_name = index_by_name
         self.data = data
 
     @classmethod
-    def zeros_for(cls: type[TableT], names: Sequence[str], n_rows: int) -> TableT:
+    def zeros_with_columns(cls: type[TableT], column_names: Sequence[str], n_rows: int) -> TableT:
         """A table of zeros with the columns of these names."""
         return cls(
-            {name: i for i, name in enumerate(names)}, np.zeros((len(names), n_rows), np.int64)
+            {name: i for i, name in enumerate(column_names)},
+            np.zeros((len(column_names), n_rows), np.int64),
         )
 
     @classmethod
     def zeros(cls: type[TableT], n_rows: int) -> TableT:
         """A table of zeros with the declared columns."""
-        return cls.zeros_for(cls.declared_columns, n_rows)
+        return cls.zeros_with_columns(cls.declared_columns, n_rows)
 
-    def as_type(self, kind: type[TableT]) -> TableT:
+    def as_type(self, table_class: type[TableT]) -> TableT:
         """This table, for a caller that knows its class."""
-        assert isinstance(self, kind)
+        assert isinstance(self, table_class)
         return self
 
     def __len__(self) -> int:
@@ -79,10 +80,10 @@ class Table:
         """A table with a copy of the values."""
         return type(self)(self.index_by_name, self.data.copy())
 
-    def with_columns(self: TableT, names: Sequence[str]) -> TableT:
+    def with_columns(self: TableT, new_names: Sequence[str]) -> TableT:
         """A copy with additional columns of zeros."""
-        all_names = (*self.index_by_name, *names)
-        new_columns = np.zeros((len(names), len(self)), np.int64)
+        all_names = (*self.index_by_name, *new_names)
+        new_columns = np.zeros((len(new_names), len(self)), np.int64)
         return type(self)(
             {name: i for i, name in enumerate(all_names)},
             np.concatenate([self.data, new_columns], axis=0),

@@ -21,7 +21,7 @@ if sys.platform != "win32":
 
 SCRATCH_PREFIX = "kfmt-"
 UNLOCKED_SUFFIX = ".new"  # ends the name of a directory until it is locked
-LOCK_NAME = "in-use"
+LOCK_FILE_NAME = "in-use"
 FILES_DIRECTORY = "files"
 MIN_LEFTOVER_AGE_SECONDS = 0.5
 
@@ -33,7 +33,7 @@ class TemporaryLock:
     path: Path
     lock_fd: int
     """The descriptor that holds the lock; for a locked file, it is open for writing."""
-    _is_open: bool = True
+    _is_locked: bool = True
 
     @classmethod
     def lock_file(cls, path: Path, fd: int) -> TemporaryLock:
@@ -44,7 +44,7 @@ class TemporaryLock:
     @classmethod
     def lock_directory(cls, path: Path) -> TemporaryLock:
         """Lock a new directory; raises OSError."""
-        lock_fd = os.open(path / LOCK_NAME, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        lock_fd = os.open(path / LOCK_FILE_NAME, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         _try_lock(lock_fd)
         lock = cls(path, lock_fd)
         lock.files_directory.mkdir(0o700)
@@ -57,36 +57,38 @@ class TemporaryLock:
 
     def discard(self) -> None:
         """Remove the file or directory and release the lock; further calls do nothing."""
-        if self._is_open:
-            self._is_open = False
+        if self._is_locked:
+            self._is_locked = False
             _remove(self.path)
             os.close(self.lock_fd)
 
 
-def lock_scratch_directory(name: str = "") -> TemporaryLock:
+def lock_scratch_directory(name_prefix: str = "") -> TemporaryLock:
     """Create and lock a directory in the system's directory for temporary files, and remove the
     leftovers of killed runs there; raises OSError."""
     temp_directory = Path(tempfile.gettempdir())
     with suppress(OSError):
         # A directory without a lock file may belong to another program.
-        lock_paths = list(temp_directory.glob(f"{SCRATCH_PREFIX}*/{LOCK_NAME}"))
-        unlocked_lock_paths = [
-            path / LOCK_NAME for path in temp_directory.glob(f"{SCRATCH_PREFIX}*{UNLOCKED_SUFFIX}")
+        existing_lock_paths = list(temp_directory.glob(f"{SCRATCH_PREFIX}*/{LOCK_FILE_NAME}"))
+        possible_lock_paths = [
+            path / LOCK_FILE_NAME
+            for path in temp_directory.glob(f"{SCRATCH_PREFIX}*{UNLOCKED_SUFFIX}")
         ]
         remove_leftovers(
-            (lock_path.parent, lock_path) for lock_path in {*lock_paths, *unlocked_lock_paths}
+            (lock_path.parent, lock_path)
+            for lock_path in {*existing_lock_paths, *possible_lock_paths}
         )
     lock = TemporaryLock.lock_directory(
-        Path(tempfile.mkdtemp(UNLOCKED_SUFFIX, SCRATCH_PREFIX + name))
+        Path(tempfile.mkdtemp(UNLOCKED_SUFFIX, SCRATCH_PREFIX + name_prefix))
     )
     lock.path = lock.path.rename(lock.path.with_suffix(""))
     return lock
 
 
 @contextmanager
-def scratch_directory(name: str) -> Iterator[Path]:
+def scratch_directory(name_prefix: str) -> Iterator[Path]:
     """A temporary directory that exists inside a `with` block; raises OSError."""
-    lock = lock_scratch_directory(name)
+    lock = lock_scratch_directory(name_prefix)
     try:
         yield lock.files_directory
     finally:

@@ -22,16 +22,16 @@ class ReadThrottle:
         self._on_read: Callable[[int], None] | None = None
 
     @contextmanager
-    def reporting(self, on_read: Callable[[int], None]) -> Iterator[None]:
+    def report_reads_to(self, on_read: Callable[[int], None]) -> Iterator[None]:
         """In this context, call `on_read` with the number of bytes of each read."""
-        previous_callback, self._on_read = self._on_read, on_read
+        previous_on_read, self._on_read = self._on_read, on_read
         try:
             yield
         finally:
-            self._on_read = previous_callback
+            self._on_read = previous_on_read
 
     @contextmanager
-    def limited(self, rate: int | None) -> Iterator[None]:
+    def limit_rate(self, rate: int | None) -> Iterator[None]:
         """In this context, limit the read rate."""
         previous_rate = self.rate
         self.rate = rate

@@ -59,8 +59,8 @@ _DURATION_UNITS = ((86_400_000, "days"), (3_600_000, "h"), (60_000, "min"), (1_0
 
 def format_duration(duration_ms: int) -> str:
     """A duration in its largest unit: 250 ms, 1.5 h, 3 days."""
-    for size, unit in _DURATION_UNITS:
-        if duration_ms >= size:
-            number_text = f"{duration_ms / size:.1f}".removesuffix(".0")
+    for unit_ms, unit in _DURATION_UNITS:
+        if duration_ms >= unit_ms:
+            number_text = f"{duration_ms / unit_ms:.1f}".removesuffix(".0")
             return f"{number_text} {'day' if (number_text, unit) == ('1', 'days') else unit}"
     return f"{duration_ms} ms"

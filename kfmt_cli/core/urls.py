@@ -46,10 +46,10 @@ def absolute_path(path: str) -> str:
     """
     if is_url(path):
         return path
-    parent_step = f"{os.sep}{os.pardir}"
-    parent, separator, subpath = f"{path}{os.sep}".rpartition(f"{parent_step}{os.sep}")
+    parent_suffix = f"{os.sep}{os.pardir}"
+    parent, separator, subpath = f"{path}{os.sep}".rpartition(f"{parent_suffix}{os.sep}")
     if separator:
-        path = f"{os.path.realpath(parent + parent_step)}{os.sep}{subpath}"
+        path = f"{os.path.realpath(parent + parent_suffix)}{os.sep}{subpath}"
     return os.path.abspath(path)  # noqa: PTH100
 
 

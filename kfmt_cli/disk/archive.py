@@ -46,10 +46,11 @@ ArchiveMember = tuple[str, float, IO[bytes]]
 
 @dataclass(slots=True)
 class ArchiveTree(FileTree):
-    """The archive at a path. underlying: the tree that contains it. root: its path in that tree."""
+    """The archive at a path. underlying: the tree that contains it. underlying_path: its path in
+    that tree."""
 
     underlying: FileTree
-    root: str
+    underlying_path: str
     _unpacked_version: tuple[int, int] | None = None
     """The size and time of the archive file when it was unpacked."""
     _scratch_directory: str = ""
@@ -76,13 +77,13 @@ class ArchiveTree(FileTree):
 
     def _file_version(self) -> tuple[int, int] | None:
         try:
-            status = self.underlying.stat(self.root)
+            status = self.underlying.stat(self.underlying_path)
         except OSError:
             return None
         return status.st_size, status.st_mtime_ns
 
     def _open_archive(self) -> Source:
-        return self.underlying.open_source(self.root)
+        return self.underlying.open_source(self.underlying_path)
 
     def read_problems(self, subpath: str) -> list[str]:
         return messages_below(self._problems, subpath)
@@ -105,22 +106,26 @@ def create_scratch_directory() -> str:
     return str(scratch_lock.files_directory)
 
 
-def _unpack(archive: str, open_archive: Callable[[], Source], directory: str) -> list[ReadProblem]:
+def _unpack(
+    archive_path: str, open_archive: Callable[[], Source], dst_directory: str
+) -> list[ReadProblem]:
     """Unpack an archive into a directory; returns the members that were skipped, with reasons.
     Raises InputError."""
-    display_path = format_display_name(archive)
-    contents = _ArchiveContents()
+    display_path = format_display_name(archive_path)
+    links_and_problems = _LinksAndProblems()
     try:
-        for name, modified, content in _iter_members(archive, open_archive, contents):
-            write_sparse_file(Path(directory) / name, modified, content)
-        _create_links(Path(directory), contents.links)
+        for name, modified_seconds, content in _iter_members(
+            archive_path, open_archive, links_and_problems
+        ):
+            write_sparse_file(Path(dst_directory) / name, modified_seconds, content)
+        _create_links(Path(dst_directory), links_and_problems.links)
     except _CORRUPT_ERRORS as error:
         raise InputError(f"{display_path}: truncated or corrupt archive: {error}") from error
     except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unsupported method
         raise InputError(f"{display_path}: cannot be read: {error}") from error
     except OSError as error:
-        raise InputError(f"{display_path}: {_unpack_error_reason(error, directory)}") from error
-    return contents.problems
+        raise InputError(f"{display_path}: {_unpack_error_reason(error, dst_directory)}") from error
+    return links_and_problems.problems
 
 
 def _unpack_error_reason(error: OSError, directory: str) -> str:
@@ -139,7 +144,7 @@ def unpack_failure_text() -> str:
 
 
 @dataclass(slots=True)
-class _ArchiveContents:
+class _LinksAndProblems:
     """The links in an archive, and the problems with its members."""
 
     links: dict[str, str] = field(default_factory=dict)
@@ -149,41 +154,46 @@ class _ArchiveContents:
 
 
 def _iter_members(
-    archive: str, open_archive: Callable[[], Source], contents: _ArchiveContents
+    archive_path: str, open_archive: Callable[[], Source], links_and_problems: _LinksAndProblems
 ) -> Iterator[ArchiveMember]:
-    """The regular files of an archive; adds links, and members that are skipped, to `contents`."""
+    """The regular files of an archive; adds links, and members that are skipped, to
+    `links_and_problems`."""
     with open_as_file(open_archive()) as file:
-        if archive.endswith(".zip"):
-            yield from _iter_zip_members(file, format_display_name(archive), contents)
+        if archive_path.endswith(".zip"):
+            yield from _iter_zip_members(
+                file, format_display_name(archive_path), links_and_problems
+            )
             return
-        suffix = ".gz" if archive.endswith(".tgz") else compressed_suffix(archive)
+        suffix = ".gz" if archive_path.endswith(".tgz") else compressed_suffix(archive_path)
         opener = next(
             (
                 open_file
                 for ending, open_file in _OPENER_BY_SUFFIX.items()
-                if archive.endswith(ending)
+                if archive_path.endswith(ending)
             ),
             None,
         )
         source: Any = file if opener is None else opener(file)
         if suffix:
             source = SimpleNamespace(
-                read=decompressing_reader(file, suffix, format_display_name(archive))
+                read=decompressing_reader(file, suffix, format_display_name(archive_path))
             )
-        yield from _iter_tar_members(source, format_display_name(archive), contents)
+        yield from _iter_tar_members(source, format_display_name(archive_path), links_and_problems)
         while source.read(READ_BYTES):  # to verify the checksum at its end
             pass
 
 
 def _iter_zip_members(
-    file: Any, archive: str, contents: _ArchiveContents
+    file: Any, archive_name: str, links_and_problems: _LinksAndProblems
 ) -> Iterator[ArchiveMember]:
     with zipfile.ZipFile(file) as zip_file:
         for info in zip_file.infolist():
             if not info.filename:
-                contents.problems.append(("", f"{archive}: a member without a name, skipped"))
+                links_and_problems.problems.append(
+                    ("", f"{archive_name}: a member without a name, skipped")
+                )
                 continue
-            name = _member_path(info.filename, archive, contents)
+            name = _member_path(info.filename, archive_name, links_and_problems)
             if info.is_dir() or not name:
                 continue
             if info.flag_bits & _ENCRYPTED_FLAG:
@@ -191,37 +201,39 @@ def _iter_zip_members(
             with zip_file.open(info) as content:
                 if stat.S_ISLNK(info.external_attr >> 16):
                     target = os.fsdecode(content.read(_MAX_LINK_TARGET_BYTES))
-                    contents.links[name] = _link_target(name, target)
+                    links_and_problems.links[name] = _link_target(name, target)
                 else:
                     yield name, _zip_time(info), content
 
 
 def _iter_tar_members(
-    source: Any, archive: str, contents: _ArchiveContents
+    source: Any, archive_name: str, links_and_problems: _LinksAndProblems
 ) -> Iterator[ArchiveMember]:
     with tarfile.open(fileobj=source, mode="r|", tarinfo=_ValidatedTarInfo) as tar:
         for member in tar:
-            name = _member_path(member.name, archive, contents)
+            name = _member_path(member.name, archive_name, links_and_problems)
             if name and member.isreg():
                 if member.sparse and member.size > _MAX_SPARSE_BYTES:
                     reason = f"sparse file of {member.size} bytes, skipped"
-                    contents.problems.append(
-                        (name, f"{archive}: {format_display_name(name)}: {reason}")
+                    links_and_problems.problems.append(
+                        (name, f"{archive_name}: {format_display_name(name)}: {reason}")
                     )
                     continue
                 yield name, member.mtime, cast(IO[bytes], tar.extractfile(member))
             elif name and member.islnk():
-                contents.links[name] = _path_in_archive(member.linkname)
+                links_and_problems.links[name] = _path_in_archive(member.linkname)
             elif name and member.issym():
-                contents.links[name] = _link_target(name, member.linkname)
+                links_and_problems.links[name] = _link_target(name, member.linkname)
 
 
-def _member_path(name: str, archive: str, contents: _ArchiveContents) -> str:
+def _member_path(name: str, archive_name: str, links_and_problems: _LinksAndProblems) -> str:
     """The path of a member inside the archive; empty, with a new problem, if it points outside."""
     path = _path_in_archive(name)
     if not path and PurePosixPath(name).name:
-        message = f"{archive}: {format_display_name(name)}: points outside the archive, skipped"
-        contents.problems.append(("", message))
+        message = (
+            f"{archive_name}: {format_display_name(name)}: points outside the archive, skipped"
+        )
+        links_and_problems.problems.append(("", message))
     return path
 
 
@@ -244,9 +256,9 @@ def _path_in_archive(name: str) -> str:
     return "" if ".." in parts or "\0" in name else "/".join(parts)
 
 
-def _link_target(name: str, link: str) -> str:
+def _link_target(name: str, stored_target: str) -> str:
     """The file that a symbolic link in an archive points to; empty if it is outside the archive."""
-    return _path_in_archive(os.path.normpath(f"{name.rpartition('/')[0]}/{link}"))
+    return _path_in_archive(os.path.normpath(f"{name.rpartition('/')[0]}/{stored_target}"))
 
 
 def _zip_time(info: zipfile.ZipInfo) -> float:
@@ -270,7 +282,7 @@ def _create_links(root: Path, links: dict[str, str]) -> None:
             (root / name).hardlink_to(root / final_target)
 
 
-def write_sparse_file(path: Path, modified: float, content: IO[bytes]) -> None:
+def write_sparse_file(path: Path, modified_seconds: float, content: IO[bytes]) -> None:
     """Write a file with its time; pages of zeros become holes, as indexes are mostly zeros."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
@@ -281,5 +293,5 @@ def write_sparse_file(path: Path, modified: float, content: IO[bytes]) -> None:
                 file.write(chunk)
         file.truncate(file.tell())
     # A header may contain any number.
-    modified = modified if 0 <= modified < _MAX_TIME_SECONDS else 0.0
-    os.utime(path, (modified, modified))
+    modified_seconds = modified_seconds if 0 <= modified_seconds < _MAX_TIME_SECONDS else 0.0
+    os.utime(path, (modified_seconds, modified_seconds))

@@ -41,18 +41,21 @@ class CompressedFilesOverlay(OverlayTree):
         files = []
         for entry in stored_entries.files:
             uncompressed_name = entry.name.removesuffix(compressed_suffix(entry.name))
-            path = join_subpath(subpath, entry.name)
+            entry_subpath = join_subpath(subpath, entry.name)
             if not is_compressed_segment_name(entry.name):
                 files.append(entry)
             elif uncompressed_name not in names:
                 unpacked_path = Path(self.scratch_directory, subpath, uncompressed_name)
                 if not unpacked_path.exists():
-                    self._unpack(path, unpacked_path)
+                    self._unpack(entry_subpath, unpacked_path)
                 files.append(StoredEntry(uncompressed_name, unpacked_path.stat(), entry.name))
             else:
                 message = f"not read: {uncompressed_name} is next to it, which brokers read"
-                message = f"{format_display_name(join_subpath(self.mount_point, path))}: {message}"
-                self._problems[path, message] = None
+                message = (
+                    f"{format_display_name(join_subpath(self.mount_point, entry_subpath))}: "
+                    f"{message}"
+                )
+                self._problems[entry_subpath, message] = None
         return replace(stored_entries, files=files)
 
     def _find_unpacked(self, subpath: str) -> str | None:
@@ -91,7 +94,7 @@ class CompressedFilesOverlay(OverlayTree):
     def _unpack(self, subpath: str, unpacked_path: Path) -> None:
         """Unpack a file, or as much of its start as possible."""
         display_path = format_display_name(join_subpath(self.mount_point, subpath))
-        modified = OverlayTree.stat(self, subpath).st_mtime
+        modified_seconds = OverlayTree.stat(self, subpath).st_mtime
         try:
             with open_as_file(OverlayTree.open_source(self, subpath)) as compressed_file:
                 stream = SimpleNamespace(
@@ -99,14 +102,14 @@ class CompressedFilesOverlay(OverlayTree):
                         compressed_file, compressed_suffix(subpath), display_path
                     )
                 )
-                write_sparse_file(unpacked_path, modified, cast(IO[bytes], stream))
+                write_sparse_file(unpacked_path, modified_seconds, cast(IO[bytes], stream))
         except InputError as error:
             unpacked_path.touch()  # does not exist yet if the compressed file cannot be opened
             uncompressed_path = subpath.removesuffix(compressed_suffix(subpath))
             self._error_by_path[uncompressed_path] = error
             self._problems[uncompressed_path, str(error)] = None
             os.truncate(unpacked_path, unpacked_path.stat().st_size + 1)
-            os.utime(unpacked_path, (modified, modified))
+            os.utime(unpacked_path, (modified_seconds, modified_seconds))
         except OSError as error:
             reason = error.strerror or str(error)
             raise InputError(f"{display_path}: {unpack_failure_text()}: {reason}") from error

@@ -24,7 +24,7 @@ from kfmt_cli.disk.file_names import (
     REMOTE_SEGMENT_NAME,
     directory_mark,
     file_topic_partition,
-    has_stored_differently,
+    has_differently_stored_files,
     parse_topic_partition,
     path_identity,
 )
@@ -43,18 +43,18 @@ _LOG_LIKE_NAME = re.compile(r"\.log(?:[.~_-].*)?$")
 _BATCH_START_BYTES, _MAX_BATCH_BYTES, _MAX_MAGIC = 17, 1 << 30, 2
 
 
-def classify_file(path: str, name: str) -> InputFile:
+def classify_file(path: str, display_name: str) -> InputFile:
     """The input file with the kind that its name implies; a log may be compressed as a whole."""
     base_name = path.rpartition(os.sep)[2]
     base_name = base_name.removesuffix(compressed_suffix(base_name))
     kind, base_offset, _ = classify_name(base_name)
-    return InputFile(path, format_display_name(name), kind, base_offset)
+    return InputFile(path, format_display_name(display_name), kind, base_offset)
 
 
 def is_segment_log(file: InputFile) -> bool:
     """Whether the file has a broker's name for a segment's log."""
-    is_named = _SEGMENT_LOG_NAME.match(file.path.rpartition(os.sep)[2]) is not None
-    return is_named and file.base_offset is not None  # 20 digits can exceed the largest offset
+    has_log_name = _SEGMENT_LOG_NAME.match(file.path.rpartition(os.sep)[2]) is not None
+    return has_log_name and file.base_offset is not None  # 20 digits can exceed the largest offset
 
 
 def is_remote_log_name(name: str) -> bool:
@@ -136,23 +136,23 @@ class DirectoryListing:
         """Its name for display: the path that opens it."""
         return format_display_name(self.path)
 
-    def input_file(self, file: str) -> InputFile:
+    def input_file(self, file_name: str) -> InputFile:
         """The file with this name, with the kind that the name implies."""
-        input_file = self._input_by_name.get(file)
+        input_file = self._input_by_name.get(file_name)
         if input_file is None:
-            kind, base_offset, _ = classify_name(file)
-            if self.accepts_any_log and file in self.renamed_logs:
+            kind, base_offset, _ = classify_name(file_name)
+            if self.accepts_any_log and file_name in self.renamed_logs:
                 kind = LOG_KIND
-            path = f"{self.path.rstrip(os.sep)}{os.sep}{file}"
-            name = path if self.display_prefix is None else self.display_prefix + file
-            stored_as = self.stored_names.get(file, "")
-            if stored_as:
-                name = name.removesuffix(file) + stored_as
-            is_link = file in self.linked_files
+            path = f"{self.path.rstrip(os.sep)}{os.sep}{file_name}"
+            name = path if self.display_prefix is None else self.display_prefix + file_name
+            stored_name = self.stored_names.get(file_name, "")
+            if stored_name:
+                name = name.removesuffix(file_name) + stored_name
+            is_link = file_name in self.linked_files
             input_file = InputFile(
-                path, format_display_name(name), kind, base_offset, is_link, stored_as
+                path, format_display_name(name), kind, base_offset, is_link, stored_name
             )
-            self._input_by_name[file] = input_file
+            self._input_by_name[file_name] = input_file
         return input_file
 
     @cached_property
@@ -163,23 +163,27 @@ class DirectoryListing:
     @cached_property
     def accepts_any_log(self) -> bool:
         """Whether logs under other names count, because no segment is next to them."""
-        return not any(classify_name(file)[1] is not None for file in self.files)
+        return not any(classify_name(file_name)[1] is not None for file_name in self.files)
 
     @cached_property
     def renamed_logs(self) -> frozenset[str]:
         """The files that may be logs under another name, such as copies."""
-        candidates = (file for file in self.regular_files if _is_named_like_log(file))
+        candidates = (
+            file_name for file_name in self.regular_files if _is_named_like_log(file_name)
+        )
         return frozenset(
-            file for file in candidates if _starts_like_batch(f"{self.path}{os.sep}{file}")
+            file_name
+            for file_name in candidates
+            if _starts_like_batch(f"{self.path}{os.sep}{file_name}")
         )
 
-    def accepts(self, file: str) -> bool:
+    def accepts(self, file_name: str) -> bool:
         """Whether a file counts: a broker file, or a log under another name or one of its
         indexes."""
-        if is_broker_file_name(file):
+        if is_broker_file_name(file_name):
             return True
-        suffix = classify_name(file)[0].suffix
-        log_name = file.removesuffix(suffix) + LOG_KIND.suffix if suffix else file
+        suffix = classify_name(file_name)[0].suffix
+        log_name = file_name.removesuffix(suffix) + LOG_KIND.suffix if suffix else file_name
         return self.accepts_any_log and log_name in self.renamed_logs
 
     @property
@@ -190,13 +194,17 @@ class DirectoryListing:
     @property
     def regular_files(self) -> tuple[str, ...]:
         """The names of its files without pipes and the like, which would block a reader."""
-        return tuple(file for file in self.files if file not in self.special_files)
+        return tuple(file_name for file_name in self.files if file_name not in self.special_files)
 
     @property
     def partition_names(self) -> list[str]:
         """Its subdirectories that a broker loads as partitions, by name."""
-        topics = ((name, parse_topic_partition(name)[0]) for name in self.directories)
-        return [name for name, topic in topics if topic is not None and not directory_mark(name)]
+        names_and_topics = ((name, parse_topic_partition(name)[0]) for name in self.directories)
+        return [
+            name
+            for name, topic in names_and_topics
+            if topic is not None and not directory_mark(name)
+        ]
 
     @property
     def logs(self) -> list[InputFile]:
@@ -217,7 +225,9 @@ class DirectoryListing:
         Leftover and unfinished files form segments of their own.
         """
         return group_segments(
-            self.input_file(file) for file in self.files if file not in self.special_files
+            self.input_file(file_name)
+            for file_name in self.files
+            if file_name not in self.special_files
         )
 
     @property
@@ -227,7 +237,7 @@ class DirectoryListing:
             name = segment.any_file.path.rpartition(os.sep)[2]
             if self.accepts(name) and not classify_name(name)[2]:
                 if classify_name(name)[0] is UNKNOWN_KIND:
-                    segment.requested_indexes = frozenset()
+                    segment.index_kinds = frozenset()
                 yield segment
 
 
@@ -270,11 +280,11 @@ def _find_log_directories(listings: list[tuple[str, DirectoryListing]]) -> set[s
     """The relative paths of log directories: with files of that level, or with partitions."""
     log_directories = set()
     for relative_path, listing in listings:
-        classified = [classify_name(file) for file in listing.files]
-        known_kinds = (kind for kind, _, _ in classified if kind is not UNKNOWN_KIND)
+        classified_names = [classify_name(file) for file in listing.files]
+        known_kinds = (kind for kind, _, _ in classified_names if kind is not UNKNOWN_KIND)
         if any(kind.level is FileLevel.LOG_DIRECTORY for kind in known_kinds):
             log_directories.add(relative_path)
-        if any(offset is not None for _, offset, _ in classified):
+        if any(offset is not None for _, offset, _ in classified_names):
             log_directories.add(relative_path.rpartition(os.sep)[0] or os.curdir)
     return log_directories
 
@@ -294,14 +304,17 @@ def _select_broker_directories(
         if relative_path == os.curdir
         or (relative_path.rpartition(os.sep)[0] or os.curdir) in log_directories
         or listing.has_broker_files
-        or has_stored_differently(listing.files)
+        or has_differently_stored_files(listing.files)
     ]
 
 
 @lru_cache(maxsize=4096)
-def _is_named_like_log(file: str) -> bool:
+def _is_named_like_log(file_name: str) -> bool:
     """Whether a name that no broker uses is like a log's, such as that of a copy."""
-    return _LOG_LIKE_NAME.search(file) is not None and classify_name(file)[1:] == (None, "")
+    return _LOG_LIKE_NAME.search(file_name) is not None and classify_name(file_name)[1:] == (
+        None,
+        "",
+    )
 
 
 def _starts_like_batch(path: str) -> bool:
@@ -324,12 +337,13 @@ def is_broker_file_name(name: str) -> bool:
     return kind is not UNKNOWN_KIND
 
 
-def list_directory(path: str, prefix: str | None = None) -> DirectoryListing:
-    """A directory without the contents of its subdirectories; raises InputError. prefix: the prefix
-    of its files' display names, if it is not the path."""
+def list_directory(path: str, display_prefix: str | None = None) -> DirectoryListing:
+    """A directory without the contents of its subdirectories; raises InputError. display_prefix:
+    the prefix of its files' display names, if it is not the path."""
     try:
         return replace(
-            _build_listing(path, os.curdir, list_broker_entries(path)), display_prefix=prefix
+            _build_listing(path, os.curdir, list_broker_entries(path)),
+            display_prefix=display_prefix,
         )
     except OSError as error:
         raise InputError(f"{format_display_name(path)}: {error.strerror}") from error
@@ -337,18 +351,20 @@ def list_directory(path: str, prefix: str | None = None) -> DirectoryListing:
 
 def _build_listing(path: str, relative_path: str, entries: DirectoryEntries) -> DirectoryListing:
     # Few entries are irregular; only these are examined further.
-    irregular = [entry for entry in entries.files if not entry.is_file(follow_symlinks=False)]
+    irregular_entries = [
+        entry for entry in entries.files if not entry.is_file(follow_symlinks=False)
+    ]
     return DirectoryListing(
         path,
         relative_path,
         tuple(sorted([*entries.directories, *entries.links])),
         tuple(sorted(entry.name for entry in entries.files)),
-        frozenset(entry.name for entry in irregular if _is_special(entry)),
-        frozenset(entry.name for entry in irregular if entry.is_symlink()),
+        frozenset(entry.name for entry in irregular_entries if _is_special(entry)),
+        frozenset(entry.name for entry in irregular_entries if entry.is_symlink()),
         stored_names={
-            entry.name: entry.stored_as
+            entry.name: entry.stored_name
             for entry in entries.files
-            if isinstance(entry, StoredEntry) and entry.stored_as
+            if isinstance(entry, StoredEntry) and entry.stored_name
         },
     )
 
@@ -380,25 +396,32 @@ def find_input_files(
     file.
     """
     for directory in directories:
-        for file in directory.files:
-            kind, _, transient = classify_name(file)
-            is_foreign = not directory.accepts(file)
-            if not is_foreign and not is_broker_file_name(file):
-                kind = directory.input_file(file).kind
-            if transient or kind not in kinds or file in directory.special_files or is_foreign:
+        for file_name in directory.files:
+            kind, _, transient_suffix = classify_name(file_name)
+            is_foreign = not directory.accepts(file_name)
+            if not is_foreign and not is_broker_file_name(file_name):
+                kind = directory.input_file(file_name).kind
+            if (
+                transient_suffix
+                or kind not in kinds
+                or file_name in directory.special_files
+                or is_foreign
+            ):
                 if skipped_counts is not None:
-                    has_own_name = (kind.suffix or kind.holds_batches) and not is_foreign
-                    skipped_counts[transient or (kind.name if has_own_name else "other")] += 1
+                    is_counted_by_kind = (kind.suffix or kind.holds_batches) and not is_foreign
+                    skipped_counts[
+                        transient_suffix or (kind.name if is_counted_by_kind else "other")
+                    ] += 1
                 continue
-            yield directory.input_file(file)
+            yield directory.input_file(file_name)
 
 
 def iter_all_files(directories: Iterable[DirectoryListing]) -> Iterator[InputFile]:
     """All files except pipes and the like, in display order."""
     for directory in directories:
-        for file in in_display_order(directory.files):
-            if file not in directory.special_files:
-                yield directory.input_file(file)
+        for file_name in in_display_order(directory.files):
+            if file_name not in directory.special_files:
+                yield directory.input_file(file_name)
 
 
 def _directory_sort_key(relative_path: str) -> list[tuple[str, int]]:

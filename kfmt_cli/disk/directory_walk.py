@@ -11,7 +11,8 @@ from kfmt_cli.disk.mounts import MOUNTS, DirectoryEntries, OverlayTree, join_sub
 
 
 class DirectoryWalk:
-    """A directory and the subdirectories that `add` names, each once, whatever paths lead to it.
+    """A directory and the subdirectories that `add_subdirectories` names, each once, whatever paths
+    lead to it.
 
     Links come after all other directories. A link to a directory that contains the link or the
     root is not followed.
@@ -29,10 +30,10 @@ class DirectoryWalk:
             if self._pending:
                 path, real_path = self._pending.pop()
             else:
-                path, parent = self._pending_links.popleft()
+                path, real_parent = self._pending_links.popleft()
                 real_path = os.path.realpath(path)
                 if _is_at_or_below(self._real_root, real_path) or _is_at_or_below(
-                    parent, real_path
+                    real_parent, real_path
                 ):
                     continue
             if real_path not in self._visited:
@@ -40,12 +41,15 @@ class DirectoryWalk:
                 self._current_real_path = real_path
                 yield path
 
-    def add(self, directory: str, names: Iterable[str], links: Iterable[str]) -> None:
-        """Add names in the directory yielded last. links: names of links to directories."""
+    def add_subdirectories(
+        self, directory: str, directory_names: Iterable[str], link_names: Iterable[str]
+    ) -> None:
+        """Add names in the directory yielded last. link_names: names of links to directories."""
         prefix, real_prefix = os.path.join(directory, ""), os.path.join(self._current_real_path, "")  # noqa: PTH118 (many)
-        self._pending += [(prefix + name, real_prefix + name) for name in names]
+        self._pending += [(prefix + name, real_prefix + name) for name in directory_names]
         self._pending_links += [
-            (prefix + name, self._current_real_path) for name in sorted(links, key=_link_sort_key)
+            (prefix + name, self._current_real_path)
+            for name in sorted(link_names, key=_link_sort_key)
         ]
 
 
@@ -75,14 +79,14 @@ def _is_at_or_below(path: str, directory: str) -> bool:
 
 def list_broker_entries(directory: str) -> DirectoryEntries:
     """The entries of a directory as on a broker's disk; raises OSError, InputError."""
-    tree, subpath = MOUNTS.find_or_disk(directory)
+    tree, subpath = MOUNTS.tree_and_subpath(directory)
     return tree.list_entries(subpath)
 
 
 def list_stored_entries(directory: str) -> DirectoryEntries:
     """The entries of a directory as they are stored, compressed or in chunks; raises OSError,
     InputError."""
-    tree, subpath = MOUNTS.find_or_disk(directory)
+    tree, subpath = MOUNTS.tree_and_subpath(directory)
     while isinstance(tree, OverlayTree) and not (subpath and tree.is_tiered(subpath)):
         subpath, tree = join_subpath(tree.underlying_path, subpath), tree.underlying
     return tree.list_entries(subpath)
@@ -98,11 +102,11 @@ def iter_directories(
     on_error: receives a directory that cannot be listed, and the reason. list_entries: lists a
     directory; raises OSError.
     """
-    for directory in (directories := DirectoryWalk(root)):
+    for directory in (walk := DirectoryWalk(root)):
         try:
             directory_entries = list_entries(directory)
         except OSError as error:
             on_error(directory, error.strerror or str(error))
             continue
-        directories.add(directory, directory_entries.directories, directory_entries.links)
+        walk.add_subdirectories(directory, directory_entries.directories, directory_entries.links)
         yield directory, directory_entries

@@ -38,7 +38,7 @@ def stat_path(path: str) -> os.stat_result:
         return tree.stat(subpath)
 
 
-def _find_virtual(path: str) -> tuple[FileTree, str] | None:
+def _find_virtual_mount(path: str) -> tuple[FileTree, str] | None:
     """The mounted tree that contains a path missing on the disk, and the subpath in it."""
     mount = MOUNTS.find(path)
     return None if mount is None or os.path.lexists(path) else mount
@@ -66,7 +66,7 @@ def is_file(path: str) -> bool:
         return False
 
 
-def find_real_path(path: str) -> str | None:
+def find_disk_path(path: str) -> str | None:
     """The path on the disk of the file with a path's bytes; None if no such file exists."""
     if MOUNTS.overriding_opener(path) is not None:
         return None
@@ -89,7 +89,7 @@ def path_exists(path: str) -> bool:
 
 def is_plain_disk_path(path: str) -> bool:
     """Whether a path is a file or directory on this machine's disk, read as it is stored."""
-    disk_path = find_real_path(path)
+    disk_path = find_disk_path(path)
     return disk_path == path or (
         disk_path is not None and os.path.realpath(disk_path) == os.path.realpath(path)
     )
@@ -97,12 +97,12 @@ def is_plain_disk_path(path: str) -> bool:
 
 def is_remote_path(path: str) -> bool:
     """Whether a file's bytes are not on this machine's disk."""
-    return find_real_path(path) is None
+    return find_disk_path(path) is None
 
 
 def open_descriptor(path: str) -> int:
     """Open a file on this machine's disk and return its descriptor; raises OSError, InputError."""
-    mount = _find_virtual(path)
+    mount = _find_virtual_mount(path)
     disk_path = None if mount is None else mount[0].local_path(mount[1])
     return os.open(disk_path or path, READ_ONLY_FLAGS)
 
@@ -112,7 +112,7 @@ def open_remote(path: str) -> Source | None:
     try:
         if (opener := MOUNTS.overriding_opener(path)) is not None:
             return opener(path)
-        if (mount := _find_virtual(path)) is not None:
+        if (mount := _find_virtual_mount(path)) is not None:
             tree, subpath = mount
             return tree.open_source(subpath)
         if not is_local(path):

@@ -20,7 +20,7 @@ def iter_files(path: str) -> Iterator[StoredFile]:
     A local directory that cannot be listed completely yields an entry with an `error`.
     """
     if is_local(path) or MOUNTS.find(path) is not None:
-        yield from _list_local_files(strip_file_scheme(path))
+        yield from _iter_local_files(strip_file_scheme(path))
         return
     file = stat_file(path)
     if file is None:
@@ -29,7 +29,7 @@ def iter_files(path: str) -> Iterator[StoredFile]:
         yield file
 
 
-def _list_local_files(path: str) -> Iterator[StoredFile]:
+def _iter_local_files(path: str) -> Iterator[StoredFile]:
     root = absolute_path(path)
     if not is_directory(path):
         try:
@@ -38,9 +38,9 @@ def _list_local_files(path: str) -> Iterator[StoredFile]:
             raise InputError(f"{path}: {error.strerror}") from error
         yield StoredFile(root, status.st_size, status.st_mtime_ns)
         return
-    for directory in (directories := DirectoryWalk(root)):
+    for directory in (walk := DirectoryWalk(root)):
         entries = scan_directory(directory)
-        directories.add(directory, entries.directories, entries.links)
+        walk.add_subdirectories(directory, entries.directories, entries.links)
         yield from entries.files
 
 

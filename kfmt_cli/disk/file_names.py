@@ -69,13 +69,13 @@ def find_topic_name_error(name: str) -> str | None:
     return None
 
 
-_OTHER_FORM_SUFFIXES = (MANIFEST_SUFFIX, ".gz", ".zst", ".lz4")
+_DIFFERENTLY_STORED_SUFFIXES = (MANIFEST_SUFFIX, ".gz", ".zst", ".lz4")
 
 
-def has_stored_differently(names: Iterable[str]) -> bool:
+def has_differently_stored_files(names: Iterable[str]) -> bool:
     """Whether any name is that of a manifest in tiered storage or a compressed segment file."""
     return any(
-        name.endswith(_OTHER_FORM_SUFFIXES)
+        name.endswith(_DIFFERENTLY_STORED_SUFFIXES)
         and (name.endswith(MANIFEST_SUFFIX) or is_compressed_segment_name(name))
         for name in names
     )
@@ -139,7 +139,7 @@ def partition_directory(path: str) -> Path:
     return Path(os.path.realpath(link_path))  # resolve() fails on links in a circle
 
 
-def log_directory_path(path: str) -> Path:
+def log_partition_directory(path: str) -> Path:
     """The partition directory of a log, see `partition_directory`."""
     parent = partition_directory(os.path.dirname(path) or os.curdir)  # noqa: PTH120 (text)
     return (

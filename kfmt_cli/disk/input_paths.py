@@ -82,10 +82,10 @@ class InputPath:
             yield self.file
             return
         directories = self.directories
-        matching = (
+        matching_files = (
             iter_all_files(directories) if kinds is None else find_input_files(directories, kinds)
         )
-        files = list(matching)
+        files = list(matching_files)
         if all(file.kind is UNKNOWN_KIND for file in files) and not self.listing_errors:
             raise InputError(format_no_log(self.path))
         yield from files
@@ -110,7 +110,7 @@ class InputPath:
         if file.kind not in SEGMENT_KINDS:
             raise InputError(f"{file.name}: neither a log nor an index")
         if compressed_suffix(file.path):
-            return Segment(file, requested_indexes=frozenset(), is_explicit=True)
+            return Segment(file, index_kinds=frozenset(), is_explicit=True)
         directory = list_parent_directory(file.path)
         name = Path(file.path).name
         segment = next(
@@ -122,7 +122,7 @@ class InputPath:
         if file.kind is LOG_KIND:
             segment.log = file  # with the display name given by the user
         else:
-            segment.requested_indexes = frozenset({file.kind})
+            segment.index_kinds = frozenset({file.kind})
         return segment
 
 
@@ -207,22 +207,22 @@ def drop_duplicate_segments(input_paths: Iterable[InputPath]) -> Iterator[InputP
 
     From the first tiered directory onward, all paths are read before one is yielded.
     """
-    remaining, local_directories = iter(input_paths), list[DirectoryListing]()
-    for target in remaining:
-        if not any(is_tiered(directory.path) for directory in target.directories):
-            local_directories += target.directories
-            yield target
+    remaining_paths, local_directories = iter(input_paths), list[DirectoryListing]()
+    for resolved_path in remaining_paths:
+        if not any(is_tiered(directory.path) for directory in resolved_path.directories):
+            local_directories += resolved_path.directories
+            yield resolved_path
             continue
-        pending = [target, *remaining]
-        local_starts = _local_start_offsets(
+        pending = [resolved_path, *remaining_paths]
+        local_start_by_name = _local_start_offsets(
             chain(local_directories, *(input_path.directories for input_path in pending))
         )
         for input_path in pending:
-            trimmed = (
-                _exclude_local_files(directory, local_starts)
+            trimmed_directories = (
+                _exclude_local_files(directory, local_start_by_name)
                 for directory in input_path.directories
             )
-            directories = [directory for directory in trimmed if directory is not None]
+            directories = [directory for directory in trimmed_directories if directory is not None]
             if len(directories) == len(input_path.directories) or any(
                 directory.logs for directory in directories
             ):
@@ -240,21 +240,23 @@ def _local_start_offsets(directories: Iterable[DirectoryListing]) -> dict[str, i
 
 
 def _exclude_local_files(
-    directory: DirectoryListing, local_starts: Mapping[str, int]
+    directory: DirectoryListing, local_start_by_name: Mapping[str, int]
 ) -> DirectoryListing | None:
     """A tiered directory without the files that the local one also has; None if no log is left.
-    local_starts: the first offset of each local directory, by name."""
-    local_start = local_starts.get(Path(directory.path).name)
+    local_start_by_name: the first offset of each local directory, by name."""
+    local_start = local_start_by_name.get(Path(directory.path).name)
     if local_start is None or not is_tiered(directory.path):
         return directory
-    files = (file for file in directory.files if not _is_at_or_after(file, local_start))
-    trimmed = replace(directory, files=tuple(files))
-    return trimmed if trimmed.logs else None
+    file_names = (
+        file_name for file_name in directory.files if not _is_at_or_after(file_name, local_start)
+    )
+    trimmed_directory = replace(directory, files=tuple(file_names))
+    return trimmed_directory if trimmed_directory.logs else None
 
 
-def _is_at_or_after(file: str, min_offset: int) -> bool:
+def _is_at_or_after(file_name: str, min_offset: int) -> bool:
     """Whether a file's name begins with an offset of at least `min_offset`."""
-    offset_text = file.partition(".")[0]
+    offset_text = file_name.partition(".")[0]
     return offset_text.isdigit() and int(offset_text) >= min_offset
 
 
@@ -265,7 +267,7 @@ def _iter_resolved(
     is_single = len(paths) == 1
     for path in paths:
         try:
-            target = (
+            input_path = (
                 path
                 if isinstance(path, InputPath)
                 else resolve_path(path, accepts_stdin=accepts_stdin)
@@ -273,34 +275,34 @@ def _iter_resolved(
         except InputError as error:
             on_error(str(error))
             continue
-        identity_path = path_identity(target.path)
-        if identity_path in visited and target.path != STDIN_PATH:
+        identity_path = path_identity(input_path.path)
+        if identity_path in visited and input_path.path != STDIN_PATH:
             continue
         visited.add(identity_path)
-        for message in target.listing_errors:
+        for message in input_path.listing_errors:
             on_error(message)
-        unvisited = target if is_single else _exclude_visited(target, visited)
+        unvisited_path = input_path if is_single else _exclude_visited(input_path, visited)
         if (
-            unvisited is target
-            or unvisited.listing_errors
-            or any(directory.has_broker_files for directory in unvisited.directories)
+            unvisited_path is input_path
+            or unvisited_path.listing_errors
+            or any(directory.has_broker_files for directory in unvisited_path.directories)
         ):
-            yield unvisited
+            yield unvisited_path
 
 
-def _exclude_visited(target: InputPath, visited: set[str]) -> InputPath:
+def _exclude_visited(input_path: InputPath, visited: set[str]) -> InputPath:
     """A path without the directories that earlier paths lead to; adds the others to `visited`."""
     new_directories: list[DirectoryListing] = []
-    for directory in target.directories:
+    for directory in input_path.directories:
         identity_path = path_identity(directory.path)
-        if directory.path == target.path or identity_path not in visited:
+        if directory.path == input_path.path or identity_path not in visited:
             new_directories.append(directory)
-        if not target._is_marked(directory):  # it must be named to be read
+        if not input_path._is_marked(directory):  # it must be named to be read
             visited.add(identity_path)
     return (
-        target
-        if len(new_directories) == len(target.directories)
-        else replace(target, directories=new_directories)
+        input_path
+        if len(new_directories) == len(input_path.directories)
+        else replace(input_path, directories=new_directories)
     )
 
 

@@ -34,7 +34,7 @@ class StoredEntry:
 
     name: str
     status: os.stat_result
-    stored_as: str = ""
+    stored_name: str = ""
     """Its stored name if it is compressed as a whole."""
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
@@ -67,7 +67,7 @@ class DirectoryEntries:
     """All other entries."""
 
 
-def is_directory(entry: os.DirEntry[str]) -> bool:
+def is_directory_entry(entry: os.DirEntry[str]) -> bool:
     """Whether an entry is a directory or a link to one."""
     try:
         return entry.is_dir()
@@ -80,7 +80,7 @@ def list_disk_entries(directory: str) -> DirectoryEntries:
     directory_entries = DirectoryEntries()
     with os.scandir(directory) as entries:
         for entry in entries:
-            if not is_directory(entry):
+            if not is_directory_entry(entry):
                 directory_entries.files.append(entry)
             else:
                 (
@@ -218,7 +218,7 @@ class MountTable:
         }:
             self._tree_by_mount_point[path] = tree
 
-    def find_or_disk(self, path: str) -> tuple[FileTree, str]:
+    def tree_and_subpath(self, path: str) -> tuple[FileTree, str]:
         """The tree that contains a path, which may be the disk, and the subpath in it."""
         return self.find(path) or (FileTree(path), "")
 
@@ -328,7 +328,7 @@ class MemoryListing:
                 self.add_directory(parent)
                 self._entries_by_directory[parent].directories.append(name)
 
-    def add(self, subpath: str, size: int, modified_ns: int) -> None:
+    def add_file(self, subpath: str, size: int, modified_ns: int) -> None:
         """Add a file and its parent directories, unless a file with this path exists."""
         if subpath in self._stat_by_path:
             return

@@ -34,19 +34,19 @@ CACHE_SECONDS = 10.0
 class RecentObjectCache:
     """The small objects fetched a moment ago: commands read them more than once."""
 
-    cached: dict[str, tuple[float, bytes]] = field(default_factory=dict)
+    entry_by_url: dict[str, tuple[float, bytes]] = field(default_factory=dict)
     """The time of each fetch (monotonic, in seconds) and the object's bytes, by URL."""
 
     def fetch(self, url: str, max_bytes: int) -> bytes | None:
         """A small object's bytes, fetched now or a moment ago; None as from `fetch_object`."""
-        cached = self.cached.get(url)
-        if cached is not None and time.monotonic() - cached[0] < CACHE_SECONDS:
-            return cached[1]
+        entry = self.entry_by_url.get(url)
+        if entry is not None and time.monotonic() - entry[0] < CACHE_SECONDS:
+            return entry[1]
         data = fetch_object(url, max_bytes)
         if data is not None:
-            self.cached[url] = time.monotonic(), data
-        for oldest in list(self.cached)[:-MAX_CACHED_OBJECTS]:
-            self.cached.pop(oldest, None)
+            self.entry_by_url[url] = time.monotonic(), data
+        for oldest_url in list(self.entry_by_url)[:-MAX_CACHED_OBJECTS]:
+            self.entry_by_url.pop(oldest_url, None)
         return data
 
 
@@ -61,12 +61,15 @@ class ObjectStoreTree(FileTree):
     _cache: RecentObjectCache = field(default_factory=RecentObjectCache)
     _problems_by_directory: dict[str, list[ReadProblem]] = field(default_factory=dict)
     """Problems with objects that cannot be files in a directory, by the directory listed."""
-    _fully_listed: set[str] = field(default_factory=set)
+    _fully_listed_directories: set[str] = field(default_factory=set)
     """The directories that were listed recursively."""
 
     def discover(self, subpath: str) -> None:
         """List the objects below a path, or next to it if it is an object; raises InputError."""
-        if any(is_at_or_below(subpath, listed) for listed in self._fully_listed):
+        if any(
+            is_at_or_below(subpath, listed_directory)
+            for listed_directory in self._fully_listed_directories
+        ):
             return
         url = self._url(subpath)
         if ".." in subpath.split("/"):
@@ -83,7 +86,7 @@ class ObjectStoreTree(FileTree):
             objects = list_files(self._url(directory), recursive=is_directory)
             self._problems_by_directory[directory] = list(self._add_objects(objects))
         if is_directory:
-            self._fully_listed.add(directory)
+            self._fully_listed_directories.add(directory)
 
     def discover_object(self, subpath: str) -> None:
         """Find the object at a path, if it exists and may be read."""
@@ -104,7 +107,7 @@ class ObjectStoreTree(FileTree):
                 reason = f"the store lists an impossible size, {file.size} bytes"
                 yield subpath, f"{file.path}: {reason}"
             else:
-                self._listing.add(subpath, file.size, file.modified_ns)
+                self._listing.add_file(subpath, file.size, file.modified_ns)
 
     def _url(self, subpath: str) -> str:
         return f"{self.mount_point}//{subpath}"

@@ -54,8 +54,8 @@ def _cached_location(path: str, location_source: LocationSource, _: str) -> dict
             else _parent_directory(real_path)
         )
         topic, partition = parse_topic_partition(_base_name(directory))
-    members = (topic, partition, None if topic is None else _parent_directory(directory))
-    return dict(zip(LOCATION_COLUMNS, members, strict=True))
+    location_values = (topic, partition, None if topic is None else _parent_directory(directory))
+    return dict(zip(LOCATION_COLUMNS, location_values, strict=True))
 
 
 def with_location(row: dict[str, object], location_source: LocationSource) -> dict[str, object]:

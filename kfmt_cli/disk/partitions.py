@@ -9,7 +9,7 @@ from pathlib import Path
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.directory_listing import format_no_log
 from kfmt_cli.disk.file_names import (
-    log_directory_path,
+    log_partition_directory,
     parse_topic_partition,
     partition_directory,
     path_identity,
@@ -56,44 +56,48 @@ def find_partitions(
     unless named.
     """
     partition_by_path: dict[str, Partition] = {}
-    explicit_logs: dict[
+    explicit_logs_by_partition: dict[
         str, dict[str, InputFile]
     ] = {}  # of partitions whose logs were named one by one, by `path_identity`
-    for target in resolve_paths(paths, on_error, accepts_stdin=accepts_stdin):
-        partitions = list(_iter_partitions(unmarked := target.exclude_marked(on_note)))
-        if not partitions and not target.listing_errors and unmarked is target:
-            on_error(format_no_log(target.path))
+    for input_path in resolve_paths(paths, on_error, accepts_stdin=accepts_stdin):
+        partitions = list(_iter_partitions(unmarked_path := input_path.exclude_marked(on_note)))
+        if not partitions and not input_path.listing_errors and unmarked_path is input_path:
+            on_error(format_no_log(input_path.path))
         for partition in partitions:
             identity_path = path_identity(str(partition.directory))
             existing = partition_by_path.setdefault(identity_path, partition)
             if existing is partition or not existing.is_explicit:
                 continue
-            logs_by_path = explicit_logs.setdefault(identity_path, _logs_by_path(existing.logs))
-            n_before = len(logs_by_path)
-            for path, log in _logs_by_path(partition.logs).items():
-                logs_by_path.setdefault(path, log)
-            if len(logs_by_path) > n_before:
-                parent = format_display_name(str(Path(target.path).parent))
+            log_by_path = explicit_logs_by_partition.setdefault(
+                identity_path, _log_by_path(existing.logs)
+            )
+            n_before = len(log_by_path)
+            for path, log in _log_by_path(partition.logs).items():
+                log_by_path.setdefault(path, log)
+            if len(log_by_path) > n_before:
+                parent_name = format_display_name(str(Path(input_path.path).parent))
                 partition_by_path[identity_path] = (
-                    replace(partition, name=parent) if partition.is_explicit else partition
+                    replace(partition, name=parent_name) if partition.is_explicit else partition
                 )
-    for identity_path, logs_by_path in explicit_logs.items():
+    for identity_path, log_by_path in explicit_logs_by_partition.items():
         partition_by_path[identity_path] = replace(
             partition_by_path[identity_path],
-            logs=sorted(logs_by_path.values(), key=lambda log: log.base_or_zero),
+            logs=sorted(log_by_path.values(), key=lambda log: log.base_or_zero),
         )
     return list(partition_by_path.values())
 
 
-def _logs_by_path(logs: list[InputFile]) -> dict[str, InputFile]:
+def _log_by_path(logs: list[InputFile]) -> dict[str, InputFile]:
     return {path_identity(log.stored_path): log for log in logs}
 
 
-def _iter_partitions(target: InputPath) -> Iterator[Partition]:
+def _iter_partitions(input_path: InputPath) -> Iterator[Partition]:
     """The partitions at a path, in order."""
-    if target.file is not None:
-        yield Partition(target.file.name, log_directory_path(target.path), [target.file], True)
-    for directory in target.directories:
+    if input_path.file is not None:
+        yield Partition(
+            input_path.file.name, log_partition_directory(input_path.path), [input_path.file], True
+        )
+    for directory in input_path.directories:
         if logs := directory.logs:
             yield Partition(directory.name, partition_directory(directory.path), logs)
         elif logs := directory.remote_logs:

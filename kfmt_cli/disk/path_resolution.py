@@ -70,7 +70,7 @@ def resolve_display_path(path: str) -> str:
             raise InputError(
                 f"{format_display_name(path)}: points outside {format_display_name(archive)}"
             )
-        MOUNTS.add(ArchiveTree(archive, *MOUNTS.find_or_disk(archive)))
+        MOUNTS.add(ArchiveTree(archive, *MOUNTS.tree_and_subpath(archive)))
     nearest_directory = _nearest_directory(path)
     if nearest_directory is not None and _may_be_stored_differently(path, nearest_directory):
         list_broker_directories(nearest_directory, lambda _: None)
@@ -107,7 +107,7 @@ def _mount_tiered_storage(path: str) -> TieredStorageTree:
     if not isinstance(tree, TieredStorageTree):
         key_path = RSM_PRIVATE_KEY.get()
         private_key = None if key_path is None else PrivateKey.from_file(key_path)
-        tree = TieredStorageTree(path, *MOUNTS.find_or_disk(path), private_key)
+        tree = TieredStorageTree(path, *MOUNTS.tree_and_subpath(path), private_key)
         MOUNTS.add(tree)
     return tree
 
@@ -122,7 +122,7 @@ def list_broker_directories(path: str, on_error: Callable[[str], None]) -> list[
         from kfmt_cli.disk.compressed import CompressedFilesOverlay
 
         MOUNTS.add(
-            CompressedFilesOverlay(path, *MOUNTS.find_or_disk(path), create_scratch_directory())
+            CompressedFilesOverlay(path, *MOUNTS.tree_and_subpath(path), create_scratch_directory())
         )
         directories = walk_directories(path, on_error)
     tiered_directories = [
@@ -136,15 +136,17 @@ def list_broker_directories(path: str, on_error: Callable[[str], None]) -> list[
     if tree.is_empty:
         for directory in tiered_directories:
             tree.add_directory(directory)
-    remaining = [directory for directory in directories if directory not in tiered_directories]
-    tree.has_only_segments = not any(directory.has_broker_files for directory in remaining)
+    other_directories = [
+        directory for directory in directories if directory not in tiered_directories
+    ]
+    tree.has_only_segments = not any(directory.has_broker_files for directory in other_directories)
     return [
-        *(() if tree.has_only_segments else remaining),
-        *walk_directories(path, on_error, tree.list_assembled),
+        *(() if tree.has_only_segments else other_directories),
+        *walk_directories(path, on_error, tree.list_assembled_entries),
     ]
 
 
-def listable_path(path: str) -> str:
+def prepare_listable_path(path: str) -> str:
     """The display form of a path, prepared so that listing it shows files as on a broker's disk;
     raises InputError, UsageError."""
     path = resolve_display_path(path)
@@ -195,20 +197,20 @@ def _may_be_stored_differently(path: str, nearest_directory: str) -> bool:
         return True
     if parse_topic_partition(name)[0] is None:
         return False
-    files = (
-        file
+    file_names = (
+        file_name
         for directory in walk_directories(nearest_directory, lambda _: None)
-        for file in directory.files
+        for file_name in directory.files
     )
-    return any(file.endswith(MANIFEST_SUFFIX) for file in files)
+    return any(file_name.endswith(MANIFEST_SUFFIX) for file_name in file_names)
 
 
 def _has_compressed_file(path: str) -> bool:
     """Whether the file at a path exists compressed as a whole."""
     compressed_paths = (path + suffix for suffix in COMPRESSED_SUFFIXES)
     return any(
-        is_compressed_segment_name(PurePath(file).name) and path_exists(file)
-        for file in compressed_paths
+        is_compressed_segment_name(PurePath(compressed_path).name) and path_exists(compressed_path)
+        for compressed_path in compressed_paths
     )
 
 

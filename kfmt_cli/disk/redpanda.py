@@ -27,14 +27,14 @@ def is_redpanda_log(name: str) -> bool:
     return _SEGMENT_NAME.match(name) is not None
 
 
-def is_redpanda_batch(start: bytes) -> bool:
+def is_redpanda_batch(first_bytes: bytes) -> bool:
     """Whether bytes begin with a Redpanda batch header whose checksum matches."""
-    if len(start) < _BATCH_HEADER.size:
+    if len(first_bytes) < _BATCH_HEADER.size:
         return False
-    stored_crc, size = struct.unpack_from("<Ii", start)
+    stored_crc, size = struct.unpack_from("<Ii", first_bytes)
     return bool(
         size >= _BATCH_HEADER.size
-        and compute_crc(CRC32C_POLYNOMIAL, start[4 : _BATCH_HEADER.size]) == stored_crc
+        and compute_crc(CRC32C_POLYNOMIAL, first_bytes[4 : _BATCH_HEADER.size]) == stored_crc
     )
 
 

@@ -25,7 +25,7 @@ class Segment:
     log: InputFile | None
     """None if only indexes are left."""
     indexes: dict[Kind, InputFile] = field(default_factory=dict)
-    requested_indexes: frozenset[Kind] = frozenset(INDEX_KINDS)
+    index_kinds: frozenset[Kind] = frozenset(INDEX_KINDS)
     """The kinds of indexes to read."""
     is_last: bool = True
     """Whether no segment of the partition comes after it."""
@@ -84,13 +84,13 @@ def group_segments(files: Iterable[InputFile]) -> list[Segment]:
         if file.kind not in SEGMENT_KINDS:
             continue
         name = file.path.rpartition(os.sep)[2]
-        transient = classify_name(name)[2]
-        base_name = name.removesuffix(f".{transient}").removesuffix(file.kind.suffix)
-        segment = segment_by_name.setdefault((base_name, transient), Segment(None))
+        transient_suffix = classify_name(name)[2]
+        base_name = name.removesuffix(f".{transient_suffix}").removesuffix(file.kind.suffix)
+        segment = segment_by_name.setdefault((base_name, transient_suffix), Segment(None))
         if file.kind is LOG_KIND:
             segment.log = file
             last_base_offset = (
-                last_base_offset if transient else max(last_base_offset, file.base_or_zero)
+                last_base_offset if transient_suffix else max(last_base_offset, file.base_or_zero)
             )
         else:
             segment.indexes[file.kind] = file

@@ -100,11 +100,11 @@ class ChunkedLog:
             )
         start = self.chunk_ends[chunk_index - 1] if chunk_index else 0
         expected_size = min(self.chunk_size, self.size - chunk_index * self.chunk_size)
-        length = self.chunk_ends[chunk_index] - start
-        data = source.read_block(start, length, length)
+        stored_length = self.chunk_ends[chunk_index] - start
+        data = source.read_block(start, stored_length, stored_length)
         try:
-            if len(data) != length:
-                raise InputError(f"is {length - len(data)} bytes too short")
+            if len(data) != stored_length:
+                raise InputError(f"is {stored_length - len(data)} bytes too short")
             data = _decrypt(self.chunking.encryption, data, self.decrypt)
             if self.chunking.compression:
                 data = decompress_zstd(data, expected_size)
@@ -129,9 +129,9 @@ class ChunkedSource(Source):
     def __init__(self, log: ChunkedLog, name: str) -> None:
         self.name = name
         self.size = log.size
-        self.loss_unit_bytes = log.chunk_size
+        self.unreadable_block_bytes = log.chunk_size
         self._log = log
-        self._object = log.open_object(log.path, format_display_name(log.path))
+        self._object_source = log.open_object(log.path, format_display_name(log.path))
         self._cached_chunk: tuple[int, bytes] = -1, b""
 
     def read_block(self, position: int, length: int, min_length: int) -> bytes:
@@ -139,25 +139,25 @@ class ChunkedSource(Source):
         chunk_size = self._log.chunk_size
         parts: list[bytes] = []
         while position < end:
-            chunk_index, start = divmod(position, chunk_size)
-            cached = self._cached_chunk  # other threads may also read
-            if cached[0] != chunk_index:
+            chunk_index, start_in_chunk = divmod(position, chunk_size)
+            cached_chunk = self._cached_chunk  # other threads may also read
+            if cached_chunk[0] != chunk_index:
                 try:
-                    cached = self._cached_chunk = (
+                    cached_chunk = self._cached_chunk = (
                         chunk_index,
-                        self._log.read_chunk(chunk_index, self._object),
+                        self._log.read_chunk(chunk_index, self._object_source),
                     )
                 except UnreadableBytesError as error:
                     if not parts or position < required_end:
                         error.position = chunk_index * chunk_size  # the byte of the log
                         raise
                     break
-            parts.append(cached[1][start : start + end - position])
+            parts.append(cached_chunk[1][start_in_chunk : start_in_chunk + end - position])
             position += len(parts[-1])
         return b"".join(parts)
 
     def close(self) -> None:
-        self._object.close()
+        self._object_source.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class _RemoteSegment:
     manifest: SegmentManifest
     log: ChunkedLog
     display_path: str
-    indexes: dict[str, bytes]
+    index_by_name: dict[str, bytes]
     """By their names on a broker's disk."""
     problems: list[str]
     """The problems with its log and its indexes."""
@@ -189,11 +189,11 @@ class TieredStorageTree(OverlayTree):
     _log_by_path: dict[str, ChunkedLog] = field(default_factory=dict)
     _file_by_path: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     """The bytes of the other files, and their times."""
-    _objects_by_directory: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _origin_by_directory: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The topic id of each partition and the directory of its objects, by its directory."""
     _listing: MemoryListing | None = None
 
-    def list_assembled(self, path: str) -> DirectoryEntries:
+    def list_assembled_entries(self, path: str) -> DirectoryEntries:
         """The entries of an assembled directory; raises OSError."""
         return self._assembled_listing.entries(path[len(self.mount_point) :].strip(os.sep))
 
@@ -203,9 +203,9 @@ class TieredStorageTree(OverlayTree):
             self._listing = MemoryListing()
             self._listing.add_directory("")
             for subpath, log in self._log_by_path.items():
-                self._listing.add(subpath, log.size, log.modified_ns)
-            for subpath, (data, modified) in self._file_by_path.items():
-                self._listing.add(subpath, len(data), modified)
+                self._listing.add_file(subpath, log.size, log.modified_ns)
+            for subpath, (data, modified_ns) in self._file_by_path.items():
+                self._listing.add_file(subpath, len(data), modified_ns)
         return self._listing
 
     @property
@@ -217,7 +217,7 @@ class TieredStorageTree(OverlayTree):
         if not subpath:
             return self.has_only_segments
         return (
-            subpath in self._objects_by_directory
+            subpath in self._origin_by_directory
             or subpath in self._log_by_path
             or subpath in self._file_by_path
         )
@@ -259,21 +259,24 @@ class TieredStorageTree(OverlayTree):
             return self._log_by_path[subpath].path
         directory, _, name = subpath.rpartition(os.sep)
         if subpath in self._file_by_path:
-            return join_subpath(self._objects_by_directory[directory][1], name)
+            return join_subpath(self._origin_by_directory[directory][1], name)
         return (
-            self._objects_by_directory[subpath][1]
-            if subpath in self._objects_by_directory
+            self._origin_by_directory[subpath][1]
+            if subpath in self._origin_by_directory
             else OverlayTree.identity(self, subpath)
         )
 
     def read_problems(self, subpath: str) -> list[str]:
-        objects = self._object_path(subpath)
-        return [*OverlayTree.read_problems(self, objects), *messages_below(self._problems, objects)]
+        object_path = self._object_path(subpath)
+        return [
+            *OverlayTree.read_problems(self, object_path),
+            *messages_below(self._problems, object_path),
+        ]
 
     def _object_path(self, subpath: str) -> str:
         """The path of the objects that a log or a partition is assembled from, or would be if they
         were readable."""
-        if subpath in self._log_by_path or subpath in self._objects_by_directory:
+        if subpath in self._log_by_path or subpath in self._origin_by_directory:
             return self._subpath(self.identity(subpath).removesuffix(LOG_SUFFIX))
         return self._unread_directories.get(subpath, subpath)
 
@@ -285,9 +288,11 @@ class TieredStorageTree(OverlayTree):
         """Assemble every segment in a directory, in order."""
         files = [Path(name) for name in directory.files]
         base_names = [file.stem for file in files if file.suffix == MANIFEST_SUFFIX]
-        paths = [(f"{directory.path}/{name}", f"{directory.name}/{name}") for name in base_names]
-        segments = map_ordered(self._try_read_segment, paths, MAX_CONNECTIONS)
-        for (base_path, _), segment in zip(paths, segments, strict=True):
+        base_and_display_paths = [
+            (f"{directory.path}/{name}", f"{directory.name}/{name}") for name in base_names
+        ]
+        segments = map_ordered(self._try_read_segment, base_and_display_paths, MAX_CONNECTIONS)
+        for (base_path, _), segment in zip(base_and_display_paths, segments, strict=True):
             self._add_files(base_path, segment)
         for file in files:
             is_segment_object = file.suffix in (
@@ -311,9 +316,9 @@ class TieredStorageTree(OverlayTree):
             raise InputError(self._problems.pop()[1])
         return log_path
 
-    def _try_read_segment(self, paths: tuple[str, str]) -> _RemoteSegment | str:
+    def _try_read_segment(self, base_and_display_path: tuple[str, str]) -> _RemoteSegment | str:
         """A segment, or the reason why it cannot be read."""
-        base_path, display_path = paths
+        base_path, display_path = base_and_display_path
         try:
             return self._read_segment(base_path, display_path)
         except InputError as error:
@@ -328,11 +333,15 @@ class TieredStorageTree(OverlayTree):
         manifest = read_manifest(f"{base_path}{MANIFEST_SUFFIX}")
         log = open_chunked_log(base_path, status.st_size, manifest.chunking, self.private_key)
         log = replace(log, modified_ns=status.st_mtime_ns)
-        indexes, problems = _read_indexes(manifest, base_path, log.decrypt)
+        index_by_name, problems = _read_indexes(manifest, base_path, log.decrypt)
         if log.missing_bytes < 0:
             problems.append("its log has extra bytes after the last chunk")
         return _RemoteSegment(
-            manifest, log, display_path, indexes, [f"{display_path}: {text}" for text in problems]
+            manifest,
+            log,
+            display_path,
+            index_by_name,
+            [f"{display_path}: {text}" for text in problems],
         )
 
     def _add_problem(self, base_path: str, message: str) -> None:
@@ -354,9 +363,9 @@ class TieredStorageTree(OverlayTree):
         topic_id = segment_id.topic_id_partition.topic_id
         object_directory = segment.log.path.rpartition(os.sep)[0]
         # A topic of the same name may have been deleted.
-        known_id, _ = self._objects_by_directory.get(directory, (topic_id, object_directory))
+        known_topic_id, _ = self._origin_by_directory.get(directory, (topic_id, object_directory))
         # A broker's own directory may have newer segments.
-        if known_id != topic_id or self._exists_underneath(directory):
+        if known_topic_id != topic_id or self._exists_underneath(directory):
             directory = join_subpath(self._subpath(object_directory), directory)
         base_offset = _base_offset(PurePath(base_path).name, segment.manifest)
         log_path = f"{directory}/{base_offset:020}{LOG_SUFFIX}"
@@ -367,21 +376,17 @@ class TieredStorageTree(OverlayTree):
             reason = f"{existing_path} has the same base offset; this copy is skipped"
             self._add_problem(base_path, f"{segment.display_path}: {reason}")
             return None
-        self._objects_by_directory.setdefault(directory, (topic_id, object_directory))
+        self._origin_by_directory.setdefault(directory, (topic_id, object_directory))
         self._log_by_path[log_path] = segment.log
         self._listing = None
         for problem in segment.problems:
             self._add_problem(base_path, problem)
-        metadata_files = {"partition.metadata": f"version: 0\ntopic_id: {topic_id}".encode()}
-        for name, data in (metadata_files | segment.indexes).items():
+        metadata_by_name = {"partition.metadata": f"version: 0\ntopic_id: {topic_id}".encode()}
+        for name, data in (metadata_by_name | segment.index_by_name).items():
             path = f"{directory}/{name}"
-            existing = (
-                self._file_by_path[path][0]
-                if name == EPOCH_CHECKPOINT_NAME and path in self._file_by_path
-                else None
-            )
-            merged = data if existing is None else _merge_epoch_checkpoints(existing, data)
-            self._file_by_path[path] = merged, segment.log.modified_ns
+            if name == EPOCH_CHECKPOINT_NAME and path in self._file_by_path:
+                data = _merge_epoch_checkpoints(self._file_by_path[path][0], data)  # noqa: PLW2901
+            self._file_by_path[path] = data, segment.log.modified_ns
         return log_path
 
 
@@ -395,7 +400,7 @@ def open_chunked_log(
     base_path: str,
     stored_size: int,
     chunking: ChunkEncoding,
-    key: PrivateKey | None,
+    private_key: PrivateKey | None,
     open_object: NamedSourceOpener = open_source,
 ) -> ChunkedLog:
     """A log, from its manifest; raises InputError.
@@ -405,11 +410,11 @@ def open_chunked_log(
     """
     decrypt = None
     if chunking.encryption is not None:
-        if key is None:
+        if private_key is None:
             key_name = chunking.encryption.data_key.rpartition(":")[0]
             message = f"encrypted with key {key_name}; pass --rsm-private-key FILE to read it"
             raise InputError(message)
-        decrypt = key.unwrap_data_key(chunking.encryption.data_key)
+        decrypt = private_key.unwrap_data_key(chunking.encryption.data_key)
     chunk_ends = list(accumulate(chunk_sizes(chunking)))
     return ChunkedLog(
         chunking, f"{base_path}{LOG_SUFFIX}", chunk_ends, stored_size, decrypt, open_object
@@ -429,7 +434,7 @@ def _read_indexes(
     locations = manifest.segment_indexes
     base_offset = _base_offset(PurePath(base_path).name, manifest)
     end_offset = manifest.remote_log_segment_metadata.end_offset + 1
-    indexes: dict[str, bytes] = {}
+    index_by_name: dict[str, bytes] = {}
     problems: list[str] = []
     location_by_name = {
         f"{base_offset:020}.index": locations.offset,
@@ -445,26 +450,13 @@ def _read_indexes(
                     continue
                 try:
                     data = _read_index(file, location)
-                    indexes[name] = _decrypt(manifest.encryption, data, decrypt)
+                    index_by_name[name] = _decrypt(manifest.encryption, data, decrypt)
                 except InputError as error:
                     problems.append(f"{error}; its log is read without {name}")
     except (OSError, InputError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error).rpartition(": ")[2]
         problems.append(f"{REMOTE_INDEXES_SUFFIX}: {reason}; its log is read without its indexes")
-    return indexes, problems
-
-
-def _merge_epoch_checkpoints(left: bytes, right: bytes) -> bytes:
-    """Two checkpoints of leader epochs merged: each epoch begins at its lowest offset."""
-    starts: dict[int, int] = {}
-    for data in (left, right):
-        for line in data.split(b"\n")[2:]:
-            columns = line.split()
-            if len(columns) == 2 and all(column.isdigit() for column in columns):
-                epoch, start = map(int, columns)
-                starts[epoch] = min(start, starts.get(epoch, start))
-    lines = [f"{epoch} {start}" for epoch, start in sorted(starts.items())]
-    return "\n".join(["0", str(len(lines)), *lines, ""]).encode()
+    return index_by_name, problems
 
 
 def _decrypt(
@@ -479,13 +471,25 @@ def _decrypt(
     return decrypt(data, aad)
 
 
+def _merge_epoch_checkpoints(left: bytes, right: bytes) -> bytes:
+    """Two checkpoints of leader epochs merged: each epoch begins at its lowest offset."""
+    start_by_epoch: dict[int, int] = {}
+    for data in (left, right):
+        for line in data.split(b"\n")[2:]:
+            columns = line.split()
+            if len(columns) == 2 and all(column.isdigit() for column in columns):
+                epoch, start = map(int, columns)
+                start_by_epoch[epoch] = min(start, start_by_epoch.get(epoch, start))
+    lines = [f"{epoch} {start}" for epoch, start in sorted(start_by_epoch.items())]
+    return "\n".join(["0", str(len(lines)), *lines, ""]).encode()
+
+
 def _read_index(file: IO[bytes], location: SegmentIndexLocation) -> bytes:
     """The bytes of one index; raises InputError if the object has fewer."""
-    if location.size < 0 or not 0 <= location.position < MAX_POSITION:
-        raise InputError(
-            f"its manifest puts an index of {location.size} bytes at {location.position}"
-        )
-    file.seek(location.position)
+    position = location.position
+    if location.size < 0 or not 0 <= position < MAX_POSITION:
+        raise InputError(f"its manifest puts an index of {location.size} bytes at {position}")
+    file.seek(position)
     chunks: list[bytes] = []
     remaining = location.size
     while remaining > 0 and (chunk := file.read(min(remaining, READ_BYTES))):

@@ -47,14 +47,14 @@ class PrivateKey:
             message = "cryptography is not installed: pip install 'kfmt-cli[remote]'"
             raise UsageError(f"encrypted segments: {message}") from None
         try:
-            load = load_pem_private_key if b"-----BEGIN" in data else load_der_private_key
-            key = load(data, None)
+            load_key = load_pem_private_key if b"-----BEGIN" in data else load_der_private_key
+            key = load_key(data, None)
         except (ValueError, TypeError) as error:
             raise UsageError(f"{path}: not a PKCS #8 private key: {error}") from error
         if not isinstance(key, RSAPrivateKey):
             raise UsageError(f"{path}: not an RSA key")
-        numbers = key.private_numbers()
-        self._modulus, self._exponent = numbers.public_numbers.n, numbers.d
+        private_numbers = key.private_numbers()
+        self._modulus, self._exponent = private_numbers.public_numbers.n, private_numbers.d
 
     def unwrap_data_key(self, data_key: str) -> DecryptFunction:
         """The decryption function for a data key, which has its wrapping key's name as a prefix;
@@ -62,9 +62,9 @@ class PrivateKey:
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        key_name, _, wrapped = data_key.rpartition(":")
+        key_name, _, wrapped_key = data_key.rpartition(":")
         try:
-            cipher = AESGCM(self._unwrap_oaep(base64.b64decode(wrapped, validate=True)))
+            cipher = AESGCM(self._unwrap_oaep(base64.b64decode(wrapped_key, validate=True)))
         except ValueError as error:
             raise InputError(
                 f"its data key cannot be unwrapped with this key ({key_name})"
@@ -78,11 +78,11 @@ class PrivateKey:
 
         return decrypt
 
-    def _unwrap_oaep(self, wrapped: bytes) -> bytes:
+    def _unwrap_oaep(self, wrapped_key: bytes) -> bytes:
         """The unwrapped bytes; raises ValueError. cryptography only has OAEP without SHA-3."""
         size = (self._modulus.bit_length() + 7) // 8
-        encrypted_number = int.from_bytes(wrapped, "big")
-        if len(wrapped) != size or encrypted_number >= self._modulus:
+        encrypted_number = int.from_bytes(wrapped_key, "big")
+        if len(wrapped_key) != size or encrypted_number >= self._modulus:
             raise ValueError("wrong size")
         block = pow(encrypted_number, self._exponent, self._modulus).to_bytes(size, "big")
         hash_size = hashlib.new(OAEP_HASH).digest_size

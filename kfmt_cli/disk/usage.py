@@ -25,7 +25,7 @@ BLOCK_BYTES = 512  # the unit of `st_blocks`
 LOGS_PURPOSE = "logs"
 REMOTE_CACHE_DIRECTORY = "remote-log-index-cache"
 # What a broker does with the files, if that does not depend on settings.
-FATE_BY_PURPOSE = {
+OUTCOME_BY_PURPOSE = {
     "left_over": "A broker deletes them when it starts.",
     "marked_delete": "A broker deletes them after it starts.",
     "marked_stray": "No broker ever deletes them.",
@@ -74,13 +74,15 @@ def read_disk_usage(root: str, on_error: Callable[[str], None]) -> list[DiskUsag
     A file with several names counts once; symbolic links to files do not count. on_error: receives
     messages about directories that cannot be listed.
     """
-    name = absolute_path(root).rpartition(os.sep)[2]
+    root_name = absolute_path(root).rpartition(os.sep)[2]
     usage_by_purpose = {purpose: DiskUsage(purpose) for purpose in USAGE_PURPOSES}
     counted_inodes: set[tuple[int, int]] = set()
     for directory, entries in iter_directories(
         root, listing_error_handler(on_error), list_stored_entries
     ):
-        directory_purpose = _directory_purpose(f"{name}{os.sep}{os.path.relpath(directory, root)}")
+        directory_purpose = _directory_purpose(
+            f"{root_name}{os.sep}{os.path.relpath(directory, root)}"
+        )
         for entry in entries.files:
             try:
                 status = entry.stat(follow_symlinks=False)
@@ -117,9 +119,9 @@ def _file_purpose(name: str) -> str:
         base_name
     ):
         return "remote_storage"
-    kind, _, transient = classify_name(name)
-    if transient:
-        return "swap" if transient == "swap" else "left_over"
+    kind, _, transient_suffix = classify_name(name)
+    if transient_suffix:
+        return "swap" if transient_suffix == "swap" else "left_over"
     return _PURPOSE_BY_KIND.get(kind, "broker_files")
 
 

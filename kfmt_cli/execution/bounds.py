@@ -40,21 +40,21 @@ def resolve_bounds(source: Source, split: FileSplit, search_bytes: bool = False)
     if split.is_whole or split.is_batch_aligned:
         return split.start, split.end
 
-    def boundary(nominal: int) -> int:
+    def find_boundary(nominal_position: int) -> int:
         entries, size = _read_index_entries(split.path), split.size
         if not entries.shape[1] and search_bytes:
             batch_position = find_first_batch(
-                source, nominal, min(nominal + MAX_SEARCH_BYTES, size), size
+                source, nominal_position, min(nominal_position + MAX_SEARCH_BYTES, size), size
             )
             return size if batch_position is None else batch_position
-        for row in range(int(np.searchsorted(entries[1], nominal)), entries.shape[1]):
+        for row in range(int(np.searchsorted(entries[1], nominal_position)), entries.shape[1]):
             offset, position = entries[:, row].tolist()
             if position < size and _is_proven_batch(source, position, size, offset + split.base):
                 return int(position)
         return size
 
-    start = 0 if split.start == 0 else boundary(split.start)
-    end = split.size if split.is_last else boundary(split.end)
+    start = 0 if split.start == 0 else find_boundary(split.start)
+    end = split.size if split.is_last else find_boundary(split.end)
     return start, end
 
 
@@ -88,35 +88,35 @@ def _read_index_entries(log_path: str) -> IntArray:
     )
     entries = np.array([rows["relative_offset"], rows["log_position"]], np.int64)
     entries = entries[:, entries[1] > 0]
-    increasing = bool((np.diff(entries[1]) > 0).all())
-    return entries if increasing else np.zeros((2, 0), np.int64)
+    is_increasing = bool((np.diff(entries[1]) > 0).all())
+    return entries if is_increasing else np.zeros((2, 0), np.int64)
 
 
 def _is_proven_batch(source: Source, position: int, file_size: int, max_base_offset: int) -> bool:
     """Whether a batch with at most this base offset begins at a position: its checksum matches, and
     complete batches or the end of the file follow."""
-    length = _declared_batch_size(source, position, file_size)
-    if not length or length > MAX_BATCH_BYTES:
+    batch_size = _declared_batch_size(source, position, file_size)
+    if not batch_size or batch_size > MAX_BATCH_BYTES:
         return False
-    data = source.read_block(position, length, length)
-    if len(data) < length:
+    data = source.read_block(position, batch_size, batch_size)
+    if len(data) < batch_size:
         return False
-    starts, ends = np.array([0]), np.array([length])
+    starts, ends = np.array([0]), np.array([batch_size])
     batch = read_batches(data, position, 0, starts, ends)
     if not batch.crc_valid[0]:
         return False
-    base = int(batch.base_offset[0])
-    if batch.has_base_offset[0] and base > max_base_offset:
+    base_offset = int(batch.base_offset[0])
+    if batch.has_base_offset[0] and base_offset > max_base_offset:
         return False
-    next_position = position + length
+    next_position = position + batch_size
     for _ in range(N_FOLLOWING_BATCHES):
         if next_position >= file_size:
             break
-        length = _declared_batch_size(source, next_position, file_size)
-        if not length:
+        batch_size = _declared_batch_size(source, next_position, file_size)
+        if not batch_size:
             # A truncated or damaged end follows: the complete batches before it would be lost too.
             return False
-        next_position += length
+        next_position += batch_size
     return True
 
 
@@ -125,8 +125,11 @@ def _declared_batch_size(source: Source, position: int, file_size: int) -> int:
     header_prefix = source.read_block(position, BYTES_UP_TO_MAGIC, BYTES_UP_TO_MAGIC)
     if len(header_prefix) < BYTES_UP_TO_MAGIC or header_prefix[-1] >= len(MIN_LENGTH_BY_MAGIC):
         return 0
-    declared = header.batch_length(header_prefix)
-    length = LOG_OVERHEAD_BYTES + declared
-    if declared < int(MIN_LENGTH_BY_MAGIC[header_prefix[-1]]) or position + length > file_size:
+    declared_length = header.batch_length(header_prefix)
+    batch_size = LOG_OVERHEAD_BYTES + declared_length
+    if (
+        declared_length < int(MIN_LENGTH_BY_MAGIC[header_prefix[-1]])
+        or position + batch_size > file_size
+    ):
         return 0
-    return length
+    return batch_size

@@ -31,7 +31,7 @@ class FileGrouping:
 
     def _group_key(self, split: FileSplit) -> tuple[object, ...]:
         topic, partition = split.topic_partition
-        own_group_path = split.path if not split.is_whole else ""
+        divided_log_path = split.path if not split.is_whole else ""
         if self.by_partition:
-            return topic, partition, own_group_path, split.directory, split.kind.name
-        return (topic if self.by_topic else "", own_group_path, split.kind.name)
+            return topic, partition, divided_log_path, split.directory, split.kind.name
+        return (topic if self.by_topic else "", divided_log_path, split.kind.name)

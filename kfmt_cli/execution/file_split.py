@@ -133,5 +133,5 @@ def name_file_in_errors(split: FileSplit) -> Iterator[None]:
     except KfmtError:
         raise
     except Exception as error:
-        from_byte = f" from byte {split.start}" if split.start else ""
-        raise SplitError(f"{split.path}{from_byte}: {type(error).__name__}: {error}") from error
+        start_text = f" from byte {split.start}" if split.start else ""
+        raise SplitError(f"{split.path}{start_text}: {type(error).__name__}: {error}") from error

@@ -15,7 +15,7 @@ from typing import overload
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.execution.file_split import FileSplit
 
-_WRAP = 1 << 63  # times after the year 2262 wrap; they are only compared
+_TIME_WRAP = 1 << 63  # times after the year 2262 wrap; they are only compared
 
 
 class _ByteStringPool:
@@ -82,18 +82,18 @@ class _SplitFileColumns:
         self._partition_index.append(len(self._topic_id_partitions) - 1)
         self._kind_index.append(self._kinds.index(kind_key))
         self._base_offsets.append(split.base)
-        self._modified_times.append((split.modified + _WRAP) % (2 * _WRAP) - _WRAP)
+        self._modified_times.append((split.modified + _TIME_WRAP) % (2 * _TIME_WRAP) - _TIME_WRAP)
         self._object_sizes.append(split.object_size)
         self._sizes.append(split.size)
 
     def path(self, i: int) -> str:
-        directory_index, decoded = self._directory_index[i], self._decoded_directory
-        if decoded[0] != directory_index:
-            decoded = self._decoded_directory = (
+        directory_index, cached_directory = self._directory_index[i], self._decoded_directory
+        if cached_directory[0] != directory_index:
+            cached_directory = self._decoded_directory = (
                 directory_index,
                 os.fsdecode(self._directories[directory_index]),
             )
-        return decoded[1] + os.fsdecode(self._names[i])
+        return cached_directory[1] + os.fsdecode(self._names[i])
 
     def base(self, i: int) -> int:
         return self._base_offsets[i]
@@ -108,7 +108,7 @@ class _SplitFileColumns:
             self._names.length(i),
         )
 
-    def split(self, i: int, start: int, end: int, is_aligned: bool) -> FileSplit:
+    def create_split(self, i: int, start: int, end: int, is_aligned: bool) -> FileSplit:
         kind, has_base, is_tiered = self._kinds[self._kind_index[i]]
         return FileSplit(
             self.path(i),
@@ -136,12 +136,12 @@ class FileSplits(Sequence[FileSplit]):
         self._file_columns = _SplitFileColumns()
         self._file_indexes, self._are_batch_aligned = array("I"), array("B")
         self._starts, self._ends = array("q"), array("q")
-        previous_file: tuple[str, int, int] | None = None
+        previous_file_key: tuple[str, int, int] | None = None
         for split in splits:
-            file = split.path, split.size, split.modified
-            if file != previous_file:
+            file_key = split.path, split.size, split.modified
+            if file_key != previous_file_key:
                 self._file_columns.add(split)
-                previous_file = file
+                previous_file_key = file_key
             self._append(
                 len(self._file_columns) - 1, split.start, split.end, split.is_batch_aligned
             )
@@ -181,7 +181,7 @@ class FileSplits(Sequence[FileSplit]):
             )
             return _from_columns(self._file_columns, *columns)
         is_aligned = bool(self._are_batch_aligned[index])
-        return self._file_columns.split(
+        return self._file_columns.create_split(
             self._file_indexes[index], self._starts[index], self._ends[index], is_aligned
         )
 
@@ -189,9 +189,10 @@ class FileSplits(Sequence[FileSplit]):
         columns = zip(
             self._file_indexes, self._starts, self._ends, self._are_batch_aligned, strict=True
         )
-        create_split = self._file_columns.split
+        create_split = self._file_columns.create_split
         return (
-            create_split(file, start, end, aligned > 0) for file, start, end, aligned in columns
+            create_split(file_index, start, end, aligned > 0)
+            for file_index, start, end, aligned in columns
         )
 
     def __eq__(self, other: object) -> bool:
@@ -231,7 +232,7 @@ class FileSplits(Sequence[FileSplit]):
         if not read_errors:
             return self
         return self.select_at(
-            i for i, file in enumerate(self._file_indexes) if file not in read_errors
+            i for i, file_index in enumerate(self._file_indexes) if file_index not in read_errors
         )
 
     @property
@@ -239,9 +240,9 @@ class FileSplits(Sequence[FileSplit]):
         """The reasons why files could not be read, by path."""
         file_columns, read_errors = self._file_columns, self._file_columns._read_errors
         return {
-            file_columns.path(file): read_errors[file]
-            for file in self._file_indexes
-            if file in read_errors
+            file_columns.path(file_index): read_errors[file_index]
+            for file_index in self._file_indexes
+            if file_index in read_errors
         }
 
     def select_where(self, predicate: Callable[[FileSplit], bool]) -> FileSplits:
@@ -250,33 +251,35 @@ class FileSplits(Sequence[FileSplit]):
 
     def sorted_unique(self) -> FileSplits:
         """The splits sorted by topic, partition and base offset, each file once."""
-        groups: dict[tuple[int, ...], array[int]] = {}
-        for i, file in enumerate(self._file_indexes):
-            groups.setdefault(self._file_columns.partition_key(file), array("I")).append(i)
+        indexes_by_column_key: dict[tuple[int, ...], array[int]] = {}
+        for i, file_index in enumerate(self._file_indexes):
+            indexes_by_column_key.setdefault(
+                self._file_columns.partition_key(file_index), array("I")
+            ).append(i)
         indexes_by_partition: dict[tuple[str, int], array[int]] = {}
-        for indexes in groups.values():
+        for indexes in indexes_by_column_key.values():
             split = self[indexes[0]]
             topic, partition = split.topic_partition
             partition_key = topic or split.directory, partition or 0
             indexes_by_partition.setdefault(partition_key, array("I")).extend(indexes)
-        ordered = array("I")
+        ordered_indexes = array("I")
         for partition_key in sorted(indexes_by_partition):
             index_by_sort_key = {self._sort_key(i): i for i in indexes_by_partition[partition_key]}
-            ordered.extend(index_by_sort_key[key] for key in sorted(index_by_sort_key))
-        return self.select_at(ordered)
+            ordered_indexes.extend(index_by_sort_key[key] for key in sorted(index_by_sort_key))
+        return self.select_at(ordered_indexes)
 
     def _sort_key(self, i: int) -> tuple[int, str]:
         return self._file_columns.base(self._file_indexes[i]), self._file_columns.path(
             self._file_indexes[i]
         )
 
-    def split_at(self, split_points: Callable[[FileSplit], Sequence[int]]) -> FileSplits:
-        """These splits, divided. split_points: returns the positions where the parts of a split
-        begin, and its end."""
+    def split_at(self, find_split_points: Callable[[FileSplit], Sequence[int]]) -> FileSplits:
+        """These splits, divided. find_split_points: returns the positions where the parts of a
+        split begin, and its end."""
         splits = self.select_at(())
-        for file, split in zip(self._file_indexes, self, strict=True):
-            for start, end in pairwise(split_points(split)):
-                splits._append(file, start, end, False)
+        for file_index, split in zip(self._file_indexes, self, strict=True):
+            for start, end in pairwise(find_split_points(split)):
+                splits._append(file_index, start, end, False)
         return splits
 
     def regrouped(self, groups: Iterable[Sequence[FileSplit]]) -> Iterator[FileSplits]:

@@ -56,7 +56,7 @@ class ItemProcessor(ABC, Generic[ItemT, ResultT, PartT]):
         """The result for a split; None if the item must be processed as a whole."""
         raise NotImplementedError
 
-    def merge_results(self, parts: list[PartT]) -> ResultT | None:
+    def merge_results(self, split_results: list[PartT]) -> ResultT | None:
         """The result for an item from its splits; None if it must be processed as a whole."""
         raise NotImplementedError
 
@@ -123,8 +123,8 @@ def _task_inputs(
 ) -> list[TaskInput[ItemT]]:
     """The task inputs for a group: the group itself, or the splits of its only item."""
     item, size = group[0]
-    parts = processor.split(item, size, jobs) if size >= MIN_LARGE_BYTES else []
-    return [*parts] or [group]
+    item_splits = processor.split(item, size, jobs) if size >= MIN_LARGE_BYTES else []
+    return [*item_splits] or [group]
 
 
 def _process_in_parallel(
@@ -133,27 +133,27 @@ def _process_in_parallel(
     jobs: int,
     on_progress: Callable[[int], None],
 ) -> Iterator[WorkOutcome[ResultT]]:
-    process_one = partial(
+    process_task_input = partial(
         _process_task_input,
         processor=processor,
         caller_min_bytes=_caller_min_bytes(processor, task_inputs, jobs),
     )
-    part_results: list[PartT | None] = []
+    split_results: list[PartT | None] = []
     results = map_processes(
-        process_one, task_inputs, jobs, choose_chunk_size(len(task_inputs), jobs)
+        process_task_input, task_inputs, jobs, choose_chunk_size(len(task_inputs), jobs)
     )
-    for task_input, (part_result, outcomes) in zip(task_inputs, results, strict=True):
+    for task_input, (split_result, outcomes) in zip(task_inputs, results, strict=True):
         if isinstance(task_input, FileSplit):
             on_progress(task_input.end - task_input.start)
-            part_results.append(part_result)
+            split_results.append(split_result)
             if task_input.is_last:
-                known_results = [result for result in part_results if result is not None]
+                complete_results = [result for result in split_results if result is not None]
                 yield (
-                    processor.merge_results(known_results)
-                    if len(known_results) == len(part_results)
+                    processor.merge_results(complete_results)
+                    if len(complete_results) == len(split_results)
                     else None
                 )
-                part_results = []
+                split_results = []
         else:
             yield from _report_progress(task_input, outcomes, on_progress)
 
@@ -163,7 +163,12 @@ def _caller_min_bytes(
 ) -> int | None:
     """The size from which the caller processes items itself: if fewer of them are large than there
     are processes, it processes each on all cores. None if it processes none."""
-    items = (item for group in task_inputs if not isinstance(group, FileSplit) for item in group)
+    items = (
+        item
+        for task_input in task_inputs
+        if not isinstance(task_input, FileSplit)
+        for item in task_input
+    )
     caller_processes = (
         processor.uses_all_cores and sum(size >= MIN_LARGE_BYTES for _, size in items) < jobs
     )

@@ -23,7 +23,7 @@ MAX_CHUNK_SIZE = 4  # items that a process gets at once, if there are many
 MAX_PENDING_CHUNKS = 3  # chunks per process that are submitted before their results are needed
 
 
-def useful_processes(jobs: int, n_bytes: int) -> int:
+def useful_process_count(jobs: int, n_bytes: int) -> int:
     """The number of processes worth starting for a number of bytes, at most `jobs`; at least 2 for
     remote files, which threads request at the same time even with one job."""
     if MOUNTS.has_remote:

@@ -89,14 +89,14 @@ def build_request(
 
     columns, topics: comma-separated names.
     """
-    names = tuple(dict.fromkeys(split_names(columns)))
-    for name in names:
+    column_names = tuple(dict.fromkeys(split_names(columns)))
+    for name in column_names:
         if name not in TABLES["records"].leaf_by_name:
             raise UsageError(f"table records has no column {name!r}")
     return replace(
         request,
         paths=tuple(_absolute_path(path) for path in paths),
-        columns=names,
+        columns=column_names,
         topics=frozenset(split_names(topics)),
         private_key=read_private_key(),
     )
@@ -109,5 +109,5 @@ def split_names(text: str) -> tuple[str, ...]:
 
 def _absolute_path(path: str) -> str:
     """A local path made absolute, so that it is valid in every process."""
-    is_final = not is_local(path) or MOUNTS.find(path) is not None
-    return path if is_final else str(Path(path).absolute())
+    is_process_independent = not is_local(path) or MOUNTS.find(path) is not None
+    return path if is_process_independent else str(Path(path).absolute())

@@ -17,7 +17,7 @@ from kfmt_cli.core.compressed_files import COMPRESSED_FILE_MESSAGE, compressed_s
 from kfmt_cli.core.direct_io import DirectSource
 from kfmt_cli.core.source import SourceWindow
 from kfmt_cli.disk.directory_listing import file_size
-from kfmt_cli.disk.file_access import find_real_path, is_remote_path, open_source, stat_path
+from kfmt_cli.disk.file_access import find_disk_path, is_remote_path, open_source, stat_path
 from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.usage import BLOCK_BYTES
 from kfmt_cli.errors import InputError
@@ -51,20 +51,20 @@ def choose_byte_ranges(sizes: Sequence[int], max_bytes: int) -> list[ByteRange]:
     The same sizes give the same ranges, so that two samples of a directory differ only by changes
     in it.
     """
-    total = sum(sizes)
-    if total <= max_bytes:
+    total_bytes = sum(sizes)
+    if total_bytes <= max_bytes:
         return [ByteRange(i, 0, size) for i, size in enumerate(sizes) if size]
     n_ranges = max(max_bytes // RANGE_BYTES, 1)
-    random_source, ends = random.Random(total), np.cumsum(sizes)  # noqa: S311 (not for secrets)
+    random_generator, log_ends = random.Random(total_bytes), np.cumsum(sizes)  # noqa: S311 (not for secrets)
     ranges: list[ByteRange] = []
     for i in range(n_ranges):
-        position = int((i + random_source.random()) * total / n_ranges)
-        log_index = int(np.searchsorted(ends, position, side="right"))
+        position = int((i + random_generator.random()) * total_bytes / n_ranges)
+        log_index = int(np.searchsorted(log_ends, position, side="right"))
         size = sizes[log_index]
-        start = min(position - int(ends[log_index] - size), max(size - RANGE_BYTES, 0))
-        previous = ranges[-1] if ranges and ranges[-1].log_index == log_index else None
-        if previous is not None:
-            start = max(start, previous.end)
+        start = min(position - int(log_ends[log_index] - size), max(size - RANGE_BYTES, 0))
+        previous_range = ranges[-1] if ranges and ranges[-1].log_index == log_index else None
+        if previous_range is not None:
+            start = max(start, previous_range.end)
         if start < size:
             ranges.append(ByteRange(log_index, start, min(start + RANGE_BYTES, size)))
     return ranges
@@ -79,7 +79,7 @@ def written_size(file: InputFile) -> int:
     try:
         if compressed_suffix(file.path) or BLOCK_BYTES * stat_path(file.path).st_blocks >= size:
             return size
-        with closing(DirectSource(find_real_path(file.path) or file.path, file.name)) as source:
+        with closing(DirectSource(find_disk_path(file.path) or file.path, file.name)) as source:
             return source.data_end()
     except (InputError, OSError):
         return size
@@ -108,8 +108,8 @@ class _MeteredSource(SourceWindow):
 
     bytes_read = 0
 
-    def read_block(self, position: int, length: int, least: int) -> bytes:
-        data = super().read_block(position, length, least)
+    def read_block(self, position: int, length: int, min_length: int) -> bytes:
+        data = super().read_block(position, length, min_length)
         self.bytes_read += len(data)
         return data
 
@@ -117,7 +117,7 @@ class _MeteredSource(SourceWindow):
 def _open_metered(file: InputFile) -> DirectSource | _MeteredSource:
     if is_remote_path(file.path):
         return _MeteredSource(open_source(file.path, file.name), file_size(file))
-    return DirectSource(find_real_path(file.path) or file.path, file.name)
+    return DirectSource(find_disk_path(file.path) or file.path, file.name)
 
 
 def _sample_range(
@@ -132,7 +132,7 @@ def _sample_range(
             statistics.add_block(block)
         statistics.bytes = source.size
         return statistics
-    first_position = byte_range.start and _find_first_batch(source, byte_range)
+    first_position = byte_range.start and _find_first_in_range(source, byte_range)
     end = byte_range.end
     for block in (
         ()
@@ -146,7 +146,9 @@ def _sample_range(
     return statistics
 
 
-def _find_first_batch(source: DirectSource | _MeteredSource, byte_range: ByteRange) -> int | None:
+def _find_first_in_range(
+    source: DirectSource | _MeteredSource, byte_range: ByteRange
+) -> int | None:
     """Position of the first proven batch in a byte range; None if there is none."""
     for search_bytes in SEARCH_LIMITS_BYTES:
         end = min(byte_range.start + search_bytes, source.size)

@@ -37,9 +37,9 @@ class SplitMerger:
     def add_split(self, boundary: SplitBoundary) -> Iterator[Finding]:
         """Add the next split; yields the findings at its boundary with the previous one."""
         for check in _restore_checks(boundary.checks):
-            previous = self._check_by_key.setdefault(check.facts_key, check)
-            if previous is not check:
-                for finding in previous.merge_later(check):
+            previous_check = self._check_by_key.setdefault(check.facts_key, check)
+            if previous_check is not check:
+                for finding in previous_check.merge_later(check):
                     yield self.with_file_batch_index(replace(finding, file=self._path))
         self.n_batches += boundary.batches
 

@@ -81,7 +81,7 @@ class SplitReader:
         UnreadableInputError for an input that cannot be read with raises_if_unreadable."""
         self.findings = []
         self.boundary = None
-        if self.check_listed(split):
+        if self.report_planning_error(split):
             return
         try:
             source = open_source(split.path)
@@ -89,13 +89,13 @@ class SplitReader:
             self.add_finding(Finding(split.path, codes.FILE_VANISHED, None, str(error)))
             return
         try:
-            yield from self._blocks(source, split)
+            yield from self._iter_source_blocks(source, split)
         except InputError as error:
             self.add_finding(Finding(split.path, codes.FILE_UNREADABLE, None, str(error)))
         finally:
             source.close()
 
-    def _blocks(self, source: Source, split: FileSplit) -> Iterator[Block]:
+    def _iter_source_blocks(self, source: Source, split: FileSplit) -> Iterator[Block]:
         size = source.size or 0
         has_grown = split.is_last and size > split.size
         if split.is_last and size != split.size:
@@ -136,7 +136,7 @@ class SplitReader:
     def records(
         self,
         split: FileSplit,
-        read: Callable[[Block, DecompressionLimit], RecordColumns] = read_records,
+        decode_records: Callable[[Block, DecompressionLimit], RecordColumns] = read_records,
     ) -> Iterator[tuple[Block, RecordColumns]]:
         """The records of a split, by runs of batches of the same kind."""
         for block in self.blocks(split):
@@ -148,7 +148,7 @@ class SplitReader:
                 for finding in decompressed_block.findings:
                     self.add_finding(finding)
                 for run in split_runs(decompressed_block):
-                    records = read(run, self.decompression_limit)
+                    records = decode_records(run, self.decompression_limit)
                     for finding in records.findings:
                         self.add_finding(finding)
                     yield run, records
@@ -158,7 +158,7 @@ class SplitReader:
         """Whether the file is missing, unreadable or of a different size than planned."""
         return any(finding.code in _CHANGED_CODES for finding in self.findings)
 
-    def check_listed(self, split: FileSplit) -> bool:
+    def report_planning_error(self, split: FileSplit) -> bool:
         """Whether a split could not be read during planning; records that as a finding."""
         if split.read_error:
             self.add_finding(
@@ -191,10 +191,10 @@ def _batches_before(block: Block, end: int) -> Block | None:
     """The batches of a block that begin before a byte; None if none does."""
     if _block_position(block) >= end:
         return None
-    mask = block.batches.position < end
-    if mask.all():
+    is_before_end = block.batches.position < end
+    if is_before_end.all():
         return block
     findings = [
         finding for finding in block.findings if finding.position is None or finding.position < end
     ]
-    return replace(block, batches=block.batches.select_rows(mask), findings=findings)
+    return replace(block, batches=block.batches.select_rows(is_before_end), findings=findings)

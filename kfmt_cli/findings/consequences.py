@@ -15,7 +15,7 @@ LOG_TRUNCATED = (
 )
 LOG_UNCHANGED = "The broker leaves the log unchanged."
 CONSUMERS_STOP = LOG_UNCHANGED + " Consumers get an error at this batch."
-CONSUMERS_STOP_INSIDE = (
+CONSUMERS_STOP_INSIDE_BATCH = (
     LOG_UNCHANGED
     + " Consumers receive the records before the fault, then get an error inside this batch."
 )
@@ -54,7 +54,7 @@ INNER_MESSAGE_TRUNCATED = (
 
 INDEX_REBUILT = IF_RECOVERED + "the broker rebuilds the index."
 INDEX_USED = "The broker uses the index as is."
-SEEKS_SKIP = " Some seeks silently skip records."
+SEEKS_SKIP_RECORDS = " Some seeks silently skip records."
 VERSION_PREVENTS_START = "The broker does not start if the version is 256 or higher. Otherwise: "
 NO_SEEK_MISSED = " In tests, no seek missed a record."
 NO_FAILED_READ = " In tests, no read failed, from the start or from an offset."
@@ -64,7 +64,7 @@ REBUILD_INDEX = (
     "With the broker stopped, run kfmt rebuild-index; it reads the log once and writes a correct "
     "index."
 )
-REBUILD_ABORTS = (
+REBUILD_TRANSACTION_INDEX = (
     "With the broker stopped, run kfmt rebuild-index --all-files; it reads the log once and writes "
     "a correct index."
 )
@@ -86,7 +86,7 @@ REBUILD_ADVICE = (REBUILD_INDEX, REBUILD_TIME_INDEX, REBUILD_WITHOUT_ZEROS)
 SNAPSHOT_REWRITTEN = "The broker rewrites the newest snapshot." + NO_WRONG_RECORD
 
 
-def next_to_damaged_log(code: FindingCode) -> FindingCode:
+def downgrade_for_damaged_log(code: FindingCode) -> FindingCode:
     """The code for a missing index of a damaged log, which decides what a start does."""
     return replace(
         code,
@@ -95,7 +95,7 @@ def next_to_damaged_log(code: FindingCode) -> FindingCode:
     )
 
 
-def next_to_missing_index(code: FindingCode) -> FindingCode:
+def adapt_to_missing_index(code: FindingCode) -> FindingCode:
     """The code for a time index, with the consequences if the offset index is also missing."""
     return replace(
         code,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kfmt_cli.findings.consequences import (
     CONSUMERS_STOP,
-    CONSUMERS_STOP_INSIDE,
+    CONSUMERS_STOP_INSIDE_BATCH,
     COPY_FIRST,
     FETCH_FAILS,
     FORCE_RECOVERY,
@@ -24,7 +24,7 @@ from kfmt_cli.findings.consequences import (
 from kfmt_cli.findings.finding import FindingCode, error, note, warning
 
 
-def _stops_reading(name: str, meaning: str, clean_shutdown_effect: str = "") -> FindingCode:
+def _reading_stop_error(name: str, meaning: str, clean_shutdown_effect: str = "") -> FindingCode:
     """Damage at which reading stops. clean_shutdown_effect: what else happens without log
     recovery."""
     effect = CONSUMERS_STOP + clean_shutdown_effect
@@ -49,18 +49,18 @@ BATCH_TRUNCATED = error(
         "most 17 bytes are left over, every record is delivered."
     ),
 )
-LENGTH_NEGATIVE = _stops_reading(
+LENGTH_NEGATIVE = _reading_stop_error(
     "batch-length-negative",
     "A batch's length field is negative.",
     " If it is the last batch of the last segment, the broker does not start.",
 )
-LENGTH_TOO_SMALL = _stops_reading(
+LENGTH_TOO_SMALL = _reading_stop_error(
     "batch-length-too-small",
     "A batch's length field is below the minimum.",
     " If it is the last batch of the last segment and the length is less than 14, the broker does "
     "not start.",
 )
-LENGTH_TOO_BIG = _stops_reading(
+LENGTH_TOO_BIG = _reading_stop_error(
     "batch-length-too-big",
     "A batch's length field extends past the next undamaged batch or the end of the file.",
     " If the length is near 2^31, every fetch that includes this batch fails as a whole. If it is "
@@ -90,8 +90,10 @@ ZERO_TAIL = error(
         "the log unchanged and consumers get an error at the zeros."
     ),
 )
-ZERO_HOLE = _stops_reading("zero-hole", "Zeros where a batch should begin: pages lost in a crash.")
-GARBAGE = _stops_reading(
+ZERO_HOLE = _reading_stop_error(
+    "zero-hole", "Zeros where a batch should begin: pages lost in a crash."
+)
+GARBAGE = _reading_stop_error(
     "garbage",
     "Bytes that are not a record batch.",
     " After the last batch of the last segment: if the bytes read as a length below 14, the broker "
@@ -117,13 +119,14 @@ RECORD_MALFORMED = error(
     "record-malformed",
     "A record's fields do not match its length.",
     RESTORE_FROM_REPLICA + SEEK_NEXT_BATCH,
-    on_start=CONSUMERS_STOP_INSIDE,
+    on_start=CONSUMERS_STOP_INSIDE_BATCH,
 )
 RECORDS_COUNT_MISMATCH = error(
     "records-count-mismatch",
     "A batch's record count does not match the records it contains.",
     RESTORE_FROM_REPLICA + SEEK_NEXT_BATCH,
-    on_start=CONSUMERS_STOP_INSIDE + " If the count is 0, they skip the batch without an error.",
+    on_start=CONSUMERS_STOP_INSIDE_BATCH
+    + " If the count is 0, they skip the batch without an error.",
 )
 CONTROL_MALFORMED = error(
     "control-malformed",
@@ -160,7 +163,7 @@ INNER_CRC_MISMATCH = error(
     "inner-crc-mismatch",
     "An inner message of a compressed wrapper fails its checksum.",
     RESTORE_FROM_REPLICA.rstrip(),
-    on_start=CONSUMERS_STOP_INSIDE,
+    on_start=CONSUMERS_STOP_INSIDE_BATCH,
 )
 INNER_SET_MALFORMED = error(
     "inner-set-malformed",
@@ -191,7 +194,7 @@ FILE_UNREADABLE = error(
     "The operating system could not read the whole file.",
     "Rows after this byte are missing. If the disk is failing, copy it first.",
 )
-UNREAD_CODES = frozenset({FILE_VANISHED, FILE_UNREADABLE})
+UNREADABLE_FILE_CODES = frozenset({FILE_VANISHED, FILE_UNREADABLE})
 """Findings about files that could not be read, or not to their end."""
 DIRECTORY_UNREADABLE = error(
     "directory-unreadable",

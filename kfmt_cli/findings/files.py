@@ -13,7 +13,7 @@ from kfmt_cli.findings.consequences import (
 )
 from kfmt_cli.findings.finding import error, note, warning
 
-TRAILING_DISCARDED = "The broker discards the bytes after the last entry."
+TRAILING_BYTES_DISCARDED = "The broker discards the bytes after the last entry."
 NO_START = "The broker does not start if this is its only log directory."
 CHECKPOINT_EFFECT = (
     "The broker does not start if this is its only log directory and the version, the entry "
@@ -45,14 +45,14 @@ NOTES_MALFORMED = error(
 INDEX_TRAILING_BYTES = error(
     "index-trailing-bytes",
     "The file ends with a partial entry.",
-    after_crash=TRAILING_DISCARDED,
-    after_clean_shutdown=TRAILING_DISCARDED + NO_SEEK_MISSED,
+    after_crash=TRAILING_BYTES_DISCARDED,
+    after_clean_shutdown=TRAILING_BYTES_DISCARDED + NO_SEEK_MISSED,
 )
 TIME_INDEX_TRAILING_BYTES = error(
     "time-index-trailing-bytes",
     "The file ends with a partial entry.",
-    after_crash=TRAILING_DISCARDED,
-    after_clean_shutdown=TRAILING_DISCARDED + NO_FAILED_LOOKUP,
+    after_crash=TRAILING_BYTES_DISCARDED,
+    after_clean_shutdown=TRAILING_BYTES_DISCARDED + NO_FAILED_LOOKUP,
 )
 TRANSACTION_INDEX_TRAILING_BYTES = error(
     "transaction-index-trailing-bytes",

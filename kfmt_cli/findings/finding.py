@@ -123,35 +123,35 @@ class FindingCollector:
     """
 
     max_per_code: int = MAX_FINDINGS
-    shown: list[Finding] = field(default_factory=list)
+    shown_findings: list[Finding] = field(default_factory=list)
     """In order of arrival."""
-    _counts: dict[str, int] = field(default_factory=dict)
+    _count_by_code: dict[str, int] = field(default_factory=dict)
     _suppressed_codes: dict[str, FindingCode] = field(default_factory=dict)
 
     def count_and_admit(self, finding: Finding) -> bool:
         """Count a finding, and return whether to show it."""
         name = finding.code.name
-        n = self._counts[name] = self._counts.get(name, 0) + 1
+        n = self._count_by_code[name] = self._count_by_code.get(name, 0) + 1
         if n > self.max_per_code:
             self._suppressed_codes[name] = finding.code
         return n <= self.max_per_code
 
     def add_all(self, findings: Iterable[Finding]) -> None:
         """Keep the findings to show, and count all."""
-        self.shown += filter(self.count_and_admit, findings)
+        self.shown_findings += filter(self.count_and_admit, findings)
 
     def suppress(self, code: FindingCode, n: int) -> None:
         """Count findings of a kind that has findings here, without keeping them."""
-        self._counts[code.name] += n
+        self._count_by_code[code.name] += n
         self._suppressed_codes[code.name] = code
 
     def iter_suppressed(self) -> Iterator[tuple[FindingCode, int]]:
         """The kinds with more than `max_per_code` findings, each with the number not kept."""
         for name, code in self._suppressed_codes.items():
-            yield code, self._counts[name] - self.max_per_code
+            yield code, self._count_by_code[name] - self.max_per_code
 
     def __iter__(self) -> Iterator[Finding]:
-        return iter(self.shown)
+        return iter(self.shown_findings)
 
     def __len__(self) -> int:
-        return len(self.shown)
+        return len(self.shown_findings)

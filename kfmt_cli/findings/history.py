@@ -96,7 +96,7 @@ OFFSETS_LOST = error(
     "broker starts on it: the broker deletes indexes that have no log, and rewrites checkpoints "
     "and snapshots.",
 )
-LEFT_OVER = note(
+LEFT_OVER_FILE = note(
     "left-over-file",
     "A leftover file: a broker had finished with it, or had not finished writing it.",
     "No action needed.",

@@ -11,11 +11,11 @@ from kfmt_cli.findings.consequences import (
     NO_FAILED_READ,
     NO_SEEK_MISSED,
     NO_WRONG_RECORD,
-    REBUILD_ABORTS,
     REBUILD_INDEX,
     REBUILD_TIME_INDEX,
+    REBUILD_TRANSACTION_INDEX,
     REBUILD_WITHOUT_ZEROS,
-    SEEKS_SKIP,
+    SEEKS_SKIP_RECORDS,
     TIME_INDEX_EMPTY_EFFECT,
     VERSION_PREVENTS_START,
 )
@@ -37,22 +37,24 @@ def _used_index_error(
 
 
 # The same for a transaction index.
-_used_abort_error = partial(
-    _used_index_error, advice=REBUILD_ABORTS, after_crash=INDEX_REBUILT + NO_WRONG_RECORD
+_used_transaction_index_error = partial(
+    _used_index_error, advice=REBUILD_TRANSACTION_INDEX, after_crash=INDEX_REBUILT + NO_WRONG_RECORD
 )
 
 INDEX_NOT_INCREASING = _used_index_error(
     "index-entries-not-increasing",
     "An entry's offset or position is not greater than the previous entry's.",
-    SEEKS_SKIP,
+    SEEKS_SKIP_RECORDS,
 )
 INDEX_POSITION_OUT_OF_LOG = _used_index_error(
-    "index-position-out-of-log", "An entry's position is 0 or past the end of the log.", SEEKS_SKIP
+    "index-position-out-of-log",
+    "An entry's position is 0 or past the end of the log.",
+    SEEKS_SKIP_RECORDS,
 )
 INDEX_NOT_AT_BATCH = _used_index_error(
     "index-entry-not-at-batch",
     "An entry points to a byte in the log where no batch starts.",
-    SEEKS_SKIP,
+    SEEKS_SKIP_RECORDS,
 )
 INDEX_OFFSET_NOT_IN_LOG = _used_index_error(
     "index-offset-not-in-log",
@@ -62,12 +64,12 @@ INDEX_OFFSET_NOT_IN_LOG = _used_index_error(
 INDEX_OFFSET_BEFORE_BATCH = _used_index_error(
     "index-offset-before-batch",
     "An entry's offset is below the base offset of the batch it points to.",
-    SEEKS_SKIP,
+    SEEKS_SKIP_RECORDS,
 )
 INDEX_OFFSET_OUT_OF_SEGMENT = _used_index_error(
     "index-offset-out-of-segment",
     "An entry's offset is outside the segment's offset range.",
-    SEEKS_SKIP,
+    SEEKS_SKIP_RECORDS,
 )
 INDEX_ZERO_TAIL = _used_index_error(
     "index-zero-tail", "An index ends in zeros although its segment is closed.", NO_SEEK_MISSED
@@ -94,7 +96,7 @@ INDEX_PREALLOCATED = note(
     + NO_SEEK_MISSED
     + " If it is a time index, lookups by timestamp in it find nothing.",
 )
-INDEX_FURTHER_ON = note(
+INDEX_ENTRY_FURTHER_ON = note(
     "index-entry-further-on",
     "Entries have offsets beyond the batch they point to.",
     "Followers, the cleaner and brokers before 4.1 write an entry for several batches at once. A "
@@ -179,26 +181,26 @@ TIME_INDEX_ENDS_EARLY = note(
 TRANSACTION_INDEX_VERSION = error(
     "transaction-index-version",
     "An entry has a version other than 0.",
-    REBUILD_ABORTS,
+    REBUILD_TRANSACTION_INDEX,
     after_crash=VERSION_PREVENTS_START + INDEX_REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown=VERSION_PREVENTS_START + INDEX_USED + NO_WRONG_RECORD,
 )
-TRANSACTION_INDEX_NOT_INCREASING = _used_abort_error(
+TRANSACTION_INDEX_NOT_INCREASING = _used_transaction_index_error(
     "transaction-index-entries-not-increasing",
     "An entry's last offset is not greater than the previous entry's.",
     NO_WRONG_RECORD,
 )
-TRANSACTION_INDEX_NOT_A_MARKER = _used_abort_error(
+TRANSACTION_INDEX_NOT_A_MARKER = _used_transaction_index_error(
     "transaction-index-not-a-marker",
     "An entry's last offset is not an ABORT marker of its producer.",
     " If the entry names another producer, read_committed consumers receive aborted records.",
 )
-TRANSACTION_INDEX_ENTRY_MISSING = _used_abort_error(
+TRANSACTION_INDEX_ENTRY_MISSING = _used_transaction_index_error(
     "transaction-index-entry-missing",
     "An aborted transaction is missing from the segment's transaction index.",
     " read_committed consumers receive aborted records.",
 )
-TRANSACTION_INDEX_MISLEADING = _used_abort_error(
+TRANSACTION_INDEX_MISLEADING = _used_transaction_index_error(
     "transaction-index-misleading",
     "An entry's first offset or last stable offset is too high for its transaction.",
     " read_committed consumers receive aborted records.",
@@ -206,7 +208,7 @@ TRANSACTION_INDEX_MISLEADING = _used_abort_error(
 TRANSACTION_INDEX_MISSING = error(
     "transaction-index-missing",
     "A log with aborted transactions has no transaction index.",
-    REBUILD_ABORTS,
+    REBUILD_TRANSACTION_INDEX,
     after_crash=INDEX_REBUILT + NO_WRONG_RECORD,
     after_clean_shutdown="read_committed consumers receive aborted records.",
 )

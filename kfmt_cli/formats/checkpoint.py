@@ -8,7 +8,7 @@ from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.protocol_types import String
 from kfmt_cli.core.layout.wire_types import Int32, Int64
 
-_SOURCE = "org.apache.kafka.storage.internals.checkpoint"
+_SOURCE_PACKAGE = "org.apache.kafka.storage.internals.checkpoint"
 
 
 def _partition_offsets_layout(name: str, doc: str) -> Layout:
@@ -18,7 +18,7 @@ def _partition_offsets_layout(name: str, doc: str) -> Layout:
         Field("partition", Int32, "The partition."),
         Field("offset", Int64, "The offset.", unit=OFFSET_UNIT),
     )
-    return Layout(name, doc, f"{_SOURCE}.OffsetCheckpointFile", fields, is_text=True)
+    return Layout(name, doc, f"{_SOURCE_PACKAGE}.OffsetCheckpointFile", fields, is_text=True)
 
 
 CHECKPOINTS = {
@@ -43,7 +43,7 @@ CHECKPOINTS = {
         Layout(
             "leader-epoch-checkpoint",
             "Start offset of each leader epoch.",
-            f"{_SOURCE}.LeaderEpochCheckpointFile",
+            f"{_SOURCE_PACKAGE}.LeaderEpochCheckpointFile",
             (
                 Field("epoch", Int32, "The leader epoch."),
                 Field("start_offset", Int64, "Its first offset.", unit=OFFSET_UNIT),

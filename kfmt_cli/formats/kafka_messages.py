@@ -28,14 +28,14 @@ from kfmt_cli.core.layout.protocol_types import (
 from kfmt_cli.core.layout.wire_types import Int8, Int16, Int32, Int64, UInt32, WireType
 from kfmt_cli.formats import message_descriptions
 
-_COMMON = "org.apache.kafka.common.message"
-_COORDINATOR = "org.apache.kafka.coordinator"
+_COMMON_PACKAGE = "org.apache.kafka.common.message"
+_COORDINATOR_PACKAGE = "org.apache.kafka.coordinator"
 PACKAGE_BY_TOPIC = {
     "__cluster_metadata": "org.apache.kafka.common.metadata",
-    "__consumer_offsets": f"{_COORDINATOR}.group.generated",
+    "__consumer_offsets": f"{_COORDINATOR_PACKAGE}.group.generated",
     "__remote_log_metadata": "org.apache.kafka.server.log.remote.metadata.storage.generated",
-    "__share_group_state": f"{_COORDINATOR}.share.generated",
-    "__transaction_state": f"{_COORDINATOR}.transaction.generated",
+    "__share_group_state": f"{_COORDINATOR_PACKAGE}.share.generated",
+    "__transaction_state": f"{_COORDINATOR_PACKAGE}.transaction.generated",
 }
 _WIRE_TYPE_BY_NAME: dict[str, WireType] = {
     type_.name: type_
@@ -64,7 +64,7 @@ def message_layout(name: str) -> Layout:
     return Layout(
         name,
         message_descriptions.MESSAGE_DESCRIPTIONS[name],
-        PACKAGE_BY_TOPIC.get(definition["where"], _COMMON),
+        PACKAGE_BY_TOPIC.get(definition["where"], _COMMON_PACKAGE),
         _build_fields(definition["fields"], (name,)),
         versions=(first_version, last_version),
         flexible_since=definition.get("flexible_since"),
@@ -83,31 +83,31 @@ def _build_field(definition: Mapping[str, Any], path: tuple[str, ...]) -> Field:
     name, doc = path[-1], _find_by_path(message_descriptions.FIELD_DESCRIPTIONS, path) or ""
     type_: WireType
     if "fields" in definition:
-        title = "".join(word.capitalize() for word in name.split("_"))
-        struct_layout = Layout(title, doc, "", _build_fields(definition["fields"], path))
+        struct_name = "".join(word.capitalize() for word in name.split("_"))
+        struct_layout = Layout(struct_name, doc, "", _build_fields(definition["fields"], path))
         type_ = (
             DeclaredListType(struct_layout)
             if "list" in definition
             else StructWireType(struct_layout)
         )
     else:
-        wire_type = _WIRE_TYPE_BY_NAME[definition["type"]]
-        type_ = DeclaredListType(wire_type) if "list" in definition else wire_type
-    embedded = _find_by_path(message_descriptions.EMBEDDED_MESSAGES, path)
+        element_type = _WIRE_TYPE_BY_NAME[definition["type"]]
+        type_ = DeclaredListType(element_type) if "list" in definition else element_type
+    embedded_definition = _find_by_path(message_descriptions.EMBEDDED_MESSAGES, path)
     return Field(
         name,
         type_,
         doc,
         unit=MS_UNIT if "timestamp" in name or "timeout" in name else None,
         symbols=_find_by_path(message_descriptions.SYMBOLS_BY_FIELD, path),
-        embedded=None
-        if embedded is None
-        else EmbeddedMessage(message_layout(embedded[0]), *embedded[1:]),
+        embedded_message=None
+        if embedded_definition is None
+        else EmbeddedMessage(message_layout(embedded_definition[0]), *embedded_definition[1:]),
         **{key: definition[key] for key in _VERSION_KEYS if key in definition},
     )
 
 
-def _find_by_path(by_path: Mapping[str, _Meaning], path: tuple[str, ...]) -> _Meaning | None:
+def _find_by_path(value_by_path: Mapping[str, _Meaning], path: tuple[str, ...]) -> _Meaning | None:
     """The value for the longest end of a path that is a key; None if no end is."""
     suffixes = (".".join(path[start:]) for start in range(len(path)))
-    return next((by_path[suffix] for suffix in suffixes if suffix in by_path), None)
+    return next((value_by_path[suffix] for suffix in suffixes if suffix in value_by_path), None)

@@ -3,7 +3,7 @@
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.formats.kafka_messages import message_layout
 
-KRAFT_MESSAGES = {
+KRAFT_LAYOUT_BY_TYPE = {
     CONTROL_TYPES.index(type_): message_layout(name)
     for type_, name in (
         ("LEADER_CHANGE", "LeaderChangeMessage"),

@@ -4,9 +4,9 @@ A key is the name of a field, or the end of its path (`end_points.name`, `Config
 distinguishes it from other fields with this name: the longest matching key applies.
 """
 
-from kfmt_cli.core.layout.field import symbols_by_number
+from kfmt_cli.core.layout.field import symbols_from_dict
 
-SHARE_DELIVERY_STATES = symbols_by_number(
+SHARE_DELIVERY_STATES = symbols_from_dict(
     {0: "Available", 1: "Acquired", 2: "Acknowledged", 4: "Archived"}
 )
 LEADER_RECOVERY_STATES = ("RECOVERED", "RECOVERING")
@@ -16,10 +16,10 @@ ACL_OPERATIONS = (
     *("CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE"),
     *("CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
 )
-CONFIG_RESOURCES = symbols_by_number(
+CONFIG_RESOURCE_TYPES = symbols_from_dict(
     {0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
 )
-ACL_RESOURCES = (
+ACL_RESOURCE_TYPES = (
     *("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID"),
     *("DELEGATION_TOKEN", "USER"),
 )
@@ -35,12 +35,12 @@ REMOTE_PARTITION_DELETE_STATES = (
 )
 
 SYMBOLS_BY_FIELD: dict[str, tuple[str, ...]] = {
-    "ConfigRecord.resource_type": CONFIG_RESOURCES,
+    "ConfigRecord.resource_type": CONFIG_RESOURCE_TYPES,
     "ConsumerGroupCurrentMemberAssignmentValue.state": (
         *("Stable", "UnrevokedPartitions", "UnreleasedPartitions"),
     ),
     "ShareGroupCurrentMemberAssignmentValue.state": ("Stable",),
-    "StreamsGroupCurrentMemberAssignmentValue.state": symbols_by_number(
+    "StreamsGroupCurrentMemberAssignmentValue.state": symbols_from_dict(
         {1: "Stable", 2: "UnrevokedTasks", 3: "UnreleasedTasks"}
     ),
     "delivery_state": SHARE_DELIVERY_STATES,
@@ -51,7 +51,7 @@ SYMBOLS_BY_FIELD: dict[str, tuple[str, ...]] = {
     "permission_type": PERMISSION_TYPES,
     "remote_log_segment_state": REMOTE_SEGMENT_STATES,
     "remote_partition_delete_state": REMOTE_PARTITION_DELETE_STATES,
-    "resource_type": ACL_RESOURCES,
+    "resource_type": ACL_RESOURCE_TYPES,
     "security_protocol": SECURITY_PROTOCOLS,
     "transaction_status": (
         *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"),
@@ -68,7 +68,7 @@ EMBEDDED_MESSAGES: dict[str, tuple[str, str, str]] = {
     "supported_protocols.metadata": ("ConsumerProtocolSubscription", "", ""),
 }
 
-_GROUP_MESSAGES = {
+_GROUP_MESSAGE_DESCRIPTIONS = {
     "MetadataValue": "Its epoch.",
     "MemberMetadataKey": "A member of a {} group.",
     "MemberMetadataValue": "Metadata of the member.",
@@ -83,7 +83,7 @@ MESSAGE_DESCRIPTIONS = {
     **{
         f"{kind}Group{name}": description.format(kind.lower())
         for kind in ("Consumer", "Share", "Streams")
-        for name, description in _GROUP_MESSAGES.items()
+        for name, description in _GROUP_MESSAGE_DESCRIPTIONS.items()
     },
     "RegisterBrokerRecord": "A broker registers.",
     "UnregisterBrokerRecord": "A broker is removed from the cluster.",

@@ -104,17 +104,19 @@ def _fill_header_columns(batches: BatchTable, data: bytes, rows: IntArray, magic
     columns = layout.decode_columns(
         data, header_starts, header_starts + layout.dtype.itemsize, len(rows)
     )
-    selected: slice | IntArray = slice(None) if len(rows) == len(batches) else rows
+    row_selector: slice | IntArray = slice(None) if len(rows) == len(batches) else rows
 
     def set_column(name: str, values: IntArray | int) -> None:
-        batches.data[batches.index_by_name[name], selected] = values
+        batches.data[batches.index_by_name[name], row_selector] = values
 
     if magic == 2:
         for layout_field in layout.fields:
             set_column(layout_field.name, columns[layout_field.name])
         attributes = columns.attributes
-        for bits in ATTRIBUTES:
-            set_column(bits.name, (attributes >> bits.shift) & ((1 << bits.width) - 1))
+        for bit_field in ATTRIBUTES:
+            set_column(
+                bit_field.name, (attributes >> bit_field.shift) & ((1 << bit_field.width) - 1)
+            )
         set_column("last_offset", columns.base_offset + columns.last_offset_delta)
         set_column(
             "last_sequence", increment_sequence(columns.base_sequence, columns.last_offset_delta)

@@ -33,7 +33,7 @@ _CONTROL_DATA_COLUMNS = ("has_control_data", "control_data", "control_data_size"
 MARKER_TYPES = (ABORT, COMMIT)
 
 
-def read_control(block: Block, records: RecordColumns) -> Iterator[Finding]:
+def fill_control_columns(block: Block, records: RecordColumns) -> Iterator[Finding]:
     """Fill the control columns of the records; yields findings for malformed ones."""
     if not block.batches.control.any():
         return
@@ -61,7 +61,7 @@ def read_control(block: Block, records: RecordColumns) -> Iterator[Finding]:
     )
     rows.has_marker[marker_rows] = 1
     rows.coordinator_epoch[marker_rows] = markers.coordinator_epoch
-    yield from _read_kraft_contents(block, records, batch_of_row, has_key)
+    yield from _fill_kraft_contents(block, records, batch_of_row, has_key)
     is_malformed = (is_control & ~has_key) | (is_marker & (rows.has_marker == 0))
     for row in np.flatnonzero(is_malformed).tolist():
         yield batch_finding(
@@ -76,7 +76,7 @@ def read_control(block: Block, records: RecordColumns) -> Iterator[Finding]:
         )
 
 
-def _read_kraft_contents(
+def _fill_kraft_contents(
     block: Block, records: RecordColumns, batch_of_row: IntArray, has_key: BoolArray
 ) -> Iterator[Finding]:
     """Fill the contents of KRaft control records; yields findings for malformed ones."""
@@ -87,27 +87,31 @@ def _read_kraft_contents(
     kraft_rows = np.flatnonzero(is_kraft)
     if not len(kraft_rows):
         return
-    from kfmt_cli.core.layout.messages import find_versioned_layout, read_message, to_json_values
-    from kfmt_cli.formats.kraft import KRAFT_MESSAGES
+    from kfmt_cli.core.layout.messages import (
+        find_version_prefixed_layout,
+        message_to_json,
+        read_message,
+    )
+    from kfmt_cli.formats.kraft import KRAFT_LAYOUT_BY_TYPE
 
     texts: list[bytes] = []
     text_start = len(records.data)
     for row in kraft_rows.tolist():
         start, size = int(rows.value[row]), int(rows.value_size[row])
-        message_type = KRAFT_MESSAGES[int(rows.control_type[row])]
+        message_type = KRAFT_LAYOUT_BY_TYPE[int(rows.control_type[row])]
         value = records.data[start : start + max(size, 0)]
-        layout = find_versioned_layout(message_type, value, 0, len(value))
-        decoded = None if layout is None else read_message(layout, value, 0, len(value))
-        error = "its value lacks a version" if decoded is None else decoded.error
+        layout = find_version_prefixed_layout(message_type, value, 0, len(value))
+        decoded_message = None if layout is None else read_message(layout, value, 0, len(value))
+        error = "its value lacks a version" if decoded_message is None else decoded_message.error
         if error is not None:
             message = f"control record whose value is not a valid {message_type.name}: {error}"
             offset = int(rows.offset[row])
             yield batch_finding(
                 block, int(batch_of_row[row]), codes.PAYLOAD_MALFORMED, message, offset=offset
             )
-        if layout is None or decoded is None:
+        if layout is None or decoded_message is None:
             continue
-        text = json_text(to_json_values(layout, decoded.values)).encode()
+        text = json_text(message_to_json(layout, decoded_message.values)).encode()
         for name, column_value in zip(
             _CONTROL_DATA_COLUMNS, (1, text_start, len(text)), strict=True
         ):
@@ -125,18 +129,20 @@ def fill_control_types(block: Block) -> None:
     """Fill the batches' `control_type` from the first record of uncompressed control batches."""
     batches = block.batches
     batches.control_type = -1
-    is_control = (batches.control == 1) & (batches.compression == 0)
-    batch_rows = np.flatnonzero(is_control & (batches.is_v2 == 1))
+    is_uncompressed_control = (batches.control == 1) & (batches.compression == 0)
+    batch_rows = np.flatnonzero(is_uncompressed_control & (batches.is_v2 == 1))
     if not len(batch_rows):
         return
     starts = batches.start[batch_rows] + BATCH_HEADER_BYTES
-    columns = RECORD.decode_columns(block.data, starts, batches.end[batch_rows], len(batch_rows))
-    record_ends = columns.regions[2]
-    nonempty = np.flatnonzero(np.diff(record_ends, prepend=0))
-    first_records = np.concatenate([[0], record_ends[:-1]])[nonempty]
-    has_key = columns.key_size[first_records] >= CONTROL_KEY_BYTES
-    starts = columns.key[first_records][has_key]
+    record_columns = RECORD.decode_columns(
+        block.data, starts, batches.end[batch_rows], len(batch_rows)
+    )
+    record_ends = record_columns.regions[2]
+    nonempty_indexes = np.flatnonzero(np.diff(record_ends, prepend=0))
+    first_records = np.concatenate([[0], record_ends[:-1]])[nonempty_indexes]
+    has_key = record_columns.key_size[first_records] >= CONTROL_KEY_BYTES
+    starts = record_columns.key[first_records][has_key]
     keys = CONTROL_RECORD_KEY.decode_columns(
         block.data, starts, starts + CONTROL_KEY_BYTES, len(starts)
     )
-    batches.control_type[batch_rows[nonempty[has_key]]] = keys.type
+    batches.control_type[batch_rows[nonempty_indexes[has_key]]] = keys.type

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.log.block import Block, is_legacy, split_runs
-from kfmt_cli.log.records import RecordColumns, read_lazy_v2, read_v2
+from kfmt_cli.log.records import RecordColumns, read_lazy_v2_records, read_v2_records
 
 
 def read_records(run: Block, limit: DecompressionLimit) -> RecordColumns:
@@ -15,7 +15,7 @@ def read_records(run: Block, limit: DecompressionLimit) -> RecordColumns:
     Adds the base offset of each wrapper of magic 0 or 1 to the run's batches.
     """
     if not is_legacy(run):
-        return read_v2(run, limit)
+        return read_v2_records(run, limit)
     from kfmt_cli.log.wrappers import read_messages
 
     return read_messages(run, limit)
@@ -23,7 +23,7 @@ def read_records(run: Block, limit: DecompressionLimit) -> RecordColumns:
 
 def read_lazy_records(run: Block, limit: DecompressionLimit) -> RecordColumns:
     """`read_records`, but rows are decoded only when a check uses them."""
-    return read_records(run, limit) if is_legacy(run) else read_lazy_v2(run, limit)
+    return read_records(run, limit) if is_legacy(run) else read_lazy_v2_records(run, limit)
 
 
 def split_resolved_runs(block: Block, limit: DecompressionLimit) -> Iterator[Block]:

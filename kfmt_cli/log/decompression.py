@@ -19,15 +19,15 @@ from kfmt_cli.formats.batch import CODECS
 from kfmt_cli.log.block import BATCH_HEADER_BYTES, Block, batch_finding, slice_block
 
 # A block is split when its records decompress to more, to limit memory.
-PART_BYTES = 8 << 20
+MAX_DECOMPRESSED_BLOCK_BYTES = 8 << 20
 
 
 def decompress_ahead(block: Block, limit: DecompressionLimit) -> Iterator[Block]:
     """Decompress the records of a block of magic 2, for a later `read_records`.
 
     Decompressors release the GIL for each batch, which slows several threads down, so the reading
-    thread does this alone. Yields the block in parts of `PART_BYTES` decompressed bytes or little
-    more.
+    thread does this alone. Yields the block in parts of `MAX_DECOMPRESSED_BLOCK_BYTES` decompressed
+    bytes or little more.
     """
     batches = block.batches
     if not batches.compression.any() or not batches.is_v2.all():
@@ -38,7 +38,7 @@ def decompress_ahead(block: Block, limit: DecompressionLimit) -> Iterator[Block]
     for i, chunk in enumerate(_iter_record_bytes(block, limit, block.findings), 1):
         chunks.append(chunk)
         part_bytes += len(chunk)
-        if part_bytes >= PART_BYTES or i == len(batches):
+        if part_bytes >= MAX_DECOMPRESSED_BLOCK_BYTES or i == len(batches):
             part = slice_block(block, first, i)
             part.decompressed = _join_chunks(chunks)
             yield part
@@ -50,7 +50,7 @@ def must_decode_separately(block: Block) -> bool:
     n_bytes = len(block.data) + (
         len(block.decompressed[0]) if block.decompressed is not None else 0
     )
-    return n_bytes > 2 * PART_BYTES
+    return n_bytes > 2 * MAX_DECOMPRESSED_BLOCK_BYTES
 
 
 def _iter_record_bytes(
@@ -68,10 +68,10 @@ def _iter_record_bytes(
     for i, (start, end, magic, codec) in enumerate(rows):
         chunk = block.data[start:end]
         if codec and chunk:
-            uncompressed = decompress_batch(block, i, magic, codec, chunk, limit, findings)
-            if uncompressed is None:
+            decompressed_chunk = decompress_batch(block, i, magic, codec, chunk, limit, findings)
+            if decompressed_chunk is None:
                 batches.unreadable[i] = 1
-            chunk = uncompressed or b""
+            chunk = decompressed_chunk or b""
         yield chunk
 
 
@@ -93,7 +93,7 @@ def _join_chunks(chunks: list[bytes]) -> tuple[bytes, IntArray, IntArray]:
 
 def decompress_batch(
     block: Block,
-    i: int,
+    batch_index: int,
     magic: int,
     codec: int,
     data: bytes,
@@ -106,7 +106,7 @@ def decompress_batch(
     try:
         return decompress(CODECS[codec], data, limit.max_output_bytes(len(data)), magic)
     except DecompressionLimitError as error:
-        findings.append(batch_finding(block, i, codes.DECOMPRESSION_LIMIT, str(error)))
+        findings.append(batch_finding(block, batch_index, codes.DECOMPRESSION_LIMIT, str(error)))
     except CompressionError as error:
-        findings.append(batch_finding(block, i, codes.DECOMPRESSION_FAILED, str(error)))
+        findings.append(batch_finding(block, batch_index, codes.DECOMPRESSION_FAILED, str(error)))
     return None

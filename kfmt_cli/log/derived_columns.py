@@ -13,7 +13,7 @@ from kfmt_cli.findings import damage as codes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.formats.batch import MAX_SEQUENCE, NO_SEQUENCE
 from kfmt_cli.log.block import Block, batch_finding
-from kfmt_cli.log.control import fill_control_types, read_control
+from kfmt_cli.log.control import fill_control_columns, fill_control_types
 from kfmt_cli.log.decoding import read_records
 from kfmt_cli.log.records import RecordColumns, expansion_program, fill_from_batches
 from kfmt_cli.rows.columnar_rows import ColumnarRows, NestedRows
@@ -49,10 +49,10 @@ def record_rows(
     as_text: format decoded values as text for people instead of JSON.
     """
     if decoder is not None:
-        inner = decode_payloads(block, records, decoder, as_text)
+        inner_rows = decode_payloads(block, records, decoder, as_text)
     else:
-        inner = ColumnarRows(RECORD_ROW, records.rows, records.data, records.headers)
-    return NestedRows(ColumnarRows(BATCH_ROW, block.batches), inner, records.row_ends)
+        inner_rows = ColumnarRows(RECORD_ROW, records.rows, records.data, records.headers)
+    return NestedRows(ColumnarRows(BATCH_ROW, block.batches), inner_rows, records.row_ends)
 
 
 def read_complete_records(run: Block, limit: DecompressionLimit) -> RecordColumns:
@@ -81,7 +81,7 @@ def fill_derived_columns(block: Block, records: RecordColumns) -> None:
         )
     if (batches.base_sequence < NO_SEQUENCE).any():
         rows.sequence = np.maximum(rows.sequence, NO_SEQUENCE)  # as in `DefaultRecord.readFrom`
-    records.findings += read_control(block, records)
+    records.findings += fill_control_columns(block, records)
 
 
 def decode_payloads(
@@ -100,13 +100,13 @@ def decode_payloads(
     table = records.rows.with_columns(payload_columns)
     texts: list[bytes] = []
     text_start = len(records.data)
-    columns = ("control", "key", "key_size", "value", "value_size")
-    for row, (control, *bounds) in enumerate(
-        zip(*(table[name].tolist() for name in columns), strict=True)
+    column_names = ("control", "key", "key_size", "value", "value_size")
+    for row, (control, *starts_and_sizes) in enumerate(
+        zip(*(table[name].tolist() for name in column_names), strict=True)
     ):
         if control:
             continue
-        key, value = (_bytes_or_none(records.data, *bounds[i : i + 2]) for i in (0, 2))
+        key, value = (_bytes_or_none(records.data, *starts_and_sizes[i : i + 2]) for i in (0, 2))
         payloads = (
             None if key is None else decoder.decode_key(key),
             decoder.decode_value(key, value),

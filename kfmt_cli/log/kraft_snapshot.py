@@ -26,31 +26,31 @@ def iter_with_snapshot_findings(file_name: str, blocks: Iterable[Block]) -> Iter
 
     Each block is delayed until the next one arrives.
     """
-    previous: Block | None = None
-    last_type: int | None = None
+    pending_block: Block | None = None
+    last_control_type: int | None = None
     end = 0
     for block in blocks:
-        is_first = last_type is None
-        if previous is not None:
-            yield previous
-        previous = block
+        has_no_earlier_batch = last_control_type is None
+        if pending_block is not None:
+            yield pending_block
+        pending_block = block
         if not len(block.batches):
             continue
         fill_control_types(block)
         control_types = block.batches.control_type
-        last_type = int(control_types[-1])
+        last_control_type = int(control_types[-1])
         end = int(block.batches.position[-1] + block.batches.size[-1])
-        if is_first and int(control_types[0]) != SNAPSHOT_HEADER:
-            previous = _with_finding(
-                previous, Finding(file_name, codes.SNAPSHOT_HEADER_MISSING, 0, _HEADER_MISSING)
+        if has_no_earlier_batch and int(control_types[0]) != SNAPSHOT_HEADER:
+            pending_block = _with_finding(
+                pending_block, Finding(file_name, codes.SNAPSHOT_HEADER_MISSING, 0, _HEADER_MISSING)
             )
-    if last_type != SNAPSHOT_FOOTER:
-        previous = previous or Block(file_name, b"", 0, BatchTable.zeros(0))
-        previous = _with_finding(
-            previous, Finding(file_name, codes.SNAPSHOT_FOOTER_MISSING, end, _FOOTER_MISSING)
+    if last_control_type != SNAPSHOT_FOOTER:
+        pending_block = pending_block or Block(file_name, b"", 0, BatchTable.zeros(0))
+        pending_block = _with_finding(
+            pending_block, Finding(file_name, codes.SNAPSHOT_FOOTER_MISSING, end, _FOOTER_MISSING)
         )
-    if previous is not None:
-        yield previous
+    if pending_block is not None:
+        yield pending_block
 
 
 _HEADER_MISSING = "the first batch is not a SNAPSHOT_HEADER"

@@ -97,22 +97,22 @@ def _describe_foreign(first_bytes: bytes) -> str | None:
 def _reject_foreign(file: InputFile, reader: LogReader, first_bytes: bytes) -> Iterator[Block]:
     """The reader's blocks; raises InputError immediately if the file has no batch."""
     blocks = reader.iter_blocks()
-    first = next(blocks, None)
-    if first is None:
+    first_block = next(blocks, None)
+    if first_block is None:
         return iter(())
-    has_batches = len(first.batches) > 0
+    has_batches = len(first_block.batches) > 0
     if has_compressed_signature(first_bytes) and not (
-        has_batches and first.batches.position[0] == 0
+        has_batches and first_block.batches.position[0] == 0
     ):
         raise InputError(f"{file.name}: not a Kafka log segment: {_describe_foreign(first_bytes)}")
     if has_batches or reader.has_plausible_batch:
-        return chain([first], blocks)
+        return chain([first_block], blocks)
     description = _describe_foreign(first_bytes)
     if file.has_broker_name and not description:
-        return chain([first], blocks)
-    second = next(blocks, None)
-    if second is None and description:
+        return chain([first_block], blocks)
+    second_block = next(blocks, None)
+    if second_block is None and description:
         raise InputError(f"{file.name}: not a Kafka log segment: {description}")
-    if second is None:
+    if second_block is None:
         raise InputError(format_no_batch(file.name))
-    return chain([first, second], blocks)
+    return chain([first_block, second_block], blocks)

@@ -42,7 +42,7 @@ class ReaderState:
     next_block_bytes: int
     """Bytes to read next."""
     next_offset: int | None
-    has_seen_sets: bool
+    has_compressed_sets: bool
 
 
 class LogReader:
@@ -68,7 +68,7 @@ class LogReader:
         self._source = source
         self._read_ahead = read_ahead
         self._next_offset = base_offset
-        self._has_seen_sets = False
+        self._has_compressed_sets = False
         self._walk_buffer = np.empty((3, 1024), np.int64)
         self.n_batches = 0
         self.state = ReaderState(0, 0, first_block_bytes, base_offset, False)
@@ -79,7 +79,7 @@ class LogReader:
         """The blocks from a state onward; the state may be another reader's of the same file.
         Raises InputError."""
         self.n_batches, self._first_block_bytes = state.n_batches, state.next_block_bytes
-        self._next_offset, self._has_seen_sets = state.next_offset, state.has_seen_sets
+        self._next_offset, self._has_compressed_sets = state.next_offset, state.has_compressed_sets
         return self.iter_blocks(state.position)
 
     def iter_blocks(self, start: int = 0) -> Iterator[Block]:
@@ -113,7 +113,7 @@ class LogReader:
                 block, position = self._read_damage(position, stop_reason)
             self._source.release(position - LOG_OVERHEAD_BYTES)  # a truncated batch may share bytes
             self.state = ReaderState(
-                position, self.n_batches, block_bytes, self._next_offset, self._has_seen_sets
+                position, self.n_batches, block_bytes, self._next_offset, self._has_compressed_sets
             )
             yield block
             min_bytes = 1
@@ -177,7 +177,7 @@ class LogReader:
         continuing_rows = self._continuing_rows(batches)
         for i in np.flatnonzero(batches.crc_valid == 0).tolist():
             position, size = int(batches.position[i]), int(batches.size[i])
-            self._damage_analyzer.may_have_sets = self._has_seen_sets
+            self._damage_analyzer.may_have_compressed_sets = self._has_compressed_sets
             verdict = self._damage_analyzer.classify_length(
                 position, size, i + 1 < len(batches), self._min_offset(batches, continuing_rows, i)
             )
@@ -199,8 +199,8 @@ class LogReader:
         valid_rows = np.flatnonzero(batches.crc_valid == 1)
         base_offsets = batches.base_offset[valid_rows]
         last_offsets = batches.last_offset[valid_rows]
-        previous_last = np.concatenate([[(self._next_offset or 0) - 1], last_offsets[:-1]])
-        rows: IntArray = valid_rows[base_offsets == previous_last + 1]
+        previous_last_offsets = np.concatenate([[(self._next_offset or 0) - 1], last_offsets[:-1]])
+        rows: IntArray = valid_rows[base_offsets == previous_last_offsets + 1]
         return rows
 
     def _min_offset(self, batches: BatchTable, continuing_rows: IntArray, row: int) -> int | None:
@@ -229,7 +229,7 @@ class LogReader:
 
     def _read_damage(self, position: int, stop_reason: int) -> tuple[Block, int]:
         """The block for a byte where no batch begins, and where reading continues."""
-        self._damage_analyzer.may_have_sets = self._has_seen_sets
+        self._damage_analyzer.may_have_compressed_sets = self._has_compressed_sets
         verdict = self._damage_analyzer.classify_damage(position, stop_reason, self._next_offset)
         self.has_plausible_batch |= verdict.is_plausible
         block = Block(self._source.name, b"", position, BatchTable.zeros(0))
@@ -270,4 +270,4 @@ class LogReader:
             )
         is_legacy = batches.is_v2 == 0
         if is_legacy.any():
-            self._has_seen_sets |= bool((is_legacy & (batches.compression != 0)).any())
+            self._has_compressed_sets |= bool((is_legacy & (batches.compression != 0)).any())

@@ -47,13 +47,13 @@ def _iter_valid_records(run: Block, records: RecordColumns) -> Iterator[Record]:
         for name in ("crc_valid", "transactional", "producer_id")
     )
     columns = (records.rows[name].tolist() for name in _RECORD_COLUMNS)
-    for valid, is_transactional, producer_id, *row in zip(*batch_columns, *columns, strict=True):
-        offset, key, key_size, value, value_size, control, control_type = row
-        if valid:
+    for is_valid, is_transactional, producer_id, *row in zip(*batch_columns, *columns, strict=True):
+        offset, key_start, key_size, value_start, value_size, control, control_type = row
+        if is_valid:
             yield Record(
                 offset,
-                None if key_size < 0 else data[key : key + key_size],
-                None if value_size < 0 else data[value : value + value_size],
+                None if key_size < 0 else data[key_start : key_start + key_size],
+                None if value_size < 0 else data[value_start : value_start + value_size],
                 control_type if control else None,
                 producer_id if is_transactional else None,
             )

@@ -31,7 +31,7 @@ from kfmt_cli.rows.log_tables import (
     RecordTable,
 )
 
-OK, FULL = (kernel.STATUSES[name] for name in ("OK", "FULL"))
+STATUS_OK, STATUS_FULL = (kernel.STATUSES[name] for name in ("OK", "FULL"))
 # Per block, to keep its columns below some hundred megabytes whatever it decompresses to.
 MAX_BLOCK_RECORDS = 1 << 21
 
@@ -125,7 +125,7 @@ class LazyRecordColumns(RecordColumns):
         row_ends: IntArray,
         findings: list[Finding],
     ) -> None:
-        self._decode_rows = partial(read_v2, block, limit)
+        self._decode_rows = partial(read_v2_records, block, limit)
         self.row_ends, self.findings, self._ranges = row_ends, findings, ranges
 
     def __getattr__(self, name: str) -> object:  # only for attributes that are not set yet
@@ -136,27 +136,29 @@ class LazyRecordColumns(RecordColumns):
         return getattr(decoded, name)
 
 
-def read_lazy_v2(block: Block, limit: DecompressionLimit) -> RecordColumns:
+def read_lazy_v2_records(block: Block, limit: DecompressionLimit) -> RecordColumns:
     """The records of batches of magic 2, with their ranges, for checks; see `LazyRecordColumns`."""
     batches = block.batches
     if batches.control.any():  # checks use the rows of control records
-        return read_v2(block, limit)
+        return read_v2_records(block, limit)
     findings: list[Finding] = []
     data, starts, ends = block.decompressed or record_bytes(block, limit, findings)
     names = ("offset_delta", "timestamp_delta")
-    (offsets, times), regions = RECORD.compute_statistics(
+    (offset_statistics, timestamp_statistics), regions = RECORD.compute_statistics(
         data, starts, ends, names, MAX_BLOCK_RECORDS
     )
     nonempty = np.flatnonzero(np.diff(regions[2], prepend=0))
-    base_offsets, base_times = batches.base_offset[nonempty], batches.base_timestamp[nonempty]
-    first_deltas, last_deltas, is_increasing = offsets[:, nonempty]
-    if not is_increasing.all() or _may_overflow(base_offsets, base_times, times[:2]):
-        return read_v2(block, limit)
+    base_offsets, base_timestamps = batches.base_offset[nonempty], batches.base_timestamp[nonempty]
+    first_deltas, last_deltas, is_increasing = offset_statistics[:, nonempty]
+    if not is_increasing.all() or _may_overflow(
+        base_offsets, base_timestamps, timestamp_statistics[:2]
+    ):
+        return read_v2_records(block, limit)
     ranges = RecordRangeTable.zeros(len(nonempty))
     ranges.is_increasing = is_increasing
     ranges.first_offset = ranges.min_offset = base_offsets + first_deltas
     ranges.last_offset = ranges.max_offset = base_offsets + last_deltas
-    ranges.max_timestamp = base_times + times[1, nonempty]
+    ranges.max_timestamp = base_timestamps + timestamp_statistics[1, nonempty]
     ranges.all_have_timestamp = 1
     row_ends, findings = _check_row_ends(block, data, regions, findings)
     return LazyRecordColumns(block, limit, ranges, row_ends, findings)
@@ -167,7 +169,7 @@ def _may_overflow(*addends: IntArray) -> bool:
     return any(bool((abs(addend >> 1) >= 1 << 61).any()) for addend in addends)
 
 
-def read_v2(block: Block, limit: DecompressionLimit) -> RecordColumns:
+def read_v2_records(block: Block, limit: DecompressionLimit) -> RecordColumns:
     """The records of batches of magic 2."""
     batches = block.batches
     findings: list[Finding] = []
@@ -197,11 +199,11 @@ def _check_row_ends(
     block: Block, data: bytes, regions: IntArray, findings: list[Finding]
 ) -> tuple[IntArray, list[Finding]]:
     """The end of each batch's rows, and the findings, also about missing or excess records."""
-    ends = regions[2].copy()
+    row_ends = regions[2].copy()
     counts = block.batches.records_count
-    if (regions[3] != OK).any() or (np.diff(ends, prepend=0) != counts).any():
+    if (regions[3] != STATUS_OK).any() or (np.diff(row_ends, prepend=0) != counts).any():
         findings = [*findings, *_iter_count_findings(block, data, regions)]
-    return ends, findings
+    return row_ends, findings
 
 
 def fill_from_batches(block: Block, records: RecordColumns, program: IntArray) -> None:
@@ -239,30 +241,28 @@ def _iter_count_findings(block: Block, data: bytes, regions: IntArray) -> Iterat
     batches = block.batches
     row_ends = regions[2].tolist()
     for i, (start, end) in enumerate(zip(*regions[:2].tolist(), strict=True)):
-        declared = int(batches.records_count[i])
+        n_declared = int(batches.records_count[i])
         n_read = row_ends[i] - (row_ends[i - 1] if i else 0)
-        compressed = int(batches.compression[i])
+        codec = int(batches.compression[i])
         if batches.unreadable[i]:
             continue
-        if regions[3, i] == FULL:
+        if regions[3, i] == STATUS_FULL:
             message = f"records or headers beyond {MAX_BLOCK_RECORDS} were not checked"
-            yield batch_finding(block, i, codes.RECORDS_LIMIT, message, found=declared)
-        elif regions[3, i] != OK and not declared:  # consumers skip its records
+            yield batch_finding(block, i, codes.RECORDS_LIMIT, message, found=n_declared)
+        elif regions[3, i] != STATUS_OK and not n_declared:  # consumers skip its records
             size = end - start
             message = f"declares no records but has {size} bytes of them"
             code = codes.RECORDS_COUNT_MISMATCH
             yield batch_finding(block, i, code, message, expected=0, found=None)
-        elif regions[3, i] != OK:
+        elif regions[3, i] != STATUS_OK:
             error_position = int(regions[4, i]) - start
-            origin = BufferOrigin(
-                block.name, int(batches.position[i]), is_decompressed=bool(compressed)
-            )
-            if not compressed:
+            origin = BufferOrigin(block.name, int(batches.position[i]), is_decompressed=bool(codec))
+            if not codec:
                 # Not the position in `data`: it differs for fixed and for decompressed batches.
                 origin = BufferOrigin(block.name, int(batches.position[i]) + BATCH_HEADER_BYTES)
             trailing_note = (
                 f" ({end - start - error_position} bytes after the last record)"
-                if n_read >= declared
+                if n_read >= n_declared
                 else ""
             )
             yield unreadable_record_finding(
@@ -273,20 +273,20 @@ def _iter_count_findings(block: Block, data: bytes, regions: IntArray) -> Iterat
                 f"record {n_read}",
                 trailing_note,
             )
-        elif n_read != declared and 0 <= declared <= int(batches.last_offset_delta[i]) + 1:
+        elif n_read != n_declared and 0 <= n_declared <= int(batches.last_offset_delta[i]) + 1:
             yield batch_finding(
                 block,
                 i,
                 codes.RECORDS_COUNT_MISMATCH,
-                f"declares {declared} records but contains {n_read}",
-                expected=declared,
+                f"declares {n_declared} records but contains {n_read}",
+                expected=n_declared,
                 found=n_read,
             )
 
 
 def unreadable_record_finding(
     block: Block,
-    i: int,
+    batch_index: int,
     data: bytes,
     location: ByteLocation,
     record_label: str,
@@ -296,7 +296,7 @@ def unreadable_record_finding(
 
     It begins at `location` and ends with `data`. trailing_note: text after the error.
     """
-    is_v2 = block.batches.is_v2[i]
+    is_v2 = block.batches.is_v2[batch_index]
     layout = (
         RECORD
         if is_v2
@@ -311,5 +311,7 @@ def unreadable_record_finding(
             f"{location.origin.describe_byte(error.location.buffer_position)}{trailing_note}"
         )
         code = codes.RECORD_MALFORMED if is_v2 else codes.MESSAGE_MALFORMED
-        return create_batch_finding(block, i, code, text, position=error.location.position)
+        return create_batch_finding(
+            block, batch_index, code, text, position=error.location.position
+        )
     raise AssertionError("internal error: the kernel and the slow reader disagree")

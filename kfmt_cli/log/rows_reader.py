@@ -27,7 +27,7 @@ class RowsAndFindings:
     rows: NestedRows
     findings: list[Finding]
 
-    def first(self, n: int) -> RowsAndFindings:
+    def first_rows(self, n: int) -> RowsAndFindings:
         """The first n rows, without findings after them."""
         if len(self.rows) <= n:
             return self
@@ -61,7 +61,7 @@ class LogRowsReader:
     as_text: bool = False
     """Format decoded values as text for people instead of JSON."""
 
-    def iter_prepared(
+    def iter_prepared_blocks(
         self, blocks: Iterable[Block], on_progress: Callable[[int], None] = lambda _: None
     ) -> Iterator[Block]:
         """The blocks, prepared for `iter_rows` by the reading thread.
@@ -70,28 +70,28 @@ class LogRowsReader:
         """
         for block in blocks:
             on_progress(len(block.data))
-            selected = block
+            selected_block = block
             if self.selection:
                 # If records are decoded anyway, they decide which wrappers are selected.
-                selected = self.selection.select_batches(
+                selected_block = self.selection.select_batches(
                     block, None if self.with_records else self.limit
                 )
             if self.with_records:
-                yield from decompress_ahead(selected, self.limit)
+                yield from decompress_ahead(selected_block, self.limit)
             else:
-                yield selected
+                yield selected_block
 
     def iter_rows(self, block: Block) -> Iterator[RowsAndFindings]:
         """The selected rows of a prepared block, run by run."""
         if not self.with_records:
             yield RowsAndFindings(batch_rows(block), block.findings)
             return
-        for run in map(self.selection.record_filter.prefilter, split_runs(block)):
+        for run in map(self.selection.record_filter.prefilter_batches, split_runs(block)):
             records = read_complete_records(run, self.limit)
-            selected = (
+            run_and_records = (
                 self.selection.select_records(run, records) if self.selection else (run, records)
             )
-            rows = record_rows(*selected, self.decoder, self.as_text)
+            rows = record_rows(*run_and_records, self.decoder, self.as_text)
             yield RowsAndFindings(rows, [*run.findings, *records.findings])
 
     def read_rows(self, block: Block) -> Iterable[RowsAndFindings]:

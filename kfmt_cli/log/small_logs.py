@@ -73,7 +73,7 @@ class SmallLogs:
         return Block(self.files[file_index].name, self.data, 0, batches)
 
 
-def can_read_grouped(file: InputFile) -> bool:
+def can_read_in_group(file: InputFile) -> bool:
     """Whether a file, if small, may be read together with others: a log that is not a pipe, which
     can be opened only once."""
     return file.kind is LOG_KIND and not (file.may_be_link and Path(file.path).is_fifo())
@@ -81,8 +81,8 @@ def can_read_grouped(file: InputFile) -> bool:
 
 def read_small_logs(files: Sequence[InputFile], check_crcs: bool = True) -> SmallLogs:
     """Read small logs. check_crcs: False to trust every checksum."""
-    connections = MAX_CONNECTIONS if any(is_remote_path(file.path) for file in files) else 0
-    contents = list(map_ordered(read_small_file, files, connections))
+    n_connections = MAX_CONNECTIONS if any(is_remote_path(file.path) for file in files) else 0
+    contents = list(map_ordered(read_if_small, files, n_connections))
     data = b"".join(content or b"" for content in contents)
     sizes = np.array([len(content or b"") for content in contents], np.int64)
     ends = np.cumsum(sizes)
@@ -99,30 +99,30 @@ def read_small_logs(files: Sequence[InputFile], check_crcs: bool = True) -> Smal
     return SmallLogs(files, data, sizes, batches, file_of_batch, is_valid)
 
 
-def read_small_file(file: InputFile) -> bytes | None:
+def read_if_small(file: InputFile) -> bytes | None:
     """A small file's bytes; None if it is not small or cannot be read."""
     if is_remote_path(file.path):
-        return _read_small_remote(file)
+        return _read_remote_if_small(file)
     try:
-        handle = open_descriptor(file.path)
+        descriptor = open_descriptor(file.path)
     except OSError:
         return None
     try:
-        status = os.fstat(handle)
+        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > SMALL_BYTES:
             return None
-        data = os.pread(handle, status.st_size + 1, 0)
+        data = os.pread(descriptor, status.st_size + 1, 0)
         READ_THROTTLE.report_read(len(data))
-        READ_THROTTLE.drop_from_cache(handle)
+        READ_THROTTLE.drop_from_cache(descriptor)
         return data if len(data) == status.st_size else None
     except OSError:
         return None
     finally:
-        os.close(handle)
+        os.close(descriptor)
 
 
-def _read_small_remote(file: InputFile) -> bytes | None:
-    """`read_small_file` for a remote file."""
+def _read_remote_if_small(file: InputFile) -> bytes | None:
+    """`read_if_small` for a remote file."""
     try:
         with closing(open_source(file.path, file.name)) as source:
             size = source.size

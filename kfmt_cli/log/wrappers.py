@@ -27,7 +27,7 @@ from kfmt_cli.log.decompression import decompress_batch
 from kfmt_cli.log.records import RecordColumns, unreadable_record_finding
 from kfmt_cli.rows.log_tables import BatchTable, RecordTable
 
-OK = kernel.STATUSES["OK"]
+STATUS_OK = kernel.STATUSES["OK"]
 _REACHED_END, _NEEDS_MORE = (scan.WALK_STOP_REASONS[name] for name in ("END", "MORE"))
 MAGIC_POSITION = BYTES_UP_TO_MAGIC - 1
 
@@ -55,29 +55,33 @@ def read_messages(block: Block, limit: DecompressionLimit) -> RecordColumns:
     batches = block.batches
     findings: list[Finding] = []
     data = block.data
-    stored, failed_batches = _decode_messages(data, batches.start, batches.end)
+    outer_messages, failed_batches = _decode_messages(data, batches.start, batches.end)
     # The position in the file of the data's byte 0; a fixed batch is at the data's end.
     file_shift = batches.position - batches.start
     for i in failed_batches:
         start, end = int(batches.start[i]), int(batches.end[i])
         location = ByteLocation(BufferOrigin(block.name, int(file_shift[i])), start)
         findings.append(unreadable_record_finding(block, i, data[:end], location, "the message"))
-    unbatched = stored.select_rows(batches.compression[stored.batch] == 0)
-    wrappers = stored.select_rows(batches.compression[stored.batch] != 0)
-    rows = _as_records(unbatched, batches, 0)
-    rows.position = unbatched.at + file_shift[unbatched.batch]
+    uncompressed_messages = outer_messages.select_rows(
+        batches.compression[outer_messages.batch] == 0
+    )
+    wrappers = outer_messages.select_rows(batches.compression[outer_messages.batch] != 0)
+    rows = _as_records(uncompressed_messages, batches, 0)
+    rows.position = uncompressed_messages.at + file_shift[uncompressed_messages.batch]
     rows.has_position = 1
-    batch_of_row = unbatched.batch
+    batch_of_row = uncompressed_messages.batch
     if len(wrappers):
-        inner_data, inner = _read_inner_messages(block, wrappers, limit, findings)
-        merged = np.concatenate([rows.data, _as_records(inner, batches, len(data)).data], axis=1)
-        batch_of_row = np.concatenate([batch_of_row, inner.batch])
+        inner_data, inner_messages = _read_inner_messages(block, wrappers, limit, findings)
+        merged_columns = np.concatenate(
+            [rows.data, _as_records(inner_messages, batches, len(data)).data], axis=1
+        )
+        batch_of_row = np.concatenate([batch_of_row, inner_messages.batch])
         order = np.argsort(batch_of_row, kind="stable")
         batch_of_row = batch_of_row[order]
-        rows = RecordTable(rows.index_by_name, merged).select_rows(order)
+        rows = RecordTable(rows.index_by_name, merged_columns).select_rows(order)
         data += inner_data
-    ends = np.searchsorted(batch_of_row, np.arange(len(batches)), side="right")
-    return RecordColumns(data, rows, np.empty((4, 0), np.int64), ends, findings)
+    row_ends = np.searchsorted(batch_of_row, np.arange(len(batches)), side="right")
+    return RecordColumns(data, rows, np.empty((4, 0), np.int64), row_ends, findings)
 
 
 def _decode_messages(
@@ -89,18 +93,20 @@ def _decode_messages(
     failed_indexes: list[int] = []
     magics = np.frombuffer(data, np.uint8)[starts + MAGIC_POSITION] if len(starts) else starts
     for magic, layout in enumerate(MESSAGE_LAYOUTS):
-        indexes = np.flatnonzero(magics == magic)
-        if not len(indexes):
+        message_indexes = np.flatnonzero(magics == magic)
+        if not len(message_indexes):
             continue
-        columns = layout.decode_columns(data, starts[indexes], ends[indexes], len(indexes))
+        columns = layout.decode_columns(
+            data, starts[message_indexes], ends[message_indexes], len(message_indexes)
+        )
         table = MessageTable.zeros(columns.rows.shape[1])
         for name in table.index_by_name.keys() & columns.index_by_name:
             table[name] = columns[name]
-        is_valid = columns.regions[3] == OK
-        table.batch = indexes[is_valid]
+        is_valid = columns.regions[3] == STATUS_OK
+        table.batch = message_indexes[is_valid]
         table.has_timestamp = int(magic == 1)
         tables.append(table)
-        failed_indexes += indexes[~is_valid].tolist()
+        failed_indexes += message_indexes[~is_valid].tolist()
     if not tables:
         return MessageTable.zeros(0), failed_indexes
     merged = MessageTable(
@@ -118,8 +124,8 @@ def _as_records(messages: MessageTable, batches: BatchTable, data_shift: int) ->
         rows[name] = messages[name]
     for name in ("at", "key", "value"):
         rows[name] = messages[name] + data_shift
-    types = batches.timestamp_type[messages.batch]
-    rows.timestamp_type = np.where(messages.has_timestamp == 1, types, NO_TIMESTAMP_TYPE)
+    timestamp_types = batches.timestamp_type[messages.batch]
+    rows.timestamp_type = np.where(messages.has_timestamp == 1, timestamp_types, NO_TIMESTAMP_TYPE)
     return rows
 
 
@@ -129,17 +135,17 @@ def _read_inner_messages(
     """The messages inside wrappers, with the wrapper's `batch` and absolute offsets."""
     batches = block.batches
     message_sets: list[bytes] = []
-    for i, start, size in zip(
+    for batch_index, value_start, value_size in zip(
         *(wrappers[name].tolist() for name in ("batch", "value", "value_size")), strict=True
     ):
-        value = block.data[start : start + max(size, 0)]
-        codec, magic = int(batches.compression[i]), int(batches.magic[i])
+        value = block.data[value_start : value_start + max(value_size, 0)]
+        codec, magic = int(batches.compression[batch_index]), int(batches.magic[batch_index])
         message_set: bytes | None = b""
-        if size >= 0:
-            message_set = decompress_batch(block, i, magic, codec, value, limit, findings)
+        if value_size >= 0:
+            message_set = decompress_batch(block, batch_index, magic, codec, value, limit, findings)
         if message_set == b"":
-            message = f"a wrapper without {'a value' if size < 0 else 'messages'}"
-            findings.append(batch_finding(block, i, codes.INNER_SET_MALFORMED, message))
+            message = f"a wrapper without {'a value' if value_size < 0 else 'messages'}"
+            findings.append(batch_finding(block, batch_index, codes.INNER_SET_MALFORMED, message))
         message_sets.append(message_set or b"")
     data = b"".join(message_sets)
     set_ends = np.cumsum([len(content) for content in message_sets])
@@ -153,19 +159,23 @@ def _read_inner_messages(
     wrapper_of_message = wrappers.batch[walk_buffer[2, :n_messages]]
     findings += _iter_set_findings(block, wrappers.batch, regions)
     starts, ends = walk_buffer[0, :n_messages].copy(), walk_buffer[1, :n_messages].copy()
-    inner_table, failed_messages = _decode_messages(data, starts, ends)
-    for message_index in failed_messages:
-        i = int(wrapper_of_message[message_index])
+    inner_table, failed_indexes = _decode_messages(data, starts, ends)
+    for message_index in failed_indexes:
+        batch_index = int(wrapper_of_message[message_index])
         first_in_set = int(
             np.searchsorted(walk_buffer[2, :n_messages], walk_buffer[2, message_index])
         )
         location = ByteLocation(
-            BufferOrigin(block.name, int(batches.position[i]), is_decompressed=True), 0
+            BufferOrigin(block.name, int(batches.position[batch_index]), is_decompressed=True), 0
         )
         message_bytes = data[int(starts[message_index]) : int(ends[message_index])]
         findings.append(
             unreadable_record_finding(
-                block, i, message_bytes, location, f"message {message_index - first_in_set}"
+                block,
+                batch_index,
+                message_bytes,
+                location,
+                f"message {message_index - first_in_set}",
             )
         )
     message_of_row = inner_table.batch.copy()
@@ -180,11 +190,11 @@ def _iter_set_findings(
     block: Block, wrapper_of_set: IntArray, regions: IntArray
 ) -> Iterator[Finding]:
     """Findings for message sets that do not end with a message."""
-    reasons = regions[3]
-    for i in np.flatnonzero(reasons != _REACHED_END).tolist():
+    stop_reasons = regions[3]
+    for i in np.flatnonzero(stop_reasons != _REACHED_END).tolist():
         n_remaining = int(regions[1, i] - regions[2, i])
         code = codes.INNER_SET_MALFORMED
-        if reasons[i] == _NEEDS_MORE:
+        if stop_reasons[i] == _NEEDS_MORE:
             code = codes.INNER_SET_TRUNCATED
         message = f"the last {n_remaining} bytes of its message set are not a magic 0 or 1 message"
         yield batch_finding(block, int(wrapper_of_set[i]), code, message, found=n_remaining)
@@ -195,17 +205,17 @@ def _check_inner_messages(
 ) -> Iterator[Finding]:
     """Check the checksums of messages inside wrappers, and that none is itself compressed."""
     crc_start = np.where(messages.has_timestamp == 1, CRC_START_BY_MAGIC[1], CRC_START_BY_MAGIC[0])
-    computed = compute_region_crcs(CRC32_POLYNOMIAL, data, messages.at + crc_start, ends)
-    for row in np.flatnonzero(computed != messages.crc).tolist():
-        stored = int(messages.crc[row])
+    computed_crcs = compute_region_crcs(CRC32_POLYNOMIAL, data, messages.at + crc_start, ends)
+    for row in np.flatnonzero(computed_crcs != messages.crc).tolist():
+        stored_crc = int(messages.crc[row])
         yield batch_finding(
             block,
             int(messages.batch[row]),
             codes.INNER_CRC_MISMATCH,
-            f"message at offset {messages.offset[row]}: stored {stored:08x}, computed "
-            f"{int(computed[row]):08x}",
-            expected=f"{int(computed[row]):08x}",
-            found=f"{stored:08x}",
+            f"message at offset {messages.offset[row]}: stored {stored_crc:08x}, computed "
+            f"{int(computed_crcs[row]):08x}",
+            expected=f"{int(computed_crcs[row]):08x}",
+            found=f"{stored_crc:08x}",
             offset=int(messages.offset[row]),
         )
     for row in np.flatnonzero(messages.attributes & COMPRESSION.mask).tolist():
@@ -225,14 +235,16 @@ def _resolve_inner_offsets(block: Block, messages: MessageTable) -> Iterator[Fin
     wrapper_of_message = messages.batch
     last_rows = np.flatnonzero(np.diff(wrapper_of_message, append=-1))
     first_rows = np.concatenate([[0], last_rows[:-1] + 1])
-    wrappers = wrapper_of_message[last_rows]
+    wrapper_indexes = wrapper_of_message[last_rows]
     last_inner_offsets = messages.offset[last_rows]
-    wrapper_offsets = batches.last_offset[wrappers]
-    is_relative = batches.magic[wrappers] == 1
-    shift = np.where(is_relative & (wrapper_offsets != 0), wrapper_offsets - last_inner_offsets, 0)
-    messages.offset += np.repeat(shift, last_rows - first_rows + 1)
-    batches.base_offset[wrappers] = messages.offset[first_rows]
-    batches.has_base_offset[wrappers] = 1
+    wrapper_offsets = batches.last_offset[wrapper_indexes]
+    is_relative = batches.magic[wrapper_indexes] == 1
+    offset_shifts = np.where(
+        is_relative & (wrapper_offsets != 0), wrapper_offsets - last_inner_offsets, 0
+    )
+    messages.offset += np.repeat(offset_shifts, last_rows - first_rows + 1)
+    batches.base_offset[wrapper_indexes] = messages.offset[first_rows]
+    batches.has_base_offset[wrapper_indexes] = 1
     is_append_time = (batches.timestamp_type[wrapper_of_message] == 1) & (
         messages.has_timestamp == 1
     )
@@ -240,11 +252,13 @@ def _resolve_inner_offsets(block: Block, messages: MessageTable) -> Iterator[Fin
         is_append_time, batches.max_timestamp[wrapper_of_message], messages.timestamp
     )
     # A wrapper of magic 1 with offset 0 is left unchanged (librdkafka wrote such wrappers).
-    is_wrong = np.where(is_relative, shift < 0, wrapper_offsets != last_inner_offsets)
-    for i in np.flatnonzero(is_wrong).tolist():
+    has_invalid_offset = np.where(
+        is_relative, offset_shifts < 0, wrapper_offsets != last_inner_offsets
+    )
+    for i in np.flatnonzero(has_invalid_offset).tolist():
         yield batch_finding(
             block,
-            int(wrappers[i]),
+            int(wrapper_indexes[i]),
             codes.WRAPPER_OFFSET_INVALID,
             (
                 f"the wrapper's offset is {wrapper_offsets[i]}, but its last message's is "

@@ -44,18 +44,24 @@ def finding_consequences(code: FindingCode) -> Iterator[tuple[str, str]]:
 
 
 def wrap_labelled(
-    text: str, width: int | None, label: str = "", margin: int = 9, hanging: int | None = None
+    text: str,
+    width: int | None,
+    label: str = "",
+    margin: int = 9,
+    hanging_indent: int | None = None,
 ) -> list[str]:
     """Wrap text after a margin and a label; later lines are indented past the label. Words are
     never broken, as one may be a path, nor are numbers.
 
-    hanging: indent of later lines in columns; None to indent them past the label.
+    hanging_indent: indent of later lines in columns; None to indent them past the label.
     """
     indent = " " * margin
     first_prefix = f"{indent}{label:<{LABEL_WIDTH}}" if label else indent
     min_width = None if width is None else max(width, 50)
     return fit_lines(
-        first_prefix + text, min_width, len(first_prefix) if hanging is None else hanging
+        first_prefix + text,
+        min_width,
+        len(first_prefix) if hanging_indent is None else hanging_indent,
     ).split("\n")
 
 

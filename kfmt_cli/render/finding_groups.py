@@ -70,18 +70,18 @@ class FindingGroups:
             self._groups.values(), key=lambda group: _SEVERITY_ORDER.index(group.code.severity)
         )
         self._groups = {}
-        notes = [group for group in groups if group.code.severity is Severity.NOTE]
-        listed = groups if self.shows_notes else groups[: len(groups) - len(notes)]
-        for group in listed:
+        note_groups = [group for group in groups if group.code.severity is Severity.NOTE]
+        listed_groups = groups if self.shows_notes else groups[: len(groups) - len(note_groups)]
+        for group in listed_groups:
             yield from _group_lines(
-                group, theme, width, explains=len(listed) <= MAX_EXPLAINED_KINDS
+                group, theme, width, explains=len(listed_groups) <= MAX_EXPLAINED_KINDS
             )
-        if len(listed) > MAX_EXPLAINED_KINDS:
-            first_code = listed[0].code.name
+        if len(listed_groups) > MAX_EXPLAINED_KINDS:
+            first_code = listed_groups[0].code.name
             text = f"run kfmt explain {first_code} for the effect on a broker and what to do"
             yield theme.paint("dim", text) + "\n"
-        if notes and not self.shows_notes:
-            yield from _note_count_lines(notes, theme, width)
+        if note_groups and not self.shows_notes:
+            yield from _note_count_lines(note_groups, theme, width)
 
 
 def _group_lines(
@@ -90,14 +90,18 @@ def _group_lines(
     """The meaning of a kind of finding, its locations and, if `explains`, its consequences."""
     code = group.code
     heading = f"{code.severity.value:<7}  {code.name}{_format_times(group)}"
-    first, *continuation = wrap_labelled(f"{heading}   {code.meaning}", width, margin=0, hanging=9)
+    first, *continuation = wrap_labelled(
+        f"{heading}   {code.meaning}", width, margin=0, hanging_indent=9
+    )
     yield (
         theme.paint(STYLE_BY_SEVERITY[code.severity], heading) + first.removeprefix(heading) + "\n"
     )
     yield from (f"{line}\n" for line in continuation)
     for finding in group.shown_findings:
         text = f"{format_location(finding)}: {escape_terminal(finding.message)}"
-        yield from (f"{line}\n" for line in wrap_labelled(text, width, margin=MARGIN, hanging=4))
+        yield from (
+            f"{line}\n" for line in wrap_labelled(text, width, margin=MARGIN, hanging_indent=4)
+        )
     if group.n_findings > len(group.shown_findings):
         count_text = format_count(group.n_findings - len(group.shown_findings), "more place")
         yield f"  … and {count_text}; raise --max-findings to see them\n"
@@ -111,9 +115,13 @@ def _format_times(group: _FindingGroup) -> str:
     return f" ×{format_grouped(group.n_findings)}" if group.n_findings > 1 else ""
 
 
-def _note_count_lines(notes: list[_FindingGroup], theme: Theme, width: int | None) -> Iterator[str]:
+def _note_count_lines(
+    note_groups: list[_FindingGroup], theme: Theme, width: int | None
+) -> Iterator[str]:
     """The number of notes of each kind, on one line unless it is wrapped."""
-    n_notes = sum(group.n_findings for group in notes)
-    kinds = ", ".join(f"{group.code.name}{_format_times(group)}" for group in notes)
-    text = f"{format_count(n_notes, 'note')}, no action needed ({kinds}); list them with --notes"
+    n_notes = sum(group.n_findings for group in note_groups)
+    kinds_text = ", ".join(f"{group.code.name}{_format_times(group)}" for group in note_groups)
+    text = (
+        f"{format_count(n_notes, 'note')}, no action needed ({kinds_text}); list them with --notes"
+    )
     yield from (theme.paint("dim", line) + "\n" for line in wrap_labelled(text, width, margin=0))

@@ -35,10 +35,10 @@ class HexDumper:
         """The line above a buffer's fields."""
         return self._theme.paint("bold", _truncate(f" {escape_terminal(text)}", self._width)) + "\n"
 
-    def field_lines(self, line: AnatomyLine, data: bytes, base: int) -> Iterator[str]:
-        """The lines of a field. data: the buffer that contains the field. base: the position shown
-        for the buffer's first byte."""
-        style = "bad" if line.is_bad else "bold" if not line.has_bytes else ""
+    def field_lines(self, line: AnatomyLine, data: bytes, base_position: int) -> Iterator[str]:
+        """The lines of a field. data: the buffer that contains the field. base_position: the
+        position shown for the buffer's first byte."""
+        style = "bad" if line.is_invalid else "bold" if not line.has_bytes else ""
         if line.is_bit:
             style = "dim"
         elif not style:
@@ -46,7 +46,7 @@ class HexDumper:
             self._n_coloured += 1
         chunks = list(self._split_bytes(line, data)) or [b""]
         descriptions = self._describe_field(line)
-        position = base + line.start
+        position = base_position + line.start
         for i in range(max(len(chunks), len(descriptions))):
             chunk = chunks[i] if i < len(chunks) else b""
             position_text = f"{position:08x}" if chunk or (i == 0 and not line.is_bit) else ""
@@ -54,9 +54,9 @@ class HexDumper:
                 position_text, chunk, descriptions[i] if i < len(descriptions) else "", style
             )
             position += len(chunk)
-        n_hidden = base + line.end - position if line.has_bytes else 0
-        if n_hidden > 0:
-            hidden_text = f"{format_grouped(n_hidden)} more bytes; use --whole to show them"
+        n_hidden_bytes = base_position + line.end - position if line.has_bytes else 0
+        if n_hidden_bytes > 0:
+            hidden_text = f"{format_grouped(n_hidden_bytes)} more bytes; use --whole to show them"
             yield self._format_line("", b"", hidden_text, "dim")
         if line.fault is not None:
             yield self._format_line(
@@ -70,14 +70,16 @@ class HexDumper:
         depth = len(line.path) - 1
         prefix = f"{'  ' * depth + escape_terminal(name):<{NAME_WIDTH}}"
         if line.has_bytes or line.is_bit:
-            prefix += f" {escape_terminal(line.shown):<{VALUE_WIDTH}}"
+            prefix += f" {escape_terminal(line.display_text):<{VALUE_WIDTH}}"
         if not line.meaning:
             return [prefix.rstrip()]
-        aligned = f"{prefix} {escape_terminal(line.meaning)}"
-        unaligned = f"{prefix.rstrip()}  {escape_terminal(line.meaning)}"
-        available = len(aligned) if self._width is None else self._width - self._prefix_width
-        for line_text in (aligned, unaligned):
-            if len(line_text) <= available:
+        aligned_line = f"{prefix} {escape_terminal(line.meaning)}"
+        unaligned_line = f"{prefix.rstrip()}  {escape_terminal(line.meaning)}"
+        available_width = (
+            len(aligned_line) if self._width is None else self._width - self._prefix_width
+        )
+        for line_text in (aligned_line, unaligned_line):
+            if len(line_text) <= available_width:
                 return [line_text]
         return [prefix.rstrip(), f"{'  ' * (depth + 1)}{escape_terminal(line.meaning)}"]
 
@@ -102,8 +104,8 @@ class HexDumper:
         hex_text = chunk.hex(" ")
         if self._width is not None:
             description = _truncate(description, max(self._width - self._prefix_width, 8))
-        painted = theme.paint(style, f"{hex_text:<{width}}") if hex_text else " " * width
-        line = f" {theme.paint('dim', f'{position_text:<8}')}  {painted} "
+        painted_hex = theme.paint(style, f"{hex_text:<{width}}") if hex_text else " " * width
+        line = f" {theme.paint('dim', f'{position_text:<8}')}  {painted_hex} "
         return (line + (theme.paint(style, description) if description else "")).rstrip() + "\n"
 
 

@@ -40,7 +40,7 @@ REPORT_FORMATS: list[OutputFormat] = [
 def sink_class(name: str) -> type[Sink]:
     """The class that writes the format of this name."""
     output_format = next(
-        output for output in (*OUTPUT_FORMATS, *REPORT_FORMATS) if output.name == name
+        candidate for candidate in (*OUTPUT_FORMATS, *REPORT_FORMATS) if candidate.name == name
     )
     sink: type[Sink] = load_target(output_format.sink_path)
     return sink

@@ -15,17 +15,17 @@ MAX_STEPS = 8
 MAX_TIME_ROWS = 24  # rows of a plot over time
 
 
-def retention_plot(freed: list[tuple[int, int]], width: int | None) -> Iterator[str]:
+def retention_plot(freed_bytes: list[tuple[int, int]], width: int | None) -> Iterator[str]:
     """Bars of the total bytes deleted by up to `MAX_STEPS` times, the last time included.
 
-    freed: pairs of time in milliseconds and bytes freed then, in any order.
+    freed_bytes: pairs of time in milliseconds and bytes freed then, in any order.
     """
-    sizes: Counter[int] = Counter()
-    for time_ms, size in freed:
+    size_by_time: Counter[int] = Counter()
+    for time_ms, size in freed_bytes:
         if time_ms < YEAR_10000_MS:
-            sizes[time_ms] += size
-    times = sorted(time_ms for time_ms in sizes if sizes[time_ms])
-    totals = list(accumulate(sizes[time_ms] for time_ms in times))
+            size_by_time[time_ms] += size
+    times = sorted(time_ms for time_ms in size_by_time if size_by_time[time_ms])
+    totals = list(accumulate(size_by_time[time_ms] for time_ms in times))
     draw_bar = _bar_drawer(max((width or 80) - 50, 10))
     for row in range(1, min(MAX_STEPS, len(times)) + 1):
         i = len(times) * row // min(MAX_STEPS, len(times)) - 1
@@ -68,7 +68,7 @@ def shape_lines(shape: LogShape, total: LogStatistics, width: int | None) -> Ite
     yield from _time_lines(shape.buckets, width)
     order = shape.time_order
     if order.batches:
-        count_text = format_count(order.late, "batch", "batches")
+        count_text = format_count(order.n_out_of_order, "batch", "batches")
         yield f"   {count_text} older than an earlier one\n"
     codecs = sorted(shape.counts_by_codec.items(), key=lambda item: -item[1][2])
     rows = [
@@ -76,13 +76,13 @@ def shape_lines(shape: LogShape, total: LogStatistics, width: int | None) -> Ite
         for name, (batches, _, size) in codecs
     ]
     yield from plot_lines("bytes by codec", rows, width)
-    for title, pairs in (
+    for title, histogram in (
         ("batches by record count", total.records_histogram),
         ("batches by size", total.bytes_histogram),
     ):
         rows = [
             (f"up to {format_grouped(upper_bound)}", n, format_grouped(n))
-            for upper_bound, n in pairs
+            for upper_bound, n in histogram
         ]
         yield from plot_lines(title, rows, width)
 
@@ -90,19 +90,19 @@ def shape_lines(shape: LogShape, total: LogStatistics, width: int | None) -> Ite
 def _time_lines(buckets: TimeBuckets, width: int | None) -> Iterator[str]:
     """The plot of records over time; intervals without records have no row."""
     coarse_buckets = buckets.resampled(MAX_TIME_ROWS)
-    rows = list(coarse_buckets.iter_intervals())
-    if not rows:
+    intervals = list(coarse_buckets.iter_intervals())
+    if not intervals:
         return
     duration_text = format_duration(coarse_buckets.width_ms)
-    digits = (
+    n_chars = (
         23
         if coarse_buckets.width_ms < SECOND_MS
         else 19
         if coarse_buckets.width_ms < DAY_MS
         else 10
     )
-    texts = [
-        (format_time(begin_ms)[:digits], n, f"{format_count(n, 'record')}, {format_bytes(size)}")
-        for begin_ms, _, (_, n, size) in rows
+    plot_rows = [
+        (format_time(begin_ms)[:n_chars], n, f"{format_count(n, 'record')}, {format_bytes(size)}")
+        for begin_ms, _, (_, n, size) in intervals
     ]
-    yield from plot_lines(f"records over time (UTC), {duration_text} per row", texts, width)
+    yield from plot_lines(f"records over time (UTC), {duration_text} per row", plot_rows, width)

@@ -102,39 +102,39 @@ def _buffer_start(buffer: bytearray, length: int) -> memoryview:
 
 
 def render_rows(
-    template: Template, section: ColumnarRows, first: int, last: int
+    template: Template, columnar_rows: ColumnarRows, first_row: int, end_row: int
 ) -> Iterator[memoryview]:
     """The text of rows first..last-1, in chunks to pass to `recycle_buffer`."""
-    data, rows, children = section.data, section.table.data, section.children
+    data, rows, children = columnar_rows.data, columnar_rows.table.data, columnar_rows.children
     min_bytes = 0
-    while first < last:
+    while first_row < end_row:
         writer, buffer = _create_writer(template, min_bytes)
         next_row = emit.emit(
-            writer, data, template.program, template.sizing, rows, children, first, last
+            writer, data, template.program, template.sizing, rows, children, first_row, end_row
         )
         yield _buffer_start(buffer, writer.at)
         min_bytes = 0
-        if next_row == first:  # a row larger than the buffer
-            min_bytes = bound.row_bytes_bound(data, template.sizing, rows, first, children)
-        first = next_row
+        if next_row == first_row:  # a row larger than the buffer
+            min_bytes = bound.row_bytes_bound(data, template.sizing, rows, first_row, children)
+        first_row = next_row
 
 
 def render_nested_rows(
     outer: tuple[Template, ColumnarRows],
     inner: tuple[Template, ColumnarRows],
-    ends: IntArray,
-    first: int,
-    last: int,
+    inner_ends: IntArray,
+    first_row: int,
+    end_row: int,
 ) -> Iterator[memoryview]:
     """The text of outer rows first..last-1, each with its inner rows below it, in chunks.
 
-    ends: `ends[i]` is the exclusive end of the inner rows of outer row i.
+    inner_ends: `ends[i]` is the exclusive end of the inner rows of outer row i.
     """
     outer_template, outer_rows = outer
     inner_template, inner_rows = inner
-    state = np.array([first, ends[first - 1] if first else 0, 0], np.int64)
+    state = np.array([first_row, inner_ends[first_row - 1] if first_row else 0, 0], np.int64)
     min_bytes = 0
-    while state[0] < last:
+    while state[0] < end_row:
         writer, buffer = _create_writer(outer_template, min_bytes)
         emit.emit_nested(
             writer,
@@ -146,12 +146,12 @@ def render_nested_rows(
             inner_template.sizing,
             inner_rows.table.data,
             inner_rows.children,
-            ends,
+            inner_ends,
             state,
-            last,
+            end_row,
         )
         min_bytes = 0
-        if writer.at == 0 and state[0] < last:  # a row larger than the buffer
+        if writer.at == 0 and state[0] < end_row:  # a row larger than the buffer
             template, rows, row = (
                 (inner_template, inner_rows, state[1])
                 if state[2]

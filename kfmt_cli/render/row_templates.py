@@ -31,7 +31,7 @@ def json_template(
         _write_row_start(
             builder, [f",{json_text(_leading_members(file, row_type))[1:-1]}" for file in files]
         )
-    _json_members(builder, row_type.columns, bytes_mode, ",")
+    _write_json_members(builder, row_type.columns, bytes_mode, ",")
     builder.literal("}\n")
     return builder.build()
 
@@ -49,7 +49,7 @@ def _write_row_start(builder: TemplateBuilder, row_starts: list[str]) -> None:
         builder.choice("file_number", row_starts, ("", ""))
 
 
-def _json_members(
+def _write_json_members(
     builder: TemplateBuilder, columns: Iterable[Column], bytes_mode: str, separator: str
 ) -> None:
     for column in columns:
@@ -60,11 +60,11 @@ def _json_members(
                 if column.presence_column
                 else nullcontext()
             ):
-                _json_value(builder, column, bytes_mode)
+                _write_json_value(builder, column, bytes_mode)
         separator = ","
 
 
-def _json_value(builder: TemplateBuilder, column: Column, bytes_mode: str) -> None:
+def _write_json_value(builder: TemplateBuilder, column: Column, bytes_mode: str) -> None:
     if column.kind is ColumnKind.NUMBER:
         builder.number(column.table_column)
     elif column.kind is ColumnKind.FLAG:
@@ -80,13 +80,13 @@ def _json_value(builder: TemplateBuilder, column: Column, bytes_mode: str) -> No
     elif column.kind in (ColumnKind.JSON, ColumnKind.REAL):
         builder.raw(column.table_column)
     elif column.kind is ColumnKind.GROUP:
-        _json_members(builder, column.members, bytes_mode, "{")
+        _write_json_members(builder, column.members, bytes_mode, "{")
         builder.literal("}")
     else:
-        _json_headers(builder, bytes_mode)
+        _write_json_headers(builder, bytes_mode)
 
 
-def _json_headers(builder: TemplateBuilder, bytes_mode: str) -> None:
+def _write_json_headers(builder: TemplateBuilder, bytes_mode: str) -> None:
     builder.literal("[")
     with builder.for_each("headers", ","):
         builder.literal('{"key":')
@@ -97,7 +97,7 @@ def _json_headers(builder: TemplateBuilder, bytes_mode: str) -> None:
     builder.literal("]")
 
 
-def csv_names(row_type: RowType) -> list[str]:
+def csv_column_names(row_type: RowType) -> list[str]:
     """The CSV columns: groups flattened, `_encoding` after each bytes column."""
     names = [*row_type.leading_members]
     for leaf in row_type.leaves:
@@ -130,7 +130,7 @@ def csv_template(
         builder.literal("," if i or row_type.leading_members else "")
         with ExitStack() as conditions:
             _enter_conditions(conditions, builder, leaf)
-            _csv_value(builder, leaf, bytes_mode)
+            _write_csv_value(builder, leaf, bytes_mode)
         if leaf.kind is ColumnKind.BYTES:
             builder.literal(",")
             with ExitStack() as conditions:
@@ -148,15 +148,15 @@ def _enter_conditions(conditions: ExitStack, builder: TemplateBuilder, column: C
         conditions.enter_context(builder.when(column.presence_column, 1))
 
 
-def _csv_value(builder: TemplateBuilder, column: Column, bytes_mode: str) -> None:
+def _write_csv_value(builder: TemplateBuilder, column: Column, bytes_mode: str) -> None:
     if column.kind is ColumnKind.BYTES:
         builder.csv_bytes(column.table_column, bytes_mode)
     elif column.kind in (ColumnKind.TEXT, ColumnKind.JSON):
         builder.csv_bytes(column.table_column, "utf8")
     elif column.kind is ColumnKind.HEADERS:
         with builder.quoted():
-            _json_headers(builder, bytes_mode)
+            _write_json_headers(builder, bytes_mode)
     elif column.kind is ColumnKind.CHOICE:
         builder.choice(column.table_column, list(column.choices), ("UNKNOWN-", ""))
     else:
-        _json_value(builder, column, bytes_mode)
+        _write_json_value(builder, column, bytes_mode)

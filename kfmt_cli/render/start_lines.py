@@ -42,8 +42,9 @@ START_LABELS = {AFTER_CRASH: "after a crash", AFTER_CLEAN_SHUTDOWN: "after a cle
 INTACT_TEXT = "intact"  # a start that loses nothing
 
 
-def format_start(start: PredictedStart, already_lost: OffsetIntervals) -> str:
-    """A short description of a start, for a table. already_lost: offsets lost before the start."""
+def format_start(start: PredictedStart, already_lost_offsets: OffsetIntervals) -> str:
+    """A short description of a start, for a table. already_lost_offsets: offsets lost before the
+    start."""
     if start.becomes is not None:
         return {STRAY: "renamed -stray"}.get(start.becomes, start.becomes)
     if not start.starts:
@@ -53,8 +54,8 @@ def format_start(start: PredictedStart, already_lost: OffsetIntervals) -> str:
         parts.append(f"{format_count(count_offsets(start.lost), 'offset')} lost")
     if start.unreachable:
         parts.append(f"{format_grouped(count_offsets(start.unreachable))} unreachable")
-    if already_lost:
-        parts.append(f"{format_grouped(count_offsets(already_lost))} already lost")
+    if already_lost_offsets:
+        parts.append(f"{format_grouped(count_offsets(already_lost_offsets))} already lost")
     return ", ".join(parts) or INTACT_TEXT
 
 
@@ -87,8 +88,8 @@ def _start_lines(starts: Sequence[PredictedStart], theme: Theme) -> Iterator[str
     for i, start in enumerate(starts):
         if i and _has_same_effect(starts[i - 1], start):
             continue
-        following = starts[i + 1] if i + 1 < len(starts) else None
-        is_same_for_both = following is not None and _has_same_effect(start, following)
+        following_start = starts[i + 1] if i + 1 < len(starts) else None
+        is_same_for_both = following_start is not None and _has_same_effect(start, following_start)
         yield _format_start_line(
             start, "on the next start" if is_same_for_both else START_LABELS[start.after], theme
         )
@@ -107,25 +108,27 @@ def next_start_lines(
 ) -> Iterator[str]:
     """Whether the broker starts, and what prevents it. n_unread: number of inputs that could not
     be read."""
-    failing = [start for start in starts if start.fails and not start.is_consequence]
-    yield from _start_lines(failing[:MAX_START_LINES], theme)
-    if len(failing) > MAX_START_LINES:
-        n_more = len({start.file for start in failing[MAX_START_LINES:]})
+    failing_starts = [start for start in starts if start.fails and not start.is_consequence]
+    yield from _start_lines(failing_starts[:MAX_START_LINES], theme)
+    if len(failing_starts) > MAX_START_LINES:
+        n_more = len({start.file for start in failing_starts[MAX_START_LINES:]})
         text = format_count(n_more, "more partition or file", "more partitions and files")
         yield f"… and {text}; --json lists all"
-    unserved = {start.file for start in starts if start.is_consequence}
-    if unserved:
-        n_unserved = len(unserved)
+    unserved_files = {start.file for start in starts if start.is_consequence}
+    if unserved_files:
+        n_unserved = len(unserved_files)
         text = format_count(n_unserved, "partition is not served", "partitions are not served")
         yield theme.paint("bad", f"{text}, as this is another broker's log directory")
-    directories: dict[str, list[str]] = {}
+    files_by_text: dict[str, list[str]] = {}
     for next_start in next_starts:
-        directories.setdefault(format_next_start(next_start, n_unread), []).append(next_start.file)
-    for text_, files in directories.items():
+        files_by_text.setdefault(format_next_start(next_start, n_unread), []).append(
+            next_start.file
+        )
+    for start_text, files in files_by_text.items():
         prefix = "" if len(next_starts) == 1 else f"{escape_terminal(files[0])}: "
         if len(files) > 1:
             prefix = f"{format_count(len(files), 'log directory', 'log directories')}: "
-        yield theme.paint("bold", f"{prefix}{text_}")
+        yield theme.paint("bold", f"{prefix}{start_text}")
     if not next_starts:
         yield theme.paint("bold", format_either_start(starts, n_unread))
 
@@ -136,19 +139,21 @@ def lost_lines(starts: Sequence[PredictedStart], theme: Theme) -> Iterator[str]:
     if len({start.file for start in losing_starts}) <= MAX_LOST_PARTITIONS:
         yield from _start_lines(losing_starts, theme)
         return
-    for stop_kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
-        starts_of_kind = [start for start in losing_starts if start.after == stop_kind]
+    for shutdown_kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
+        starts_of_kind = [start for start in losing_starts if start.after == shutdown_kind]
         parts = []
-        for ranges in ("lost", "unreachable"):
+        for attribute in ("lost", "unreachable"):
             range_lists = [
-                getattr(start, ranges) for start in starts_of_kind if getattr(start, ranges)
+                getattr(start, attribute) for start in starts_of_kind if getattr(start, attribute)
             ]
             n_offsets = sum(map(count_offsets, range_lists))
             if n_offsets:
                 partition_count = format_count(len(range_lists), "partition")
-                parts.append(f"{format_count(n_offsets, 'offset')} {ranges} in {partition_count}")
+                parts.append(
+                    f"{format_count(n_offsets, 'offset')} {attribute} in {partition_count}"
+                )
         if parts:
-            yield f"{START_LABELS[stop_kind]}: {', '.join(parts)}"
+            yield f"{START_LABELS[shutdown_kind]}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +212,11 @@ def _describe_changes(start: PredictedStart) -> list[str]:
         changes += [f"{escape_terminal(_file_name(path))} is deleted" for path in start.deleted]
     if start.lost:
         changes.append(f"offsets {_format_ranges(start.lost)} are lost")
-    unreachable = subtract_intervals(start.unreachable, start.received_in_sequence)
-    if unreachable:
-        changes.append(f"offsets {_format_ranges(unreachable)} are unreachable for consumers")
+    unreachable_intervals = subtract_intervals(start.unreachable, start.received_in_sequence)
+    if unreachable_intervals:
+        changes.append(
+            f"offsets {_format_ranges(unreachable_intervals)} are unreachable for consumers"
+        )
     if start.received_in_sequence:
         changes.append(
             f"offsets {_format_ranges(start.received_in_sequence)} are delivered only to "
@@ -243,17 +250,17 @@ def format_next_start(next_start: NextStart, n_unread: int = 0) -> str:
         outcome_text = _unpredicted_text(n_unread)
     elif next_start.becomes is not None:
         outcome_text += " without this log directory"
-    retry = ""
+    retry_text = ""
     if (
         not next_start.starts
         and next_start.after == AFTER_CLEAN_SHUTDOWN
         and next_start.retry == AFTER_CRASH
     ):
-        retry = (
+        retry_text = (
             "; that attempt deletes .kafka_cleanshutdown, so the following start runs log recovery"
         )
     return (
-        f"{marker_text}; {outcome_text}{retry} "
+        f"{marker_text}; {outcome_text}{retry_text} "
         f"({format_predicted_versions([next_start.predicted_version])})"
     )
 
@@ -263,14 +270,19 @@ def format_either_start(starts: Sequence[PredictedStart], n_unread: int = 0) -> 
     if not starts:
         text = "not a partition directory: no broker start predicted"
         return _unpredicted_text(n_unread) if n_unread else text
-    version = format_predicted_versions(start.predicted_version for start in starts)
-    failing_stops = {start.after for start in starts if not start.starts}
-    if n_unread and len(failing_stops) < 2:
+    versions_text = format_predicted_versions(start.predicted_version for start in starts)
+    failing_shutdowns = {start.after for start in starts if not start.starts}
+    if n_unread and len(failing_shutdowns) < 2:
         return _unpredicted_text(n_unread)
-    crash, clean = (
-        "would not start" if kind in failing_stops else "would start"
+    crash_outcome, clean_outcome = (
+        "would not start" if kind in failing_shutdowns else "would start"
         for kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN)
     )
-    if crash == clean:
-        return f"the broker {crash}, after a crash or a clean shutdown alike ({version})"
-    return f"the broker {crash} after a crash but {clean} after a clean shutdown ({version})"
+    if crash_outcome == clean_outcome:
+        return (
+            f"the broker {crash_outcome}, after a crash or a clean shutdown alike ({versions_text})"
+        )
+    return (
+        f"the broker {crash_outcome} after a crash but {clean_outcome} after a clean "
+        f"shutdown ({versions_text})"
+    )

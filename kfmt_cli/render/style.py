@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import starmap
 
 RESET = "\x1b[0m"
 
@@ -77,6 +79,13 @@ def format_range(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}–{last}"
 
 
+def format_first_ranges(ranges: Sequence[tuple[int, int]], max_ranges: int) -> str:
+    """The first ranges, and how many more there are."""
+    text = ", ".join(starmap(format_range, ranges[:max_ranges]))
+    n_more = len(ranges) - max_ranges
+    return f"{text} and {format_count(n_more, 'more range')}" if n_more > 0 else text
+
+
 def format_hidden_columns(n_hidden: int, option: str = "--wide") -> str:
     """Footer for a table with hidden columns, naming the option that shows them."""
     return f"{format_count(n_hidden, 'column')} hidden; use {option} to see all"
@@ -86,33 +95,35 @@ THOUSANDS_SPACE = r"(?<=\d) (?=\d{3}(?!\d))"  # the space between thousands
 # A word with the spaces before it; the groups of digits of one number are one word.
 _WORD = re.compile(rf"( *)((?:[^ ]|{THOUSANDS_SPACE})+)")
 _DRAWING = re.compile(r"[\u2500-\u25ff]")
-_ESCAPE = re.compile(r"\x1b\[[\d;]*m")
+_ESCAPE_SEQUENCE = re.compile(r"\x1b\[[\d;]*m")
 
 
-def fit_lines(text: str, width: int | None, hanging: int | None = None) -> str:
-    """Break lines longer than `width` between words and indent their continuations, by `hanging`
-    columns if that is not None. A longer word, such as a path, is never broken. Lines of a drawing
-    are not broken either, unless `hanging` is set."""
-    return "".join(_fit_line(line, width, hanging) for line in text.splitlines(keepends=True))
+def fit_lines(text: str, width: int | None, hanging_indent: int | None = None) -> str:
+    """Break lines longer than `width` between words and indent their continuations, by
+    `hanging_indent` columns if that is not None. A longer word, such as a path, is never broken.
+    Lines of a drawing are not broken either, unless `hanging_indent` is set."""
+    return "".join(
+        _wrap_line(line, width, hanging_indent) for line in text.splitlines(keepends=True)
+    )
 
 
-def _fit_line(line: str, width: int | None, hanging: int | None) -> str:
-    if width is None or len(_ESCAPE.sub("", line.rstrip())) <= width:
+def _wrap_line(line: str, width: int | None, hanging_indent: int | None) -> str:
+    if width is None or len(_ESCAPE_SEQUENCE.sub("", line.rstrip())) <= width:
         return line
-    if hanging is None and _DRAWING.search(line):
+    if hanging_indent is None and _DRAWING.search(line):
         return line
     margin = len(line) - len(line.lstrip(" ")) + COLUMN_GAP
-    indent = " " * (margin if hanging is None else hanging)
-    fitted_text, column = "", 0
+    indent = " " * (margin if hanging_indent is None else hanging_indent)
+    wrapped_text, column = "", 0
     for gap, word in _WORD.findall(line.rstrip()):
-        word_width = len(_ESCAPE.sub("", word))
+        word_width = len(_ESCAPE_SEQUENCE.sub("", word))
         if column and column + len(gap) + word_width > width:
-            fitted_text += f"\n{indent}{word}"
+            wrapped_text += f"\n{indent}{word}"
             column = len(indent) + word_width
         else:
-            fitted_text += gap + word
+            wrapped_text += gap + word
             column += len(gap) + word_width
-    return fitted_text + line[len(line.rstrip()) :]
+    return wrapped_text + line[len(line.rstrip()) :]
 
 
 def append_details(name: str, details: str, width: int | None) -> str:
@@ -127,10 +138,10 @@ def shell_quote(word: str) -> str:
     if word.isprintable():
         return shlex.quote(word)
     data = os.fsencode(word)
-    escaped = (
+    escaped_chars = (
         chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in data
     )
-    return f"$'{''.join(escaped)}'"
+    return f"$'{''.join(escaped_chars)}'"
 
 
 def shell_quote_path(path: str) -> str:

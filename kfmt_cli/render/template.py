@@ -31,17 +31,17 @@ class TemplateLiterals:
     def add(self, content: str, width: int | None = None) -> int:
         """Add a literal; returns its index, which equal literals share. width: columns, if not one
         per character."""
-        key = content.encode(), len(content) if width is None else width
-        if key not in self._index_by_entry:
-            self._index_by_entry[key] = self.add_all([content])
-            self._entries[-1] = key
-        return self._index_by_entry[key]
+        entry = content.encode(), len(content) if width is None else width
+        if entry not in self._index_by_entry:
+            self._index_by_entry[entry] = self.add_all([content])
+            self._entries[-1] = entry
+        return self._index_by_entry[entry]
 
     def add_all(self, texts: list[str]) -> int:
         """Add literals with consecutive indexes; returns the first index."""
-        first = len(self._entries)
+        first_index = len(self._entries)
         self._entries += [(content.encode(), len(content)) for content in texts]
-        return first
+        return first_index
 
     def __getitem__(self, index: int) -> bytes:
         return self._entries[index][0]
@@ -82,20 +82,24 @@ class TemplateBuilder:
 
     def __init__(
         self,
-        columns: Mapping[str, int],
-        children: Mapping[str, int] | None = None,
+        column_indexes: Mapping[str, int],
+        child_column_indexes: Mapping[str, int] | None = None,
         literals: TemplateLiterals | None = None,
         constants: Mapping[str, int] | None = None,
         theme: Theme = NO_COLOUR,
     ) -> None:
         self.theme = theme
-        self._columns = columns
+        self._column_indexes = column_indexes
         self._constants = constants or {}
-        self._pending: tuple[str, int] = ("", 0)  # a literal that may still grow, and its columns
-        self._children = children or {}
+        # A literal that may still grow, and its columns.
+        self._pending_literal: tuple[str, int] = (
+            "",
+            0,
+        )
+        self._child_column_indexes = child_column_indexes or {}
         self._program: list[list[int]] = []
         self._literals = literals or TemplateLiterals()
-        self._in_child = False
+        self._is_in_child = False
         self._row_bytes = [64, 64]  # maximum size of a row, and of a row of its array
         self._bytes_columns: tuple[list[int], list[int]] = ([], [])
         self._array_column = -1
@@ -106,16 +110,19 @@ class TemplateBuilder:
         self._flush()
         instruction = [OPS[op], a, b, c]
         self._program.append(instruction)
-        self._row_bytes[self._in_child] += max_bytes
+        self._row_bytes[self._is_in_child] += max_bytes
         return instruction
 
     def _column_index(self, name: str) -> int:
-        return (self._children if self._in_child else self._columns)[name]
+        return (self._child_column_indexes if self._is_in_child else self._column_indexes)[name]
 
     def literal(self, content: str, width: int | None = None) -> None:
         """Fixed text; `width` columns if not one per character."""
-        pending_text, columns = self._pending
-        self._pending = pending_text + content, columns + (len(content) if width is None else width)
+        pending_text, columns = self._pending_literal
+        self._pending_literal = (
+            pending_text + content,
+            columns + (len(content) if width is None else width),
+        )
 
     def styled_literal(self, style: str, content: str) -> None:
         """Fixed text in a style."""
@@ -123,16 +130,16 @@ class TemplateBuilder:
 
     def _flush(self) -> None:
         """Emit the pending literal: adjacent ones become one instruction."""
-        content, width = self._pending
-        self._pending = "", 0
+        content, width = self._pending_literal
+        self._pending_literal = "", 0
         if content:
-            entry = self._literals.add(content, width)
-            self._program.append([OPS["LITERAL"], entry, 0, 0])
-            self._row_bytes[self._in_child] += len(content.encode())
+            literal_index = self._literals.add(content, width)
+            self._program.append([OPS["LITERAL"], literal_index, 0, 0])
+            self._row_bytes[self._is_in_child] += len(content.encode())
 
     def _constant(self, name: str) -> int | None:
         """The value of a constant column; None for other columns."""
-        return None if self._in_child else self._constants.get(name)
+        return None if self._is_in_child else self._constants.get(name)
 
     def number(self, name: str) -> None:
         """A column's number."""
@@ -154,27 +161,27 @@ class TemplateBuilder:
         """A column of milliseconds as ISO-8601 in UTC."""
         self._add_instruction("TIME", self._column_index(name), max_bytes=MAX_NUMBER_BYTES)
 
-    def choice(self, name: str, texts: list[str], other: tuple[str, str]) -> None:
+    def choice(self, name: str, texts: list[str], other_texts: tuple[str, str]) -> None:
         """The text with the index that a column contains; any other number is written between the
-        two texts of `other`."""
+        two texts of `other_texts`."""
         constant = self._constant(name)
         if constant is not None and 0 <= constant < len(texts):
             self.literal(texts[constant])
             return
-        first = self._literals.add_all([*texts, *other])
-        longest = max(len(content.encode()) for content in (*texts, *other))
+        first_literal = self._literals.add_all([*texts, *other_texts])
+        max_text_bytes = max(len(content.encode()) for content in (*texts, *other_texts))
         self._add_instruction(
             "CHOICE",
             self._column_index(name),
-            first,
+            first_literal,
             len(texts),
-            max_bytes=2 * longest + MAX_NUMBER_BYTES,
+            max_bytes=2 * max_text_bytes + MAX_NUMBER_BYTES,
         )
 
     def json_bytes(self, name: str, mode: str) -> None:
         """Bytes as a JSON string, followed by `"<name>_encoding"` if they are not text."""
         encodings = ("utf8-replaced", "hex", "base64")
-        first = self._literals.add_all(
+        first_literal = self._literals.add_all(
             [f',"{name}_encoding":"{encoding}"' for encoding in encodings]
         )
         self._add_bytes_column(name)
@@ -182,7 +189,7 @@ class TemplateBuilder:
             "JSON_BYTES",
             self._column_index(name),
             _mode_number(mode),
-            first,
+            first_literal,
             max_bytes=len(name) + 40,
         )
 
@@ -200,23 +207,23 @@ class TemplateBuilder:
 
     def encoding(self, name: str, mode: str) -> None:
         """The encoding that `csv_bytes` used; empty for text."""
-        first = self._literals.add_all(["hex", "base64"])
+        first_literal = self._literals.add_all(["hex", "base64"])
         self._add_instruction(
-            "ENCODING", self._column_index(name), _mode_number(mode), first, max_bytes=8
+            "ENCODING", self._column_index(name), _mode_number(mode), first_literal, max_bytes=8
         )
 
-    def cell_bytes(self, name: str, mode: str, limit: int) -> None:
-        """A quoted preview of bytes, shortened to `limit` columns unless that is 0."""
+    def cell_bytes(self, name: str, mode: str, max_columns: int) -> None:
+        """A quoted preview of bytes, shortened to `max_columns` columns unless that is 0."""
         self._add_bytes_column(name)
         self._add_instruction(
             "CELL_BYTES",
             self._column_index(name),
             _mode_number(mode),
-            limit,
+            max_columns,
             max_bytes=MAX_NUMBER_BYTES,
         )
 
-    def cell_text(self, name: str, mode: str, limit: int) -> None:
+    def cell_text(self, name: str, mode: str, max_columns: int) -> None:
         """A preview of bytes as by `cell_bytes`, quoted only if it would otherwise look like a
         null."""
         self._add_bytes_column(name)
@@ -224,12 +231,12 @@ class TemplateBuilder:
             "CELL_BYTES",
             self._column_index(name),
             _mode_number(mode) + UNQUOTED_FLAG,
-            limit,
+            max_columns,
             max_bytes=MAX_NUMBER_BYTES,
         )
 
     def _add_bytes_column(self, name: str) -> None:
-        self._bytes_columns[self._in_child].append(self._column_index(name))
+        self._bytes_columns[self._is_in_child].append(self._column_index(name))
 
     def when(self, name: str, value: int) -> AbstractContextManager[None]:
         """Write the block only if a column is `value`."""
@@ -265,18 +272,22 @@ class TemplateBuilder:
     @contextmanager
     def _discard_block(self) -> Iterator[None]:
         """Discard the block, which no row needs."""
-        saved = (
+        saved_state = (
             self._program,
-            self._pending,
+            self._pending_literal,
             self._row_bytes.copy(),
             self._bytes_columns,
             self._array_column,
         )
         self._program, self._bytes_columns = [], ([], [])
         yield
-        self._program, self._pending, self._row_bytes, self._bytes_columns, self._array_column = (
-            saved
-        )
+        (
+            self._program,
+            self._pending_literal,
+            self._row_bytes,
+            self._bytes_columns,
+            self._array_column,
+        ) = saved_state
 
     @contextmanager
     def for_each(self, name: str, separator: str) -> Iterator[None]:
@@ -284,14 +295,14 @@ class TemplateBuilder:
         the array's rows."""
         with self._discard_block() if self._constant(name) == 0 else nullcontext():
             self._array_column = self._column_index(name)
-            entry = self._literals.add(separator)
-            instruction = self._add_instruction("EACH", self._array_column, 0, entry)
+            separator_index = self._literals.add(separator)
+            instruction = self._add_instruction("EACH", self._array_column, 0, separator_index)
             block_start = len(self._program)
-            self._in_child = True
+            self._is_in_child = True
             self._row_bytes[1] += len(separator.encode())
             yield
             self._flush()
-            self._in_child = False
+            self._is_in_child = False
             instruction[2] = len(self._program) - block_start
 
     @contextmanager

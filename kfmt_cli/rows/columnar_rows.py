@@ -22,7 +22,7 @@ NO_CHILDREN: IntArray = np.zeros((4, 0), np.int64)
 NO_ENDS: IntArray = np.zeros(0, np.int64)
 HEADER_NAMES = RECORD.child_index_by_name
 JsonObject = dict[str, Any]
-ROWS_AT_ONCE = 1024
+ROWS_PER_CHUNK = 1024
 _ABSENT = object()
 
 
@@ -43,9 +43,9 @@ class ColumnarRows:
     def __len__(self) -> int:
         return len(self.table)
 
-    def slice_rows(self, first: int, last: int) -> ColumnarRows:
-        """Rows first..last-1."""
-        rows = self.table.select_rows(slice(first, last))
+    def slice_rows(self, first: int, end: int) -> ColumnarRows:
+        """Rows first..end-1."""
+        rows = self.table.select_rows(slice(first, end))
         return ColumnarRows(self.type, rows, self.data, self.children, self.note)
 
 
@@ -58,10 +58,10 @@ class NestedRows:
     inner_ends: IntArray = field(default_factory=lambda: NO_ENDS)
     """`inner_ends[i]` is the exclusive end of outer row i's inner rows."""
 
-    def inner_bounds(self, first: int, last: int) -> tuple[int, int]:
-        """The range of inner rows of outer rows first..last-1: the first, and the exclusive end."""
+    def inner_bounds(self, first: int, end: int) -> tuple[int, int]:
+        """The range of inner rows of outer rows first..end-1: the first, and the exclusive end."""
         start = int(self.inner_ends[first - 1]) if first else 0
-        return start, int(self.inner_ends[last - 1]) if last else 0
+        return start, int(self.inner_ends[end - 1]) if end else 0
 
     def __len__(self) -> int:
         """Number of rows: of inner ones if there are any, else of outer ones."""
@@ -74,23 +74,25 @@ class NestedRows:
         if self.inner is None:
             return NestedRows(self.outer.slice_rows(0, n))
         n_outer = int(np.searchsorted(self.inner_ends, n)) + 1
-        ends = self.inner_ends[:n_outer].clip(0, n)
-        return NestedRows(self.outer.slice_rows(0, n_outer), self.inner.slice_rows(0, n), ends)
+        inner_ends = self.inner_ends[:n_outer].clip(0, n)
+        return NestedRows(
+            self.outer.slice_rows(0, n_outer), self.inner.slice_rows(0, n), inner_ends
+        )
 
 
 def build_columnar_rows(
-    row_type: RowType, rows_of_cells: Sequence[Sequence[str | bytes | int | None]]
+    row_type: RowType, rows: Sequence[Sequence[str | bytes | int | None]]
 ) -> ColumnarRows:
     """Build a section from rows of numbers, text and bytes, each a list of cells.
 
     JSON is passed as text; None only in a column of bytes, or one that marks which rows have a
     value.
     """
-    table = Table.zeros_for(row_type.table_columns, len(rows_of_cells))
+    table = Table.zeros_with_columns(row_type.table_columns, len(rows))
     table_columns = {leaf.table_column for leaf in row_type.leaves}
     data = b""
     for index, column in enumerate(row_type.leaves):
-        cells = [row[index] for row in rows_of_cells]
+        cells = [row[index] for row in rows]
         presence_column = column.present_if[0] if column.present_if else column.presence_column
         if presence_column and presence_column not in table_columns:
             table[presence_column] = np.array([cell is not None for cell in cells], np.int64)
@@ -111,23 +113,21 @@ def _encode_cell(cell: str | int | None) -> bytes:
     return b"" if cell is None else str(cell).encode()
 
 
-def iter_objects(section: ColumnarRows, bytes_mode: str = "auto") -> Iterator[JsonObject]:
+def iter_objects(rows: ColumnarRows, bytes_mode: str = "auto") -> Iterator[JsonObject]:
     """The rows as objects of the JSON contract, without `type` and `file`.
 
     bytes_mode: how bytes become text; `bytes` leaves them as they are.
     """
-    for first in range(0, len(section), ROWS_AT_ONCE):
+    for first in range(0, len(rows), ROWS_PER_CHUNK):
         yield from _iter_objects(
-            section.slice_rows(first, first + ROWS_AT_ONCE), section.type.columns, bytes_mode
+            rows.slice_rows(first, first + ROWS_PER_CHUNK), rows.type.columns, bytes_mode
         )
 
 
 def _iter_objects(
-    section: ColumnarRows, columns: tuple[Column, ...], bytes_mode: str
+    rows: ColumnarRows, columns: tuple[Column, ...], bytes_mode: str
 ) -> Iterator[JsonObject]:
-    members = [
-        member for column in columns for member in _iter_members(section, column, bytes_mode)
-    ]
+    members = [member for column in columns for member in _iter_members(rows, column, bytes_mode)]
     names = [name for name, _ in members]
     for row in zip(*(values for _, values in members), strict=True):
         pairs = zip(names, row, strict=True)
@@ -135,52 +135,52 @@ def _iter_objects(
 
 
 def _iter_members(
-    section: ColumnarRows, column: Column, bytes_mode: str
+    rows: ColumnarRows, column: Column, bytes_mode: str
 ) -> Iterator[tuple[str, list[Any]]]:
     """Member names, each with its values in all rows: the column, then the encodings of bytes."""
-    values = _column_values(section, column, bytes_mode)
+    values = _column_values(rows, column, bytes_mode)
     if column.kind is not ColumnKind.BYTES or bytes_mode == "bytes":
         yield column.name, values
         return
-    texts = [
+    encoded_texts = [
         encode_text(value, bytes_mode) if isinstance(value, bytes) else (value, "")
         for value in values
     ]
-    yield column.name, [text for text, _ in texts]
-    if any(encoding for _, encoding in texts):
-        yield f"{column.name}_encoding", [encoding or _ABSENT for _, encoding in texts]
+    yield column.name, [text for text, _ in encoded_texts]
+    if any(encoding for _, encoding in encoded_texts):
+        yield f"{column.name}_encoding", [encoding or _ABSENT for _, encoding in encoded_texts]
 
 
-def _column_values(section: ColumnarRows, column: Column, bytes_mode: str) -> list[Any]:
+def _column_values(rows: ColumnarRows, column: Column, bytes_mode: str) -> list[Any]:
     """A column's value in each row: None without a value, `_ABSENT` without such a member."""
-    is_present, has_value = _presence_masks(section, column)
+    has_member, has_value = _presence_masks(rows, column)
     if has_value.all():
-        return _present_values(section, column, bytes_mode)
+        return _present_values(rows, column, bytes_mode)
     values: list[Any] = [
-        None if row_has_member else _ABSENT for row_has_member in is_present.tolist()
+        None if row_has_member else _ABSENT for row_has_member in has_member.tolist()
     ]
-    _fill_values(values, section, has_value, column, bytes_mode)
+    _fill_values(values, rows, has_value, column, bytes_mode)
     return values
 
 
-def _presence_masks(section: ColumnarRows, column: Column) -> tuple[BoolArray, BoolArray]:
+def _presence_masks(rows: ColumnarRows, column: Column) -> tuple[BoolArray, BoolArray]:
     """Masks of the rows that have a column, and of the rows in which it has a value."""
-    is_present = np.ones(len(section), np.bool_)
+    has_member = np.ones(len(rows), np.bool_)
     if column.present_if:
-        is_present = section.table[column.present_if[0]] == column.present_if[1]
-    return is_present, is_present & (
-        section.table[column.presence_column] == 1
-    ) if column.presence_column else is_present
+        has_member = rows.table[column.present_if[0]] == column.present_if[1]
+    return has_member, has_member & (
+        rows.table[column.presence_column] == 1
+    ) if column.presence_column else has_member
 
 
 def _fill_values(
-    values: Any, section: ColumnarRows, has_value: BoolArray, column: Column, bytes_mode: str
+    values: Any, rows: ColumnarRows, has_value: BoolArray, column: Column, bytes_mode: str
 ) -> None:
     """Store the values of a column for the rows that have one."""
-    present_rows = section
+    present_rows = rows
     if not has_value.all():
         present_rows = ColumnarRows(
-            section.type, section.table.select_rows(has_value), section.data, section.children
+            rows.type, rows.table.select_rows(has_value), rows.data, rows.children
         )
     row_indexes = np.flatnonzero(has_value).tolist()
     for row, value in zip(
@@ -189,14 +189,14 @@ def _fill_values(
         values[row] = value
 
 
-def _present_values(section: ColumnarRows, column: Column, bytes_mode: str) -> list[Any]:
+def _present_values(rows: ColumnarRows, column: Column, bytes_mode: str) -> list[Any]:
     """A column's value in each row, if all rows have one; bytes are converted in headers only."""
     if column.kind is ColumnKind.GROUP:
-        return list(_iter_objects(section, column.members, bytes_mode))
-    numbers: list[int] = section.table[column.table_column].tolist()
+        return list(_iter_objects(rows, column.members, bytes_mode))
+    numbers: list[int] = rows.table[column.table_column].tolist()
     if column.kind is ColumnKind.HEADERS:
         return _build_headers(
-            section, section.table[f"{column.table_column}_first"].tolist(), numbers, bytes_mode
+            rows, rows.table[f"{column.table_column}_first"].tolist(), numbers, bytes_mode
         )
     if column.kind is ColumnKind.FLAG:
         return list(map(bool, numbers))
@@ -205,7 +205,7 @@ def _present_values(section: ColumnarRows, column: Column, bytes_mode: str) -> l
         return [choice_by_number.get(number) or f"UNKNOWN-{number}" for number in numbers]
     if not column.kind.is_bytes:
         return numbers
-    sizes, data = section.table[f"{column.table_column}_size"].tolist(), section.data
+    sizes, data = rows.table[f"{column.table_column}_size"].tolist(), rows.data
     values = [
         None if size < 0 else data[start : start + size]
         for start, size in zip(numbers, sizes, strict=True)
@@ -221,20 +221,24 @@ def _present_values(section: ColumnarRows, column: Column, bytes_mode: str) -> l
 
 
 def _build_headers(
-    section: ColumnarRows, first_headers: list[int], counts: list[int], bytes_mode: str
+    rows: ColumnarRows, first_headers: list[int], counts: list[int], bytes_mode: str
 ) -> list[list[JsonObject]]:
     """The headers of each row. first_headers, counts: the first header of each row, as a column of
     the section's children, and the number of its headers."""
-    data, header_ranges = section.data, list(zip(first_headers, counts, strict=True))
-    first_used = min((first for first, n in header_ranges if n), default=0)
-    end_used = max((first + n for first, n in header_ranges if n), default=0)
+    data, header_ranges = rows.data, list(zip(first_headers, counts, strict=True))
+    first_header = min((first for first, n in header_ranges if n), default=0)
+    end_header = max((first + n for first, n in header_ranges if n), default=0)
     headers = []
-    for key, key_size, value, value_size in section.children[:, first_used:end_used].T.tolist():
-        header = dict(_iter_bytes_members("key", data[key : key + key_size], bytes_mode))
-        content = None if value_size < 0 else data[value : value + value_size]
+    for key_start, key_size, value_start, value_size in rows.children[
+        :, first_header:end_header
+    ].T.tolist():
+        header = dict(
+            _iter_bytes_members("key", data[key_start : key_start + key_size], bytes_mode)
+        )
+        content = None if value_size < 0 else data[value_start : value_start + value_size]
         header.update(_iter_bytes_members("value", content, bytes_mode))
         headers.append(header)
-    return [headers[first - first_used : first - first_used + n] for first, n in header_ranges]
+    return [headers[first - first_header : first - first_header + n] for first, n in header_ranges]
 
 
 def _iter_bytes_members(
@@ -264,19 +268,19 @@ def encode_text(data: bytes, bytes_mode: str) -> tuple[str, str]:
 
 
 def numpy_columns(
-    section: ColumnarRows, names: Collection[str] = ()
+    rows: ColumnarRows, names: Collection[str] = ()
 ) -> dict[str, np.ndarray[Any, Any]]:
     """The rows as NumPy columns, masked in rows without a value. Bytes and text are objects.
 
     names: the names of the columns; empty for all.
     """
     columns: dict[str, np.ndarray[Any, Any]] = {}
-    for leaf in (leaf for leaf in section.type.leaves if not names or leaf.name in names):
-        mask = ~_presence_masks(section, leaf)[1]
-        values: np.ndarray[Any, Any] = section.table[leaf.table_column].copy()
+    for leaf in (leaf for leaf in rows.type.leaves if not names or leaf.name in names):
+        mask = ~_presence_masks(rows, leaf)[1]
+        values: np.ndarray[Any, Any] = rows.table[leaf.table_column].copy()
         if leaf.kind is not ColumnKind.NUMBER:
-            values = np.empty(len(section), object)
-            _fill_values(values, section, ~mask, leaf, "bytes")
+            values = np.empty(len(rows), object)
+            _fill_values(values, rows, ~mask, leaf, "bytes")
             mask |= np.fromiter((value is None for value in values), np.bool_, len(values))
         columns[leaf.name] = np.ma.masked_array(values, mask) if mask.any() else values
     return columns

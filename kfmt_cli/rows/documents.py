@@ -20,24 +20,26 @@ from kfmt_cli.rows.column import (
 )
 
 
-def build_members(type_: RowType, values: Mapping[str, object]) -> dict[str, object]:
+def build_members(row_type: RowType, values: Mapping[str, object]) -> dict[str, object]:
     """The members of an object in the order of its type; raises KeyError for an unknown name.
 
     Members without a value are null, unless the type allows omitting them.
     """
     for name in values:
-        if name not in type_.leaf_by_name:
-            raise KeyError(f"{type_.name} has no {name}")
+        if name not in row_type.leaf_by_name:
+            raise KeyError(f"{row_type.name} has no {name}")
     return {
         column.name: values.get(column.name)
-        for column in type_.columns
+        for column in row_type.columns
         if column.present_if is None or column.name in values
     }
 
 
-def build_row(type_: RowType, source: object, overrides: Mapping[str, object]) -> dict[str, object]:
+def build_row(
+    row_type: RowType, source: object, overrides: Mapping[str, object]
+) -> dict[str, object]:
     """The members of an object, from `overrides` or else the source's attributes of that name."""
-    names = (column.name for column in type_.columns)
+    names = (column.name for column in row_type.columns)
     return {name: overrides[name] if name in overrides else getattr(source, name) for name in names}
 
 
@@ -78,7 +80,7 @@ FINDING_ROW = RowType(
     ),
     LocationSource.PARTITION,
 )
-FINDINGS_LEFT_OUT_ROW = RowType(
+SUPPRESSED_FINDINGS_ROW = RowType(
     "findings_left_out",
     "Findings counted but not shown because of --max-findings.",
     (
@@ -322,7 +324,7 @@ COMPACTION_ROW = RowType(
     ),
     LocationSource.PARTITION,
 )
-KEY_FATE_ROW = RowType(
+KEY_OUTCOME_ROW = RowType(
     "key",
     "Fate of one record of the requested key in the next cleaning.",
     (

@@ -15,7 +15,7 @@ INTEGER_SCHEMA: JsonSchema = {"type": "integer"}
 NUMBER_SCHEMA: JsonSchema = {"type": "number"}
 BOOLEAN_SCHEMA: JsonSchema = {"type": "boolean"}
 STRING_SCHEMA: JsonSchema = {"type": "string"}
-SCALAR: JsonSchema = {"type": ["string", "integer", "number", "boolean", "null"]}
+SCALAR_SCHEMA: JsonSchema = {"type": ["string", "integer", "number", "boolean", "null"]}
 
 
 def nullable_schema(schema: JsonSchema) -> JsonSchema:
@@ -72,7 +72,7 @@ _END_POINTS_SCHEMA = array_schema(
         name=STRING_SCHEMA,
         host=STRING_SCHEMA,
         port=INTEGER_SCHEMA,
-        security_protocol=nullable_schema(SCALAR),
+        security_protocol=nullable_schema(SCALAR_SCHEMA),
     )
 )
 _STRINGS_SCHEMA, _INTEGERS_SCHEMA = array_schema(STRING_SCHEMA), array_schema(INTEGER_SCHEMA)
@@ -116,7 +116,7 @@ SCHEMA_BY_MEMBER: dict[str, JsonSchema] = {
     **dict.fromkeys(("a_leader_epochs", "b_leader_epochs"), _INTEGERS_SCHEMA),
     "versions": array_schema(INTEGER_SCHEMA, 2),
     **dict.fromkeys(("codecs", "magics", "not_looked_at", "left_out"), map_schema(INTEGER_SCHEMA)),
-    "settings": map_schema(object_schema(value=SCALAR, source=STRING_SCHEMA)),
+    "settings": map_schema(object_schema(value=SCALAR_SCHEMA, source=STRING_SCHEMA)),
     **dict.fromkeys(("config", "other", "tagged_fields"), map_schema(ANY_SCHEMA)),
     **dict.fromkeys(("source_partition", "source_offset"), ANY_SCHEMA),  # the connector's own
     "entity": map_schema(nullable_schema(STRING_SCHEMA)),
@@ -151,7 +151,7 @@ SCHEMA_BY_MEMBER: dict[str, JsonSchema] = {
     "scanned": array_schema(_BATCH_SCHEMA),
     "batch": _BATCH_SCHEMA,
     "gaps": array_schema(array_schema(INTEGER_SCHEMA, 3)),
-    "cells": array_schema(array_schema(nullable_schema(SCALAR))),
+    "cells": array_schema(array_schema(nullable_schema(SCALAR_SCHEMA))),
     "parts": array_schema({"type": ["string", "array"], "items": STRING_SCHEMA}),
     "before": map_schema(ANY_SCHEMA),
     "data": {"type": "object"},  # a KRaft control record

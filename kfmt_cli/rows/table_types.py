@@ -119,7 +119,7 @@ SEGMENTS_TABLE = RowType(
         *SEVERITY_COUNT_COLUMNS,
     ),
 )
-INDEX_ENTRIES = RowType(
+INDEX_ENTRIES_TABLE = RowType(
     "index_entries",
     "One row per offset index or time index entry.",
     (
@@ -164,7 +164,7 @@ TABLES: dict[str, RowType] = {
         BATCHES_TABLE,
         RECORDS_TABLE,
         SNAPSHOT_RECORDS_TABLE,
-        INDEX_ENTRIES,
+        INDEX_ENTRIES_TABLE,
         FINDINGS_TABLE,
     )
 }
@@ -184,12 +184,12 @@ def export_result_type(tables: tuple[str, ...]) -> FileResultType:
     return FileResultType(("bytes", *tables, *extra_tables), widths)
 
 
-def has_records(table: str) -> bool:
+def has_records(table_name: str) -> bool:
     """Whether a table has a row per record."""
-    return table in (RECORDS_TABLE.name, SNAPSHOT_RECORDS_TABLE.name)
+    return table_name in (RECORDS_TABLE.name, SNAPSHOT_RECORDS_TABLE.name)
 
 
-def select_columns(table: str, names: tuple[str, ...]) -> tuple[Column, ...]:
+def select_columns(table_name: str, names: tuple[str, ...]) -> tuple[Column, ...]:
     """The named columns of a table, in that order, or all if none are named; raises KeyError."""
-    table_type = TABLES[table]
+    table_type = TABLES[table_name]
     return tuple(table_type[name] for name in names) if names else table_type.leaves

@@ -22,8 +22,8 @@ CopyKey = tuple[str | None, int | None, str]
 
 def _copy_index(split: FileSplit, roots: Sequence[str]) -> int:
     """Which copy a file belongs to."""
-    containing = [i for i, root in enumerate(roots) if is_listed_below(split.path, root)]
-    return max(containing, key=lambda i: len(roots[i]))
+    root_indexes = [i for i, root in enumerate(roots) if is_listed_below(split.path, root)]
+    return max(root_indexes, key=lambda i: len(roots[i]))
 
 
 def _copy_key(split: FileSplit, root: str) -> CopyKey:
@@ -76,27 +76,27 @@ class CopyPairing:
         key = _copy_key(split, root)
         copy = copies.setdefault(key, CopyToCompare(format_display_name(split.directory)))
         offsets = result["offsets"] or (0, -1)
-        file = f"{self._columns_directory}/{result['file']}"
+        columns_path = f"{self._columns_directory}/{result['file']}"
         first_batch = result["first"]
         end_batch = result["end"]
-        copy.splits.append(SplitColumns(split, file, first_batch, end_batch, *offsets))
+        copy.splits.append(SplitColumns(split, columns_path, first_batch, end_batch, *offsets))
         copy.has_holes |= result["has_holes"]
         if result["offsets"]:
             copy.extend_offsets(*offsets)
 
     def pairs(self) -> Iterator[CopyPair]:
         """Both copies of each partition that A or B has."""
-        a, b = self._copies_by_key
-        if len(a) == len(b) == 1:  # also if the copies have different names
-            b = dict(zip(a, b.values(), strict=True))
-        for copy in (*a.values(), *b.values()):
+        a_copies, b_copies = self._copies_by_key
+        if len(a_copies) == len(b_copies) == 1:  # also if the copies have different names
+            b_copies = dict(zip(a_copies, b_copies.values(), strict=True))
+        for copy in (*a_copies.values(), *b_copies.values()):
             # The copy has no batches: everything before the active segment has been deleted.
             if copy.first_offset is None and copy.splits:
                 copy.first_offset = copy.end_offset = max(
                     columns.split.base for columns in copy.splits
                 )
-        for key in {**a, **b}:
-            a_copy, b_copy = (copies.get(key, CopyToCompare()) for copies in (a, b))
+        for key in {**a_copies, **b_copies}:
+            a_copy, b_copy = (copies.get(key, CopyToCompare()) for copies in (a_copies, b_copies))
             yield CopyPair(*key[:2], a_copy, b_copy)
 
 
@@ -104,51 +104,59 @@ def merge_adjacent_rows(rows: Iterable[ComparisonRow]) -> Iterator[dict[str, Any
     """The rows of `COMPARED_RANGE_ROW`, with each row that continues the previous one merged into
     it. Compaction leaves single batches unchanged, so a few identical offsets between explained
     ranges are merged with them."""
-    pending: list[dict[str, Any]] = []
+    pending_rows: list[dict[str, Any]] = []
     for values in rows:
-        pending.append(dict(zip(_COLUMN_NAMES, values, strict=True)))
-        while len(pending) > 1 and (_merge_continuation(pending) or _merge_surrounded(pending)):
+        pending_rows.append(dict(zip(_COLUMN_NAMES, values, strict=True)))
+        while len(pending_rows) > 1 and (
+            _merge_continuation(pending_rows) or _merge_surrounded(pending_rows)
+        ):
             pass
-        if len(pending) > 2:
-            yield pending.pop(0)
-    yield from pending
+        if len(pending_rows) > 2:
+            yield pending_rows.pop(0)
+    yield from pending_rows
 
 
-def _merge_continuation(pending: list[dict[str, Any]]) -> bool:
+def _merge_continuation(pending_rows: list[dict[str, Any]]) -> bool:
     """Merge the last row into the previous one if it continues it; returns whether it does."""
-    previous, last = pending[-2:]
+    previous, last = pending_rows[-2:]
     key_columns = ("topic", "partition", "a", "b", "status", "relation", "why")
     if any(previous[name] != last[name] for name in key_columns):
         return False
-    pending[-2:] = [_merged_row(previous, last)]
+    pending_rows[-2:] = [_merged_row(previous, last)]
     return True
 
 
-def _merge_surrounded(pending: list[dict[str, Any]]) -> bool:
+def _merge_surrounded(pending_rows: list[dict[str, Any]]) -> bool:
     """Merge the last three rows if few identical offsets are between two explained ranges; returns
     whether they are."""
-    explained = RangeStatus.EXPLAINED.value
-    if len(pending) < 3 or pending[-3]["status"] != explained or pending[-1]["status"] != explained:
+    explained_status = RangeStatus.EXPLAINED.value
+    if (
+        len(pending_rows) < 3
+        or pending_rows[-3]["status"] != explained_status
+        or pending_rows[-1]["status"] != explained_status
+    ):
         return False
-    partition_keys = {(row["topic"], row["partition"], row["a"], row["b"]) for row in pending[-3:]}
-    between = pending[-2]
-    n_offsets = between["last_offset"] - between["first_offset"] + 1
+    partition_keys = {
+        (row["topic"], row["partition"], row["a"], row["b"]) for row in pending_rows[-3:]
+    }
+    middle_row = pending_rows[-2]
+    n_offsets = middle_row["last_offset"] - middle_row["first_offset"] + 1
     if (
         len(partition_keys) > 1
-        or between["status"] != RangeStatus.IDENTICAL.value
+        or middle_row["status"] != RangeStatus.IDENTICAL.value
         or n_offsets > MAX_ABSORBED_OFFSETS
     ):
         return False
-    compacted = {"relation": ReplicaRelation.COMPACTED.value, "why": REBATCHED}
-    merged_row = _merged_row(_merged_row(pending[-3], between), pending[-1])
-    pending[-3:] = [{**merged_row, "status": explained, **compacted}]
+    compacted_fields = {"relation": ReplicaRelation.COMPACTED.value, "why": REBATCHED}
+    merged_row = _merged_row(_merged_row(pending_rows[-3], middle_row), pending_rows[-1])
+    pending_rows[-3:] = [{**merged_row, "status": explained_status, **compacted_fields}]
     return True
 
 
 def _merged_row(first: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:
-    counts = {
+    batch_counts = {
         name: None if first[name] is None else first[name] + last[name]
         for name in ("a_batches", "b_batches")
     }
     last_offset = max(first["last_offset"], last["last_offset"])
-    return {**first, "last_offset": last_offset, **counts}
+    return {**first, "last_offset": last_offset, **batch_counts}

@@ -31,9 +31,8 @@ def narrow_request(request: ReadRequest, filter_: Any) -> ReadRequest:
     value = filter_.value
     if column_name == "topic" and len(bound_names) == 2 and isinstance(value, str):
         topics = request.topics & {value} if request.topics else frozenset({value})
-        return replace(
-            request, topics=topics or request.topics
-        )  # an empty set would select all topics
+        # An empty set would select all topics.
+        return replace(request, topics=topics or request.topics)
     if column_name == "offset" and isinstance(value, int):
         return _narrow_selection(request, "offset", bound_names, value)
     if column_name == "timestamp" and isinstance(value, datetime):

@@ -94,9 +94,9 @@ class JobDirectory:
     """Target bytes per split."""
     _plan_files: tuple[ChangeFile, ...] = ()
     """The files of the plan."""
-    _result_names: list[str] = field(default_factory=list)
+    _result_file_names: list[str] = field(default_factory=list)
     """The names of the files with results."""
-    _result_index: array[int] = field(default_factory=lambda: array("i"))
+    _result_file_indexes: array[int] = field(default_factory=lambda: array("i"))
     """For each split, the index of the file with its result, or `NO_RESULT`."""
     _result_files: ResultFiles = field(init=False)
 
@@ -151,16 +151,16 @@ class JobDirectory:
         task_bytes = min(
             request.max_split_bytes, max(bytes_per_task(request, files), self._task_bytes)
         )
-        previous_points = dict(read_values(self._plan_path, self._plan_files))
+        previous_points_by_path = dict(read_values(self._plan_path, self._plan_files))
         changes: dict[str, list[int] | None] = {}
 
-        def points_of_file(file: FileSplit) -> Sequence[int]:
-            size, modified, *unchanged_points = previous_points.pop(file.path, None) or (
+        def split_points(file: FileSplit) -> Sequence[int]:
+            size, modified, *stored_points = previous_points_by_path.pop(file.path, None) or (
                 NO_RESULT,
                 NO_RESULT,
             )
             if (size, modified) == (file.size, file.modified):
-                return unchanged_points
+                return stored_points
             new_points = compute_split_points(file, task_bytes)
             if len(new_points) > 2:
                 changes[file.path] = [file.size, file.modified, *new_points]
@@ -168,14 +168,16 @@ class JobDirectory:
                 changes[file.path] = None
             return new_points
 
-        self.splits = files.split_at(points_of_file)
-        changes |= {path: None for path, value in previous_points.items() if value is not None}
+        self.splits = files.split_at(split_points)
+        changes |= {
+            path: None for path, value in previous_points_by_path.items() if value is not None
+        }
         self._write_plan(task_bytes, changes)
         self._find_results()
 
     def _write_plan(self, task_bytes: int, changes: Mapping[str, list[int] | None]) -> None:
         """Claim the directory, and write the changes to the plan."""
-        is_same_size, self._task_bytes = task_bytes == self._task_bytes, task_bytes
+        has_same_task_bytes, self._task_bytes = task_bytes == self._task_bytes, task_bytes
         if self.is_dry_run:
             return
         if self._is_new:
@@ -185,7 +187,7 @@ class JobDirectory:
         self._plan_files = append_changes(
             self._plan_path, previous_files, self.run_number, changes.items()
         )
-        if self._plan_files != previous_files or not is_same_size:
+        if self._plan_files != previous_files or not has_same_task_bytes:
             parts = [asdict(file) for file in self._plan_files]
             write_json_file(f"{self._plan_path}.json", {"share": task_bytes, "parts": parts})
             delete_unlisted(self._plan_path, self._plan_files)
@@ -197,38 +199,45 @@ class JobDirectory:
         changed or is missing, or because a committed file has a result for the same split. The
         other results in the file, which were written together, are lost with it.
         """
-        self._result_index, self._result_names = array("i", [NO_RESULT]) * len(self.splits), []
+        self._result_file_indexes = array("i", [NO_RESULT]) * len(self.splits)
+        self._result_file_names = []
         self.stale_results = defaultdict(list)
-        names = {name for name in list_file_names(self.results_directory) if name.endswith(".json")}
-        self.missing_results = set(self.committed_results - names)
-        self._result_files.fetch(names)
-        indexed_splits = enumerate(self.splits) if names else ()
-        index_by_name = {
+        file_names = {
+            name for name in list_file_names(self.results_directory) if name.endswith(".json")
+        }
+        self.missing_results = set(self.committed_results - file_names)
+        self._result_files.fetch(file_names)
+        indexed_splits = enumerate(self.splits) if file_names else ()
+        split_index_by_name = {
             format_split_name(split.path, split.start): i for i, split in indexed_splits
         }
         for name in (
-            *sorted(names & self.committed_results),
-            *sorted(names - self.committed_results),
+            *sorted(file_names & self.committed_results),
+            *sorted(file_names - self.committed_results),
         ):
             results = self.read_results(name)
             if not results and name in self.committed_results:
                 self.missing_results.add(name)
-            indexes = [index_by_name.get(split_name, NO_RESULT) for split_name in results]
+            split_indexes = [
+                split_index_by_name.get(split_name, NO_RESULT) for split_name in results
+            ]
             are_valid = [
                 i != NO_RESULT
-                and self._result_index[i] == NO_RESULT
+                and self._result_file_indexes[i] == NO_RESULT
                 and result.about == split_identity(self.splits[i], self._request)
-                for i, result in zip(indexes, results.values(), strict=True)
+                for i, result in zip(split_indexes, results.values(), strict=True)
             ]
             if name not in self.committed_results and not all(are_valid):
                 self.remove_results(name)
                 continue
-            for i, stored_name, is_valid in zip(indexes, results, are_valid, strict=True):
+            for i, stored_split_name, is_valid in zip(
+                split_indexes, results, are_valid, strict=True
+            ):
                 if is_valid:
-                    self._result_index[i] = len(self._result_names)
+                    self._result_file_indexes[i] = len(self._result_file_names)
                 else:
-                    self.stale_results[name].append(stored_name)
-            self._result_names.append(name)
+                    self.stale_results[name].append(stored_split_name)
+            self._result_file_names.append(name)
 
     def read_results(self, name: str) -> dict[str, StoredResult]:
         """The results in a file, by split name; none if it is missing or incomplete. Raises
@@ -268,37 +277,46 @@ class JobDirectory:
 
     def unprocessed_indexes(self) -> array[int]:
         """The indexes of the unprocessed splits."""
-        return array("I", (i for i, index in enumerate(self._result_index) if index == NO_RESULT))
+        return array(
+            "I", (i for i, index in enumerate(self._result_file_indexes) if index == NO_RESULT)
+        )
 
-    def add_results(self, indexes: array[int], task_splits: Iterable[Sequence[FileSplit]]) -> None:
-        """Record the results of processed splits. task_splits: the splits at `indexes`, by task."""
+    def add_results(
+        self, split_indexes: array[int], task_splits: Iterable[Sequence[FileSplit]]
+    ) -> None:
+        """Record the results of processed splits. task_splits: the splits at `split_indexes`, by
+        task."""
         existing_names = list_file_names(self.results_directory)
         start = 0
-        n_previous = len(self._result_names)
+        n_previous_files = len(self._result_file_names)
         for splits in task_splits:
             name = result_file_name(splits, self.run_number)
             if name in existing_names:
-                for i in indexes[start : start + len(splits)]:
-                    self._result_index[i] = len(self._result_names)
-                self._result_names.append(name)
+                for i in split_indexes[start : start + len(splits)]:
+                    self._result_file_indexes[i] = len(self._result_file_names)
+                self._result_file_names.append(name)
             start += len(splits)
-        self._result_files.fetch(self._result_names[n_previous:])
+        self._result_files.fetch(self._result_file_names[n_previous_files:])
 
-    def result_names(self) -> list[str]:
+    def result_file_names(self) -> list[str]:
         """The files with results of this run's splits, in the order of the splits."""
-        return [self._result_names[i] for i in dict.fromkeys(self._result_index) if i != NO_RESULT]
+        return [
+            self._result_file_names[i]
+            for i in dict.fromkeys(self._result_file_indexes)
+            if i != NO_RESULT
+        ]
 
     def iter_results(
         self, predicate: Callable[[FileSplit], bool] = lambda _: True
     ) -> Iterator[tuple[FileSplit, StoredResult]]:
         """The results of all splits, or of those that meet a condition; raises UsageError if one is
         missing."""
-        for split, result_index in zip(self.splits, self._result_index, strict=True):
+        for split, file_index in zip(self.splits, self._result_file_indexes, strict=True):
             if predicate(split):
                 results = (
                     {}
-                    if result_index == NO_RESULT
-                    else self.read_results(self._result_names[result_index])
+                    if file_index == NO_RESULT
+                    else self.read_results(self._result_file_names[file_index])
                 )
                 result = results.get(format_split_name(split.path, split.start))
                 if result is None:
@@ -317,12 +335,13 @@ def _describe_difference(stored_job: dict[str, object], own_job: dict[str, objec
     stored_options, own_options = stored_job.get("options"), own_job["options"]
     if not isinstance(stored_options, dict) or not isinstance(own_options, dict):
         return "contains results of a run with other options"
-    differing = [
+    differing_names = [
         name
         for name in own_options
         if stored_options.get(name) != json.loads(json.dumps(own_options[name]))
     ]
     differences = ", ".join(
-        f"{name} was {stored_options.get(name)}, is now {own_options[name]}" for name in differing
+        f"{name} was {stored_options.get(name)}, is now {own_options[name]}"
+        for name in differing_names
     )
     return f"contains results of a run with other options ({differences})"

@@ -99,26 +99,28 @@ class CopyToCompare:
     has_holes: bool = False
     """Whether compaction has removed records."""
 
-    def extend_offsets(self, first: int, last: int) -> None:
+    def extend_offsets(self, first_offset: int, last_offset: int) -> None:
         """Extend the copy's offset range to include these offsets."""
-        self.first_offset = first if self.first_offset is None else min(self.first_offset, first)
-        self.end_offset = max(self.end_offset, last + 1)
+        self.first_offset = (
+            first_offset if self.first_offset is None else min(self.first_offset, first_offset)
+        )
+        self.end_offset = max(self.end_offset, last_offset + 1)
 
     def restricted_to(self, bounds: OffsetBounds) -> CopyToCompare:
         """The copy with only the splits and files that overlap the bounds."""
-        first, last = bounds
+        first_offset, last_offset = bounds
         files_with_ranges = ((file, file.row_range) for file in self.files)
         return replace(
             self,
             splits=[
                 columns
                 for columns in self.splits
-                if columns.first_offset <= last and first <= columns.last_offset
+                if columns.first_offset <= last_offset and first_offset <= columns.last_offset
             ],
             files=[
                 file
                 for file, row_range in files_with_ranges
-                if row_range.first_offset <= last and first <= row_range.last_offset
+                if row_range.first_offset <= last_offset and first_offset <= row_range.last_offset
             ],
         )
 
@@ -128,7 +130,7 @@ class CopyToCompare:
             topic_partition = file.row_range.topic, file.row_range.partition
             yield from _filter_offsets(
                 read_partition_rows(
-                    file.path, topic_partition, COMPARED_COLUMNS, offset_interval=bounds
+                    file.path, topic_partition, COMPARED_COLUMNS, offset_bounds=bounds
                 ),
                 bounds,
             )
@@ -159,7 +161,7 @@ class CopyPair:
     offset_bounds: OffsetBounds = ALL_OFFSETS
 
     @property
-    def is_of_table(self) -> bool:
+    def has_table(self) -> bool:
         """Whether a copy is a table, which has no batches."""
         return self.a.is_table or self.b.is_table
 
@@ -173,12 +175,16 @@ class CopyPair:
     def divide(self, target_bytes: int) -> Iterator[CopyPair]:
         """Parts of about `target_bytes` bytes, if a copy is a table; records are
         compared one by one, so that they may end anywhere."""
-        firsts = sorted(file.row_range.first_offset for file in (*self.a.files, *self.b.files))
-        n_parts = min(len(firsts), -(-self.n_bytes // target_bytes)) if firsts else 1
-        step = -(-len(firsts) // max(n_parts, 1))
-        boundaries = sorted(set(firsts[step::step])) if n_parts > 1 else []
-        for first, next_first in pairwise([ALL_OFFSETS[0], *boundaries, ALL_OFFSETS[1] + 1]):
-            bounds = first, next_first - 1
+        first_offsets = sorted(
+            file.row_range.first_offset for file in (*self.a.files, *self.b.files)
+        )
+        n_parts = min(len(first_offsets), -(-self.n_bytes // target_bytes)) if first_offsets else 1
+        step = -(-len(first_offsets) // max(n_parts, 1))
+        boundaries = sorted(set(first_offsets[step::step])) if n_parts > 1 else []
+        for first_offset, next_first_offset in pairwise(
+            [ALL_OFFSETS[0], *boundaries, ALL_OFFSETS[1] + 1]
+        ):
+            bounds = first_offset, next_first_offset - 1
             a, b = self.a.restricted_to(bounds), self.b.restricted_to(bounds)
             yield replace(self, a=a, b=b, offset_bounds=bounds) if boundaries else self
 
@@ -217,15 +223,17 @@ class StoredCopyComparison(ReplicaComparison):
         return super()._find_difference(a, b)
 
     def _with_bytes(
-        self, batches: list[ReplicaBatch], splits: dict[str, FileSplit]
+        self, batches: list[ReplicaBatch], split_by_path: dict[str, FileSplit]
     ) -> Iterator[ReplicaBatch]:
         """The batches with their bytes, which the columns do not have; raises InputError."""
         for batch in batches:
             assert isinstance(batch.source_row, tuple)
-            columns, i = batch.source_row
-            start = int(columns.batches.position[i])
-            end = start + int(columns.batches.size[i])
-            split = replace(splits[columns.name], start=start, end=end, is_batch_aligned=True)
+            stored_block, i = batch.source_row
+            start = int(stored_block.batches.position[i])
+            end = start + int(stored_block.batches.size[i])
+            split = replace(
+                split_by_path[stored_block.name], start=start, end=end, is_batch_aligned=True
+            )
             for block in SplitReader(
                 decompression_limit=self.a.limit, raises_if_unreadable=True
             ).blocks(split):
@@ -239,7 +247,7 @@ def compare_pair(request: ReadRequest, pair: CopyPair) -> list[ComparisonRow]:
     with mount_split_files(
         request, [columns.split for columns in (*pair.a.splits, *pair.b.splits)]
     ):
-        if pair.is_of_table:
+        if pair.has_table:
             record_streams = (
                 copy.records(request, pair.offset_bounds) for copy in (pair.a, pair.b)
             )
@@ -254,8 +262,10 @@ def compare_pair(request: ReadRequest, pair: CopyPair) -> list[ComparisonRow]:
 
 
 def _stored_copy(request: ReadRequest, copy: CopyToCompare) -> StoredCopy:
-    files = Partition(copy.name, Path(copy.name), [])
-    return StoredCopy(files, request.decompression_limit, FindingCollector(0), columns=copy.splits)
+    partition = Partition(copy.name, Path(copy.name), [])
+    return StoredCopy(
+        partition, request.decompression_limit, FindingCollector(0), columns=copy.splits
+    )
 
 
 def _comparison_rows(pair: CopyPair, comparison: StoredCopyComparison) -> Iterator[ComparisonRow]:
@@ -269,8 +279,8 @@ def _comparison_rows(pair: CopyPair, comparison: StoredCopyComparison) -> Iterat
             offset_range.relation.value,
             offset_range.first_offset,
             offset_range.last_offset,
-            None if pair.is_of_table else offset_range.a_batches,
-            None if pair.is_of_table else offset_range.b_batches,
+            None if pair.has_table else offset_range.a_batches,
+            None if pair.has_table else offset_range.b_batches,
             reason,
             pair.a.name or None,
             pair.b.name or None,
@@ -286,10 +296,10 @@ def _classify_range(
     """The status of a range, and the reason if there is one."""
     if offset_range.relation in _STATUS_BY_RELATION:
         return _STATUS_BY_RELATION[offset_range.relation]
-    other = pair.b if offset_range.relation is ReplicaRelation.ONLY_A else pair.a
-    if not other.name:
+    other_copy = pair.b if offset_range.relation is ReplicaRelation.ONLY_A else pair.a
+    if not other_copy.name:
         return RangeStatus.MISSING, PARTITION_MISSING
-    if other.is_table:  # no broker deletes records from a table
+    if other_copy.is_table:  # no broker deletes records from a table
         return RangeStatus.MISSING, MISSING_FROM_OTHER
     reason = comparison.likely_reason(offset_range, divergence)
     return (

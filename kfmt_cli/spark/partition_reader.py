@@ -15,7 +15,7 @@ from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.rows.table_types import BATCHES_TABLE, has_records
 from kfmt_cli.spark.input_partition import KfmtInputPartition
 from kfmt_cli.spark.selections import has_selections, selections_by_directory
-from kfmt_cli.spark.streaming.cleaned_logs import read_followed_split
+from kfmt_cli.spark.streaming.cleaned_logs import read_followed_partition
 
 
 def read_input_partition(
@@ -24,16 +24,16 @@ def read_input_partition(
     """The rows of an input partition; raises KfmtError, naming the file, if it cannot be read."""
     selections = {**input_partition.selections}
     if has_selections(request):
-        whole_logs = input_partition.splits.select_where(
+        first_splits = input_partition.splits.select_where(
             lambda split: split.start == 0 and split.directory not in selections
         )
         selections |= selections_by_directory(
-            request, FileSplits(split.with_byte_range(0, split.size) for split in whole_logs)
+            request, FileSplits(split.with_byte_range(0, split.size) for split in first_splits)
         )
     request = replace(request, selection_by_directory=selections)
     with mount_split_files(request, input_partition.splits):
         if input_partition.end_offsets:
-            yield from read_followed_split(request, input_partition)
+            yield from read_followed_partition(request, input_partition)
             return
         if request.table == BATCHES_TABLE.name or has_records(request.table):
             yield from read_table_rows(request, input_partition.splits)

@@ -26,40 +26,42 @@ class ResultFiles:
         self._is_local = is_local(directory)
         self._cache_file = tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES)  # noqa: SIM115 (closed with this object)
         weakref.finalize(self, self._cache_file.close)
-        self._cached_ranges: dict[str, tuple[int, int]] = {}
-        self._last_file: tuple[str, dict[str, StoredResult]] = ("", {})
+        self._cached_range_by_name: dict[str, tuple[int, int]] = {}
+        self._last_results: tuple[str, dict[str, StoredResult]] = ("", {})
 
     def fetch(self, names: Iterable[str]) -> None:
         """Read the files that are not cached yet, which must be complete; raises InputError."""
         if self._is_local:
             return
-        missing_names = [name for name in names if name not in self._cached_ranges]
+        uncached_names = [name for name in names if name not in self._cached_range_by_name]
         for name, data in zip(
-            missing_names, map_ordered(self._read_file, missing_names, MAX_CONNECTIONS), strict=True
+            uncached_names,
+            map_ordered(self._read_file, uncached_names, MAX_CONNECTIONS),
+            strict=True,
         ):
-            self._cached_ranges[name] = self._cache_file.seek(0, 2), len(data)
+            self._cached_range_by_name[name] = self._cache_file.seek(0, 2), len(data)
             self._cache_file.write(data)
 
     def read_results(self, name: str) -> dict[str, StoredResult]:
         """The results in a file, by split name; none if it is missing or incomplete. Raises
         InputError."""
-        if self._last_file[0] != name:
+        if self._last_results[0] != name:
             results: dict[str, StoredResult] = {}
             with suppress(ValueError):
                 results = json.loads(self._read_cached(name), object_hook=FieldDict)
-            self._last_file = name, results
-        return self._last_file[1]
+            self._last_results = name, results
+        return self._last_results[1]
 
     def forget(self, name: str) -> None:
         """Drop a deleted file from the cache."""
-        self._cached_ranges.pop(name, None)
-        self._last_file = "", {}
+        self._cached_range_by_name.pop(name, None)
+        self._last_results = "", {}
 
     def _read_cached(self, name: str) -> bytes:
         if self._is_local:
             return self._read_file(name)
         self.fetch((name,))
-        start, length = self._cached_ranges[name]
+        start, length = self._cached_range_by_name[name]
         self._cache_file.seek(start)
         return self._cache_file.read(length)
 

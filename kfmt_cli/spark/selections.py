@@ -25,7 +25,7 @@ from kfmt_cli.arrow.input_files import (
 )
 from kfmt_cli.broker.offsets.last_records import find_tail_offset
 from kfmt_cli.broker.offsets.seek import read_blocks_from
-from kfmt_cli.broker.transactions.committed import find_committed
+from kfmt_cli.broker.transactions.committed import find_committed_records
 from kfmt_cli.broker.transactions.producers import ProducerStateManager
 from kfmt_cli.core.parallel import MAX_CONNECTIONS, map_ordered
 from kfmt_cli.core.table import Table
@@ -63,11 +63,11 @@ def plan_input_partitions(request: ReadRequest) -> list[KfmtInputPartition]:
     if request.raises_if_unreadable:
         for file in files:
             if file.read_error:
-                create_split_reader(request, file).check_listed(file)
+                create_split_reader(request, file).report_planning_error(file)
     input_partitions = distribute_files(request, files)
     if not has_selections(request):
         return input_partitions
-    selections = _selections_of_divided(request, files, input_partitions)
+    selections = _find_divided_selections(request, files, input_partitions)
     return [
         KfmtInputPartition(
             input_partition.splits, selections_in_splits(input_partition.splits, selections)
@@ -93,7 +93,7 @@ def has_selections(request: ReadRequest) -> bool:
     )
 
 
-def _selections_of_divided(
+def _find_divided_selections(
     request: ReadRequest, files: FileSplits, input_partitions: list[KfmtInputPartition]
 ) -> dict[str, Selection]:
     """The selections for the topic-partitions whose logs are divided between several tasks."""
@@ -133,10 +133,12 @@ def find_selections_in_tasks(
         return {}
     n_tasks = min(len(partitions), max(request.parallelism, 1) * TASKS_PER_CORE)
     task_inputs = [pickle.dumps(partitions[i::n_tasks]) for i in range(n_tasks)]
-    select = with_driver_kfmt(driver_environment(spark), partial(_select_in_task, request))
+    selection_task = with_driver_kfmt(driver_environment(spark), partial(_select_in_task, request))
     selections: dict[str, Selection] = {}
-    for answer in run_in_tasks(spark, select, task_inputs, "kfmt: selections of partitions"):
-        task_result = pickle.loads(answer)  # noqa: S301 (a task's of this job)
+    for task_output in run_in_tasks(
+        spark, selection_task, task_inputs, "kfmt: selections of partitions"
+    ):
+        task_result = pickle.loads(task_output)  # noqa: S301 (a task's of this job)
         if isinstance(task_result, str):
             raise InputError(task_result)
         selections |= task_result
@@ -171,13 +173,13 @@ def group_by_partition(files: FileSplits) -> Iterator[FileSplits]:
 def find_partition_selections(request: ReadRequest, logs: FileSplits) -> dict[str, Selection]:
     """The selection for each directory of a partition; raises InputError."""
     sorted_logs = sorted(logs, key=lambda log: log.base)
-    inputs = [input_file(log) for log in sorted_logs]
+    input_files = [input_file(log) for log in sorted_logs]
     with mount_split_files(request, logs):
         selection = request.selection_options.for_partition(
             lambda last_n, base_selection: find_tail_offset(
-                inputs, last_n, base_selection, request.decompression_limit
+                input_files, last_n, base_selection, request.decompression_limit
             ),
-            lambda: _find_committed(sorted_logs),
+            lambda: _find_committed_records(sorted_logs),
         )
     return dict.fromkeys(logs.directories, selection)
 
@@ -186,23 +188,29 @@ def hash_selections(selections: Mapping[str, Selection]) -> str:
     """A hash that changes with any directory's selection."""
     hasher = blake2b(digest_size=8)
     for directory, selection in sorted(selections.items()):
-        committed = selection.committed
-        stable = committed and committed.last_stable_offset
-        hasher.update(repr((directory, selection.first_offset, stable)).encode())
+        committed_records = selection.committed
+        last_stable_offset = committed_records and committed_records.last_stable_offset
+        hasher.update(repr((directory, selection.first_offset, last_stable_offset)).encode())
         for column in (
-            (committed.producer_ids, committed.first_offsets, committed.marker_offsets)
-            if committed
+            (
+                committed_records.producer_ids,
+                committed_records.first_offsets,
+                committed_records.marker_offsets,
+            )
+            if committed_records
             else ()
         ):
             hasher.update(column.tobytes())
     return hasher.hexdigest()
 
 
-def _find_committed(logs: list[FileSplit]) -> CommittedRecords:
+def _find_committed_records(logs: list[FileSplit]) -> CommittedRecords:
     if any(log.is_tiered for log in logs):
-        return find_committed(block for log in logs for block in read_blocks_from(input_file(log)))
+        return find_committed_records(
+            block for log in logs for block in read_blocks_from(input_file(log))
+        )
     directory = logs[0].directory
-    aborted: set[tuple[int, int, int]] = set()
+    aborted_transactions: set[tuple[int, int, int]] = set()
     snapshots: list[InputFile] = []
     for entry in iter_files(directory):
         if entry.path == directory and entry.error:  # aborted transactions would be unknown
@@ -211,33 +219,35 @@ def _find_committed(logs: list[FileSplit]) -> CommittedRecords:
         if entry.path.rpartition("/")[0] != directory:
             continue
         if file.kind is TRANSACTION_INDEX_KIND:
-            aborted |= set(_aborted_transactions(file.read_contents().table))
+            aborted_transactions |= set(_aborted_transactions(file.read_contents().table))
         elif file.kind is PRODUCER_SNAPSHOT_KIND:
             snapshots.append(file)
-    producers = ProducerStateManager()
+    producer_state = ProducerStateManager()
     for file in sorted(snapshots, key=lambda snapshot: snapshot.base_or_zero, reverse=True):
         contents = file.read_contents()
         if not contents.findings:
-            producers.load(contents.table, file.base_or_zero)
+            producer_state.load(contents.table, file.base_or_zero)
             break
     for split, next_log in zip_longest(logs, logs[1:]):
         # The snapshot covers a log if the next log begins at or before its end offset.
-        if next_log is None or next_log.base > producers.map_end_offset:
-            _replay_log(split, producers)
-    open_offsets = [producer.current_txn_first_offset for producer in producers.entries.values()]
-    last_stable_offset = min((offset for offset in open_offsets if offset >= 0), default=None)
-    return CommittedRecords.from_transactions(aborted, last_stable_offset)
+        if next_log is None or next_log.base > producer_state.map_end_offset:
+            _replay_log(split, producer_state)
+    txn_first_offsets = [
+        producer.current_txn_first_offset for producer in producer_state.entries.values()
+    ]
+    last_stable_offset = min((offset for offset in txn_first_offsets if offset >= 0), default=None)
+    return CommittedRecords.from_transactions(aborted_transactions, last_stable_offset)
 
 
 def _aborted_transactions(table: Table) -> list[tuple[int, int, int]]:
-    names = ("producer_id", "first_offset", "last_offset")
-    return list(zip(*(table[name].tolist() for name in names), strict=True))
+    column_names = ("producer_id", "first_offset", "last_offset")
+    return list(zip(*(table[name].tolist() for name in column_names), strict=True))
 
 
-def _replay_log(split: FileSplit, producers: ProducerStateManager) -> None:
+def _replay_log(split: FileSplit, producer_state: ProducerStateManager) -> None:
     for block in read_blocks_from(input_file(split)):
         block.batches = block.batches.select_rows(
-            block.batches.base_offset >= producers.map_end_offset
+            block.batches.base_offset >= producer_state.map_end_offset
         )
         if len(block.batches):
-            producers.apply_block(block, len(block.batches))
+            producer_state.apply_block(block, len(block.batches))

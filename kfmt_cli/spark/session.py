@@ -77,9 +77,9 @@ def check_packages() -> None:
 def check_java() -> None:
     """Raise SessionError if there is no Java that Spark supports."""
     java_home = os.environ.get("JAVA_HOME")
-    java = str(Path(java_home) / "bin" / "java") if java_home else shutil.which("java")
+    java_path = str(Path(java_home) / "bin" / "java") if java_home else shutil.which("java")
     requirement = f"Spark needs Java {MIN_JAVA_VERSION} or newer"
-    if java is None or not Path(java).exists():
+    if java_path is None or not Path(java_path).exists():
         problem = (
             f"JAVA_HOME is {java_home}, which has no bin/java"
             if java_home
@@ -88,17 +88,17 @@ def check_java() -> None:
         raise SessionError(f"{requirement}, but {problem}; install a JDK, or set JAVA_HOME")
     try:
         result = subprocess.run(
-            [java, "-version"], capture_output=True, timeout=30, check=False, text=True
+            [java_path, "-version"], capture_output=True, timeout=30, check=False, text=True
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SessionError(f"{requirement}, but {java} does not run: {error}") from error
+        raise SessionError(f"{requirement}, but {java_path} does not run: {error}") from error
     match = re.search(r'version "(\d+)(?:\.(\d+))?', result.stderr + result.stdout)
     if match is None:
-        raise SessionError(f"{requirement}, but {java} -version reports no version")
+        raise SessionError(f"{requirement}, but {java_path} -version reports no version")
     version = int(match[2] or 0) if match[1] == "1" else int(match[1])
     if version < MIN_JAVA_VERSION:
         raise SessionError(
-            f"{requirement}, but {java} is Java {version}; set JAVA_HOME to a newer one"
+            f"{requirement}, but {java_path} is Java {version}; set JAVA_HOME to a newer one"
         )
 
 
@@ -108,8 +108,8 @@ def session(
 ) -> Iterator[SparkSession]:
     """A session without log output, stopped at the end; raises SessionError, UsageError. For the
     parameters see `start_session`. Its JVM optimises its code, as it also converts rows."""
-    with start_session(master, settings, patience, jvm_options="") as ready:
-        yield sql_session(ready())
+    with start_session(master, settings, patience, jvm_options="") as wait_for_session:
+        yield sql_session(wait_for_session())
 
 
 def sql_session(spark: Spark) -> SparkSession:
@@ -223,12 +223,14 @@ def _ship_kfmt(spark: SparkSession) -> None:
 
     if run_in_tasks(spark, find_kfmt, [b""]) == [b""]:
         with tempfile.TemporaryDirectory(prefix="kfmt-spark-") as scratch:
-            modules = Path(scratch) / "kfmt_cli.zip"
-            package = Path(kfmt_cli.__file__).parent
-            with zipfile.ZipFile(modules, "w", zipfile.ZIP_DEFLATED) as archive:
-                for path in sorted((*package.rglob("*.py"), *package.rglob("*.json"))):
-                    archive.write(path, path.relative_to(package.parent))
-            spark.addArtifacts(str(modules), pyfile=True)
+            archive_path = Path(scratch) / "kfmt_cli.zip"
+            package_directory = Path(kfmt_cli.__file__).parent
+            with zipfile.ZipFile(archive_path, "w", zipfile.ZIP_DEFLATED) as archive:
+                for path in sorted(
+                    (*package_directory.rglob("*.py"), *package_directory.rglob("*.json"))
+                ):
+                    archive.write(path, path.relative_to(package_directory.parent))
+            spark.addArtifacts(str(archive_path), pyfile=True)
 
 
 @contextmanager

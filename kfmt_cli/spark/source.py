@@ -86,8 +86,8 @@ class KfmtDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         del schema
         request = require_paths(parse_request(self.options))
-        is_pushdown = request.pushdown and PUSHDOWN_WORKER_MODULE in sys.modules
-        return (FilteringReader if is_pushdown else KfmtReader)(request, self.driver_env)
+        uses_pushdown = request.pushdown and PUSHDOWN_WORKER_MODULE in sys.modules
+        return (FilteringReader if uses_pushdown else KfmtReader)(request, self.driver_env)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         del schema
@@ -105,7 +105,7 @@ def shipped_source_type(driver_env: DriverEnvironment) -> type[DataSource]:
     """
     create_source = with_driver_kfmt(driver_env, partial(KfmtDataSource, driver_env=driver_env))
 
-    class Carried(DataSource):
+    class ShippedDataSource(DataSource):
         @classmethod
         def name(cls) -> str:
             return "kfmt"
@@ -122,4 +122,4 @@ def shipped_source_type(driver_env: DriverEnvironment) -> type[DataSource]:
             stream: DataSourceStreamReader = create_source(self.options).streamReader(schema)
             return stream
 
-    return Carried
+    return ShippedDataSource

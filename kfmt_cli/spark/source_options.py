@@ -64,7 +64,7 @@ OPTIONS = {
     ),
 }
 # Names that the options for bounds had before.
-FORMER_NAMES = {
+OPTION_BY_FORMER_NAME = {
     "startoffset": "firstoffset",
     "endoffset": "lastoffset",
     "starttime": "firsttime",
@@ -79,36 +79,44 @@ MIN_BY_OPTION = {
     **dict.fromkeys(("last", "maxsplitbytes", "batchrows", "parallelism", "maxdecompressed"), 1),
     **dict.fromkeys(("maxbytespertrigger", "rowspertrigger"), 1),
 }
-DOCUMENTED_NAMES = {name.lower(): name for names in OPTIONS for name in names.split(", ")}
-FALSE_OR_TRUE, TRUE_OR_FALSE = ("false", "true"), ("true", "false")
+DOC_NAME_BY_OPTION = {name.lower(): name for names in OPTIONS for name in names.split(", ")}
+FALSE_BY_DEFAULT, TRUE_BY_DEFAULT = ("false", "true"), ("true", "false")
 
 
 def parse_request(options: Mapping[str, str]) -> ReadRequest:
     """The request from Spark options; raises UsageError."""
-    values = _canonical_options(options)
-    table = values.get("table", "records")
+    canonical_options = _canonical_options(options)
+    table = canonical_options.get("table", "records")
     if table not in TABLES:
         raise UsageError(f"kfmt: no table {table!r}{_format_suggestions(table, list(TABLES))}")
-    isolation = _parse_choice(values, "isolation", ("read_uncommitted", "read_committed"))
-    mode = _parse_choice(values, "mode", ("permissive", "failfast"))
-    limit = _parse_number(values, "maxdecompressed")
+    isolation = _parse_choice(
+        canonical_options, "isolation", ("read_uncommitted", "read_committed")
+    )
+    mode = _parse_choice(canonical_options, "mode", ("permissive", "failfast"))
+    max_decompressed = _parse_number(canonical_options, "maxdecompressed")
     return ReadRequest(
         table=table,
-        paths=_parse_paths(values),
-        columns=_parse_columns(values, table),
+        paths=_parse_paths(canonical_options),
+        columns=_parse_columns(canonical_options, table),
         selection_options=SelectionOptions(
-            _parse_selection(values), _parse_number(values, "last"), isolation == "read_committed"
+            _parse_selection(canonical_options),
+            _parse_number(canonical_options, "last"),
+            isolation == "read_committed",
         ),
-        topics=frozenset(split_names(values.get("topics", ""))),
-        max_split_bytes=_parse_number(values, "maxsplitbytes") or DEFAULT_MAX_SPLIT_BYTES,
-        batch_rows=_parse_number(values, "batchrows") or DEFAULT_BATCH_ROWS,
+        topics=frozenset(split_names(canonical_options.get("topics", ""))),
+        max_split_bytes=_parse_number(canonical_options, "maxsplitbytes")
+        or DEFAULT_MAX_SPLIT_BYTES,
+        batch_rows=_parse_number(canonical_options, "batchrows") or DEFAULT_BATCH_ROWS,
         fail_fast=mode == "failfast",
-        raises_if_unreadable=_parse_choice(values, "ignoreunreadable", FALSE_OR_TRUE) == "false",
-        deep=_parse_choice(values, "deep", FALSE_OR_TRUE) == "true",
-        pushdown=_parse_choice(values, "filterpushdown", FALSE_OR_TRUE) == "true",
-        parallelism=_parse_number(values, "parallelism") or os.cpu_count() or 1,
-        decompression_limit=DecompressionLimit.from_option(limit),
-        private_key=read_key_file(values["rsmprivatekey"]) if "rsmprivatekey" in values else None,
+        raises_if_unreadable=_parse_choice(canonical_options, "ignoreunreadable", FALSE_BY_DEFAULT)
+        == "false",
+        deep=_parse_choice(canonical_options, "deep", FALSE_BY_DEFAULT) == "true",
+        pushdown=_parse_choice(canonical_options, "filterpushdown", FALSE_BY_DEFAULT) == "true",
+        parallelism=_parse_number(canonical_options, "parallelism") or os.cpu_count() or 1,
+        decompression_limit=DecompressionLimit.from_option(max_decompressed),
+        private_key=read_key_file(canonical_options["rsmprivatekey"])
+        if "rsmprivatekey" in canonical_options
+        else None,
     )
 
 
@@ -126,12 +134,12 @@ class StreamOptions:
 
 def parse_stream_options(options: Mapping[str, str]) -> StreamOptions:
     """The options of a stream; raises UsageError."""
-    values = _canonical_options(options)
+    canonical_options = _canonical_options(options)
     return StreamOptions(
-        _parse_number(values, "maxbytespertrigger"),
-        _parse_number(values, "rowspertrigger"),
-        _parse_choice(values, "startingoffsets", ("earliest", "latest")) == "latest",
-        _parse_choice(values, "failondataloss", TRUE_OR_FALSE) == "true",
+        _parse_number(canonical_options, "maxbytespertrigger"),
+        _parse_number(canonical_options, "rowspertrigger"),
+        _parse_choice(canonical_options, "startingoffsets", ("earliest", "latest")) == "latest",
+        _parse_choice(canonical_options, "failondataloss", TRUE_BY_DEFAULT) == "true",
     )
 
 
@@ -148,10 +156,10 @@ def _canonical_options(options: Mapping[str, str]) -> dict[str, str]:
     values: dict[str, str] = {}
     for name, value in options.items():
         canonical_name = _canonical_name(name)
-        if canonical_name not in DOCUMENTED_NAMES and canonical_name != "parallelism":
+        if canonical_name not in DOC_NAME_BY_OPTION and canonical_name != "parallelism":
             raise UsageError(
                 "kfmt: no option "
-                f"{canonical_name!r}{_format_suggestions(canonical_name, list(DOCUMENTED_NAMES))}"
+                f"{canonical_name!r}{_format_suggestions(canonical_name, list(DOC_NAME_BY_OPTION))}"
             )
         if canonical_name in values and values[canonical_name] != value:
             both_values = redact_credentials(f"{values[canonical_name]!r} and {value!r}")
@@ -162,7 +170,7 @@ def _canonical_options(options: Mapping[str, str]) -> dict[str, str]:
     for name in MIN_BY_OPTION:
         _parse_number(values, name)
     _parse_choice(values, "startingoffsets", ("earliest", "latest"))
-    _parse_choice(values, "failondataloss", TRUE_OR_FALSE)
+    _parse_choice(values, "failondataloss", TRUE_BY_DEFAULT)
     return values
 
 
@@ -175,25 +183,25 @@ def _format_suggestions(name: str, names: Sequence[str]) -> str:
 
 def _documented_name(name: str) -> str:
     """The name of an option as it is documented; another name as it is."""
-    return DOCUMENTED_NAMES.get(name, name)
+    return DOC_NAME_BY_OPTION.get(name, name)
 
 
-def _parse_paths(values: Mapping[str, str]) -> tuple[str, ...]:
+def _parse_paths(options: Mapping[str, str]) -> tuple[str, ...]:
     """The paths; none if neither option is set. Raises UsageError."""
     paths: list[object] = []
-    if "paths" in values:
+    if "paths" in options:
         try:
-            parsed = json.loads(values["paths"])
+            json_paths = json.loads(options["paths"])
         except ValueError:
-            parsed = None
-        if not isinstance(parsed, list) or not parsed:
+            json_paths = None
+        if not isinstance(json_paths, list) or not json_paths:
             raise UsageError(
-                f"kfmt: option paths is {redact_credentials(values['paths'])!r}, not a JSON list "
+                f"kfmt: option paths is {redact_credentials(options['paths'])!r}, not a JSON list "
                 "of at least one path"
             )
-        paths += parsed
-    if "path" in values:
-        paths.append(values["path"])
+        paths += json_paths
+    if "path" in options:
+        paths.append(options["path"])
     valid_paths = tuple(path for path in paths if isinstance(path, str) and path.strip())
     if len(valid_paths) < len(paths):
         invalid_path = next(path for path in paths if path not in valid_paths)
@@ -201,13 +209,13 @@ def _parse_paths(values: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(map(strip_credentials, valid_paths))
 
 
-def _parse_columns(values: Mapping[str, str], table: str) -> tuple[str, ...]:
+def _parse_columns(options: Mapping[str, str], table: str) -> tuple[str, ...]:
     """The names of the columns; raises UsageError for one that is unknown or repeated."""
-    columns = split_names(values.get("columns", ""))
-    by_name = TABLES[table].leaf_by_name
+    columns = split_names(options.get("columns", ""))
+    column_by_name = TABLES[table].leaf_by_name
     for i, name in enumerate(columns):
-        if name not in by_name:
-            candidates = get_close_matches(name, list(by_name), 2, 0.6)
+        if name not in column_by_name:
+            candidates = get_close_matches(name, list(column_by_name), 2, 0.6)
             suggestion = f"; did you mean {' or '.join(candidates)}?" if candidates else ""
             raise UsageError(f"kfmt: table {table} has no column {name!r}{suggestion}")
         if name in columns[:i]:
@@ -215,21 +223,24 @@ def _parse_columns(values: Mapping[str, str], table: str) -> tuple[str, ...]:
     return columns
 
 
-def _parse_selection(values: Mapping[str, str]) -> Selection:
-    header = (values["header"],) if "header" in values else ()
+def _parse_selection(options: Mapping[str, str]) -> Selection:
+    headers = (options["header"],) if "header" in options else ()
     record_filter = parse_record_filter(
-        values.get("key"), values.get("value"), header, _parse_number(values, "producerid")
+        options.get("key"), options.get("value"), headers, _parse_number(options, "producerid")
     )
-    offsets = _parse_number(values, "firstoffset"), _parse_number(values, "lastoffset")
+    offset_bounds = _parse_number(options, "firstoffset"), _parse_number(options, "lastoffset")
     return Selection(
-        *offsets, _parse_time(values, "firsttime"), _parse_time(values, "lasttime"), record_filter
+        *offset_bounds,
+        _parse_time(options, "firsttime"),
+        _parse_time(options, "lasttime"),
+        record_filter,
     )
 
 
 def _canonical_name(name: str) -> str:
     """The canonical name of an option, which may be in any case and contain underscores."""
     canonical_name = name.lower().replace("_", "")
-    return FORMER_NAMES.get(canonical_name, canonical_name)
+    return OPTION_BY_FORMER_NAME.get(canonical_name, canonical_name)
 
 
 def _parse_choice(options: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
@@ -240,11 +251,11 @@ def _parse_choice(options: Mapping[str, str], name: str, choices: tuple[str, ...
     return value
 
 
-def _parse_number(values: Mapping[str, str], name: str) -> int | None:
+def _parse_number(options: Mapping[str, str], name: str) -> int | None:
     """The value of an option, None without it; raises UsageError if it is not allowed."""
-    if name not in values:
+    if name not in options:
         return None
-    text, minimum = values[name], MIN_BY_OPTION[name]
+    text, minimum = options[name], MIN_BY_OPTION[name]
     try:
         number = int(text)
     except ValueError:
@@ -257,6 +268,6 @@ def _parse_number(values: Mapping[str, str], name: str) -> int | None:
     return number
 
 
-def _parse_time(values: Mapping[str, str], name: str) -> int | None:
-    text = values.get(name)
+def _parse_time(options: Mapping[str, str], name: str) -> int | None:
+    text = options.get(name)
     return None if text is None else parse_time_ms(name, text)

@@ -23,7 +23,7 @@ from kfmt_cli.execution.file_split import (
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
 from kfmt_cli.execution.split_merger import SplitMerger, needs_whole_read
-from kfmt_cli.findings.damage import UNREAD_CODES
+from kfmt_cli.findings.damage import UNREADABLE_FILE_CODES
 from kfmt_cli.findings.finding import sort_findings
 from kfmt_cli.render.style import format_grouped
 from kfmt_cli.spark.job import JobDefinition, StoredResult, split_identity
@@ -35,7 +35,7 @@ from kfmt_cli.spark.worker import WORKER_LOGGER, driver_environment, with_driver
 if TYPE_CHECKING:
     from kfmt_cli.spark.worker import Spark
 
-INTERPRETED = b"slow"
+INTERPRETED_MARKER = b"slow"
 
 
 def process_job_splits(
@@ -97,13 +97,13 @@ def _process_remaining(
     on_progress: Callable[[int], None],
 ) -> None:
     """Process the splits without a result."""
-    indexes = job_directory.unprocessed_indexes()
-    if indexes:
+    split_indexes = job_directory.unprocessed_indexes()
+    if split_indexes:
         task_splits = group_by_task(
-            job_directory.job, request, job_directory.splits.select_at(indexes)
+            job_directory.job, request, job_directory.splits.select_at(split_indexes)
         )
         _run_tasks(spark, request, job_directory, task_splits, on_progress)
-        job_directory.add_results(indexes, task_splits)
+        job_directory.add_results(split_indexes, task_splits)
 
 
 def group_by_task(job: JobDefinition, request: ReadRequest, splits: FileSplits) -> list[FileSplits]:
@@ -153,8 +153,8 @@ def _run_tasks(
         f"{job_directory.path}"
     )
     n_interpreted = sum(
-        answer == INTERPRETED
-        for answer in run_in_tasks(
+        task_output == INTERPRETED_MARKER
+        for task_output in run_in_tasks(
             spark, process_task, TaskInputs(request, task_splits), description, on_finished
         )
     )
@@ -213,9 +213,9 @@ def _process_task(
         identity = None if is_unreadable(result) else split_identity(split, request)
         stored_results[format_split_name(split.path, split.start)] = {**result, "about": identity}
     write_json_file(f"{results_directory}/{result_file_name(splits, run_number)}", stored_results)
-    return INTERPRETED if interpreted_modules() else b""
+    return INTERPRETED_MARKER if interpreted_modules() else b""
 
 
 def is_unreadable(result: Mapping[str, Any]) -> bool:
     """Whether an input could not be read, or not to its end."""
-    return any(code.name in result["codes"] for code in UNREAD_CODES)
+    return any(code.name in result["codes"] for code in UNREADABLE_FILE_CODES)

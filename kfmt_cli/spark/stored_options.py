@@ -79,10 +79,10 @@ def payload_values(declarations: PayloadDeclarations) -> PlainValues | None:
 def rc1_text(value: Any) -> str:
     """The `repr` that a value had in 1.0.0rc1."""
     if is_dataclass(value) and type(value) in _RC1_NAMES:
-        name, members = _RC1_NAMES[type(value)]
+        class_name, member_names = _RC1_NAMES[type(value)]
         texts = [rc1_text(getattr(value, member.name)) for member in fields(value)]
-        pairs = zip(members.split(), texts, strict=True)
-        return f"{name}({', '.join(f'{member}={text}' for member, text in pairs)})"
+        pairs = zip(member_names.split(), texts, strict=True)
+        return f"{class_name}({', '.join(f'{member}={text}' for member, text in pairs)})"
     if isinstance(value, tuple):
         return f"({', '.join(map(rc1_text, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):

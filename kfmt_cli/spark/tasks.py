@@ -119,8 +119,8 @@ class _UdfTasks:
         from pyspark.sql.functions import udf
 
         self.spark.addTag(self.tag)  # tags the operations of this thread
-        rows = ", ".join(["(?)"] * len(task_inputs))
-        query = f"SELECT * FROM VALUES {rows} AS shares(share)"  # noqa: S608
+        row_placeholders = ", ".join(["(?)"] * len(task_inputs))
+        query = f"SELECT * FROM VALUES {row_placeholders} AS shares(share)"  # noqa: S608
         frame = self.spark.sql(query, args=list(task_inputs))
         results = frame.select(udf(function, "binary", useArrow=False)(frame["share"]))
         return [bytes(row[0]) for row in results.collect()]
@@ -156,11 +156,11 @@ def _restore_settings(spark: SparkSession, previous_values: Mapping[str, str | N
             spark.conf.set(name, previous_value)
 
 
-def _count_finished_tasks(context: SparkContext, group: str) -> int:
+def _count_finished_tasks(context: SparkContext, job_group: str) -> int:
     """The number of finished tasks in a job group."""
     status_tracker = context.statusTracker()
     n_finished = 0
-    for job_id in status_tracker.getJobIdsForGroup(group):
+    for job_id in status_tracker.getJobIdsForGroup(job_group):
         job = status_tracker.getJobInfo(job_id)
         stages = [status_tracker.getStageInfo(stage) for stage in job.stageIds] if job else []
         n_finished += sum(stage.numCompletedTasks for stage in stages if stage)

@@ -142,7 +142,7 @@ def find_known_topic(name: str | None) -> KnownTopic | None:
     return None
 
 
-def topic_messages(topic: str) -> tuple[MessageType, ...]:
+def topic_message_types(topic: str) -> tuple[MessageType, ...]:
     """The message types of a topic in `DECODED_TOPICS`; empty if its records are JSON."""
     return _load_decoder(DECODED_TOPICS[topic]).message_types
 
@@ -151,26 +151,29 @@ def _kafka_message_types(topic: str) -> tuple[MessageType, ...]:
     from kfmt_cli.formats.kafka_messages import load_definitions, message_layout
     from kfmt_cli.topics.decoder import MessageType
 
-    layouts: dict[int, dict[str, Layout]] = {}
+    layouts_by_type_id: dict[int, dict[str, Layout]] = {}
     for name, definition in load_definitions().items():
         if definition["where"] == topic:
-            role = "key_layout" if name.endswith("Key") else "value_layout"
-            layouts.setdefault(definition["id"], {})[role] = message_layout(name)
+            argument_name = "key_layout" if name.endswith("Key") else "value_layout"
+            layouts_by_type_id.setdefault(definition["id"], {})[argument_name] = message_layout(
+                name
+            )
     return tuple(
-        MessageType(type_id, **key_and_value) for type_id, key_and_value in layouts.items()
+        MessageType(type_id, **key_and_value_layouts)
+        for type_id, key_and_value_layouts in layouts_by_type_id.items()
     )
 
 
 @cache
-def _load_decoder(topic: KnownTopic) -> Decoder:
-    if topic.decoder_target:
-        decoder: Decoder = load_target(topic.decoder_target)
+def _load_decoder(known_topic: KnownTopic) -> Decoder:
+    if known_topic.decoder_target:
+        decoder: Decoder = load_target(known_topic.decoder_target)
         return decoder
     message_types: tuple[MessageType, ...]
     message_types = (
-        load_target(topic.messages_target)
-        if topic.messages_target
-        else _kafka_message_types(topic.name)
+        load_target(known_topic.messages_target)
+        if known_topic.messages_target
+        else _kafka_message_types(known_topic.name)
     )
     if any(message_type.key_layout is not None for message_type in message_types):
         from kfmt_cli.topics.coordinator_records import KeyedDecoder

@@ -17,7 +17,7 @@ from typing import Any
 
 from kfmt_cli.core.layout.varint import VarintError, decode_uvarint, zigzag_decode
 from kfmt_cli.errors import UsageError
-from kfmt_cli.topics.payload_budget import FREE_VALUES, MAX_NAME_CHARACTERS, PayloadBudget
+from kfmt_cli.topics.payload_budget import MAX_NAME_CHARACTERS, MIN_VALUE_BUDGET, PayloadBudget
 
 MAX_DECIMAL_BYTES = 1 << 12  # decoding takes quadratic time
 _FIXED_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
@@ -26,7 +26,7 @@ _LENGTH_PREFIXED_TYPES = frozenset({"bytes", "string"})
 _RECORD_TYPES = frozenset({"record", "error", "request"})
 
 
-def avro_reader(path: Path, *, is_framed: bool = False) -> Callable[[bytes], Any]:
+def avro_file_reader(path: Path, *, is_framed: bool = False) -> Callable[[bytes], Any]:
     """A function that reads values of the schema in a file; see `avro_schema_reader`. Raises
     UsageError."""
     try:
@@ -51,14 +51,17 @@ def avro_schema_reader(
         import fastavro
     except ImportError:
         raise UsageError("reading Avro needs fastavro: pip install 'kfmt-cli[schema]'") from None
-    names: dict[str, Any] = {}
+    schema_by_name: dict[str, Any] = {}
     try:
         for reference in references:
-            fastavro.parse_schema(json.loads(reference), named_schemas=names)
-        parsed_schema = fastavro.parse_schema(json.loads(text), named_schemas=names)
-        n_values = _max_values(parsed_schema, names, {})
+            fastavro.parse_schema(json.loads(reference), named_schemas=schema_by_name)
+        parsed_schema = fastavro.parse_schema(json.loads(text), named_schemas=schema_by_name)
+        max_value_count = _max_value_count(parsed_schema, schema_by_name, {})
         n_characters = len(text) + sum(map(len, references))
-        needs_bounds_check = n_values > FREE_VALUES or n_values * n_characters > MAX_NAME_CHARACTERS
+        needs_bounds_check = (
+            max_value_count > MIN_VALUE_BUDGET
+            or max_value_count * n_characters > MAX_NAME_CHARACTERS
+        )
         is_raw_bytes = is_framed and json.loads(text) in ("bytes", {"type": "bytes"})
     except Exception as error:  # the library may raise anything
         raise UsageError(f"{name}: not an Avro schema: {_error_text(error)}") from error
@@ -69,7 +72,7 @@ def avro_schema_reader(
     def read(data: bytes) -> Any:
         budget = PayloadBudget(data)
         if needs_bounds_check:
-            _AvroBounds(names, data, budget).check(parsed_schema)
+            _AvroBoundsCheck(schema_by_name, data, budget).check(parsed_schema)
         stream = BytesIO(data)
         try:
             value = fastavro.schemaless_reader(stream, parsed_schema, None)
@@ -88,28 +91,39 @@ def _error_text(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _max_values(schema: Any, names: dict[str, Any], count_by_name: dict[str, float]) -> float:
+def _max_value_count(
+    schema: Any, schema_by_name: dict[str, Any], count_by_name: dict[str, float]
+) -> float:
     """The maximum number of values in a value of a schema; infinite for arrays, maps, decimals and
     recursive records.
 
     count_by_name: the counts of named schemas, infinite while one is being counted.
     """
     if isinstance(schema, list):
-        return 1 + max((_max_values(branch, names, count_by_name) for branch in schema), default=0)
+        return 1 + max(
+            (_max_value_count(branch, schema_by_name, count_by_name) for branch in schema),
+            default=0,
+        )
     if isinstance(schema, str):
-        if schema in names and schema not in count_by_name:
+        if schema in schema_by_name and schema not in count_by_name:
             count_by_name[schema] = inf
-            count_by_name[schema] = _max_values(names[schema], names, count_by_name)
+            count_by_name[schema] = _max_value_count(
+                schema_by_name[schema], schema_by_name, count_by_name
+            )
         return count_by_name.get(schema, 1)
-    kind = schema["type"]
-    if kind in ("array", "map") or _is_decimal(schema):
+    avro_type = schema["type"]
+    if avro_type in ("array", "map") or _is_decimal(schema):
         return inf
-    if kind not in _RECORD_TYPES:
-        return 1 if isinstance(kind, str) else _max_values(kind, names, count_by_name)
+    if avro_type not in _RECORD_TYPES:
+        return (
+            1
+            if isinstance(avro_type, str)
+            else _max_value_count(avro_type, schema_by_name, count_by_name)
+        )
     name = schema["name"]
     count_by_name[name] = inf
     count_by_name[name] = 1 + sum(
-        _max_values(field["type"], names, count_by_name) for field in schema["fields"]
+        _max_value_count(field["type"], schema_by_name, count_by_name) for field in schema["fields"]
     )
     return count_by_name[name]
 
@@ -118,11 +132,11 @@ def _is_decimal(schema: Any) -> bool:
     return isinstance(schema, dict) and schema.get("logicalType") == "decimal"
 
 
-class _AvroBounds:
+class _AvroBoundsCheck:
     """Walks a value to check its bounds. names: the named schemas, by name."""
 
-    def __init__(self, names: dict[str, Any], data: bytes, budget: PayloadBudget) -> None:
-        self._names = names
+    def __init__(self, schema_by_name: dict[str, Any], data: bytes, budget: PayloadBudget) -> None:
+        self._schema_by_name = schema_by_name
         self._data = data
         self._position = 0
         self._budget = budget
@@ -132,34 +146,37 @@ class _AvroBounds:
         self._budget.check_depth(depth)
         self._budget.spend_values()
         if isinstance(schema, list):
-            branch = self._read_long()
-            if not 0 <= branch < len(schema):
-                raise ValueError(f"a union has no branch {branch}")
-            self.check(schema[branch], depth + 1)
+            branch_index = self._read_long()
+            if not 0 <= branch_index < len(schema):
+                raise ValueError(f"a union has no branch {branch_index}")
+            self.check(schema[branch_index], depth + 1)
             return
-        kind = schema if isinstance(schema, str) else schema["type"]
-        if kind in _FIXED_SIZES:
-            self._skip(_FIXED_SIZES[kind])
-        elif kind in _VARINT_TYPES:
+        avro_type = schema if isinstance(schema, str) else schema["type"]
+        if avro_type in _FIXED_SIZES:
+            self._skip(_FIXED_SIZES[avro_type])
+        elif avro_type in _VARINT_TYPES:
             self._read_long()
-        elif kind == "enum":
+        elif avro_type == "enum":
             symbols, symbol_index = schema["symbols"], self._read_long()
             self._budget.spend_name(
                 symbols[symbol_index] if 0 <= symbol_index < len(symbols) else ""
             )
-        elif kind in _LENGTH_PREFIXED_TYPES or kind == "fixed":
-            size = schema["size"] if kind == "fixed" else self._read_long()
+        elif avro_type in _LENGTH_PREFIXED_TYPES or avro_type == "fixed":
+            size = schema["size"] if avro_type == "fixed" else self._read_long()
             if size > MAX_DECIMAL_BYTES and _is_decimal(schema):
                 raise ValueError(f"has a decimal of {size} bytes, more than {MAX_DECIMAL_BYTES}")
             self._skip(size)
-        elif kind in _RECORD_TYPES:
+        elif avro_type in _RECORD_TYPES:
             for field in schema["fields"]:
                 self._budget.spend_name(field["name"])
                 self.check(field["type"], depth + 1)
-        elif kind in ("array", "map"):
-            self._check_blocks(schema, kind == "map", depth)
+        elif avro_type in ("array", "map"):
+            self._check_blocks(schema, avro_type == "map", depth)
         else:
-            self.check(self._names[kind] if isinstance(kind, str) else kind, depth + 1)
+            self.check(
+                self._schema_by_name[avro_type] if isinstance(avro_type, str) else avro_type,
+                depth + 1,
+            )
 
     def _check_blocks(self, schema: Any, is_map: bool, depth: int) -> None:
         """Walk the blocks of an array or map; a negative count is followed by the block's size."""
@@ -181,13 +198,13 @@ class _AvroBounds:
             raise ValueError(str(error)) from error
         return zigzag_decode(raw)
 
-    def _skip(self, n: int) -> None:
-        if not 0 <= n <= len(self._data) - self._position:
+    def _skip(self, n_bytes: int) -> None:
+        if not 0 <= n_bytes <= len(self._data) - self._position:
             remaining = len(self._data) - self._position
             raise ValueError(
-                f"{n} bytes declared at byte {self._position}, but only {remaining} left"
+                f"{n_bytes} bytes declared at byte {self._position}, but only {remaining} left"
             )
-        self._position += n
+        self._position += n_bytes
 
 
 def _to_json_value(value: Any) -> Any:

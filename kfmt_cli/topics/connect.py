@@ -10,8 +10,8 @@ import re
 from functools import partial
 from typing import Any
 
-from kfmt_cli.topics.keyed_json import JsonDecoder, KeyContent, json_payload
-from kfmt_cli.topics.payloads import read_plain_json
+from kfmt_cli.topics.keyed_json import JsonDecoder, KeyContent, parse_json_payload
+from kfmt_cli.topics.payloads import read_encodable_json
 
 # Key prefix, record type, and the name of the rest of the key; in the order in which workers check
 # the prefixes.
@@ -39,7 +39,7 @@ def _key_text(key: bytes) -> str | None:
     try:
         text = key.decode()
         if text.startswith('"') and text.endswith('"'):
-            unquoted = read_plain_json(key)
+            unquoted = read_encodable_json(key)
             return unquoted if isinstance(unquoted, str) else None
     except ValueError:
         return None
@@ -48,20 +48,20 @@ def _key_text(key: bytes) -> str | None:
 
 def _parse_key(key: bytes, key_kinds: tuple[tuple[str, str, str], ...]) -> KeyContent | None:
     text = _key_text(key)
-    for prefix, name, subject in key_kinds:
+    for prefix, record_type, subject_kind in key_kinds:
         if text is None or not text.startswith(prefix):
             continue
         subject_name = text.removeprefix(prefix)
-        data: dict[str, Any] = {subject: subject_name}
-        if subject == "task":
+        data: dict[str, Any] = {subject_kind: subject_name}
+        if subject_kind == "task":
             connector, _, task_number = subject_name.rpartition("-")
             if not connector or not _NUMBER.fullmatch(task_number):
                 return None
             data = {"connector": connector, "task": int(task_number)}
-        elif subject == "topic":
+        elif subject_kind == "topic":
             topic, _, connector = subject_name.partition(TOPIC_STATUS_SEPARATOR)
             data = {"topic": topic, "connector": connector}
-        return KeyContent(name, data)
+        return KeyContent(record_type, data)
     return None
 
 
@@ -74,7 +74,7 @@ def _parse_config_key(key: bytes) -> KeyContent | None:
 def _parse_offset_key(key: bytes) -> KeyContent | None:
     """The content of a key: a JSON list of the connector's name and the source partition."""
     try:
-        pair = json_payload(key)
+        pair = parse_json_payload(key)
     except ValueError:
         return None
     if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):

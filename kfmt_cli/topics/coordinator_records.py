@@ -15,17 +15,17 @@ from kfmt_cli.core.layout.wire_types import Buffer, Int16, WireError
 from kfmt_cli.topics.decoder import DecodedPayload, Decoder, FramedMessage, MessageType
 from kfmt_cli.topics.message_text import decode_message, describe_message
 
-SOURCE = "org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde"
+SOURCE_CLASS = "org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde"
 KEY_HEADER = Layout(
     "RecordType",
     "Header of the key of a coordinator record.",
-    SOURCE,
+    SOURCE_CLASS,
     (Field("type", Int16, "Type of the record."),),
 )
 VALUE_HEADER = Layout(
     "RecordVersion",
     "Header of the value of a coordinator record.",
-    SOURCE,
+    SOURCE_CLASS,
     (Field("version", Int16, "Version of the value."),),
 )
 
@@ -37,11 +37,13 @@ class KeyedDecoder(Decoder):
     """The members of a decoded tombstone besides `name`, `data` and `deletes`."""
 
     def decode_key(self, key: bytes) -> DecodedPayload | None:
-        framed = self.identify_key(key, 0, len(key))
+        framed_message = self.identify_key(key, 0, len(key))
         return (
             None
-            if framed is None
-            else decode_message(framed, framed.header_values, key, rejects_trailing=False)
+            if framed_message is None
+            else decode_message(
+                framed_message, framed_message.header_values, key, rejects_trailing=False
+            )
         )
 
     def decode_value(self, key: bytes | None, value: bytes | None) -> DecodedPayload | None:
@@ -52,11 +54,13 @@ class KeyedDecoder(Decoder):
                 if message_type is None or key is None
                 else self._decode_tombstone(message_type, key)
             )
-        framed = self.identify_value(key, value, 0, len(value))
+        framed_message = self.identify_value(key, value, 0, len(value))
         return (
             None
-            if framed is None
-            else decode_message(framed, framed.header_values, value, rejects_trailing=False)
+            if framed_message is None
+            else decode_message(
+                framed_message, framed_message.header_values, value, rejects_trailing=False
+            )
         )
 
     def _decode_tombstone(self, message_type: MessageType, key: bytes) -> DecodedPayload | None:
@@ -109,11 +113,11 @@ class KeyedDecoder(Decoder):
         return FramedMessage(VALUE_HEADER, header_values, body_start, name, layout, note)
 
 
-def find_version_layout(message: Layout, version: object) -> tuple[Layout | None, str]:
+def find_version_layout(message_layout: Layout, version: object) -> tuple[Layout | None, str]:
     """The Layout of a message's version and an empty note; or None and a note that says why."""
     assert isinstance(version, int)
-    assert message.versions is not None
-    first, last = message.versions
+    assert message_layout.versions is not None
+    first, last = message_layout.versions
     if first <= version <= last:
-        return layout_at_version(message, version), ""
+        return layout_at_version(message_layout, version), ""
     return None, f"version {version} is unknown; only {first} to {last} are supported"

@@ -65,7 +65,9 @@ class Decoder:
 
     def __init__(self, message_types: tuple[MessageType, ...] = ()) -> None:
         self.message_types = message_types
-        self._message_type_by_id = {message.type_id: message for message in message_types}
+        self._message_type_by_id = {
+            message_type.type_id: message_type for message_type in message_types
+        }
 
     def decode_key(self, key: bytes) -> DecodedPayload | None:
         """Decode a key."""

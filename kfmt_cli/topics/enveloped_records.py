@@ -32,9 +32,11 @@ class EnvelopedDecoder(Decoder):
     def decode_value(self, key: bytes | None, value: bytes | None) -> DecodedPayload | None:
         if value is None:
             return None
-        framed = self.identify_value(key, value, 0, len(value))
-        header_values = {name: framed.header_values.get(name) for name in ("type", "version")}
-        return decode_message(framed, header_values, value, rejects_trailing=True)
+        framed_message = self.identify_value(key, value, 0, len(value))
+        header_values = {
+            name: framed_message.header_values.get(name) for name in ("type", "version")
+        }
+        return decode_message(framed_message, header_values, value, rejects_trailing=True)
 
     def identify_value(
         self, key: bytes | None, data: Buffer, position: int, end: int

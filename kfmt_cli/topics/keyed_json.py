@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kfmt_cli.topics.decoder import DecodedPayload, Decoder
-from kfmt_cli.topics.payloads import read_plain_json
+from kfmt_cli.topics.payloads import read_encodable_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class KeyContent:
     """What the record is about, such as a connector and a task, by name."""
 
 
-def json_payload(data: bytes) -> Any:
+def parse_json_payload(data: bytes) -> Any:
     """Parse a JSON value, without the schema that some converters add; raises ValueError."""
-    value = read_plain_json(data)
+    value = read_encodable_json(data)
     if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
         return value["payload"]
     return value
@@ -60,7 +60,7 @@ class JsonDecoder(Decoder):
                 }
             )
         try:
-            data = json_payload(value)
+            data = parse_json_payload(value)
         except ValueError as error:
             message = f"not JSON: {error}"
             return DecodedPayload(values | {"note": message}, error=message)

@@ -7,7 +7,7 @@ from typing import Any
 
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.messages import message_fields, read_message, to_json_values
+from kfmt_cli.core.layout.messages import message_fields, message_to_json, read_message
 from kfmt_cli.core.layout.wire_types import Value, format_trailing_bytes
 from kfmt_cli.topics.decoder import DecodedPayload, FramedMessage
 
@@ -15,18 +15,21 @@ _SUFFIX = re.compile("(Key|Value|Record)$")
 
 
 def decode_message(
-    framed: FramedMessage, header_values: dict[str, Value], data: bytes, rejects_trailing: bool
+    framed_message: FramedMessage,
+    header_values: dict[str, Value],
+    data: bytes,
+    rejects_trailing: bool,
 ) -> DecodedPayload:
     """Decode a message.
 
     header_values: the values of its header that are shown. rejects_trailing: whether bytes after
     the message are an error.
     """
-    values: dict[str, Any] = {"name": framed.name, **header_values, "data": None}
-    if framed.layout is None:
-        return DecodedPayload(values | {"note": framed.note})
-    message = read_message(framed.layout, data, framed.body_start, len(data))
-    values["data"] = to_json_values(framed.layout, message.values)
+    values: dict[str, Any] = {"name": framed_message.name, **header_values, "data": None}
+    if framed_message.layout is None:
+        return DecodedPayload(values | {"note": framed_message.note})
+    message = read_message(framed_message.layout, data, framed_message.body_start, len(data))
+    values["data"] = message_to_json(framed_message.layout, message.values)
     error = message.error
     if error is None and rejects_trailing and message.end < len(data):
         error = f"byte {message.end}: {format_trailing_bytes(len(data) - message.end)}"
@@ -57,11 +60,11 @@ def _format_members(data: dict[str, Any]) -> str:
     value_by_name = {
         name: data[f"{name}_name"] if name in named_numbers else data[name] for name in data
     }
-    omitted = {f"{name}_name" for name in named_numbers}
+    omitted_names = {f"{name}_name" for name in named_numbers}
     return " ".join(
         f"{name}={_format_member(value)}"
         for name, value in value_by_name.items()
-        if name not in omitted
+        if name not in omitted_names
     )
 
 

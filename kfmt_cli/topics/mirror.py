@@ -16,14 +16,14 @@ from kfmt_cli.core.layout.wire_types import Buffer, Int32, Int64, WireError
 from kfmt_cli.topics.coordinator_records import KeyedDecoder
 from kfmt_cli.topics.decoder import FramedMessage, MessageType
 
-SOURCE = "org.apache.kafka.connect.mirror"
+SOURCE_PACKAGE = "org.apache.kafka.connect.mirror"
 _UPSTREAM_OFFSET = Field("upstream_offset", Int64, "Offset in the source cluster.")
 
 
 def _record_layout(name: str, doc: str, *fields: Field) -> Layout:
     """The Layout of the key or the value of a record."""
     class_name = name.removesuffix("Key").removesuffix("Value")
-    return Layout(name, doc, f"{SOURCE}.{class_name}", fields, versions=(0, 0))
+    return Layout(name, doc, f"{SOURCE_PACKAGE}.{class_name}", fields, versions=(0, 0))
 
 
 class SingleMessageDecoder(KeyedDecoder):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-MAX_BYTES = 16 << 20
-MAX_VALUES = 1 << 20  # each is a Python object
-FREE_VALUES = 1 << 16  # allowed whatever the number of bytes
+MAX_PAYLOAD_BYTES = 16 << 20
+MAX_VALUE_BUDGET = 1 << 20  # each is a Python object
+MIN_VALUE_BUDGET = 1 << 16  # allowed whatever the number of bytes
 VALUES_PER_BYTE = 8  # more than 1, because records and unions count as values
 # A value of two bytes may repeat a long name of its schema.
 MAX_NAME_CHARACTERS = 16 << 20
@@ -15,27 +15,27 @@ class PayloadBudget:
     """The remaining budget for a key or value; raises ValueError if it has too many bytes."""
 
     def __init__(self, data: bytes) -> None:
-        if len(data) > MAX_BYTES:
-            raise ValueError(f"has {len(data)} bytes; at most {MAX_BYTES} are decoded")
-        self._max_values = self._values_left = min(
-            MAX_VALUES, FREE_VALUES + VALUES_PER_BYTE * len(data)
+        if len(data) > MAX_PAYLOAD_BYTES:
+            raise ValueError(f"has {len(data)} bytes; at most {MAX_PAYLOAD_BYTES} are decoded")
+        self._max_values = self._remaining_values = min(
+            MAX_VALUE_BUDGET, MIN_VALUE_BUDGET + VALUES_PER_BYTE * len(data)
         )
-        self._name_characters_left = MAX_NAME_CHARACTERS
+        self._remaining_name_characters = MAX_NAME_CHARACTERS
 
     def check_values(self, n_values: int) -> None:
         """Raise ValueError if the budget has fewer values left."""
-        if n_values > self._values_left:
+        if n_values > self._remaining_values:
             raise ValueError(f"has too many values; at most {self._max_values} are decoded")
 
     def spend_values(self, n_values: int = 1) -> None:
         """Deduct values from the budget; raises ValueError."""
         self.check_values(n_values)
-        self._values_left -= n_values
+        self._remaining_values -= n_values
 
     def spend_name(self, name: str, times: int = 1) -> None:
         """Deduct the characters of a name in the schema; raises ValueError."""
-        self._name_characters_left -= times * len(name)
-        if self._name_characters_left < 0:
+        self._remaining_name_characters -= times * len(name)
+        if self._remaining_name_characters < 0:
             raise ValueError(
                 f"repeats names of more than {MAX_NAME_CHARACTERS} characters in total"
             )

@@ -21,7 +21,7 @@ from typing import Any
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.lazy import load_target
 from kfmt_cli.topics.decoder import DecodedPayload, Decoder
-from kfmt_cli.topics.payload_budget import FREE_VALUES, PayloadBudget
+from kfmt_cli.topics.payload_budget import MIN_VALUE_BUDGET, PayloadBudget
 
 PayloadReader = Callable[[bytes], Any]
 MAX_JSON_DEPTH = 200
@@ -48,19 +48,19 @@ class RegisteredSchema:
 class SchemaRegistry:
     """The schemas of a registry, by id and by subject and version."""
 
-    by_id: dict[int, RegisteredSchema] = field(default_factory=dict)
-    by_subject_version: dict[SubjectVersion, RegisteredSchema] = field(default_factory=dict)
+    schema_by_id: dict[int, RegisteredSchema] = field(default_factory=dict)
+    schema_by_subject_version: dict[SubjectVersion, RegisteredSchema] = field(default_factory=dict)
 
     def add(
         self, schema_id: int, subject_version: SubjectVersion, schema: RegisteredSchema
     ) -> None:
         """Add a schema that the registry has, or had before it was deleted."""
-        self.by_subject_version[subject_version] = schema
+        self.schema_by_subject_version[subject_version] = schema
         # Ids belong to a context. That of subjects without one, the default, has priority.
         if subject_version[0].startswith(CONTEXT_PREFIX):
-            self.by_id.setdefault(schema_id, schema)
+            self.schema_by_id.setdefault(schema_id, schema)
         else:
-            self.by_id[schema_id] = schema
+            self.schema_by_id[schema_id] = schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,12 @@ def _read_uuid(data: bytes) -> str:
 
 def read_json(data: bytes) -> Any:
     """Parse a JSON value; raises ValueError, also if it exceeds the budget."""
-    if len(data) > FREE_VALUES or data.count(b"[") + data.count(b"{") > MAX_JSON_DEPTH:
+    if len(data) > MIN_VALUE_BUDGET or data.count(b"[") + data.count(b"{") > MAX_JSON_DEPTH:
         _check_json_limits(data)
     return json.loads(data.decode(), parse_constant=_reject_constant, parse_float=_parse_float)
 
 
-def read_plain_json(data: bytes) -> Any:
+def read_encodable_json(data: bytes) -> Any:
     """Parse a JSON value, with lone surrogates escaped so that its text can be encoded; raises
     ValueError."""
     value = read_json(data)
@@ -149,8 +149,11 @@ def _parse_float(text: str) -> float:
 def _check_json_limits(data: bytes) -> None:
     """Raise ValueError for JSON that is too large, or nested too deeply."""
     budget = PayloadBudget(data)
-    n_opening = data.count(b"[") + data.count(b"{")
-    if n_opening <= MAX_JSON_DEPTH and n_opening + data.count(b",") <= FREE_VALUES:
+    n_opening_brackets = data.count(b"[") + data.count(b"{")
+    if (
+        n_opening_brackets <= MAX_JSON_DEPTH
+        and n_opening_brackets + data.count(b",") <= MIN_VALUE_BUDGET
+    ):
         return
     depth = 0
     for match in _JSON_TOKENS.finditer(data):
@@ -215,7 +218,7 @@ class PayloadDeclaration:
     schema: SchemaSource = field(default_factory=SchemaSource)
 
     @property
-    def named_reader(self) -> tuple[str, PayloadReader]:
+    def name_and_reader(self) -> tuple[str, PayloadReader]:
         """The name of the format, and its reader; raises UsageError, InputError."""
         return self.format, PAYLOAD_FORMATS[self.format].create_reader(self.schema)
 
@@ -244,8 +247,8 @@ class PayloadDeclarations:
     def readers(self) -> tuple[tuple[str, PayloadReader] | None, tuple[str, PayloadReader] | None]:
         """The readers of keys and of values, each with the name of its format; None without a
         declared format. Raises UsageError, InputError."""
-        key_reader = None if self.key is None else self.key.named_reader
-        return key_reader, None if self.value is None else self.value.named_reader
+        key_reader = None if self.key is None else self.key.name_and_reader
+        return key_reader, None if self.value is None else self.value.name_and_reader
 
     @property
     def decoder(self) -> Decoder | None:
@@ -273,11 +276,11 @@ class PayloadDecoder(Decoder):
 
 
 def _decode_payload(
-    named_reader: tuple[str, PayloadReader] | None, data: bytes
+    name_and_reader: tuple[str, PayloadReader] | None, data: bytes
 ) -> DecodedPayload | None:
-    if named_reader is None:
+    if name_and_reader is None:
         return None
-    name, read = named_reader
+    name, read = name_and_reader
     try:
         return DecodedPayload({"format": name, "value": read(data)})
     except ValueError as error:

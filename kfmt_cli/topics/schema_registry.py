@@ -7,7 +7,7 @@ type of its record.
 from __future__ import annotations
 
 from kfmt_cli.topics.keyed_json import JsonDecoder, KeyContent
-from kfmt_cli.topics.payloads import read_plain_json
+from kfmt_cli.topics.payloads import read_encodable_json
 
 # By the `keytype` of a key.
 _RECORD_TYPE_BY_KEYTYPE = {
@@ -23,13 +23,17 @@ _RECORD_TYPE_BY_KEYTYPE = {
 
 def _parse_key(key: bytes) -> KeyContent | None:
     try:
-        data = read_plain_json(key)
+        data = read_encodable_json(key)
     except ValueError:
         return None
-    name = _RECORD_TYPE_BY_KEYTYPE.get(str(data.get("keytype"))) if isinstance(data, dict) else None
-    if name is None:
+    record_type = (
+        _RECORD_TYPE_BY_KEYTYPE.get(str(data.get("keytype"))) if isinstance(data, dict) else None
+    )
+    if record_type is None:
         return None
-    return KeyContent(name, {name: value for name, value in data.items() if name != "keytype"})
+    return KeyContent(
+        record_type, {name: value for name, value in data.items() if name != "keytype"}
+    )
 
 
 REGISTRY_DECODER = JsonDecoder(_parse_key)

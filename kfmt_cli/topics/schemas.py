@@ -13,11 +13,11 @@ from typing import Any
 
 from kfmt_cli.core.layout.varint import VarintError, decode_uvarint, zigzag_decode
 from kfmt_cli.errors import UsageError
-from kfmt_cli.topics.avro import avro_reader, avro_schema_reader
+from kfmt_cli.topics.avro import avro_file_reader, avro_schema_reader
 from kfmt_cli.topics.payload_budget import (
-    FREE_VALUES,
     MAX_DEPTH,
     MAX_NAME_CHARACTERS,
+    MIN_VALUE_BUDGET,
     PayloadBudget,
 )
 from kfmt_cli.topics.payloads import (
@@ -29,7 +29,7 @@ from kfmt_cli.topics.payloads import (
     read_json,
 )
 
-FRAME_BYTES = 5
+FRAME_HEADER_BYTES = 5
 AVRO_SUFFIX, PROTOBUF_SUFFIX, JSON_SUFFIX = ".avsc", ".desc", ".json"
 _SCHEMA_ID = re.compile(r"0|[1-9][0-9]{0,9}")
 _ANY_MESSAGE = "google.protobuf.Any"
@@ -40,7 +40,7 @@ def create_avro_reader(schema: SchemaSource) -> PayloadReader:
     """A reader of Avro values by a schema file; raises UsageError."""
     if schema.file is None:
         raise UsageError("avro needs a schema: --value-schema FILE.avsc, or --key-schema")
-    return avro_reader(schema.file)
+    return avro_file_reader(schema.file)
 
 
 def create_protobuf_reader(schema: SchemaSource) -> PayloadReader:
@@ -57,8 +57,8 @@ def create_protobuf_reader(schema: SchemaSource) -> PayloadReader:
         raise UsageError(f"{schema.file}: no message named {message_name}") from None
     except ValueError as error:
         raise UsageError(f"{schema.file}: {error}") from None
-    size = schema.file.stat().st_size
-    return lambda data: _decode_message(message_class, data, size)
+    descriptor_bytes = schema.file.stat().st_size
+    return lambda data: _decode_message(message_class, data, descriptor_bytes)
 
 
 def create_confluent_reader(schema: SchemaSource) -> PayloadReader:
@@ -71,46 +71,48 @@ def create_confluent_reader(schema: SchemaSource) -> PayloadReader:
             "log directory"
         )
 
-    paths = {} if directory is None else _schema_paths(directory)
+    path_by_id = {} if directory is None else _schema_paths(directory)
 
     @cache
     def create_reader(schema_id: int) -> PayloadReader | str:
         """A reader for a schema that is there, or the reason why it cannot be used."""
         try:
-            if registry is None or schema_id in paths:
-                return _reader_from_file(paths[schema_id])
+            if registry is None or schema_id in path_by_id:
+                return _reader_from_file(path_by_id[schema_id])
             return _reader_from_registry(registry, schema_id)
         except UsageError as error:
             return str(error)
 
     def read(data: bytes) -> Any:
-        if len(data) < FRAME_BYTES or data[0]:
+        if len(data) < FRAME_HEADER_BYTES or data[0]:
             raise ValueError("does not start with a zero byte and a schema id")
-        schema_id = int.from_bytes(data[1:FRAME_BYTES], "big")
+        schema_id = int.from_bytes(data[1:FRAME_HEADER_BYTES], "big")
         # Values that are not framed have any number of ids: they are not kept.
-        if schema_id not in paths and (registry is None or schema_id not in registry.by_id):
+        if schema_id not in path_by_id and (
+            registry is None or schema_id not in registry.schema_by_id
+        ):
             raise ValueError(f"no schema {schema_id} in {directory or 'the topic _schemas'}")
         reader = create_reader(schema_id)
         if isinstance(reader, str):
             raise ValueError(reader)
-        return reader(data[FRAME_BYTES:])
+        return reader(data[FRAME_HEADER_BYTES:])
 
     return read
 
 
 def _schema_paths(directory: Path) -> dict[int, Path]:
     """The files of schemas by id: of several, Avro before Protobuf before JSON."""
-    paths: dict[int, Path] = {}
-    listed = [path for path in directory.iterdir() if _SCHEMA_ID.fullmatch(path.stem)]
+    path_by_id: dict[int, Path] = {}
+    schema_files = [path for path in directory.iterdir() if _SCHEMA_ID.fullmatch(path.stem)]
     for suffix in (JSON_SUFFIX, PROTOBUF_SUFFIX, AVRO_SUFFIX):
-        paths |= {int(path.stem): path for path in listed if path.suffix == suffix}
-    return paths
+        path_by_id |= {int(path.stem): path for path in schema_files if path.suffix == suffix}
+    return path_by_id
 
 
 def _reader_from_file(path: Path) -> PayloadReader:
     """A reader for a schema from its file; raises UsageError."""
     if path.suffix == AVRO_SUFFIX:
-        return avro_reader(path, is_framed=True)
+        return avro_file_reader(path, is_framed=True)
     if path.suffix == PROTOBUF_SUFFIX:
         return _indexed_message_reader(path)
     return read_json  # a schema of JSON defines valid values, not their encoding
@@ -118,7 +120,7 @@ def _reader_from_file(path: Path) -> PayloadReader:
 
 def _reader_from_registry(registry: SchemaRegistry, schema_id: int) -> PayloadReader:
     """A reader for a schema of a registry; raises UsageError."""
-    schema = registry.by_id[schema_id]
+    schema = registry.schema_by_id[schema_id]
     if schema.type == "JSON":
         return read_json
     if schema.type != "AVRO":
@@ -142,7 +144,7 @@ def _collect_references(
     visited: set[SubjectVersion] = set()
     while stack:
         subject_version, is_expanded = stack.pop()
-        reference_schema = registry.by_subject_version.get(subject_version)
+        reference_schema = registry.schema_by_subject_version.get(subject_version)
         if reference_schema is None:
             raise UsageError(
                 f"version {subject_version[1]} of {subject_version[0]}, which it references, "
@@ -166,13 +168,13 @@ def _load_descriptors(path: Path) -> tuple[Any, Any]:
     from google.protobuf.message import DecodeError
 
     try:
-        files = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes()).file
+        file_descriptors = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes()).file
     except (OSError, DecodeError) as error:
         raise UsageError(f"{path}: not a descriptor file: {error}") from error
     pool = descriptor_pool.DescriptorPool()
     try:
-        for file in files:
-            pool.Add(file)
+        for file_descriptor in file_descriptors:
+            pool.Add(file_descriptor)
     except Exception as error:  # the library may raise anything
         raise UsageError(f"{path}: its descriptors cannot be built: {error}") from error
 
@@ -183,29 +185,31 @@ def _load_descriptors(path: Path) -> tuple[Any, Any]:
         except RecursionError:
             raise ValueError(f"{name} has too many levels of nested messages") from None
 
-    return find_message_class, files
+    return find_message_class, file_descriptors
 
 
 def _indexed_message_reader(path: Path) -> PayloadReader:
     """A reader of payloads that begin with message indexes into a descriptor set's last file;
     raises UsageError."""
-    find_message_class, files = _load_descriptors(path)
-    if not files:
+    find_message_class, file_descriptors = _load_descriptors(path)
+    if not file_descriptors:
         raise UsageError(f"{path}: has no descriptors")
-    file, size = files[-1], path.stat().st_size
+    file_descriptor, descriptor_bytes = file_descriptors[-1], path.stat().st_size
 
     def read(data: bytes) -> Any:
         indexes, body_start = _read_message_indexes(data)
-        types, name = file.message_type, file.package
+        message_types, message_name = file_descriptor.message_type, file_descriptor.package
         try:
             for index in indexes:
                 if index < 0:
                     raise IndexError
-                name = f"{name}.{types[index].name}".lstrip(".")
-                types = types[index].nested_type
+                message_name = f"{message_name}.{message_types[index].name}".lstrip(".")
+                message_types = message_types[index].nested_type
         except IndexError:
             raise ValueError(f"no message {indexes} in {path}") from None
-        return _decode_message(find_message_class(name), data[body_start:], size)
+        return _decode_message(
+            find_message_class(message_name), data[body_start:], descriptor_bytes
+        )
 
     return read
 
@@ -232,7 +236,7 @@ def _decode_message(message_class: Any, data: bytes, descriptor_bytes: int) -> A
     budget = PayloadBudget(data)
     try:
         message = message_class.FromString(data)
-        if len(data) > FREE_VALUES or len(data) * descriptor_bytes > MAX_NAME_CHARACTERS:
+        if len(data) > MIN_VALUE_BUDGET or len(data) * descriptor_bytes > MAX_NAME_CHARACTERS:
             _spend_message(budget, message, 0)
         return MessageToDict(message, preserving_proto_field_name=True)
     except Exception as error:  # the library may raise anything

@@ -102,20 +102,20 @@ def encode_batches(drafts: DraftTable, records: RecordColumns) -> EncodedBatches
     drafts: one row per batch. records: `row_ends[i]` is the exclusive end of batch i's rows; this
     function sets the rows' deltas.
     """
-    counts = records.row_counts
-    batch_index = np.repeat(np.arange(len(drafts)), counts)
+    record_counts = records.row_counts
+    batch_index = np.repeat(np.arange(len(drafts)), record_counts)
     codecs = drafts.attributes & CODEC_MASK
     is_uncompressed = bool((codecs == 0).all())
     # Encode uncompressed records in place, with gaps for the headers.
-    gaps = BATCH_HEADER_BYTES * (batch_index + 1) if is_uncompressed else 0
+    start_shifts = BATCH_HEADER_BYTES * (batch_index + 1) if is_uncompressed else 0
     gap_bytes = BATCH_HEADER_BYTES * len(drafts) if is_uncompressed else 0
-    out, ends = encode_records(drafts, batch_index, records, gap_bytes, gaps)
-    record_ends = np.concatenate([[0], ends])[records.row_ends]
+    buffer, end_of_record = encode_records(drafts, batch_index, records, gap_bytes, start_shifts)
+    records_end_of_batch = np.concatenate([[0], end_of_record])[records.row_ends]
     if is_uncompressed:
-        batch_ends = record_ends + BATCH_HEADER_BYTES * np.arange(1, len(drafts) + 1)
+        batch_ends = records_end_of_batch + BATCH_HEADER_BYTES * np.arange(1, len(drafts) + 1)
     else:
-        out, batch_ends = _compress_batches(out, record_ends, codecs)
-    return _add_headers(out, batch_ends, drafts, counts)
+        buffer, batch_ends = _compress_batches(buffer, records_end_of_batch, codecs)
+    return _add_headers(buffer, batch_ends, drafts, record_counts)
 
 
 def encode_records(
@@ -133,9 +133,9 @@ def encode_records(
     rows = records.rows
     rows.attributes = 0
     rows.offset_delta = rows.offset - drafts.base_offset[batch_index]
-    append_time = drafts.attributes[batch_index] & APPEND_TIME_MASK != 0
+    is_append_time = drafts.attributes[batch_index] & APPEND_TIME_MASK != 0
     rows.timestamp_delta = np.where(
-        append_time, 0, rows.timestamp - drafts.base_timestamp[batch_index]
+        is_append_time, 0, rows.timestamp - drafts.base_timestamp[batch_index]
     )
     return encode_rows(
         RECORD.program, records.data, rows.data, records.headers, gap_bytes, start_shifts
@@ -150,18 +150,18 @@ def seal_batch(draft: DraftTable, body: bytearray, n_records: int) -> EncodedBat
     """
     codec = int(draft.attributes[0]) & CODEC_MASK
     if codec:
-        compressed = compress(CODECS[codec], bytes(memoryview(body)[BATCH_HEADER_BYTES:]))
-        body[BATCH_HEADER_BYTES:] = compressed
+        compressed_records = compress(CODECS[codec], bytes(memoryview(body)[BATCH_HEADER_BYTES:]))
+        body[BATCH_HEADER_BYTES:] = compressed_records
     return _add_headers(body, np.array([len(body)]), draft, np.array([n_records]))
 
 
 def _compress_batches(
-    uncompressed: bytearray, ends: IntArray, codecs: IntArray
+    uncompressed: bytearray, record_ends: IntArray, codecs: IntArray
 ) -> tuple[bytearray, IntArray]:
     """Compress the records of each batch, with space for its header; also returns the ends."""
     data, start = bytes(uncompressed), 0
     out, compressed_ends = bytearray(), []
-    for end, codec in zip(ends.tolist(), codecs.tolist(), strict=True):
+    for end, codec in zip(record_ends.tolist(), codecs.tolist(), strict=True):
         out += bytes(BATCH_HEADER_BYTES)
         out += compress(CODECS[codec], data[start:end])
         compressed_ends.append(len(out))
@@ -170,21 +170,23 @@ def _compress_batches(
 
 
 def _add_headers(
-    out: bytearray, ends: IntArray, drafts: DraftTable, counts: IntArray
+    out: bytearray, batch_ends: IntArray, drafts: DraftTable, record_counts: IntArray
 ) -> EncodedBatches:
     """Fill in the headers, including checksums, of batches with encoded records."""
-    base = drafts.base_offset
-    batches = EncodedBatches(out, ends, base, base + drafts.last_offset_delta, drafts.max_timestamp)
+    base_offsets = drafts.base_offset
+    batches = EncodedBatches(
+        out, batch_ends, base_offsets, base_offsets + drafts.last_offset_delta, drafts.max_timestamp
+    )
     starts = batches.starts
     headers = np.zeros(len(drafts), RECORD_BATCH.dtype)
     for name in STORED_FIELDS:
         headers[name] = drafts[name]
     headers["magic"] = 2
-    headers["records_count"] = counts
-    headers["batch_length"] = ends - starts - LOG_OVERHEAD_BYTES
+    headers["records_count"] = record_counts
+    headers["batch_length"] = batch_ends - starts - LOG_OVERHEAD_BYTES
     write_fixed_rows(out, starts, headers)
     headers["crc"] = compute_region_crcs(
-        CRC32C_POLYNOMIAL, memoryview(out), starts + CRC_START_BY_MAGIC[2], ends
+        CRC32C_POLYNOMIAL, memoryview(out), starts + CRC_START_BY_MAGIC[2], batch_ends
     )
     write_fixed_rows(out, starts, headers)
     return batches
@@ -194,6 +196,8 @@ def write_fixed_rows(
     out: bytearray, starts: IntArray, rows: np.ndarray[tuple[int], np.dtype[np.void]]
 ) -> None:
     """Write fixed-size rows at the given start positions."""
-    width = rows.dtype.itemsize
-    target = np.frombuffer(out, np.uint8)
-    target[starts[:, None] + np.arange(width)] = rows.view(np.uint8).reshape(-1, width)
+    row_bytes = rows.dtype.itemsize
+    output_bytes = np.frombuffer(out, np.uint8)
+    output_bytes[starts[:, None] + np.arange(row_bytes)] = rows.view(np.uint8).reshape(
+        -1, row_bytes
+    )

@@ -25,18 +25,18 @@ LINUX_FLOCK = "hhqqi4x"
 def require_unlocked(partition: Path) -> None:
     """Raise UsageError, with the reason, if a broker has locked a partition's log directory."""
     directory = partition.absolute()
-    for lock in (directory / LOCK_FILE, directory.parent / LOCK_FILE):
-        lock_state = _lock_state(lock)
+    for lock_path in (directory / LOCK_FILE, directory.parent / LOCK_FILE):
+        lock_state = _lock_state(lock_path)
         if lock_state is not None:
             raise UsageError(
-                f"{partition}: {lock} is {lock_state}; stop the broker first, or use --force"
+                f"{partition}: {lock_path} is {lock_state}; stop the broker first, or use --force"
             )
 
 
-def _lock_state(lock: Path) -> str | None:
+def _lock_state(lock_path: Path) -> str | None:
     """The state of a locked file, as text; None if it is unlocked or missing."""
     try:
-        descriptor = os.open(lock, READ_ONLY_FLAGS)
+        descriptor = os.open(lock_path, READ_ONLY_FLAGS)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

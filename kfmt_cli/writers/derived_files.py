@@ -41,29 +41,29 @@ def write_missing_files(
     subpath: PurePath,
     logs: Sequence[InputFile],
     index_interval_bytes: int,
-    gaps: OffsetGaps,
+    offset_gaps: OffsetGaps,
 ) -> None:
     """Write the missing indexes and producer snapshots of a partition's new logs.
 
     Raises InputError, and OutputError if a log has errors when it is read back.
-    index_interval_bytes: index.interval.bytes. gaps: receives the batches.
+    index_interval_bytes: index.interval.bytes. offset_gaps: receives the batches.
     """
-    snapshot = f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"
-    has_snapshot = (staging.directory / subpath / snapshot).exists()
+    snapshot_name = f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"
+    has_snapshot = (staging.directory / subpath / snapshot_name).exists()
     rebuilt_logs = rebuild_files(
         list(logs),
         RebuildOptions(index_interval_bytes),
         lambda _: None,
         no_earlier_producers=not has_snapshot,
-        gaps=gaps,
+        offset_gaps=offset_gaps,
     )
     for rebuilt_log in rebuilt_logs:
         if has_errors(rebuilt_log.findings):
             message = "verification failed: the output does not read back; nothing was written"
             raise OutputError(f"{rebuilt_log.log.name}: {message}")
-        for file, data in rebuilt_log.files.items():
-            if data is not None and not (staging.directory / subpath / file).exists():
-                staging.write_file(str(subpath / file), data)
+        for name, data in rebuilt_log.files.items():
+            if data is not None and not (staging.directory / subpath / name).exists():
+                staging.write_file(str(subpath / name), data)
 
 
 def encode_epoch_checkpoint(epochs: Iterable[tuple[int, int]]) -> bytes:

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from uuid import uuid4
 
-from kfmt_cli.core.temporary_locks import LOCK_NAME, TemporaryLock, remove_leftovers
+from kfmt_cli.core.temporary_locks import LOCK_FILE_NAME, TemporaryLock, remove_leftovers
 
 TEMPORARY_PREFIX = "kfmt-unfinished"
 TEMPORARY_DIRECTORY_PATTERN = f"{TEMPORARY_PREFIX}-0.*-delete"
@@ -36,7 +36,7 @@ def create_temporary_file(parent: Path) -> TemporaryLock:
 def remove_output_leftovers(parent: Path) -> list[Path]:
     """Remove leftovers of killed runs from a directory; returns the removed paths."""
     directories = (
-        (path, path / LOCK_NAME) for path in sorted(parent.glob(TEMPORARY_DIRECTORY_PATTERN))
+        (path, path / LOCK_FILE_NAME) for path in sorted(parent.glob(TEMPORARY_DIRECTORY_PATTERN))
     )
     files = ((path, path) for path in sorted(parent.glob(TEMPORARY_FILE_PATTERN)))
     return remove_leftovers((*directories, *files))

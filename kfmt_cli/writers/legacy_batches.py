@@ -38,23 +38,23 @@ def encode_legacy_batches(drafts: DraftTable, records: RecordColumns, magic: int
     drafts, records: as for `writers.batches.encode_batches`.
     """
     batch_index = np.repeat(np.arange(len(drafts)), records.row_counts)
-    data, ends = encode_messages(drafts, batch_index, records, magic)
-    offset = records.rows.offset
+    data, message_ends = encode_messages(drafts, batch_index, records, magic)
+    offsets = records.rows.offset
     times = records.rows.timestamp if magic else np.full(len(batch_index), -1)
-    messages = EncodedBatches(data, ends, offset, offset, times)
+    messages = EncodedBatches(data, message_ends, offsets, offsets, times)
     codecs = drafts.attributes & CODEC_MASK
     if not codecs.any():
         return messages
-    first_row, wrapped = 0, []
+    first_row, encoded_batches = 0, []
     for i, end_row in enumerate(records.row_ends.tolist()):
         if end_row > first_row:
             batch_messages = messages.select_range(first_row, end_row)
             draft = drafts.select_rows(slice(i, i + 1))
-            wrapped.append(
+            encoded_batches.append(
                 seal_wrapper(draft, batch_messages.data, magic) if codecs[i] else batch_messages
             )
         first_row = end_row
-    return concatenate_batches(wrapped) if wrapped else messages
+    return concatenate_batches(encoded_batches) if encoded_batches else messages
 
 
 def encode_messages(
@@ -73,18 +73,18 @@ def encode_messages(
     if magic == 1:
         attributes = drafts.attributes[batch_index]
         is_wrapped = attributes & CODEC_MASK != 0
-        relative = rows.offset - drafts.base_offset[batch_index]
-        message_rows["offset"] = np.where(is_wrapped, relative, rows.offset)
+        relative_offsets = rows.offset - drafts.base_offset[batch_index]
+        message_rows["offset"] = np.where(is_wrapped, relative_offsets, rows.offset)
         message_rows["attributes"] = np.where(is_wrapped, 0, attributes & APPEND_TIME_MASK)
-    out, ends = encode_rows(layout.program, records.data, message_rows.data, NO_CHILDREN)
-    starts = np.append(0, ends)[:-1]
+    out, message_ends = encode_rows(layout.program, records.data, message_rows.data, NO_CHILDREN)
+    message_starts = np.append(0, message_ends)[:-1]
     crcs = compute_region_crcs(
-        CRC32_POLYNOMIAL, memoryview(out), starts + CRC_START_BY_MAGIC[magic], ends
+        CRC32_POLYNOMIAL, memoryview(out), message_starts + CRC_START_BY_MAGIC[magic], message_ends
     )
     out_bytes = np.frombuffer(out, np.uint8)
     stored_crcs = crcs.astype(">u4").view(np.uint8).reshape(-1, 4)
-    out_bytes[(starts + CRC_OFFSET_BY_MAGIC[magic])[:, None] + np.arange(4)] = stored_crcs
-    return out, ends
+    out_bytes[(message_starts + CRC_OFFSET_BY_MAGIC[magic])[:, None] + np.arange(4)] = stored_crcs
+    return out, message_ends
 
 
 def seal_wrapper(draft: DraftTable, body: Buffer | bytearray, magic: int) -> EncodedBatches:

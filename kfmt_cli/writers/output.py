@@ -21,7 +21,7 @@ from kfmt_cli.core.layout.wire_types import Buffer
 from kfmt_cli.core.temporary_locks import TemporaryLock
 from kfmt_cli.core.urls import format_display_name, is_local
 from kfmt_cli.disk.directory_listing import list_directory
-from kfmt_cli.disk.file_access import find_real_path, open_binary, path_exists, stat_path
+from kfmt_cli.disk.file_access import find_disk_path, open_binary, path_exists, stat_path
 from kfmt_cli.disk.input_paths import reject_stdin
 from kfmt_cli.disk.kinds import classify_name
 from kfmt_cli.disk.kinds.kind import InputFile
@@ -63,12 +63,12 @@ class AtomicOutput(ABC):
 class OutputFile(AtomicOutput):
     """A file being written; raises OutputError. path: its final path, for messages."""
 
-    def __init__(self, path: Path, temporary: Path) -> None:
+    def __init__(self, path: Path, temporary_path: Path) -> None:
         self.path = path
         self.size = 0
         with raise_output_errors(path):
-            temporary.parent.mkdir(parents=True, exist_ok=True)
-            self._file: BinaryIO = temporary.open("xb", buffering=1 << 20)
+            temporary_path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: BinaryIO = temporary_path.open("xb", buffering=1 << 20)
 
     def write(self, data: Buffer | bytearray) -> None:
         """Append bytes to the file."""
@@ -169,11 +169,12 @@ class Staging:
             for path in self.directory.rglob("*")
             if not path.is_dir()
         )
-        existing = [name for name in relative_paths if (self.destination / name).exists()]
-        if existing and not self._force:
-            others_text = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
+        existing_names = [name for name in relative_paths if (self.destination / name).exists()]
+        if existing_names and not self._force:
+            others_text = f" and {len(existing_names) - 1} more" if len(existing_names) > 1 else ""
             raise UsageError(
-                f"{self.destination / existing[0]}{others_text}: {_EXISTS_MESSAGES[self._force]}"
+                f"{self.destination / existing_names[0]}{others_text}: "
+                f"{_EXISTS_MESSAGES[self._force]}"
             )
         self._require_no_other_segments(relative_paths)
         with raise_output_errors(self.destination):
@@ -187,9 +188,9 @@ class Staging:
                 self._rename_to_destination()
             else:
                 for name in relative_paths:
-                    target = self.destination / name
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    (self.directory / name).replace(target)
+                    destination_path = self.destination / name
+                    destination_path.parent.mkdir(parents=True, exist_ok=True)
+                    (self.directory / name).replace(destination_path)
         self._lock.discard()
         _sync_directories(self.destination, self.destination, self.destination.absolute().parent)
 
@@ -270,10 +271,12 @@ def rename_to_backup(path: Path) -> Path | None:
     if not path.exists():
         return None
     with raise_output_errors(path):
-        renamed = next(backup for backup in _iter_backup_paths(path) if not backup.exists())
-        path.rename(renamed)
-    _sync_directories(renamed, path.parent)
-    return renamed
+        backup_path = next(
+            candidate for candidate in _iter_backup_paths(path) if not candidate.exists()
+        )
+        path.rename(backup_path)
+    _sync_directories(backup_path, path.parent)
+    return backup_path
 
 
 def _iter_backup_paths(path: Path) -> Iterator[Path]:
@@ -329,23 +332,23 @@ def require_free_space(destination: str, n_bytes: int) -> None:
     directory = Path(destination).absolute()
     while not directory.exists():
         directory = directory.parent
-    free = shutil.disk_usage(directory).free
-    if free < n_bytes:
+    n_free_bytes = shutil.disk_usage(directory).free
+    if n_free_bytes < n_bytes:
         raise OutputError(
-            f"{destination}: needs about {n_bytes} bytes, but only {free} are free on its file "
-            "system"
+            f"{destination}: needs about {n_bytes} bytes, but only {n_free_bytes} are free on its "
+            "file system"
         )
 
 
-def require_new(source: str, destination: str) -> None:
+def check_source_and_destination(source: str, destination: str) -> None:
     """Raise InputError if SRC is missing, UsageError if it is standard input, or if DST exists or
     is inside SRC."""
     reject_stdin(source)
     require_local(destination)
     if not path_exists(resolve_display_path(source)):
         raise InputError(f"{format_display_name(source)}: No such file or directory")
-    target = Path(destination)
-    if target.exists() or target.is_symlink():
+    destination_path = Path(destination)
+    if destination_path.exists() or destination_path.is_symlink():
         raise UsageError(f"{format_display_name(destination)}: already exists; DST must not exist")
     require_outside_inputs(destination, [source])
 
@@ -384,8 +387,8 @@ def copy_file(staging: Staging, file: InputFile, name: str) -> None:
 def copy_times(source: str, target_path: Path) -> None:
     """Set a file's times to those of an input, and its permissions if the input is a local file;
     raises OSError, InputError."""
-    if (local_path := find_real_path(source)) is not None:
+    if (local_path := find_disk_path(source)) is not None:
         shutil.copystat(local_path, target_path)
     else:
-        modified = stat_path(source).st_mtime_ns
-        os.utime(target_path, ns=(modified, modified))
+        modified_ns = stat_path(source).st_mtime_ns
+        os.utime(target_path, ns=(modified_ns, modified_ns))

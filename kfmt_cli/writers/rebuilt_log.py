@@ -65,55 +65,59 @@ class RebuildOptions:
 def rebuild_files(
     logs: list[InputFile],
     options: RebuildOptions,
-    advance: Callable[[int], None],
+    on_progress: Callable[[int], None],
     *,
     no_earlier_producers: bool = False,
     swap_files: Sequence[InputFile] = (),
-    gaps: OffsetGaps | None = None,
+    offset_gaps: OffsetGaps | None = None,
 ) -> Iterator[RebuiltLog]:
     """Rebuild the files of the logs of one partition, in order; raises InputError.
 
     no_earlier_producers: whether no producer wrote before the first log. swap_files: completed
-    files of an interrupted segment replacement, which a broker applies first. gaps: receives the
-    retained batches.
+    files of an interrupted segment replacement, which a broker applies first. offset_gaps: receives
+    the retained batches.
     """
-    producers = ProducerStateManager(is_complete=no_earlier_producers)
+    producer_state = ProducerStateManager(is_complete=no_earlier_producers)
     reproduction = (
         _StartReproduction(logs, swap_files, options) if options.as_started and logs else None
     )
     for i, log in enumerate(logs):
-        base = log.base_offset
-        if base is None:
+        base_offset = log.base_offset
+        if base_offset is None:
             raise InputError(f"{log.name}: its name does not begin with a base offset of 20 digits")
-        if not producers.is_complete:
-            stored_producers = _load_producers(log)
-            producers = stored_producers if stored_producers.is_complete else producers
+        if not producer_state.is_complete:
+            stored_state = _load_producers(log)
+            producer_state = stored_state if stored_state.is_complete else producer_state
         if options.producers_expired_before_ms is not None:
-            producers.expire(options.producers_expired_before_ms)
+            producer_state.expire(options.producers_expired_before_ms)
         earlier_files: dict[str, bytes | None] = {}
-        if i and producers.map_end_offset != base:
+        if i and producer_state.map_end_offset != base_offset:
             # A gap or an overlap. A broker writes a snapshot before it recovers the segment, with
             # the state after all earlier segments, even if they reach beyond its base offset.
-            producers.map_end_offset = base
-            if producers.is_complete or not producers.entries:
-                earlier_files[_snapshot_name(producers)] = producers.encode_snapshot()
-        rebuilt_log = _rebuild_log(log, options.index_interval_bytes, producers, advance, gaps)
+            producer_state.map_end_offset = base_offset
+            if producer_state.is_complete or not producer_state.entries:
+                earlier_files[_snapshot_name(producer_state)] = producer_state.encode_snapshot()
+        rebuilt_log = _rebuild_log(
+            log, options.index_interval_bytes, producer_state, on_progress, offset_gaps
+        )
         rebuilt_log.files.update(earlier_files)
-        _add_snapshot(rebuilt_log, producers, _is_first_segment(logs[0]))
+        _add_snapshot(rebuilt_log, producer_state, _is_first_segment(logs[0]))
         next_base_offset = logs[i + 1].base_offset if i + 1 < len(logs) else None
-        overlaps = next_base_offset is not None and producers.map_end_offset > next_base_offset
-        deviates = bool(swap_files) or overlaps or not rebuilt_log.is_fully_retained
+        overlaps_next = (
+            next_base_offset is not None and producer_state.map_end_offset > next_base_offset
+        )
+        deviates = bool(swap_files) or overlaps_next or not rebuilt_log.is_fully_retained
         if reproduction is None and deviates and options.predicts_start:
             reproduction = _StartReproduction(logs, swap_files, options)
-            reproduction.replace_files(rebuilt_log, 0 if i == 0 else base, next_base_offset)
+            reproduction.replace_files(rebuilt_log, 0 if i == 0 else base_offset, next_base_offset)
             rebuilt_log.files.update(earlier_files)
         elif reproduction is not None:
             reproduction.replace_files(
-                rebuilt_log, 0 if i == 0 and options.as_started else base, next_base_offset
+                rebuilt_log, 0 if i == 0 and options.as_started else base_offset, next_base_offset
             )
-        elif next_base_offset not in (None, producers.map_end_offset):
+        elif next_base_offset not in (None, producer_state.map_end_offset):
             # A broker keeps only the snapshots at base offsets of segments, and the last snapshot.
-            rebuilt_log.files.pop(_snapshot_name(producers), None)
+            rebuilt_log.files.pop(_snapshot_name(producer_state), None)
         yield rebuilt_log
 
 
@@ -124,14 +128,18 @@ class _StartReproduction:
         self, logs: Sequence[InputFile], swap_files: Sequence[InputFile], options: RebuildOptions
     ) -> None:
         first_path = Path(logs[0].path)
-        names = {Path(file.path).name for file in (*logs, *swap_files)}
-        snapshot = first_path.with_name(f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}")
-        if is_file(str(snapshot)):
-            names.add(snapshot.name)
+        file_names = {Path(file.path).name for file in (*logs, *swap_files)}
+        snapshot_path = first_path.with_name(
+            f"{logs[0].base_offset:020}{PRODUCER_SNAPSHOT_KIND.suffix}"
+        )
+        if is_file(str(snapshot_path)):
+            file_names.add(snapshot_path.name)
         display_path = logs[0].name.removesuffix(first_path.name).rstrip("/") or "."
         if options.as_started:
-            names.update(list_directory(str(first_path.parent)).regular_files)
-        directory = DirectoryListing(str(first_path.parent), display_path, (), tuple(sorted(names)))
+            file_names.update(list_directory(str(first_path.parent)).regular_files)
+        directory = DirectoryListing(
+            str(first_path.parent), display_path, (), tuple(sorted(file_names))
+        )
         try:
             self._segments, self._snapshots = recover_partition(
                 directory, options.index_interval_bytes, options.producers_expired_before_ms
@@ -159,14 +167,14 @@ class _StartReproduction:
 def _load_producers(log: InputFile) -> ProducerStateManager:
     """The producer state at the start of a log: empty at offset 0, else from its snapshot."""
     offset = log.base_or_zero
-    producers = ProducerStateManager(is_complete=offset == 0, map_end_offset=offset)
+    producer_state = ProducerStateManager(is_complete=offset == 0, map_end_offset=offset)
     path = Path(log.path).with_name(f"{offset:020}.snapshot")
     if offset and is_file(str(path)):
         snapshot = classify_file(str(path), path.name).read_contents()
         if not snapshot.findings:
-            producers.load(snapshot.table, offset)
-            producers.is_complete = True
-    return producers
+            producer_state.load(snapshot.table, offset)
+            producer_state.is_complete = True
+    return producer_state
 
 
 def _is_first_segment(log: InputFile) -> bool:
@@ -178,18 +186,18 @@ def _is_first_segment(log: InputFile) -> bool:
 def _rebuild_log(
     log: InputFile,
     index_interval_bytes: int,
-    producers: ProducerStateManager,
-    advance: Callable[[int], None],
-    gaps: OffsetGaps | None,
+    producer_state: ProducerStateManager,
+    on_progress: Callable[[int], None],
+    offset_gaps: OffsetGaps | None,
 ) -> RebuiltLog:
     assert log.base_offset is not None
     rebuilt_log = RebuiltLog(log)
     index_builder = IndexBuilder(log.base_offset, index_interval_bytes)
     aborted_transactions: list[dict[str, int]] = []
-    with open_log(log, read_ahead=True) as opened:
+    with open_log(log, read_ahead=True) as opened_log:
         checks = create_log_checks(Scope.HEADERS, log.base_offset)
-        for block, n_retained in iter_recovered_blocks(opened.blocks, log.base_offset):
-            advance(len(block.data))
+        for block, n_retained in iter_recovered_blocks(opened_log.blocks, log.base_offset):
+            on_progress(len(block.data))
             check_findings = [
                 finding for check in checks for finding in check.check_block(block, None)
             ]
@@ -197,16 +205,16 @@ def _rebuild_log(
             if n_retained:
                 batches = block.batches.select_rows(slice(0, n_retained))
                 index_builder.add(batches.position, batches.last_offset, max_timestamps(batches))
-                aborted_transactions += producers.apply_block(block, n_retained)
+                aborted_transactions += producer_state.apply_block(block, n_retained)
                 has_producer = (batches.producer_id >= 0) & (batches.is_v2 == 1)
                 rebuilt_log.has_producers |= bool(has_producer.any())
-                if gaps is not None:
-                    gaps.add_batches(batches)
+                if offset_gaps is not None:
+                    offset_gaps.add_batches(batches)
             rebuilt_log.batches += n_retained
             rebuilt_log.is_fully_retained &= n_retained == len(block.batches) and not has_errors(
                 block.findings
             )
-        rebuilt_log.size = opened.reader.bytes_read
+        rebuilt_log.size = opened_log.reader.bytes_read
     base_name = Path(log.path).name.split(".", 1)[0]
     rebuilt_log.files[f"{base_name}.index"] = index_builder.offset_index()
     rebuilt_log.files[f"{base_name}.timeindex"] = index_builder.time_index()
@@ -217,12 +225,12 @@ def _rebuild_log(
     return rebuilt_log
 
 
-def _snapshot_name(producers: ProducerStateManager) -> str:
-    return f"{producers.map_end_offset:020}.snapshot"
+def _snapshot_name(producer_state: ProducerStateManager) -> str:
+    return f"{producer_state.map_end_offset:020}.snapshot"
 
 
 def _add_snapshot(
-    rebuilt_log: RebuiltLog, producers: ProducerStateManager, has_first_segment: bool
+    rebuilt_log: RebuiltLog, producer_state: ProducerStateManager, has_first_segment: bool
 ) -> None:
     """Add the snapshot after a log, or a finding if it cannot be written.
 
@@ -230,9 +238,9 @@ def _add_snapshot(
     such a partition begins at a later offset without a snapshot, a broker assumes that it had no
     producers.
     """
-    if producers.is_complete or (has_first_segment and not producers.entries):
+    if producer_state.is_complete or (has_first_segment and not producer_state.entries):
         if rebuilt_log.batches:
-            rebuilt_log.files[_snapshot_name(producers)] = producers.encode_snapshot()
+            rebuilt_log.files[_snapshot_name(producer_state)] = producer_state.encode_snapshot()
     elif rebuilt_log.batches:
         rebuilt_log.findings.append(
             Finding(

@@ -118,17 +118,17 @@ class RollingWriter(AtomicOutput):
             if self._segment is None:
                 self._start_segment(int(batches.base_offset[first]))
             assert self._segment is not None
-            remaining = batches.select_range(first, len(batches))
-            n = self._n_fitting(self._segment, remaining)
-            if n:
+            remaining_batches = batches.select_range(first, len(batches))
+            n_fitting = self._count_fitting(self._segment, remaining_batches)
+            if n_fitting:
                 if self._first_timestamp is None:
-                    self._first_timestamp = int(remaining.max_timestamp[0])
-                self._segment.append(remaining.select_range(0, n))
-            first += n
+                    self._first_timestamp = int(remaining_batches.max_timestamp[0])
+                self._segment.append(remaining_batches.select_range(0, n_fitting))
+            first += n_fitting
             if first < len(batches):
                 self._start_segment(int(batches.base_offset[first]))
 
-    def _n_fitting(self, segment: SegmentWriter, batches: EncodedBatches) -> int:
+    def _count_fitting(self, segment: SegmentWriter, batches: EncodedBatches) -> int:
         """The number of batches that fit in the segment; at least one if it is empty."""
         settings, timestamps = self.settings, batches.max_timestamp
         is_full = batches.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
@@ -147,7 +147,7 @@ class RollingWriter(AtomicOutput):
         n = int(is_full.argmax()) if is_full.any() else len(is_full)
         if not self._is_named:
             positions, index_bytes = batches.starts + segment.size, settings.segment_index_bytes
-            n = min(n, segment.index.count_fitting(positions, timestamps, index_bytes))
+            n = min(n, segment.index.count_fitting_batches(positions, timestamps, index_bytes))
         return n if segment.size else max(n, 1)
 
     def close(self) -> None:

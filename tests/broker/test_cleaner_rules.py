@@ -87,15 +87,15 @@ def test_the_dirty_range(
 def test_records_older_than_the_longest_lag_force_a_cleaning(
     changes: dict[str, Any], is_forced: bool
 ) -> None:
-    assert compute_dirty_range(SEGMENTS, **DEFAULTS | changes).forced is is_forced
+    assert compute_dirty_range(SEGMENTS, **DEFAULTS | changes).is_forced is is_forced
 
 
 def test_a_first_batch_without_a_time_forces_none() -> None:
     for first in (None, 0, -1):
         segments = [CleanerSegment(base, 1, 5, first) for base in (0, 10)]
-        assert not compute_dirty_range(segments, **DEFAULTS | {"max_lag": 0}).forced
+        assert not compute_dirty_range(segments, **DEFAULTS | {"max_lag": 0}).is_forced
     segments = [CleanerSegment(base, 1, 5, 1) for base in (0, 10)]
-    assert compute_dirty_range(segments, **DEFAULTS | {"max_lag": 0}).forced
+    assert compute_dirty_range(segments, **DEFAULTS | {"max_lag": 0}).is_forced
 
 
 COUNTS = (

@@ -75,6 +75,6 @@ def test_a_new_disk_among_several_in_the_isr_is_a_race() -> None:
 def test_sessions_expire_in_the_order_of_a_hash_table() -> None:
     registered = [(1, 15), (2, 16), (3, 17)]
     for level in (21, 25, 28):
-        order = fencing_order(registered, (1, 2, 3), level=level)
+        order = fencing_order(registered, (1, 2, 3), feature_level=level)
         assert sorted(order) == [1, 2, 3]
-    assert fencing_order(registered, (2,), level=21) == [2]
+    assert fencing_order(registered, (2,), feature_level=21) == [2]

@@ -15,7 +15,7 @@ from kfmt_cli.broker.retention_rules import (
     FROM_TIME_INDEX,
     ActiveSegmentFacts,
     DeletionBounds,
-    SegmentTimes,
+    RetentionSegmentFacts,
     check_retention,
     predict_roll,
 )
@@ -32,10 +32,10 @@ NOW = 100 * DAY_MS
 FOREVER = TopicSettings(retention_ms=-1)
 
 
-def segments(*days_old: float, size: int = 100) -> list[SegmentTimes]:
+def segments(*days_old: float, size: int = 100) -> list[RetentionSegmentFacts]:
     """Segments of ten offsets and one hundred bytes each, with these ages in days."""
     return [
-        SegmentTimes(
+        RetentionSegmentFacts(
             f"{i}.log", 10 * i, size, int(NOW - age * DAY_MS), FROM_TIME_INDEX, 10 * i + 10
         )
         for i, age in enumerate(days_old)
@@ -43,7 +43,7 @@ def segments(*days_old: float, size: int = 100) -> list[SegmentTimes]:
 
 
 def deletable_indexes(
-    segment_times: list[SegmentTimes], settings: TopicSettings, bounds: DeletionBounds
+    segment_times: list[RetentionSegmentFacts], settings: TopicSettings, bounds: DeletionBounds
 ) -> list[int]:
     """The indexes of the segments that retention deletes."""
     verdicts = check_retention(segment_times, settings, bounds, NOW)
@@ -58,7 +58,7 @@ def deletable_indexes(
         ((9, 8, 8, 8), TopicSettings(), DeletionBounds(), [0, 1, 2, 3]),
         ((-1, 9, 9, 9), TopicSettings(), DeletionBounds(), []),
         ((9, 8, 8, 1), TopicSettings(), DeletionBounds(high_watermark=15), [0]),
-        ((9, 8, 8, 1), TopicSettings(), DeletionBounds(remote_end=20), [0, 1]),
+        ((9, 8, 8, 1), TopicSettings(), DeletionBounds(remote_end_offset=20), [0, 1]),
         ((9, 8, 8, 1), TopicSettings(cleanup_policy=frozenset({"compact"})), DeletionBounds(), []),
         (
             (9, 8),
@@ -68,8 +68,8 @@ def deletable_indexes(
         ),
         ((1, 1, 1, 1), TopicSettings(retention_bytes=200), DeletionBounds(), [0, 1]),
         ((1, 1, 1, 1), TopicSettings(retention_bytes=201), DeletionBounds(), [0]),
-        ((1, 1, 1, 1), FOREVER, DeletionBounds(log_start=20), [0, 1]),
-        ((1, 1, 1, 1), FOREVER, DeletionBounds(log_start=19), [0]),
+        ((1, 1, 1, 1), FOREVER, DeletionBounds(log_start_offset=20), [0, 1]),
+        ((1, 1, 1, 1), FOREVER, DeletionBounds(log_start_offset=19), [0]),
         ((9, 1), TopicSettings(remote=True, local_retention_ms=10 * DAY_MS), DeletionBounds(), []),
     ],
 )
@@ -87,7 +87,7 @@ def test_why_and_when() -> None:
     assert "active" in verdicts[2].why
     (future,) = check_retention(segments(-3), TopicSettings(), DeletionBounds(), NOW)
     assert "in the future" in future.why
-    empty = SegmentTimes("0.log", 0, 0, 0, FROM_FILE_TIME, 0, "its time index is empty")
+    empty = RetentionSegmentFacts("0.log", 0, 0, 0, FROM_FILE_TIME, 0, "its time index is empty")
     assert not check_retention([empty], TopicSettings(), DeletionBounds(), NOW)[0].deletable
 
 

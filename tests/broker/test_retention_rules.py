@@ -13,7 +13,7 @@ from kfmt_cli.broker.retention_rules import (
     MAX_TIMESTAMP,
     ActiveSegmentFacts,
     DeletionBounds,
-    SegmentTimes,
+    RetentionSegmentFacts,
     check_retention,
     predict_roll,
 )
@@ -23,14 +23,14 @@ from kfmt_cli.errors import UsageError
 NOW = 10_000
 # Four segments of 100 bytes and ten offsets; their newest records are of 1000, 2000, 3000, 4000.
 SEGMENTS = [
-    SegmentTimes(str(base), base, 100, 100 * base + 1000, FROM_TIME_INDEX, base + 10)
+    RetentionSegmentFacts(str(base), base, 100, 100 * base + 1000, FROM_TIME_INDEX, base + 10)
     for base in (0, 10, 20, 30)
 ]
 FOREVER = TopicSettings(retention_ms=-1)
 
 
 def deleted_base_offsets(
-    settings: TopicSettings, bounds: DeletionBounds, segments: list[SegmentTimes]
+    settings: TopicSettings, bounds: DeletionBounds, segments: list[RetentionSegmentFacts]
 ) -> list[int]:
     verdicts = check_retention(segments, settings, bounds, NOW)
     assert [verdict.active for verdict in verdicts] == [False] * (len(segments) - 1) + [True]
@@ -99,7 +99,7 @@ def test_what_a_check_deletes(
 
 
 def test_an_empty_active_segment_stays() -> None:
-    empty = [*SEGMENTS[:3], SegmentTimes("30", 30, 0, 0, FROM_FILE_TIME, 30)]
+    empty = [*SEGMENTS[:3], RetentionSegmentFacts("30", 30, 0, 0, FROM_FILE_TIME, 30)]
     assert deleted_base_offsets(TopicSettings(retention_ms=0), DeletionBounds(), empty) == [
         0,
         10,
@@ -110,7 +110,7 @@ def test_an_empty_active_segment_stays() -> None:
         10,
         20,
     ]
-    closed = [SegmentTimes("0", 0, 0, 0, FROM_FILE_TIME, 0), *SEGMENTS[1:]]
+    closed = [RetentionSegmentFacts("0", 0, 0, 0, FROM_FILE_TIME, 0), *SEGMENTS[1:]]
     assert deleted_base_offsets(TopicSettings(retention_ms=8999), DeletionBounds(), closed) == [0]
 
 
@@ -168,7 +168,7 @@ def test_what_rolls_the_active_segment_next(
 
 
 def test_an_expired_segment_rolls_whatever_else() -> None:
-    full = replace(ACTIVE, size=50_000, entries=500)
+    full = replace(ACTIVE, size=50_000, n_offset_entries=500)
     assert predict_roll(full, SETTINGS, NOW, all_expired=True).reason == "retention"
     roll = predict_roll(ACTIVE, SETTINGS, 15_001, all_expired=False)
     assert roll.text.startswith("at the next append")

@@ -15,7 +15,7 @@ from kfmt_cli.broker.state.cluster import ClusterReplay
 from kfmt_cli.broker.state.shares import _apply_update
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.core.layout.versions import layout_at_version
-from kfmt_cli.topics import topic_messages
+from kfmt_cli.topics import topic_message_types
 from tests.support.samples import Row, kfmt
 from tests.support.segments import positions, write
 from tools.kafka import SAMPLES
@@ -49,7 +49,9 @@ def message(
     topic: str, type_id: int, key_or_value: str, version: int, values: dict[str, Any]
 ) -> str:
     """The key or value of a record in a coordinator's topic, in hex."""
-    message_type = next(message for message in topic_messages(topic) if message.type_id == type_id)
+    message_type = next(
+        message for message in topic_message_types(topic) if message.type_id == type_id
+    )
     layout = message_type.key_layout if key_or_value == "key" else message_type.value_layout
     assert layout is not None
     prefix = type_id if key_or_value == "key" else version
@@ -288,7 +290,8 @@ def test_a_share_partition_of_records(tmp_path: Path) -> None:
     batches = [{"first_offset": 4, "last_offset": 9, "delivery_state": 2, "delivery_count": 1}]
     extra = {"delivery_complete_count": 1, "create_timestamp": 1, "write_timestamp": 1}
     names = {
-        field.name for field in layout_at_version(topic_messages(topic)[0].value_layout, 0).fields
+        field.name
+        for field in layout_at_version(topic_message_types(topic)[0].value_layout, 0).fields
     }
     values = {k: v for k, v in {**snapshot, **extra}.items() if k in names}
     directory = built(
@@ -434,7 +437,7 @@ def test_wrong_usage(tmp_path: Path) -> None:
 
 def test_secrets_are_not_shown(tmp_path: Path) -> None:
     types_by_name = {
-        message.value_layout.name: message for message in topic_messages("__cluster_metadata")
+        message.value_layout.name: message for message in topic_message_types("__cluster_metadata")
     }
 
     def encode_message(name: str, values: dict[str, Any]) -> str:

@@ -192,10 +192,8 @@ def append_batch(log: Path, batch: bytes, later_ms: int) -> None:
     """Append a batch to a log, with timestamps later_ms after those of its last batch."""
     data = log.read_bytes()
     *_, last_position, _ = positions(data)
-    base_offset, delta = (
-        struct.unpack_from(">q", data, last_position)[0],
-        struct.unpack_from(">i", data, last_position + 23),
-    )
+    base_offset = struct.unpack_from(">q", data, last_position)[0]
+    delta = struct.unpack_from(">i", data, last_position + 23)
     newest = struct.unpack_from(">q", data, last_position + 35)[0]
     appended_batch = bytearray(batch)
     struct.pack_into(">q", appended_batch, 0, base_offset + delta[0] + 1)

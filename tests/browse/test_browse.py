@@ -171,7 +171,7 @@ def test_bytes_are_shown_next_to_lists_or_below() -> None:
 
 def byte_columns(browser: Driver) -> tuple[int, int]:
     """Bytes per line in the pane of bytes, and the columns that they take."""
-    bytes_per_line = browser.app.panes._byte_lines[0].per_line
+    bytes_per_line = browser.app.panes._byte_lines[0].line_size
     return bytes_per_line, 11 + 4 * bytes_per_line
 
 

@@ -332,7 +332,7 @@ def test_views_show_what_their_command_shows(view: Any, size: tuple[int, int]) -
     async def work() -> None:
         async with open_browser(f"{BROKER}/txn-0", size=size) as browser:
             screen = await browser.press(view.key)
-            text = "\n".join(str(line) for line in browser.app.text_pane._fetch(0, 10_000))
+            text = "\n".join(str(line) for line in browser.app.text_pane._fetch_lines(0, 10_000))
             assert expected[view.key] in " ".join(text.split())
             assert f"txn-0: {view.question}" in screen
             if view.key != "3":

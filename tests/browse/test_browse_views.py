@@ -160,10 +160,8 @@ def test_a_view_shows_what_its_command_shows(view: object) -> None:
             assert len(view_text.splitlines()) == 1, name
             continue
         result = kfmt(*command)
-        command_words, view_words = (
-            Counter((result.out + result.err).split()),
-            Counter(view_text.split()),
-        )
+        command_words = Counter((result.out + result.err).split())
+        view_words = Counter(view_text.split())
         if view.key == "7":  # type: ignore[attr-defined]
             assert (
                 result.out.splitlines()[-1].split()[-3:] == view_text.splitlines()[0].split()[-3:]
@@ -298,7 +296,7 @@ def test_a_view_that_nobody_waits_for_ends() -> None:
 def test_errors_of_commands_are_sentences() -> None:
     from kfmt_cli.commands.txn.command import TxnCommand
 
-    text = capture_output(lambda run: TxnCommand(run).paths(("/no/such/path",)), 80)
+    text = capture_output(lambda run: TxnCommand(run).show_paths(("/no/such/path",)), 80)
     assert "No such file or directory" in text
     assert "Traceback" not in text
 
@@ -409,7 +407,7 @@ def test_marks_do_not_depend_on_how_a_path_is_written(
     log = min(directory.glob("*.log"))
     log.write_bytes(log.read_bytes()[:-1] + b"!")
     monkeypatch.chdir(tmp_path / "d")
-    nodes = list(build_disk_tree((path,), print).iter_checkable())
+    nodes = list(build_disk_tree((path,), print).iter_checkable_nodes())
     results = check_partitions(nodes, lambda: False)
     assert results is not None
     assert results[0].mark == ("✗2", "bad")
@@ -420,6 +418,7 @@ def test_only_files_that_check_reads_are_checked(tmp_path: Path) -> None:
     for name in (".lock", "README.txt", "meta.properties"):
         (tmp_path / name).touch()
     names = [
-        Path(node.path).name for node in build_disk_tree((str(tmp_path),), print).iter_checkable()
+        Path(node.path).name
+        for node in build_disk_tree((str(tmp_path),), print).iter_checkable_nodes()
     ]
     assert sorted(names) == ["meta.properties", "orders-0"]

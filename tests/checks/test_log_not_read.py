@@ -57,10 +57,11 @@ def test_what_is_found_in_a_log_before_its_lost_bytes_counts(
 def test_logs_after_one_with_lost_bytes_are_streamed(partly_read: Path) -> None:
     result = kfmt("cat", partly_read, "-f", "%o\n")
     offsets = list(map(int, result.out.split()))
+    # Of the damaged batch, and of the missing end.
     lost_offsets = [
         *range(240, 260),
         *range(440, 480),
-    ]  # of the damaged batch, and of the missing end
+    ]
     assert offsets == [offset for offset in range(1500) if offset not in lost_offsets]
     assert result.code == 3
     assert result.err.count("the file ends inside a frame") == 1

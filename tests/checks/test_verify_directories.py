@@ -94,9 +94,8 @@ def test_a_directory_that_is_no_partition_is_an_error_in_a_log_directory(
     invalid_name: str, partition: Path
 ) -> None:
     (partition.parent / invalid_name).mkdir()
-    assert (
-        kfmt("verify-crc", partition.parent, "--json").codes == []
-    )  # nothing identifies it as a log directory
+    # Nothing identifies it as a log directory.
+    assert kfmt("verify-crc", partition.parent, "--json").codes == []
     (partition.parent / "recovery-point-offset-checkpoint").write_text("0\n0\n")
     result = kfmt("verify-crc", partition.parent, "--json")
     assert (result.code, result.codes) == (1, ["directory-not-a-partition"])

@@ -14,7 +14,7 @@ from kfmt_cli.commands.report.page.figures import PageFigures, add_freed_bytes
 from kfmt_cli.commands.report.page.page_data import PageData, PageRow
 from kfmt_cli.core.layout.field_dict import FieldDict
 from kfmt_cli.render.style import Theme
-from kfmt_cli.writers.salvage.batch_arrangement import UndamagedBatches, arrange
+from kfmt_cli.writers.salvage.batch_arrangement import UndamagedBatches, arrange_batches
 from tests.support.samples import ORDERS, kfmt
 from tests.support.terminal import run_on_terminal
 from tools.kafka import SAMPLES
@@ -137,8 +137,8 @@ def test_the_state_since_the_end_of_a_snapshot_is_not_after_the_last_record(
 
 def test_the_last_deletion_is_drawn() -> None:
     data, figures = PageData(), PageFigures()
-    data.rows["report"] = [PageRow(type="report", now=0)]
-    data.rows["retention"] = [
+    data.rows_by_type["report"] = [PageRow(type="report", now=0)]
+    data.rows_by_type["retention"] = [
         PageRow(type="retention", bytes=10, deletable=False, deletable_at=i * 1000 + 1, odd=None)
         for i in range(402)
     ]
@@ -159,7 +159,7 @@ def test_a_refused_remain_hides_no_later_one() -> None:
         )
 
     remains = batches((5, 9), (8, 1000), (20, 29), (30, 39))
-    segments = arrange([batches((0, 4))], remains).segments
+    segments = arrange_batches([batches((0, 4))], remains).segments
     ranges = [(run.first_offset, run.last_offset) for _, runs in segments for run in runs]
     assert ranges[0][0] == 0
     assert ranges[-1][1] == 39

@@ -188,10 +188,8 @@ def test_wrappers_are_counted_by_what_they_hold(name: str) -> None:
 
 def test_a_topic_is_counted_together_however_its_directories_are_named(tmp_path: Path) -> None:
     shutil.copytree(BROKER / "txn-0", tmp_path / "disk" / "txn-1")
-    relative, absolute = (
-        "sample_segments/kafka-3.9.1-broker1/txn-0",
-        str(tmp_path / "disk" / "txn-1"),
-    )
+    relative = "sample_segments/kafka-3.9.1-broker1/txn-0"
+    absolute = str(tmp_path / "disk" / "txn-1")
     for paths, file in (
         ((relative, absolute), ""),
         ((absolute, relative), ""),

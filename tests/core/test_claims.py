@@ -19,9 +19,9 @@ from tools.kafka import ROOT
 
 UNPACKS = """
 import sys, time
-from kfmt_cli.disk.file_access import find_real_path
+from kfmt_cli.disk.file_access import find_disk_path
 from kfmt_cli.disk.path_resolution import resolve_display_path
-print(find_real_path(resolve_display_path(sys.argv[1])), flush=True)
+print(find_disk_path(resolve_display_path(sys.argv[1])), flush=True)
 time.sleep(600)
 """
 

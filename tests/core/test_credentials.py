@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from kfmt_cli.core import credentials, file_systems
-from kfmt_cli.core.credentials import credentials_of, redact_credentials, strip_credentials
+from kfmt_cli.core.credentials import find_credentials, redact_credentials, strip_credentials
 from kfmt_cli.core.file_systems import file_system_at
 from kfmt_cli.errors import InputError, UsageError
 from kfmt_cli.execution.read_request import ReadRequest
@@ -52,7 +52,7 @@ def test_a_url_is_shown_without_its_credentials(url: str, expected: str | None) 
     assert SECRET not in redact_credentials(f"{url}: not found")
     assert strip_credentials(url) == expected
     assert strip_credentials(expected) == expected
-    saved = credentials_of(f"{expected.rstrip('/')}/orders-0/0.log")
+    saved = find_credentials(f"{expected.rstrip('/')}/orders-0/0.log")
     assert saved is not None
     assert SECRET in saved.user + saved.query
     for secret in saved.secrets():
@@ -70,7 +70,7 @@ def test_a_url_is_shown_without_its_credentials(url: str, expected: str | None) 
 def test_a_path_without_credentials_is_left_alone(path: str) -> None:
     assert strip_credentials(path) == path
     assert redact_credentials(f"{path}: x") == f"{path}: x"
-    assert credentials_of(path) is None
+    assert find_credentials(path) is None
 
 
 @pytest.mark.parametrize("url", [f"s3://K:{SECRET}/x@b/a", f"hdfs://u:{SECRET}?@b/a"])
@@ -134,7 +134,7 @@ def test_a_request_takes_them_to_other_processes() -> None:
     data = pickle.dumps(request)
     credentials.CREDENTIALS.by_location.clear()
     assert pickle.loads(data) == request  # noqa: S301
-    saved = credentials_of(url)
+    saved = find_credentials(url)
     assert saved is not None
     assert saved.user == f"KEY:{SECRET}"
     assert request == ReadRequest(paths=(url,))

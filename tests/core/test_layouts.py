@@ -25,7 +25,7 @@ from kfmt_cli.core.layout.wire_types import (
 from kfmt_cli.core.native import kernel
 from kfmt_cli.disk.file_access import open_source
 from kfmt_cli.disk.kinds import KINDS
-from kfmt_cli.disk.kinds.fixed_size_rows import FixedReader
+from kfmt_cli.disk.kinds.fixed_size_rows import FixedSizeRowsReader
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
@@ -41,7 +41,12 @@ from tests.support.segments import positions
 LAYOUTS = [
     *(RECORD_BATCH, RECORD, MESSAGE_V0, MESSAGE_V1, CONTROL_RECORD_KEY, END_TXN_MARKER),
     NOTES_V0,
-    *(layout for kind in KINDS if isinstance(kind.read, FixedReader) for layout in kind.layouts),
+    *(
+        layout
+        for kind in KINDS
+        if isinstance(kind.read, FixedSizeRowsReader)
+        for layout in kind.layouts
+    ),
 ]
 STATUS_NAMES = {code: name for name, code in kernel.STATUSES.items()}
 

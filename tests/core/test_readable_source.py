@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kfmt_cli.core.filled_source import FILLER_BYTE, FilledSource, UnreadableRanges
-from kfmt_cli.core.source import MIN_PREFETCH_BYTES, BytesSource, FileSource, SourceWindow
+from kfmt_cli.core.source import MIN_PREFETCH_FILE_BYTES, BytesSource, FileSource, SourceWindow
 from kfmt_cli.errors import InputError, UnreadableBytesError
 
 UNIT_BYTES = 16
@@ -22,7 +22,7 @@ DATA = bytes(range(200))
 class FailingSource(BytesSource):
     """Some units are unreadable: a read stops before one and fails inside one."""
 
-    loss_unit_bytes = UNIT_BYTES
+    unreadable_block_bytes = UNIT_BYTES
 
     def __init__(self, lost_units: frozenset[int]) -> None:
         super().__init__(DATA, "file")
@@ -78,13 +78,13 @@ def test_other_errors_are_not_filled() -> None:
 
 
 def test_a_window_has_the_loss_unit_of_its_source() -> None:
-    assert SourceWindow(FailingSource(frozenset()), 10).loss_unit_bytes == UNIT_BYTES
+    assert SourceWindow(FailingSource(frozenset()), 10).unreadable_block_bytes == UNIT_BYTES
 
 
 def test_a_read_ahead_that_failed_is_not_kept(tmp_path: Path) -> None:
     """The next read of the block goes to the disk."""
     path = tmp_path / "file"
-    path.write_bytes(DATA * (MIN_PREFETCH_BYTES // len(DATA) + 1))
+    path.write_bytes(DATA * (MIN_PREFETCH_FILE_BYTES // len(DATA) + 1))
     source = FileSource(os.open(path, os.O_RDONLY), "file")
     failing: Future[bytes] = Future()
     failing.set_exception(OSError(errno.EIO, "Input/output error"))

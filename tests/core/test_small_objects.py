@@ -83,8 +83,8 @@ def test_small_objects_are_kept_for_a_moment(monkeypatch: pytest.MonkeyPatch) ->
     assert cache.fetch("s3://b/none", -1) is None
     for i in range(object_stores.MAX_CACHED_OBJECTS + 5):
         cache.fetch(f"s3://b/{i}", 9)
-    assert len(cache.cached) == object_stores.MAX_CACHED_OBJECTS
-    assert next(iter(cache.cached)) == "s3://b/5"
+    assert len(cache.entry_by_url) == object_stores.MAX_CACHED_OBJECTS
+    assert next(iter(cache.entry_by_url)) == "s3://b/5"
 
 
 def test_a_dry_run_says_how_many_requests_that_are(bucket: Bucket, tmp_path: Path) -> None:

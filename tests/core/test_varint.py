@@ -37,7 +37,7 @@ def test_zigzag_and_back(value: int) -> None:
     assert varint.zigzag_decode(raw) == value
     data = varint.encode_uvarint(raw)
     assert varint.decode_uvarint(data, 0, len(data), 64) == (raw, len(data))
-    assert len(data) <= varint.MAX_BYTES[64]
+    assert len(data) <= varint.MAX_VARINT_BYTES[64]
 
 
 def test_minus_one_takes_ten_bytes_without_zigzag() -> None:

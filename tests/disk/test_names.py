@@ -193,7 +193,10 @@ def test_a_packed_file_is_read_at_the_rate_that_is_allowed(tmp_path: Path) -> No
     path = tmp_path / "a.log.gz"
     path.write_bytes(COMPRESSED[".gz"])
     read_sizes: list[int] = []
-    with READ_THROTTLE.reporting(read_sizes.append), closing(open_source(str(path))) as source:
+    with (
+        READ_THROTTLE.report_reads_to(read_sizes.append),
+        closing(open_source(str(path))) as source,
+    ):
         assert source.read_block(0, len(DATA), len(DATA)) == DATA
     assert sum(read_sizes) == len(COMPRESSED[".gz"])
 

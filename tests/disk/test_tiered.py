@@ -46,7 +46,7 @@ def mount_bucket(path: Path, private_key: PrivateKey | None = None) -> TieredSto
 
 
 def iter_files(bucket: TieredStorageTree, directory: str = "") -> Iterator[str]:
-    listing = bucket.list_assembled(f"{bucket.mount_point}/{directory}")
+    listing = bucket.list_assembled_entries(f"{bucket.mount_point}/{directory}")
     yield from (join_subpath(directory, entry.name) for entry in listing.files)
     for name in listing.directories:
         yield from iter_files(bucket, join_subpath(directory, name))
@@ -332,9 +332,8 @@ def test_a_log_that_ends_too_early_is_read_up_to_there(buckets: Path) -> None:
     readable = [row for row in result.of("batch") if row["file"] == f"plain/txn-0/{0:020}.log"]
     assert len(readable) == sum(end <= 8192 for end in ends) > 5
     pytest.importorskip("pyarrow")
-    export_result = run_kfmt(
-        "export", "plain", "--to", "lake", cwd=buckets
-    )  # reads it as Spark's tasks do
+    # Reads it as Spark's tasks do.
+    export_result = run_kfmt("export", "plain", "--to", "lake", cwd=buckets)
     assert export_result.code == 3
     assert (
         f"{FIRST}.log: chunk 2 is missing: the object is 22174 bytes too short" in export_result.err

@@ -351,8 +351,7 @@ def test_a_path_in_an_archive_at_a_url(bucket: Bucket, tmp_path: Path) -> None:
     bucket.requests.clear()
     assert run_kfmt("verify-crc", directory_url, cwd=tmp_path).code == 0
     assert bucket.requests
-    assert all(
-        "orders-0" in request for request in bucket.requests
-    )  # no request above the partition
+    # No request above the partition.
+    assert all("orders-0" in request for request in bucket.requests)
     missing = run_kfmt("check", f"{url}-none", cwd=tmp_path)
     assert (missing.code, missing.err) == (3, f"kfmt: {url}-none: No such file or directory\n")

@@ -112,10 +112,8 @@ def test_rows_in_a_time_are_those_that_have_one_in_it(file: Path) -> None:
         *((None, times[-1]), (times[0], None), (times[0], times[0])),
         *((times[len(times) // 2], times[-1] - 1), (None, times[0] - 1), (None, 1 << 62)),
     ):
-        minimum, maximum = (
-            (-(1 << 62) if first is None else first),
-            (1 << 62 if last is None else last),
-        )
+        minimum = -(1 << 62) if first is None else first
+        maximum = 1 << 62 if last is None else last
         expected = [offset for offset, time in rows if minimum <= time <= maximum]
         assert select_rows(file, Selection(None, None, first, last))[1] == expected
     assert len(select_rows(file, Selection())[1]) == n_records

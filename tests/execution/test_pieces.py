@@ -215,10 +215,8 @@ def test_a_misaligned_file_is_processed_as_one_split(tmp_path: Path) -> None:
     job_directory.open()
     job_directory.plan(request, files)
     assert [split.start >> 20 for split in job_directory.splits] == [0, 0, 33, 66, 0]
-    indexes, tasks = (
-        job_directory.unprocessed_indexes(),
-        [job_directory.splits[:2], job_directory.splits[2:4]],
-    )
+    indexes = job_directory.unprocessed_indexes()
+    tasks = [job_directory.splits[:2], job_directory.splits[2:4]]
     for splits in (*tasks, job_directory.splits[4:]):
         results = {
             format_split_name(split.path, split.start): {"about": split_identity(split, request)}

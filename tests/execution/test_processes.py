@@ -11,7 +11,7 @@ import pytest
 from kfmt_cli.disk.mounts import MountTable
 from kfmt_cli.disk.object_stores import ObjectStoreTree
 from kfmt_cli.execution import processes
-from kfmt_cli.execution.processes import choose_chunk_size, map_processes, useful_processes
+from kfmt_cli.execution.processes import choose_chunk_size, map_processes, useful_process_count
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_processes_are_started_for_many_bytes_or_files_elsewhere(
     monkeypatch.setattr(processes, "MOUNTS", mounts := MountTable())
     if remote:
         mounts.add(ObjectStoreTree("s3:"))
-    assert useful_processes(6, n_bytes) == expected
+    assert useful_process_count(6, n_bytes) == expected
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from kfmt_cli.execution import item_processor, processes
 from kfmt_cli.execution.processes import map_processes
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.selection.selection import Selection
-from kfmt_cli.log.summary.log_summary import LogNumbers, without_shape
+from kfmt_cli.log.summary.log_summary import LogSummary, create_no_shape
 from kfmt_cli.rows.file_result import FileResult
 from kfmt_cli.rows.types.finding_row import finding_row
 from tests.support.mutants import mutant_of
@@ -142,7 +142,7 @@ def test_stat_of_grouped_logs(tmp_path: Path) -> None:
         damage_files(directory, rng, (".log",))
         logs = [classify_file(str(path), path.name) for path in sorted(directory.glob("*.log"))]
         shapes = LogShapeFactory({log.path: 5 for log in logs[::2]})
-        processor = StatProcessor(False, DecompressionLimit(), shapes if i % 3 else without_shape)
+        processor = StatProcessor(False, DecompressionLimit(), shapes if i % 3 else create_no_shape)
         tasks = [(log, Selection()) for log in logs]
         for task, result in zip(tasks, processor.process_group(tasks), strict=True):
             n_grouped += result is not None
@@ -156,7 +156,7 @@ def test_stat_of_grouped_logs(tmp_path: Path) -> None:
     assert n_separate > 20
 
 
-def comparable_numbers(numbers: LogNumbers) -> object:
+def comparable_numbers(numbers: LogSummary) -> object:
     """Numbers of a log in a form that can be compared."""
     shape = numbers.shape
     shape_parts = shape and [asdict(shape.buckets), shape.counts_by_codec, asdict(shape.time_order)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kfmt_cli.disk.usage import FATE_BY_PURPOSE
+from kfmt_cli.disk.usage import OUTCOME_BY_PURPOSE
 from tests.support.broken_partitions import ORDERS, sample
 from tests.support.directory_cases import MARKER, STRAY, Case, Change, cases
 from tests.support.retention_cases import NOW
@@ -142,7 +142,7 @@ def test_what_a_broker_deletes_without_being_asked() -> None:
             "other": "notes.txt" in outcome.beside,
         }
         predicted = {
-            purpose: text.startswith("No broker") for purpose, text in FATE_BY_PURPOSE.items()
+            purpose: text.startswith("No broker") for purpose, text in OUTCOME_BY_PURPOSE.items()
         }
         assert remaining == predicted
 

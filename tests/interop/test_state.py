@@ -241,9 +241,8 @@ def test_state_is_what_a_broker_of_4_2_says(tmp_path: Path) -> None:
             shares = wait_for_output(
                 lambda: broker.ran(SHARE_GROUPS, *describe_shares, "--state").stdout, r"Stable +1"
             )
-            broker.command(
-                PRODUCER, *producer_options, *connection_options, bootstrap=False
-            )  # to be shared
+            # To be shared.
+            broker.command(PRODUCER, *producer_options, *connection_options, bootstrap=False)
             starts = wait_for_output(
                 lambda: broker.ran(SHARE_GROUPS, *describe_shares).stdout,
                 r"sharers +orders +\d +\d+",

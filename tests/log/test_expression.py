@@ -15,7 +15,7 @@ from kfmt_cli.browse.log_search import REGEX_SEARCH, SearchTerm
 from kfmt_cli.errors import UsageError
 from kfmt_cli.log.selection import regex as module
 from kfmt_cli.log.selection.record_filter import parse_record_filter
-from kfmt_cli.log.selection.regex import SHORT_BYTES, BytesRegex, compile_regex
+from kfmt_cli.log.selection.regex import MAX_SHORT_CONTENT_BYTES, BytesRegex, compile_regex
 from tests.support.samples import ORDERS, kfmt
 
 pytest.importorskip("re2")
@@ -86,7 +86,7 @@ def test_it_finds_what_re_finds() -> None:
 @pytest.mark.parametrize(
     ("expression", "short_texts", "unmatched"),
     [
-        (r":[\\s]+", [rb"C:\src", b"C:s", b"C:top"], [b"C:" + b"x" * SHORT_BYTES]),
+        (r":[\\s]+", [rb"C:\src", b"C:s", b"C:top"], [b"C:" + b"x" * MAX_SHORT_CONTENT_BYTES]),
         ("a+$", [b"ba\n"], []),
     ],
 )
@@ -95,10 +95,8 @@ def test_what_is_found_does_not_depend_on_what_is_next_to_it(
 ) -> None:
     regex = compile_regex(expression)
     for data in short_texts:
-        short_match, long_match = (
-            regex.search_function(len(data))(data),
-            regex.search_function(1000)(data),
-        )
+        short_match = regex.search_function(len(data))(data)
+        long_match = regex.search_function(1000)(data)
         assert (short_match is None) == (long_match is None), data
     assert not any(map(regex.search, unmatched))
 
@@ -106,7 +104,7 @@ def test_what_is_found_does_not_depend_on_what_is_next_to_it(
 @pytest.mark.parametrize("expression", CATASTROPHIC)
 def test_no_expression_takes_for_ever(expression: str) -> None:
     began = time.monotonic()
-    for text in (b"a" * 100_000 + b"!", b"x" * 100_000, b"a" * SHORT_BYTES):
+    for text in (b"a" * 100_000 + b"!", b"x" * 100_000, b"a" * MAX_SHORT_CONTENT_BYTES):
         compile_regex(expression).search(text)
         compile_regex(expression).search_function(len(text))(text)
         SearchTerm(expression, REGEX_SEARCH).pattern.search(text)
@@ -133,12 +131,12 @@ def test_a_literal_prefix_is_known(expression: str, prefix: bytes) -> None:
 
 def test_only_short_content_and_few_repetitions_go_to_re() -> None:
     for expression, max_bytes, uses_re in (
-        ("^a+b+$", SHORT_BYTES, True),
-        ("^a+b+$", SHORT_BYTES + 1, False),
-        ("a+b+$", SHORT_BYTES, False),
-        ("a+$", SHORT_BYTES, True),
-        ("^a+b+c+", SHORT_BYTES, False),
-        ("^(a)+$", SHORT_BYTES, False),
+        ("^a+b+$", MAX_SHORT_CONTENT_BYTES, True),
+        ("^a+b+$", MAX_SHORT_CONTENT_BYTES + 1, False),
+        ("a+b+$", MAX_SHORT_CONTENT_BYTES, False),
+        ("a+$", MAX_SHORT_CONTENT_BYTES, True),
+        ("^a+b+c+", MAX_SHORT_CONTENT_BYTES, False),
+        ("^(a)+$", MAX_SHORT_CONTENT_BYTES, False),
     ):
         search = compile_regex(expression).search_function(max_bytes)
         assert isinstance(getattr(search, "__self__", None), re.Pattern) == uses_re, expression

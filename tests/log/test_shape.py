@@ -12,7 +12,7 @@ from kfmt_cli.log.reader import LogReader
 from kfmt_cli.log.summary.shape import (
     BUCKET_WIDTHS_MS,
     DAY_MS,
-    HOUR,
+    HOUR_MS,
     MAX_BUCKETS,
     LogShape,
     SegmentMap,
@@ -35,7 +35,7 @@ def test_each_width_is_a_multiple_of_the_one_before() -> None:
 def test_intervals_are_summed_when_they_grow() -> None:
     time_buckets = buckets({0: 1, 9: 2, 10: 3, 25: 4})
     time_buckets.widen_to(10)
-    assert time_buckets.counts == {0: (3, 6, 9), 1: (3, 6, 9), 2: (4, 8, 12)}
+    assert time_buckets.counts_by_bucket == {0: (3, 6, 9), 1: (3, 6, 9), 2: (4, 8, 12)}
     assert list(time_buckets.iter_intervals()) == [
         (0, 10, (3, 6, 9)),
         (10, 20, (3, 6, 9)),
@@ -46,14 +46,14 @@ def test_intervals_are_summed_when_they_grow() -> None:
     time_buckets.widen(3)
     assert time_buckets.width_ms == 10
     time_buckets.widen(2)
-    assert (time_buckets.width_ms, time_buckets.counts) == (100, {0: (10, 20, 30)})
+    assert (time_buckets.width_ms, time_buckets.counts_by_bucket) == (100, {0: (10, 20, 30)})
 
 
 def test_logs_of_unlike_intervals_are_merged_in_the_longer() -> None:
     for width, other_width in ((1, 100), (100, 1)):
         left = buckets({250 // width: 1}, width)
         left.merge(buckets({200 // other_width: 5, 900 // other_width: 7}, other_width))
-        assert (left.width_ms, left.counts) == (100, {2: (6, 12, 18), 9: (7, 14, 21)})
+        assert (left.width_ms, left.counts_by_bucket) == (100, {2: (6, 12, 18), 9: (7, 14, 21)})
 
 
 def test_times_are_added_in_intervals_of_which_there_are_not_too_many() -> None:
@@ -62,11 +62,11 @@ def test_times_are_added_in_intervals_of_which_there_are_not_too_many() -> None:
     widened, unwidened = TimeBuckets(), TimeBuckets()
     widened.add(times, (ones, 2 * ones, 3 * ones))
     assert widened.width_ms == 100
-    assert len(widened.counts) == MAX_BUCKETS // 5
-    assert set(widened.counts.values()) == {(20, 40, 60)}
+    assert len(widened.counts_by_bucket) == MAX_BUCKETS // 5
+    assert set(widened.counts_by_bucket.values()) == {(20, 40, 60)}
     times, ones = times[:MAX_BUCKETS], ones[:MAX_BUCKETS]
     unwidened.add(times, (ones, ones, ones))
-    assert (unwidened.width_ms, len(unwidened.counts)) == (1, MAX_BUCKETS)
+    assert (unwidened.width_ms, len(unwidened.counts_by_bucket)) == (1, MAX_BUCKETS)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,17 @@ def test_the_core_is_without_the_outermost_batches(
 
 
 @pytest.mark.parametrize(
-    ("last_index", "width"), [(149, 1), (150, 10), (1499, 10), (1500, 100), (149 * HOUR, HOUR)]
+    ("last_index", "width"),
+    [(149, 1), (150, 10), (1499, 10), (1500, 100), (149 * HOUR_MS, HOUR_MS)],
 )
 def test_intervals_are_drawn_as_long_as_fit(last_index: int, width: int) -> None:
     time_buckets = buckets({0: 500, last_index: 500})
     resampled = time_buckets.resampled(150)
     assert resampled.width_ms == width
-    assert resampled.counts == {0: (500, 1000, 1500), last_index // width: (500, 1000, 1500)}
+    assert resampled.counts_by_bucket == {
+        0: (500, 1000, 1500),
+        last_index // width: (500, 1000, 1500),
+    }
     assert time_buckets.width_ms == 1  # resampled() returns a copy
 
 
@@ -123,8 +127,8 @@ def test_gaps_and_late_batches_of_a_real_log() -> None:
         partial = TimeOrder()
         partial.add_batches(batches.select_rows(np.arange(len(batches))[rows]))
         merged.merge_later(partial)
-    assert (full.batches, full.late) == (12, 0)
-    assert (full.first, full.largest) == (
+    assert (full.batches, full.n_out_of_order) == (12, 0)
+    assert (full.min_time_ms, full.max_time_ms) == (
         int(batches.base_timestamp.min()),
         int(batches.max_timestamp.max()),
     )
@@ -139,7 +143,11 @@ def test_gaps_and_late_batches_of_a_real_log() -> None:
         if first > previous
     ]
     assert full.gaps == sorted(expected_gaps, reverse=True)[:5]
-    assert (merged.batches, merged.first, merged.largest) == (12, full.first, full.largest)
+    assert (merged.batches, merged.min_time_ms, merged.max_time_ms) == (
+        12,
+        full.min_time_ms,
+        full.max_time_ms,
+    )
 
 
 def test_late_batches_are_older_than_one_before_them() -> None:
@@ -147,7 +155,9 @@ def test_late_batches_are_older_than_one_before_them() -> None:
     times = block.batches.max_timestamp.tolist()
     order = TimeOrder()
     order.add_batches(block.batches)
-    assert order.late == sum(time < max(times[: i + 1]) for i, time in enumerate(times)) > 0
+    assert (
+        order.n_out_of_order == sum(time < max(times[: i + 1]) for i, time in enumerate(times)) > 0
+    )
 
 
 @pytest.mark.parametrize("n_cells", [1, 3, 12, 1000])
@@ -192,6 +202,7 @@ def test_the_shape_of_two_logs_is_that_of_both() -> None:
         assert merged.counts_by_codec[name] == tuple(2 * n for n in counts)
     assert sum(counts[2] for counts in first.counts_by_codec.values()) == TXN.stat().st_size
     assert merged.time_order.batches == 2 * first.time_order.batches
-    assert merged.buckets.counts == {
-        index: tuple(2 * n for n in counts) for index, counts in first.buckets.counts.items()
+    assert merged.buckets.counts_by_bucket == {
+        index: tuple(2 * n for n in counts)
+        for index, counts in first.buckets.counts_by_bucket.items()
     }

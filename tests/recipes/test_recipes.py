@@ -30,7 +30,7 @@ from kfmt_cli.core.layout.protocol_types import String
 from kfmt_cli.core.layout.versions import layout_at_version
 from kfmt_cli.core.layout.wire_types import Int8, Int32, Int64
 from kfmt_cli.disk.kinds import KINDS, classify_name
-from kfmt_cli.disk.kinds.fixed_size_rows import FixedReader, build_row_type
+from kfmt_cli.disk.kinds.fixed_size_rows import FixedSizeRowsReader, build_row_type
 from kfmt_cli.disk.kinds.kind import FileContents, FileLevel, InputFile, Kind, read_small_file
 from kfmt_cli.findings.finding import Finding, error, note, warning
 from kfmt_cli.log.block import Block, create_batch_finding
@@ -108,7 +108,7 @@ MARKS = Kind(
     row_types=(build_row_type("watermark", WATERMARK),),
     layouts=(WATERMARK,),
     codes=(TRAILING_BYTES,),
-    read=FixedReader(build_row_type("watermark", WATERMARK), WATERMARK, TRAILING_BYTES),
+    read=FixedSizeRowsReader(build_row_type("watermark", WATERMARK), WATERMARK, TRAILING_BYTES),
 )
 
 

@@ -143,9 +143,8 @@ def test_it_reads_healthy_logs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     shutil.copytree(BROKER / "orders-0", logs / "orders-0")
     shutil.copytree(BROKER / "orders-0", logs / "large-0")
     first, *remaining = sorted((logs / "large-0").glob("*.log"))
-    first.write_bytes(
-        b"".join(path.read_bytes() for path in (first, *remaining))
-    )  # checked separately
+    # Checked separately.
+    first.write_bytes(b"".join(path.read_bytes() for path in (first, *remaining)))
     for path in remaining:
         path.unlink()
     damaged = sorted((logs / "orders-0").glob("*.log"))[2]

@@ -43,10 +43,10 @@ def test_losses_are_kept_even_if_they_come_late(monkeypatch: pytest.MonkeyPatch)
         data.add(broker_start_row(f"a-{i}", [[0, 1]] if i in (5, 8) else []))
     assert [row.file for row in data.rows_of_type("broker_start")] == ["a-0", "a-5", "a-8"]
     assert data.left_out == {"broker_start": 6}
-    omits_harm = [data.omits_harm]
+    omits_harm = [data.omits_harmful_start]
     for i in range(9, 12):
         data.add(broker_start_row(f"a-{i}", [[0, 1]]))
-    assert [*omits_harm, data.omits_harm] == [False, True]
+    assert [*omits_harm, data.omits_harmful_start] == [False, True]
 
     finding = {"type": "finding", "file": "t-0/x.log", "topic": "t"}
     for code, severity in [("note", "note")] * 3 + [("many", "error")] * 5 + [("rare", "error")]:

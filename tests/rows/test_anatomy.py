@@ -38,9 +38,9 @@ def test_the_error_of_a_null_field_is_shown() -> None:
     (invalid_line,) = [
         line
         for line in anatomy_lines(read_field_tree(layout, tagged, 0, len(tagged)))
-        if line.is_bad
+        if line.is_invalid
     ]
-    assert (invalid_line.name, invalid_line.shown, invalid_line.fault) == (
+    assert (invalid_line.name, invalid_line.display_text, invalid_line.fault) == (
         "name",
         "null",
         "3 bytes declared, 1 used",

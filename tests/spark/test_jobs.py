@@ -180,7 +180,7 @@ def test_workers_without_compiled_modules_are_reported(
     monkeypatch.setattr(
         split_processing,
         "_process_task",
-        lambda *arguments: process_task(*arguments) or split_processing.INTERPRETED,
+        lambda *arguments: process_task(*arguments) or split_processing.INTERPRETED_MARKER,
     )
     assert run_job("verify", str(ORDERS), "--to", str(tmp_path / "to")) == 0
     assert "1 of 1 tasks ran without kfmt's compiled modules" in caplog.text

@@ -172,9 +172,8 @@ def test_a_kill_leaves_the_old_rows_or_the_new(
     def killed(*arguments: Any) -> None:
         nonlocal calls
         calls += 1
-        if calls < {"second table": 2, "_move_staged_files": 2}.get(
-            point, 1
-        ):  # it opens a run, too
+        # It opens a run, too.
+        if calls < {"second table": 2, "_move_staged_files": 2}.get(point, 1):
             original(*arguments)
             return
         if after:

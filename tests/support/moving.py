@@ -177,10 +177,8 @@ class MovingPartition:
 
     def _write(self, segment_index: int) -> None:
         """Write a segment, with a unique modification time."""
-        log, data = (
-            self._log(segment_index),
-            b"".join(batch_bytes(*batch) for batch in self.segments[segment_index][1]),
-        )
+        log = self._log(segment_index)
+        data = b"".join(batch_bytes(*batch) for batch in self.segments[segment_index][1])
         new_file = log.with_suffix(".new")
         new_file.write_bytes(data)
         modified = next(_TIMES)

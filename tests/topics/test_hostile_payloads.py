@@ -37,11 +37,9 @@ NAMED_TYPES_SCHEMA = {
     "name": "O",
     "fields": [{"name": "first", "type": INNER_SCHEMA}, {"name": "more", "type": ["null", "I"]}],
 }
-NESTED_TOO_DEEPLY, TOO_MANY_VALUES, TRUNCATED = (
-    "is nested more than 100 levels deep",
-    "too many values",
-    "EOFError",
-)
+NESTED_TOO_DEEPLY = "is nested more than 100 levels deep"
+TOO_MANY_VALUES = "too many values"
+TRUNCATED = "EOFError"
 AVRO_PAYLOADS = {
     "a list without end": (LINKED_LIST_SCHEMA, b"\x02" * 200_000 + b"\0", NESTED_TOO_DEEPLY),
     "a record in itself": (RECURSIVE_SCHEMA, b"", NESTED_TOO_DEEPLY),

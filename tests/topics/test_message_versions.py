@@ -63,7 +63,7 @@ def reference_layout(name: str, fields: list[dict[str, Any]]) -> Layout:
             tagged = TaggedFields(field_by_tag)
         else:
             layout_fields.append(_field(field))
-    return Layout(name, "", "", tuple(layout_fields), tagged=tagged)
+    return Layout(name, "", "", tuple(layout_fields), tagged_fields=tagged)
 
 
 def _field(field: dict[str, Any]) -> Field:
@@ -129,10 +129,11 @@ def wire_values(wire_type: WireType) -> st.SearchStrategy[Any]:
 def layout_rows(layout: Layout) -> st.SearchStrategy[dict[str, Any]]:
     """Rows of a layout, with some of its tagged fields."""
     fields = {field.name: wire_values(field.type) for field in layout.fields}
-    if layout.tagged is None:
+    if layout.tagged_fields is None:
         return st.fixed_dictionaries(fields)
     optional = {
-        tagged.name: wire_values(tagged.type) for tagged in layout.tagged.field_by_tag.values()
+        tagged.name: wire_values(tagged.type)
+        for tagged in layout.tagged_fields.field_by_tag.values()
     }
     return st.fixed_dictionaries(fields, optional=optional)
 

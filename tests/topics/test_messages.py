@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.messages import read_message, to_json_values
+from kfmt_cli.core.layout.messages import message_to_json, read_message
 from kfmt_cli.core.layout.protocol_types import (
     Bool,
     Float64,
@@ -26,7 +26,7 @@ from kfmt_cli.core.layout.wire_types import IntegerWireType, WireType
 from kfmt_cli.core.uuids import format_uuid
 from kfmt_cli.formats import message_descriptions
 from kfmt_cli.formats.kafka_messages import message_layout
-from kfmt_cli.topics import DECODED_TOPICS, find_decoder, topic_messages
+from kfmt_cli.topics import DECODED_TOPICS, find_decoder, topic_message_types
 from tests.topics.test_message_versions import REFERENCE, layout_rows, reference_layout
 from tools.kafka import ROOT, java, missing
 
@@ -39,7 +39,7 @@ def known_messages() -> dict[str, Layout]:
     """The messages that kfmt knows, by name."""
     layouts = [message_layout(name) for name in message_descriptions.MESSAGE_DESCRIPTIONS]
     for topic in DECODED_TOPICS:
-        for message in topic_messages(topic):
+        for message in topic_message_types(topic):
             layouts += (
                 [message.value_layout]
                 if message.key_layout is None
@@ -78,10 +78,10 @@ def type_structure(wire_type: Layout | WireType) -> Any:
     if not isinstance(wire_type, Layout):
         return wire_type
     tagged = None
-    if wire_type.tagged is not None:
+    if wire_type.tagged_fields is not None:
         tagged = {
             tag: (value.name, type_structure(value.type))
-            for tag, value in wire_type.tagged.field_by_tag.items()
+            for tag, value in wire_type.tagged_fields.field_by_tag.items()
         }
     return [*((field.name, type_structure(field.type)) for field in wire_type.fields), tagged]
 
@@ -92,7 +92,7 @@ def test_every_message_of_the_reference_is_known() -> None:
     topic_and_id = {
         layout.name: (topic, message.type_id)
         for topic in KAFKA_TOPICS
-        for message in topic_messages(topic)
+        for message in topic_message_types(topic)
         for layout in (message.key_layout, message.value_layout)
         if layout is not None
     }
@@ -155,18 +155,18 @@ def test_a_message_is_written_and_read_back_and_damage_is_said(name: str, versio
         encoded = layout.write(values)
         message = read_message(layout, encoded, 0, len(encoded))
         assert (message.values, message.end, message.error) == (values, len(encoded), None)
-        json.dumps(to_json_values(layout, values), allow_nan=False)
+        json.dumps(message_to_json(layout, values), allow_nan=False)
         if not encoded:
             return
         position = data.draw(st.integers(0, len(encoded) - 1))
         truncated_message = read_message(layout, encoded, 0, position)
         assert truncated_message.error is not None
         assert truncated_message.error.startswith("byte ")
-        json.dumps(to_json_values(layout, truncated_message.values), allow_nan=False)
+        json.dumps(message_to_json(layout, truncated_message.values), allow_nan=False)
         corrupt = bytearray(encoded)
         corrupt[position] ^= data.draw(st.integers(1, 255))
         corrupt_message = read_message(layout, bytes(corrupt), 0, len(corrupt))
-        json.dumps(to_json_values(layout, corrupt_message.values), allow_nan=False)
+        json.dumps(message_to_json(layout, corrupt_message.values), allow_nan=False)
 
     check()
 
@@ -239,10 +239,10 @@ def random_value(wire_type: Layout | WireType, rng: random.Random, full: bool, t
         values = {
             field.name: random_value(field.type, rng, full, tagged) for field in wire_type.fields
         }
-        if wire_type.tagged is not None and tagged:
+        if wire_type.tagged_fields is not None and tagged:
             values |= {
                 tagged_field.name: random_value(tagged_field.type, rng, full, tagged)
-                for tagged_field in wire_type.tagged.field_by_tag.values()
+                for tagged_field in wire_type.tagged_fields.field_by_tag.values()
             }
         return values
     if wire_type is Bool:
@@ -297,6 +297,6 @@ def test_kafkas_own_classes_read_what_is_written() -> None:
     for (line, values, data, layout), answer in zip(requests, answers, strict=True):
         encoded, _, text = answer.partition(" ")
         assert bytes.fromhex(encoded) == data, line
-        kfmt_values = without_underscores(to_json_values(layout, values))
+        kfmt_values = without_underscores(message_to_json(layout, values))
         kafka_values = without_underscores(json.loads(text))
         assert {name: kafka_values.get(name) for name in kfmt_values} == kfmt_values, line

@@ -140,7 +140,7 @@ def test_a_producer_of_an_earlier_log_is_known(tmp_path: Path) -> None:
 def test_much_that_is_damaged_is_split_as_it_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holes_module, "MAX_HELD_BYTES", 30_000)
+    monkeypatch.setattr(holes_module, "MAX_PENDING_BYTES", 30_000)
     log = many_batches(tmp_path / "in-0")
     data = bytearray(log.read_bytes())
     starts = positions(bytes(data))[:-1]

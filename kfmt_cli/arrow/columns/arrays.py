@@ -20,15 +20,17 @@ CONSUMER_HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value"
 HEADER_TYPE = pa.struct([*CONSUMER_HEADER_TYPE.fields, pa.field("key_bytes", pa.binary())])
 
 
-def integers(values: IntArray, type_: pa.DataType, is_valid: BoolArray | None = None) -> pa.Array:
+def integer_array(
+    values: IntArray, type_: pa.DataType, is_valid: BoolArray | None = None
+) -> pa.Array:
     """Integers of 32 or 64 bits; null in rows that are not valid."""
-    numbers = np.ascontiguousarray(values, f"i{type_.bit_width // 8}")
+    contiguous_values = np.ascontiguousarray(values, f"i{type_.bit_width // 8}")
     return pa.Array.from_buffers(
-        type_, len(numbers), [_validity_buffer(is_valid), pa.py_buffer(numbers)]
+        type_, len(contiguous_values), [_validity_buffer(is_valid), pa.py_buffer(contiguous_values)]
     )
 
 
-def times(milliseconds: IntArray, is_valid: BoolArray | None = None) -> pa.Array:
+def timestamp_array(milliseconds: IntArray, is_valid: BoolArray | None = None) -> pa.Array:
     """Timestamps; null for -1 and for times outside the years 1 to 9999."""
     in_range = (milliseconds >= MIN_TIMESTAMP_MS) & (milliseconds <= MAX_TIMESTAMP_MS)
     in_range &= milliseconds != -1
@@ -40,7 +42,7 @@ def times(milliseconds: IntArray, is_valid: BoolArray | None = None) -> pa.Array
     )
 
 
-def flags(values: IntArray, is_valid: BoolArray | None = None) -> pa.Array:
+def flag_array(values: IntArray, is_valid: BoolArray | None = None) -> pa.Array:
     """Booleans: true for values other than 0."""
     bits = np.packbits(np.asarray(values) != 0, bitorder="little")
     return pa.Array.from_buffers(
@@ -48,7 +50,7 @@ def flags(values: IntArray, is_valid: BoolArray | None = None) -> pa.Array:
     )
 
 
-def binaries(data: bytes, starts: IntArray, sizes: IntArray) -> pa.Array:
+def binary_array(data: bytes, starts: IntArray, sizes: IntArray) -> pa.Array:
     """Byte strings from `data`; null for negative sizes. Their total must be less than 2 GiB."""
     lengths = sizes.clip(0)
     ends = np.cumsum(lengths)
@@ -68,7 +70,7 @@ def binaries(data: bytes, starts: IntArray, sizes: IntArray) -> pa.Array:
     )
 
 
-def choice_names(
+def choice_array(
     values: IntArray, names: Sequence[str], is_valid: BoolArray | None = None
 ) -> pa.Array:
     """The names for numbers, as text; numbers out of range get the first or last name."""
@@ -80,7 +82,7 @@ def choice_names(
     return names_array.cast(pa.string())
 
 
-def headers(
+def header_array(
     data: bytes, children: IntArray, first_children: IntArray, counts: IntArray, is_valid: BoolArray
 ) -> pa.Array:
     """Lists of headers: key, value, and the key's bytes if they are not UTF-8. The headers of a row
@@ -90,21 +92,23 @@ def headers(
     offsets[1:] = np.cumsum(counts)
     child_indexes = np.repeat(first_children - offsets[:-1], counts) + np.arange(offsets[-1])
     children = children[:, child_indexes]
-    keys = binaries(data, children[0], children[1])
-    names = text(keys)
-    is_utf8 = pc.equal(names.cast(pa.binary()), keys)
+    keys = binary_array(data, children[0], children[1])
+    key_texts = text_array(keys)
+    is_utf8 = pc.equal(key_texts.cast(pa.binary()), keys)
     invalid_keys = pc.if_else(is_utf8, None, keys)
-    values = binaries(data, children[2], children[3])
-    items = pa.StructArray.from_arrays([names, values, invalid_keys], fields=HEADER_TYPE.fields)
+    values = binary_array(data, children[2], children[3])
+    header_items = pa.StructArray.from_arrays(
+        [key_texts, values, invalid_keys], fields=HEADER_TYPE.fields
+    )
     return pa.Array.from_buffers(
         pa.list_(pa.field("element", HEADER_TYPE)),
         len(counts),
         [_validity_buffer(None if is_valid.all() else is_valid), pa.py_buffer(offsets)],
-        children=[items],
+        children=[header_items],
     )
 
 
-def text(values: pa.Array) -> pa.Array:
+def text_array(values: pa.Array) -> pa.Array:
     """Bytes as text. Invalid UTF-8 is replaced, because a string column allows only valid text."""
     try:
         return values.cast(pa.string())

@@ -92,16 +92,16 @@ def split_rows(rows: ArrowRows, max_rows: int = MAX_BATCH_ROWS) -> Iterator[Arro
 def arrow_batch(
     rows: ArrowRows,
     columns: Iterable[Column],
-    shared_column: Callable[[str, int], pa.Array | None] = lambda *_: None,
+    create_shared_column: Callable[[str, int], pa.Array | None] = lambda *_: None,
 ) -> pa.RecordBatch:
-    """The columns as an Arrow batch. shared_column: returns a column that all rows share, by name
-    and length; None for other columns."""
+    """The columns as an Arrow batch. create_shared_column: returns a column that all rows share, by
+    name and length; None for other columns."""
     selected_columns = tuple(columns)
-    columns_data = []
+    column_arrays = []
     for column in selected_columns:
-        array = shared_column(column.name, len(rows))
-        columns_data.append(column_array(rows, column) if array is None else array)
-    return pa.RecordBatch.from_arrays(columns_data, schema=arrow_schema(selected_columns))
+        array = create_shared_column(column.name, len(rows))
+        column_arrays.append(column_array(rows, column) if array is None else array)
+    return pa.RecordBatch.from_arrays(column_arrays, schema=arrow_schema(selected_columns))
 
 
 def column_array(rows: ArrowRows, column: Column) -> pa.Array:
@@ -114,21 +114,21 @@ def column_array(rows: ArrowRows, column: Column) -> pa.Array:
         sizes = rows[f"{column.table_column}_size"]
         if is_valid is not None:
             sizes = np.where(is_valid, sizes, -1)
-        binary_array = arrays.binaries(columnar_rows.data, values, sizes)
-        return binary_array if column.kind is ColumnKind.BYTES else arrays.text(binary_array)
+        binary_array = arrays.binary_array(columnar_rows.data, values, sizes)
+        return binary_array if column.kind is ColumnKind.BYTES else arrays.text_array(binary_array)
     if column.unit == MS_UNIT:
-        return arrays.times(values, is_valid)
+        return arrays.timestamp_array(values, is_valid)
     if column.kind is ColumnKind.HEADERS:
         has_headers = np.ones(len(rows), np.bool_) if is_valid is None else is_valid
         first_headers = rows[f"{column.table_column}_first"]
-        return arrays.headers(
+        return arrays.header_array(
             columnar_rows.data, columnar_rows.children, first_headers, values, has_headers
         )
     if column.kind is ColumnKind.FLAG:
-        return arrays.flags(values, is_valid)
+        return arrays.flag_array(values, is_valid)
     if column.kind is ColumnKind.CHOICE:
-        return arrays.choice_names(values, column.choices, is_valid)
-    return arrays.integers(values, arrow_type(column), is_valid)
+        return arrays.choice_array(values, column.choices, is_valid)
+    return arrays.integer_array(values, arrow_type(column), is_valid)
 
 
 def _validity_mask(rows: ArrowRows, column: Column, values: IntArray) -> BoolArray | None:

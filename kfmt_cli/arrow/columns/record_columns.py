@@ -17,12 +17,12 @@ from kfmt_cli.writers.build.json_columns import BUILD_COLUMNS, HEADER_OVERHEAD_B
 LOG_APPEND_TIME = TIMESTAMP_TYPE_NAMES.index("LogAppendTime")
 
 
-def int_values(column: pa.Array, missing: int = -1) -> IntArray:
-    """A column as integers: times in milliseconds, flags as 0 and 1, null as `missing`."""
+def int_values(column: pa.Array, null_value: int = -1) -> IntArray:
+    """A column as integers: times in milliseconds, flags as 0 and 1, null as `null_value`."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
-    filled = pc.fill_null(column.cast(pa.int64()), missing)
-    values: IntArray = filled.to_numpy(zero_copy_only=False)
+    filled_column = pc.fill_null(column.cast(pa.int64()), null_value)
+    values: IntArray = filled_column.to_numpy(zero_copy_only=False)
     return values
 
 
@@ -31,7 +31,7 @@ def records_from_arrow(rows: pa.RecordBatch) -> RecordColumns:
 
     rows: with the columns offset, timestamp_ms, timestamp_type, key, value, headers.
     """
-    table = RecordTable.zeros_for(BUILD_COLUMNS, len(rows))
+    table = RecordTable.zeros_with_columns(BUILD_COLUMNS, len(rows))
     buffers = _ColumnBuffers()
     table.offset = int_values(rows.column("offset"))
     table.timestamp = int_values(rows.column("timestamp_ms"), NO_TIMESTAMP)
@@ -42,16 +42,21 @@ def records_from_arrow(rows: pa.RecordBatch) -> RecordColumns:
     table.value, table.value_size = buffers.append(rows.column("value"))
     headers: IntArray = np.zeros((4, 0), np.int64)
     header_lists = rows.column("headers")
-    counts = int_values(pc.list_value_length(header_lists), 0)
-    if counts.any():
-        table.headers, table.headers_first = counts, np.cumsum(counts) - counts
-        items = header_lists.flatten()
+    header_counts = int_values(pc.list_value_length(header_lists), 0)
+    if header_counts.any():
+        table.headers, table.headers_first = header_counts, np.cumsum(header_counts) - header_counts
+        header_items = header_lists.flatten()
         headers = np.array(
-            [*buffers.append(_header_keys(items)), *buffers.append(items.field("value"))]
+            [
+                *buffers.append(_header_keys(header_items)),
+                *buffers.append(header_items.field("value")),
+            ]
         )
-        sizes = headers[1] + headers[3].clip(0) + HEADER_OVERHEAD_BYTES
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        table["header_bytes"] = ends[table.headers_first + counts] - ends[table.headers_first]
+        header_sizes = headers[1] + headers[3].clip(0) + HEADER_OVERHEAD_BYTES
+        header_ends = np.concatenate([[0], np.cumsum(header_sizes)])
+        table["header_bytes"] = (
+            header_ends[table.headers_first + header_counts] - header_ends[table.headers_first]
+        )
     return RecordColumns(buffers.data(), table, headers, np.zeros(0, np.int64))
 
 
@@ -73,18 +78,20 @@ class _ColumnBuffers:
     def append(self, column: pa.Array) -> tuple[IntArray, IntArray]:
         """Append a column; returns the start and size of each value, size -1 for null."""
         column = column.cast(pa.binary()) if column.type != pa.binary() else column
-        _, ends, data = column.buffers()
+        _, offset_buffer, data = column.buffers()
         offsets: np.ndarray[tuple[int, ...], np.dtype[np.int32]] = np.zeros(1, np.int32)
-        if ends is not None:
-            offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
-        first, last = int(offsets[0]), int(offsets[-1])
-        starts = offsets[:-1].astype(np.int64) - first + self._size
+        if offset_buffer is not None:
+            offsets = np.frombuffer(offset_buffer, np.int32)[
+                column.offset : column.offset + len(column) + 1
+            ]
+        first_byte, end_byte = int(offsets[0]), int(offsets[-1])
+        starts = offsets[:-1].astype(np.int64) - first_byte + self._size
         sizes = np.diff(offsets).astype(np.int64)
         if column.null_count:
             sizes[pc.is_null(column).to_numpy(zero_copy_only=False)] = -1
         if data is not None:
-            self._chunks.append(memoryview(data)[first:last])
-            self._size += last - first
+            self._chunks.append(memoryview(data)[first_byte:end_byte])
+            self._size += end_byte - first_byte
         return starts, sizes
 
     def data(self) -> bytes:

@@ -24,7 +24,7 @@ _KAFKA_SCHEMA = pa.schema(
     ]
 )
 _MISSING_TIMESTAMP = pa.scalar(-1000, TIMESTAMP_TYPE)
-_TIMESTAMP_TYPE_NUMBERS = {"NoTimestampType": -1, "CreateTime": 0, "LogAppendTime": 1}
+_NUMBER_BY_TIMESTAMP_TYPE = {"NoTimestampType": -1, "CreateTime": 0, "LogAppendTime": 1}
 _SOURCE_COLUMNS = (
     *("topic", "partition", "offset", "timestamp", "timestamp_ms", "timestamp_type"),
     *("key", "value", "control"),
@@ -55,9 +55,9 @@ def to_spark_kafka_columns(rows: pa.RecordBatch, schema: pa.Schema) -> pa.Record
     As in Spark, a missing timestamp is -1 ms. Timestamps outside the years 1 to 9999 are null.
     """
     type_names = rows.column("timestamp_type")
-    known_names = pa.array(list(_TIMESTAMP_TYPE_NUMBERS), pa.string())
-    numbers = pa.array(list(_TIMESTAMP_TYPE_NUMBERS.values()), pa.int32())
-    timestamp_types = numbers.take(pc.index_in(type_names, known_names)).fill_null(-1)
+    known_type_names = pa.array(list(_NUMBER_BY_TIMESTAMP_TYPE), pa.string())
+    type_numbers = pa.array(list(_NUMBER_BY_TIMESTAMP_TYPE.values()), pa.int32())
+    timestamp_types = type_numbers.take(pc.index_in(type_names, known_type_names)).fill_null(-1)
     columns = {name: rows.column(name) for name in rows.schema.names}
     columns["timestampType"] = timestamp_types
     is_missing = pc.is_null(rows.column("timestamp_ms"))

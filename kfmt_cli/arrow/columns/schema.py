@@ -45,16 +45,18 @@ def with_field_ids(schema: pa.Schema) -> pa.Schema:
     """The schema with field ids as in a new Iceberg table: from 1, with nested fields of lists
     after all others."""
     child_ids = count(len(schema) + 1)
-    numbered = enumerate(schema, start=1)
-    return pa.schema([_with_field_id(field, number, child_ids) for number, field in numbered])
+    numbered_fields = enumerate(schema, start=1)
+    return pa.schema(
+        [_with_field_id(field, field_id, child_ids) for field_id, field in numbered_fields]
+    )
 
 
-def _with_field_id(field: pa.Field, number: int, child_ids: Iterator[int]) -> pa.Field:
-    kind = field.type
-    if pa.types.is_list(kind):
-        kind = pa.list_(_with_field_id(kind.value_field, next(child_ids), child_ids))
-    elif pa.types.is_struct(kind):
-        kind = pa.struct(
-            [_with_field_id(child, next(child_ids), child_ids) for child in kind.fields]
+def _with_field_id(field: pa.Field, field_id: int, child_ids: Iterator[int]) -> pa.Field:
+    field_type = field.type
+    if pa.types.is_list(field_type):
+        field_type = pa.list_(_with_field_id(field_type.value_field, next(child_ids), child_ids))
+    elif pa.types.is_struct(field_type):
+        field_type = pa.struct(
+            [_with_field_id(child, next(child_ids), child_ids) for child in field_type.fields]
         )
-    return field.with_type(kind).with_metadata({"PARQUET:field_id": str(number)})
+    return field.with_type(field_type).with_metadata({"PARQUET:field_id": str(field_id)})

@@ -40,34 +40,38 @@ from kfmt_cli.rows.table_types import has_records
 from kfmt_cli.topics.decoder import Decoder
 
 ArrowBatches = Iterator[pa.RecordBatch]
-SharedColumn = Callable[[str, int], "pa.Array | None"]
+SharedColumnFactory = Callable[[str, int], "pa.Array | None"]
 """Creates a column that all rows share, by name and length; None for other columns."""
 
 
-def shared_columns(split: FileSplit, known_topic_ids: TopicIdCache | None = None) -> SharedColumn:
+def split_column_factory(
+    split: FileSplit, known_topic_ids: TopicIdCache | None = None
+) -> SharedColumnFactory:
     """Return a function for the columns that all rows of a split share."""
     topic_ids = TopicIdCache() if known_topic_ids is None else known_topic_ids
-    return shared_file_columns(
+    return file_column_factory(
         split.path, split.kind.name, split.topic_partition, lambda: topic_ids.find(split)
     )
 
 
-def shared_file_columns(
+def file_column_factory(
     path: str,
     kind: str,
     topic_partition: tuple[str | None, int | None],
-    topic_id: Callable[[], str | None],
-) -> SharedColumn:
+    find_topic_id: Callable[[], str | None],
+) -> SharedColumnFactory:
     """Return a function for the columns that all rows of a file share."""
     topic, partition = topic_partition
-    values: dict[str, Callable[[], pa.Scalar]] = {
+    scalar_by_column: dict[str, Callable[[], pa.Scalar]] = {
         "file": lambda: pa.scalar(format_display_name(path), pa.string()),
         "kind": lambda: pa.scalar(kind, pa.string()),
         "topic": lambda: pa.scalar(topic and format_display_name(topic), pa.string()),
         "partition": lambda: pa.scalar(partition, pa.int32()),
-        "topic_id": lambda: pa.scalar(topic_id(), pa.string()),
+        "topic_id": lambda: pa.scalar(find_topic_id(), pa.string()),
     }
-    return lambda name, n: pa.repeat(values[name](), n) if name in values else None
+    return lambda name, n: (
+        pa.repeat(scalar_by_column[name](), n) if name in scalar_by_column else None
+    )
 
 
 def iter_split_batches(
@@ -75,10 +79,10 @@ def iter_split_batches(
 ) -> ArrowBatches:
     """The requested records or batches of a split. If its topic id is requested but cannot be read,
     the split is not read, and the reader gets a finding."""
-    columns, shared = request.result_columns, shared_columns(split, topic_ids)
+    columns, create_shared_column = request.result_columns, split_column_factory(split, topic_ids)
     try:
         if any(column.name == "topic_id" for column in columns):
-            shared("topic_id", 0)
+            create_shared_column("topic_id", 0)
     except InputError as error:
         reader.add_finding(Finding(split.path, codes.FILE_UNREADABLE, None, str(error)))
         return
@@ -86,7 +90,7 @@ def iter_split_batches(
         request.table, reader, split, request.find_decoder(split.topic_partition[0])
     ):
         for rows_part in split_rows(arrow_rows(rows), request.batch_rows):
-            yield arrow_batch(rows_part, columns, shared)
+            yield arrow_batch(rows_part, columns, create_shared_column)
 
 
 def iter_split_rows(
@@ -110,9 +114,9 @@ def select_records(records: RecordColumns, mask: BoolArray | None) -> RecordColu
     """The records selected by a mask, in the same batches; all records without a mask."""
     if mask is None or mask.all():
         return records
-    n_selected = np.concatenate([[0], np.cumsum(mask)])
+    n_selected_before = np.concatenate([[0], np.cumsum(mask)])
     return replace(
-        records, rows=records.rows.select_rows(mask), row_ends=n_selected[records.row_ends]
+        records, rows=records.rows.select_rows(mask), row_ends=n_selected_before[records.row_ends]
     )
 
 
@@ -127,15 +131,21 @@ class SplitReadResult:
     findings: list[Finding] = field(default_factory=list)
     boundary: SplitBoundary | None = None
 
-    def count_rows(self, n_rows: int, first_offset: int | None, last_offset: int | None) -> None:
+    def add_rows(self, n_rows: int, first_offset: int | None, last_offset: int | None) -> None:
         """Add rows and their offsets to the result."""
         self.n_rows += n_rows
         if first_offset is not None and last_offset is not None:
-            previous = self.first_offset, self.last_offset
+            previous_offsets = self.first_offset, self.last_offset
             self.first_offset = (
-                first_offset if previous[0] is None else min(previous[0], first_offset)
+                first_offset
+                if previous_offsets[0] is None
+                else min(previous_offsets[0], first_offset)
             )
-            self.last_offset = last_offset if previous[1] is None else max(previous[1], last_offset)
+            self.last_offset = (
+                last_offset
+                if previous_offsets[1] is None
+                else max(previous_offsets[1], last_offset)
+            )
 
 
 def read_table_rows(
@@ -152,36 +162,38 @@ def read_table_rows(
     """
     results = [SplitReadResult() for _ in splits] if results is None else results
     read_group = _read_group_records if has_records(request.table) else _read_group_batches
-    n_done, topic_ids = 0, TopicIdCache() if topic_ids is None else topic_ids
+    n_previous_splits, topic_ids = 0, TopicIdCache() if topic_ids is None else topic_ids
     for group in group_small_splits(splits):
         # All logs of a group must have the same selection.
         is_grouped = len(group) > 1 and not request.selection_by_directory
         group_rows = None
         with suppress(InputError):  # raised again when the logs are read individually
             group_rows = read_group(request, group, topic_ids) if is_grouped else None
-        for unfiltered, unfiltered_index in group_rows or ():
-            batch, file_index = unfiltered, unfiltered_index
+        for unfiltered_batch, unfiltered_file_index in group_rows or ():
+            batch, file_index = unfiltered_batch, unfiltered_file_index
             if row_mask is not None:
                 mask = row_mask(batch)
                 batch = batch.filter(mask)
                 file_index = file_index[mask.to_numpy(zero_copy_only=False)]
             for i, n_rows, first_offset, last_offset in _count_by_file(batch, file_index):
-                results[n_done + i].count_rows(n_rows, first_offset, last_offset)
+                results[n_previous_splits + i].add_rows(n_rows, first_offset, last_offset)
             if len(batch):
                 yield batch
         for i, split in enumerate(group if group_rows is None else ()):
             with name_file_in_errors(split):
                 reader = create_split_reader(request, split)
-                for unfiltered in iter_split_batches(request, reader, split, topic_ids):
+                for unfiltered_batch in iter_split_batches(request, reader, split, topic_ids):
                     batch = (
-                        unfiltered if row_mask is None else unfiltered.filter(row_mask(unfiltered))
+                        unfiltered_batch
+                        if row_mask is None
+                        else unfiltered_batch.filter(row_mask(unfiltered_batch))
                     )
-                    results[n_done + i].count_rows(len(batch), *_offset_bounds(batch))
+                    results[n_previous_splits + i].add_rows(len(batch), *_offset_bounds(batch))
                     if len(batch):
                         yield batch
-                results[n_done + i].findings = reader.findings
-                results[n_done + i].boundary = reader.boundary
-        n_done += len(group)
+                results[n_previous_splits + i].findings = reader.findings
+                results[n_previous_splits + i].boundary = reader.boundary
+        n_previous_splits += len(group)
 
 
 def _offset_bounds(batch: pa.RecordBatch) -> tuple[int | None, int | None]:
@@ -222,10 +234,12 @@ def _read_group_batches(
         block, request.decompression_limit
     )
     file_index = selected_block.batches.file_number
-    shared = _shared_group_columns(splits, file_index, topic_ids)
+    create_shared_column = _group_column_factory(splits, file_index, topic_ids)
     return [
         (
-            arrow_batch(arrow_rows(batch_rows(selected_block)), request.result_columns, shared),
+            arrow_batch(
+                arrow_rows(batch_rows(selected_block)), request.result_columns, create_shared_column
+            ),
             file_index,
         )
     ]
@@ -258,7 +272,7 @@ def _read_group_records(
                 group_rows.append(
                     (
                         arrow_batch(
-                            rows_part, columns, _shared_group_columns(splits, file_index, topic_ids)
+                            rows_part, columns, _group_column_factory(splits, file_index, topic_ids)
                         ),
                         file_index,
                     )
@@ -280,9 +294,9 @@ def read_healthy_logs(splits: Sequence[FileSplit]) -> Block | None:
     return small_logs.valid_batches()
 
 
-def _shared_group_columns(
+def _group_column_factory(
     splits: Sequence[FileSplit], file_index: IntArray, topic_ids: TopicIdCache
-) -> SharedColumn:
+) -> SharedColumnFactory:
     """Return a function for the columns with one value per file."""
     topic_partitions = [split.topic_partition for split in splits]
     array_by_column: dict[str, Callable[[], pa.Array]] = {
@@ -296,19 +310,19 @@ def _shared_group_columns(
         "topic_id": lambda: pa.array([topic_ids.find(split) for split in splits], pa.string()),
     }
 
-    def shared(name: str, n: int) -> pa.Array | None:
+    def create_shared_column(name: str, n: int) -> pa.Array | None:
         del n
         return (
             array_by_column[name]().take(pa.array(file_index)) if name in array_by_column else None
         )
 
-    return shared
+    return create_shared_column
 
 
 def _read_segments(request: ReadRequest, split: FileSplit, _: list[Finding]) -> ArrowBatches:
-    if not create_split_reader(request, split).check_listed(split):
-        numbers = check_split(request, split).numbers
-        yield _batch_from_rows(request, [segment_row(split, numbers)])
+    if not create_split_reader(request, split).report_planning_error(split):
+        summary = check_split(request, split).numbers
+        yield _batch_from_rows(request, [segment_row(split, summary)])
 
 
 def _read_findings(request: ReadRequest, split: FileSplit, _: list[Finding]) -> ArrowBatches:
@@ -326,7 +340,7 @@ def _read_index_entries(
     request: ReadRequest, split: FileSplit, findings: list[Finding]
 ) -> ArrowBatches:
     reader = create_split_reader(request, split)
-    if reader.check_listed(split):
+    if reader.report_planning_error(split):
         return
     try:
         contents = classify_file(split.path, split.path).read_contents()
@@ -338,7 +352,7 @@ def _read_index_entries(
     findings += contents.findings
     if len(contents.table):
         yield arrow_batch(
-            ArrowRows(contents.sections[0]), request.result_columns, shared_columns(split)
+            ArrowRows(contents.sections[0]), request.result_columns, split_column_factory(split)
         )
 
 

@@ -39,17 +39,17 @@ def open_atomic(path: str) -> Iterator[BinaryIO]:
                 temporary_file.seek(0)
                 _upload(temporary_file, path)
             return
-        final = Path(strip_file_scheme(path))
-        final.parent.mkdir(parents=True, exist_ok=True)
-        temporary = final.with_name(f".{final.name}.{uuid.uuid4().hex}.unfinished")
+        final_path = Path(strip_file_scheme(path))
+        final_path.parent.mkdir(parents=True, exist_ok=True)
+        temporary_path = final_path.with_name(f".{final_path.name}.{uuid.uuid4().hex}.unfinished")
         try:
-            with temporary.open("xb") as out:
+            with temporary_path.open("xb") as out:
                 yield out
                 out.flush()
                 os.fsync(out.fileno())
-            temporary.replace(final)
+            temporary_path.replace(final_path)
         finally:
-            temporary.unlink(missing_ok=True)
+            temporary_path.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
@@ -97,13 +97,13 @@ def read_file_bytes(path: str) -> bytes | None:
     if (data := fetch_object(path)) is not None:
         return data
 
-    def read() -> bytes:
-        system, store_path = file_system_at(path)
-        with system.open_input_file(store_path) as source:
+    def read_object() -> bytes:
+        file_system, store_path = file_system_at(path)
+        with file_system.open_input_file(store_path) as source:
             return bytes(source.read())
 
     try:
-        return request_with_retries(read, path)
+        return request_with_retries(read_object, path)
     except InputError as error:
         if error.is_missing:
             return None
@@ -125,12 +125,12 @@ def list_file_names(directory: str) -> set[str]:
             return set(os.listdir(strip_file_scheme(directory)))  # noqa: PTH208 (names only)
         from pyarrow import fs
 
-        system, store_path = file_system_at(directory)
+        file_system, store_path = file_system_at(directory)
         # Google Cloud Storage has no directories unless somebody created them, only objects.
-        is_recursive = isinstance(system, fs.GcsFileSystem)
+        is_recursive = isinstance(file_system, fs.GcsFileSystem)
         selector = fs.FileSelector(store_path, recursive=is_recursive, allow_not_found=True)
         prefix_length = len(store_path.strip("/")) + 1
-        entries = system.get_file_info(selector)
+        entries = file_system.get_file_info(selector)
         return {info.path.strip("/")[prefix_length:].partition("/")[0] for info in entries}
     except OSError:
         return set()
@@ -141,8 +141,8 @@ def remove_file(path: str) -> None:
     if is_local(path):
         Path(strip_file_scheme(path)).unlink(missing_ok=True)
         return
-    system, store_path = file_system_at(path)
+    file_system, store_path = file_system_at(path)
     try:
-        system.delete_file(store_path)
+        file_system.delete_file(store_path)
     except OSError:
         return

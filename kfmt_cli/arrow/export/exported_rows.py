@@ -89,12 +89,12 @@ def read_row_ranges(path: str) -> tuple[str, list[PartitionRowRange]]:
         for i in range(file.num_row_groups):
             for row_range in _row_group_ranges(file, i, offset_column):
                 topic_partition = row_range.topic, row_range.partition
-                merged = range_by_partition.get(topic_partition, row_range)
+                existing_range = range_by_partition.get(topic_partition, row_range)
                 n_rows = row_range.n_rows + (
-                    merged.n_rows if topic_partition in range_by_partition else 0
+                    existing_range.n_rows if topic_partition in range_by_partition else 0
                 )
-                first_offset = min(merged.first_offset, row_range.first_offset)
-                last_offset = max(merged.last_offset, row_range.last_offset)
+                first_offset = min(existing_range.first_offset, row_range.first_offset)
+                last_offset = max(existing_range.last_offset, row_range.last_offset)
                 range_by_partition[topic_partition] = PartitionRowRange(
                     *topic_partition, n_rows, first_offset, last_offset
                 )
@@ -115,37 +115,42 @@ def scan_exported_file(
         findings.append(Finding(split.path, FILE_UNREADABLE, None, str(error)))
     row_ranges = [row_range for row_range in row_ranges if includes_topic(row_range.topic)]
     n_rows = sum(row_range.n_rows for row_range in row_ranges)
-    encoded = [astuple(row_range) for row_range in row_ranges]
-    return {"table": table, "rows": n_rows, "spans": encoded, **encode_findings(findings, None)}
+    encoded_ranges = [astuple(row_range) for row_range in row_ranges]
+    return {
+        "table": table,
+        "rows": n_rows,
+        "spans": encoded_ranges,
+        **encode_findings(findings, None),
+    }
 
 
 def _row_group_ranges(
     file: pq.ParquetFile, row_group: int, offset_column: str
 ) -> list[PartitionRowRange]:
     """The row ranges of a row group: from its statistics if it has only one partition."""
-    topic, partition, offset_bounds = (
+    topic_bounds, partition_bounds, offset_bounds = (
         _statistics_bounds(file, row_group, name) for name in (*_PARTITION_COLUMNS, offset_column)
     )
     n_rows = file.metadata.row_group(row_group).num_rows
     if (
-        topic
-        and partition
+        topic_bounds
+        and partition_bounds
         and offset_bounds
-        and topic[0] == topic[1]
-        and partition[0] == partition[1]
+        and topic_bounds[0] == topic_bounds[1]
+        and partition_bounds[0] == partition_bounds[1]
     ):
-        return [PartitionRowRange(topic[0], partition[0], n_rows, *offset_bounds)]
+        return [PartitionRowRange(topic_bounds[0], partition_bounds[0], n_rows, *offset_bounds)]
     table = file.read_row_group(row_group, [*_PARTITION_COLUMNS, offset_column])
-    aggregated = table.group_by(list(_PARTITION_COLUMNS)).aggregate(
+    aggregated_table = table.group_by(list(_PARTITION_COLUMNS)).aggregate(
         [(offset_column, "count"), (offset_column, "min"), (offset_column, "max")]
     )
-    names = (
+    column_names = (
         *_PARTITION_COLUMNS,
         f"{offset_column}_count",
         f"{offset_column}_min",
         f"{offset_column}_max",
     )
-    columns = [aggregated[name].to_pylist() for name in names]
+    columns = [aggregated_table[name].to_pylist() for name in column_names]
     return [PartitionRowRange(*row) for row in zip(*columns, strict=True) if row[2]]
 
 
@@ -174,18 +179,18 @@ def read_partition_rows(
     topic_partition: tuple[str | None, int | None],
     column_names: tuple[str, ...],
     table: str = RECORDS_TABLE.name,
-    offset_interval: tuple[int, int] | None = None,
+    offset_bounds: tuple[int, int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a partition in a file, with the column types of the table; raises InputError.
 
-    offset_interval: the first and last offset to read. Rows outside it may be included.
+    offset_bounds: the first and last offset to read. Rows outside it may be included.
     """
     schema = arrow_schema(select_columns(table, column_names))
     topic, partition = topic_partition
     bounds_by_column: dict[str, tuple[Any, Any]]
     bounds_by_column = {"topic": (topic, topic), "partition": (partition, partition)}
-    if offset_interval is not None:
-        bounds_by_column["offset"] = offset_interval
+    if offset_bounds is not None:
+        bounds_by_column["offset"] = offset_bounds
     read_columns = tuple(dict.fromkeys((*_PARTITION_COLUMNS, *column_names)))
     with _open_parquet(path) as file:
         _require_columns(file, path, read_columns)
@@ -227,13 +232,13 @@ def _read_row_group(
 ) -> pa.Table:
     """A row group. The last one is cached, as it may contain several small partitions."""
     cache_key = path, row_group, column_names
-    cached = _ROW_GROUP_CACHE.get("row group")
-    if cached is None or cached[0] != cache_key:
-        cached = _ROW_GROUP_CACHE["row group"] = (
+    cached_entry = _ROW_GROUP_CACHE.get("row group")
+    if cached_entry is None or cached_entry[0] != cache_key:
+        cached_entry = _ROW_GROUP_CACHE["row group"] = (
             cache_key,
             file.read_row_group(row_group, list(column_names)),
         )
-    return cached[1]
+    return cached_entry[1]
 
 
 def _equals_mask(column: pa.Array, value: object) -> pa.Array:

@@ -36,7 +36,7 @@ from kfmt_cli.execution.file_split import FileSplit, name_file_in_errors
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.render.csv_text import format_csv_line
 from kfmt_cli.render.row_rendering import recycle_buffer
-from kfmt_cli.render.row_templates import csv_names
+from kfmt_cli.render.row_templates import csv_column_names
 from kfmt_cli.render.sinks.csv_rows import CsvRowWriter
 from kfmt_cli.render.sinks.json_rows import JsonRowWriter
 from kfmt_cli.render.sinks.sink import RowWriter
@@ -142,14 +142,19 @@ def _write_parquet(
     table_request = replace(
         request, table=files.table, columns=tuple(leaf.name for leaf in columns)
     )
-    by_date, topic_directory = files.options.grouping.by_date, _topic_directory(files, splits)
+    has_date_directories = files.options.grouping.by_date
+    topic_directory = _topic_directory(files, splits)
     time_column = "timestamp" if has_records(files.table) else "max_timestamp"
     row_mask = None if kafka_schema is None else data_record_mask
-    n_counted = [0] * len(splits)
+    previous_row_counts = [0] * len(splits)
     for batch in read_table_rows(table_request, splits, results, row_mask):
-        split_index = _split_index_of_new_rows(n_counted, results)
-        for date, mask in _masks_by_date(batch, time_column) if by_date else (("", None),):
-            directory = f"{topic_directory}by_date={date}/" if by_date else topic_directory
+        split_index = _split_index_of_new_rows(previous_row_counts, results)
+        for date, mask in (
+            _masks_by_date(batch, time_column) if has_date_directories else (("", None),)
+        ):
+            directory = (
+                f"{topic_directory}by_date={date}/" if has_date_directories else topic_directory
+            )
             rows = batch if mask is None else batch.filter(mask)
             rows_split_index = (
                 split_index if mask is None else split_index[mask.to_numpy(zero_copy_only=False)]
@@ -161,13 +166,17 @@ def _write_parquet(
             )
 
 
-def _split_index_of_new_rows(n_counted: list[int], results: Sequence[SplitReadResult]) -> IntArray:
-    """The index of the split of each row that was read since the last call. n_counted: the rows of
-    each split until then; updated for the next call."""
-    n_rows = [result.n_rows for result in results]
-    n_new = [rows - n_before for rows, n_before in zip(n_rows, n_counted, strict=True)]
-    n_counted[:] = n_rows
-    return np.repeat(np.arange(len(n_new)), n_new)
+def _split_index_of_new_rows(
+    previous_row_counts: list[int], results: Sequence[SplitReadResult]
+) -> IntArray:
+    """The index of the split of each row that was read since the last call. previous_row_counts:
+    the rows of each split until then; updated for the next call."""
+    row_counts = [result.n_rows for result in results]
+    new_row_counts = [
+        rows - n_before for rows, n_before in zip(row_counts, previous_row_counts, strict=True)
+    ]
+    previous_row_counts[:] = row_counts
+    return np.repeat(np.arange(len(new_row_counts)), new_row_counts)
 
 
 def _run_lengths(split_index: IntArray) -> Iterator[tuple[int, int]]:
@@ -209,7 +218,7 @@ class _TextFileWriter:
         pass
 
 
-class _LineWriter(_TextFileWriter):
+class _DumpLineWriter(_TextFileWriter):
     """Lines as `kfmt dump` prints them."""
 
     def write(self, rows: tuple[RowWriter, NestedRows]) -> None:
@@ -225,8 +234,10 @@ def _write_json(
     splits: Sequence[FileSplit],
     results: Sequence[SplitReadResult],
 ) -> None:
-    inner = RECORD_ROW if has_records(files.table) else None
-    _write_text(files, request, splits, results, lambda path: JsonRowWriter([path], "auto", inner))
+    inner_row_type = RECORD_ROW if has_records(files.table) else None
+    _write_text(
+        files, request, splits, results, lambda path: JsonRowWriter([path], "auto", inner_row_type)
+    )
 
 
 def _write_csv(
@@ -238,7 +249,7 @@ def _write_csv(
     is_decoded = any(request.find_decoder(split.topic_partition[0]) for split in splits)
     record_type = DECODED_RECORD_ROW if is_decoded else RECORD_ROW
     row_type: RowType = record_type if has_records(files.table) else BATCH_ROW
-    header_line = format_csv_line(csv_names(row_type)).encode()
+    header_line = format_csv_line(csv_column_names(row_type)).encode()
     # All rows of a file must have the same columns.
     no_decoder = NO_DECODER if is_decoded else None
     _write_text(
@@ -275,10 +286,12 @@ def _write_text(
                 first_column, last_column = (
                     ("offset", "offset") if rows.inner else ("base_offset", "last_offset")
                 )
-                result.count_rows(
+                result.add_rows(
                     len(rows), int(table[first_column].min()), int(table[last_column].max())
                 )
-                file = files.open_file(topic_directory, lambda out: _LineWriter(out, header_line))
+                file = files.open_file(
+                    topic_directory, lambda out: _DumpLineWriter(out, header_line)
+                )
                 file.write((writer, rows), [(i, len(rows))])
         result.findings, result.boundary = reader.findings, reader.boundary
 
@@ -324,9 +337,10 @@ def _copy_rows(source: BinaryIO, out: BinaryIO, row_ranges: Sequence[tuple[int, 
     writer, batch_start = _ParquetWriter(out, file.schema_arrow), 0
     for batch in file.iter_batches():
         for start, end in row_ranges:
-            start_in_batch, stop = max(start - batch_start, 0), min(end - batch_start, len(batch))
-            if start_in_batch < stop:
-                writer.write(batch.slice(start_in_batch, stop - start_in_batch))
+            start_in_batch = max(start - batch_start, 0)
+            end_in_batch = min(end - batch_start, len(batch))
+            if start_in_batch < end_in_batch:
+                writer.write(batch.slice(start_in_batch, end_in_batch - start_in_batch))
         batch_start += len(batch)
     writer.close()
 
@@ -341,22 +355,24 @@ def _copy_bytes(source: BinaryIO, out: BinaryIO, byte_ranges: Sequence[tuple[int
 
 
 def _measure_parquet_below(
-    source: BinaryIO, row_range: tuple[int, int], end_offset: int, column: str
+    source: BinaryIO, row_range: tuple[int, int], end_offset: int, offset_column: str
 ) -> tuple[int, int]:
-    offsets = pq.ParquetFile(source).read([column])[column].to_numpy()[slice(*row_range)]
+    offsets = (
+        pq.ParquetFile(source).read([offset_column])[offset_column].to_numpy()[slice(*row_range)]
+    )
     rows_at_or_above = np.flatnonzero(offsets >= end_offset)
     n_rows = int(rows_at_or_above[0]) if len(rows_at_or_above) else len(offsets)
     return n_rows, n_rows
 
 
 def _measure_json_below(
-    source: BinaryIO, byte_range: tuple[int, int], end_offset: int, column: str
+    source: BinaryIO, byte_range: tuple[int, int], end_offset: int, offset_column: str
 ) -> tuple[int, int]:
     source.seek(byte_range[0])
     n_read = length = n_rows = 0
     while n_read < byte_range[1] - byte_range[0] and (line := source.readline()):
         n_read += len(line)
-        offset = json.loads(line).get(column)
+        offset = json.loads(line).get(offset_column)
         if offset is not None and offset >= end_offset:
             break
         if offset is not None:  # the line of a batch belongs to its records
@@ -365,10 +381,10 @@ def _measure_json_below(
 
 
 def _measure_csv_below(
-    source: BinaryIO, byte_range: tuple[int, int], end_offset: int, column: str
+    source: BinaryIO, byte_range: tuple[int, int], end_offset: int, offset_column: str
 ) -> tuple[int, int]:
     source.seek(0)
-    column_index = source.readline().decode().rstrip("\n").split(",").index(column)
+    column_index = source.readline().decode().rstrip("\n").split(",").index(offset_column)
     source.seek(byte_range[0])
     n_read = length = n_rows = 0
 

@@ -33,10 +33,10 @@ class FileGroupExport:
                 table: result.n_rows
                 for table, result in zip(self.results_by_table, results, strict=True)
             }
-            most_findings = max(results, key=lambda result: len(result.findings))
+            result_with_most_findings = max(results, key=lambda result: len(result.findings))
             offsets = results[0].first_offset, results[0].last_offset
             yield SplitExport(
-                n_rows_by_table, offsets, most_findings.findings, results[-1].boundary
+                n_rows_by_table, offsets, result_with_most_findings.findings, results[-1].boundary
             )
 
 
@@ -79,12 +79,14 @@ def _base_name(splits: Sequence[FileSplit], name_salt: str) -> str:
 
     It does not begin with _ or ., as Spark, Hive and Trino treat such files as hidden.
     """
-    first = splits[0]
-    topic, partition = first.topic_partition
+    first_split = splits[0]
+    topic, partition = first_split.topic_partition
     quoted_topic = "" if topic is None else quote(os.fsencode(topic)[:60], safe="").lstrip("_.")
     partition_prefix = "" if topic is None else f"{quoted_topic}-{partition}-"
     name_hash = blake2b(name_salt.encode(), digest_size=6)
     for split in splits:
         identity = (split.path, split.start, split.end, split.size, split.modified)
         name_hash.update(repr(identity).encode(errors="backslashreplace"))
-    return f"{partition_prefix}{first.base:020}-{first.start:012}-{name_hash.hexdigest()}"
+    return (
+        f"{partition_prefix}{first_split.base:020}-{first_split.start:012}-{name_hash.hexdigest()}"
+    )

@@ -64,18 +64,18 @@ DEFAULT_LAKE_OPTIONS: dict[str, Any] = {
 
 def parse_lake_options(options: Mapping[str, Any], format_: str) -> LakeOptions:
     """Parse the command-line options of an export; raises UsageError. format_: the file format."""
-    partition_by, schema = options["partition_by"], options["schema"]
-    is_text_compatible = partition_by in ("none", "topic") and schema == KFMT_COLUMNS
+    partition_by, schema_name = options["partition_by"], options["schema"]
+    is_text_compatible = partition_by in ("none", "topic") and schema_name == KFMT_COLUMNS
     if format_ != "parquet" and (not is_text_compatible or options["columns"]):
         option_names = "--columns, --schema and --partition-by topic,date"
         raise UsageError(f"{option_names} apply only to Parquet files")
-    if schema != KFMT_COLUMNS and options["columns"]:
+    if schema_name != KFMT_COLUMNS and options["columns"]:
         raise UsageError("--columns and --schema cannot be given together")
     grouping = FileGrouping(
         partition_by != "none", partition_by == "topic,date", options["one_file_per_partition"]
     )
     tables = tuple(options["tables"].split(","))
-    return LakeOptions(tables, format_, grouping, schema, options["target_file_bytes"])
+    return LakeOptions(tables, format_, grouping, schema_name, options["target_file_bytes"])
 
 
 @dataclass(slots=True)
@@ -91,14 +91,14 @@ class ExportedFile:
     """For each range of the file, in order: the index of its split in the file group, -1 for a
     header; its length in the file format's unit, rows or bytes; its number of rows."""
 
-    def add_span(self, split_index: int, length: int, rows: int) -> None:
+    def add_span(self, split_index: int, length: int, n_rows: int) -> None:
         """Add a range of rows of one split at the end; see `spans`."""
-        self.rows += rows
+        self.rows += n_rows
         if self.spans and self.spans[-1][0] == split_index:
             self.spans[-1][1] += length
-            self.spans[-1][2] += rows
+            self.spans[-1][2] += n_rows
         elif length:
-            self.spans.append([split_index, length, rows])
+            self.spans.append([split_index, length, n_rows])
 
 
 class TableFilesWriter:
@@ -120,9 +120,9 @@ class TableFilesWriter:
     def __enter__(self) -> TableFilesWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+    def __exit__(self, exception_type: type[BaseException] | None, *rest: object) -> None:
         for file in self._open_files.values():
-            if kind is None:
+            if exception_type is None:
                 self.finished_files.append(file.close())
             else:
                 file.abandon()

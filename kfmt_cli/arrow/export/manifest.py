@@ -28,13 +28,15 @@ VERSION = 1
 MAX_MEMORY_BYTES = 1 << 20
 
 
-def input_source(split: FileSplit, ids: TopicIdCache, findings: list[Finding]) -> dict[str, Any]:
+def input_source(
+    split: FileSplit, topic_ids: TopicIdCache, findings: list[Finding]
+) -> dict[str, Any]:
     """The facts about a split that are stored as the source of rows. findings: receives a finding
     if its topic id cannot be read."""
     topic, partition = split.topic_partition
     topic_id = None
     try:
-        topic_id = ids.find(split)
+        topic_id = topic_ids.find(split)
     except InputError as error:
         findings.append(Finding(split.path, FILE_UNREADABLE, None, str(error)))
     return {
@@ -49,10 +51,10 @@ def input_source(split: FileSplit, ids: TopicIdCache, findings: list[Finding]) -
 
 
 def input_row(
-    source: Mapping[str, Any], rows: dict[str, int], offsets: Iterable[int | None]
+    source: Mapping[str, Any], n_rows_by_table: dict[str, int], offsets: Iterable[int | None]
 ) -> dict[str, Any]:
     """The manifest entry for a split of an input: its file and bytes, its offsets and rows. source:
-    see `input_source`. rows: number of rows by table."""
+    see `input_source`. n_rows_by_table: number of rows by table."""
     first, last = offsets
     topic = source["topic"]
     return {
@@ -61,7 +63,7 @@ def input_row(
         **{name: source[name] for name in ("partition", "topic_id", "bytes", "start", "end")},
         "first_offset": first,
         "last_offset": last,
-        "rows": rows,
+        "rows": n_rows_by_table,
     }
 
 
@@ -101,12 +103,12 @@ class ExportManifest:
     def add_input(
         self,
         source: Mapping[str, Any],
-        rows: dict[str, int],
+        n_rows_by_table: dict[str, int],
         offsets: Iterable[int | None],
         outputs: Iterable[str],
     ) -> None:
         """Add an input and the files that contain it; see `input_row`."""
-        row = {**input_row(source, rows, offsets), "outputs": list(outputs)}
+        row = {**input_row(source, n_rows_by_table, offsets), "outputs": list(outputs)}
         self._inputs.write((b",\n" if self._inputs.tell() else b"") + json_bytes(row))
 
     def add_outputs(self, outputs: Iterable[ExportedFile]) -> None:

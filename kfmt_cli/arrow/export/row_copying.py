@@ -23,7 +23,7 @@ class RetainedSplit:
 
 
 def copy_retained_rows(
-    output: ExportedFile,
+    source_file: ExportedFile,
     retained_splits: Mapping[int, RetainedSplit],
     source_path: str,
     output_directory: str,
@@ -33,30 +33,30 @@ def copy_retained_rows(
     """Copy the rows of retained splits of a file to a new file; returns None, and writes nothing,
     if the file has no such rows. Raises InputError, OSError, OutputError.
 
-    output: the file. retained_splits: the splits to retain, by their index in the file.
+    source_file: the file. retained_splits: the splits to retain, by their index in the file.
     source_path: the path of the file. output_directory, file_name: directory and name of the new
     file.
     """
-    copied_file, file_format = ExportedFile(file_name, output.table), FILE_FORMATS[format_]
-    offset_column = "offset" if has_records(output.table) else "last_offset"
+    copied_file, file_format = ExportedFile(file_name, source_file.table), FILE_FORMATS[format_]
+    offset_column = "offset" if has_records(source_file.table) else "last_offset"
     ranges: list[tuple[int, int]] = []
     range_start = 0
     with open_binary(source_path) as source:
-        for split_index, length, rows in output.spans:
+        for split_index, length, n_rows in source_file.spans:
             retained_split = (
                 RetainedSplit(split_index) if split_index < 0 else retained_splits.get(split_index)
             )
             if retained_split is not None:
-                copied_range = length, rows
+                copied_length_and_rows = length, n_rows
                 if retained_split.before_offset is not None:
-                    copied_range = file_format.measure_below(
+                    copied_length_and_rows = file_format.measure_below(
                         source,
                         (range_start, range_start + length),
                         retained_split.before_offset,
                         offset_column,
                     )
-                ranges.append((range_start, range_start + copied_range[0]))
-                copied_file.add_span(retained_split.index, *copied_range)
+                ranges.append((range_start, range_start + copied_length_and_rows[0]))
+                copied_file.add_span(retained_split.index, *copied_length_and_rows)
             range_start += length
         if not copied_file.rows:
             return None

@@ -66,7 +66,7 @@ class RestoredCounts:
     damaged: int = 0
     """Batches that failed their checksum; they and their records are dropped."""
 
-    def losses(self) -> Iterator[str]:
+    def describe_losses(self) -> Iterator[str]:
         """The losses, as lines of text."""
         if self.missing_records:
             count_text = format_count(self.missing_records, "record")
@@ -90,18 +90,18 @@ class RestoredCounts:
 class _BatchCursor:
     """Reads the batches of a partition in offset order, as they are needed."""
 
-    remaining: Iterator[pa.RecordBatch]
-    buffered: dict[str, Any] = field(default_factory=dict)
+    remaining_batches: Iterator[pa.RecordBatch]
+    buffered_columns: dict[str, Any] = field(default_factory=dict)
     last_offset: int = -1
 
     def consume_until(self, offset: int) -> dict[str, Any]:
         """Consume the batches that begin at or before an offset; returns their columns by name."""
-        buffered_parts = [self.buffered] if self.buffered else []
+        buffered_parts = [self.buffered_columns] if self.buffered_columns else []
         while not buffered_parts or buffered_parts[-1]["first"][-1] <= offset:
-            rows = next(self.remaining, None)
+            rows = next(self.remaining_batches, None)
             if rows is None:
                 break
-            new_columns = self._columns(rows)
+            new_columns = self._new_batch_columns(rows)
             if len(new_columns["first"]):
                 buffered_parts.append(new_columns)
         if not buffered_parts:
@@ -111,16 +111,16 @@ class _BatchCursor:
             for name in buffered_parts[0]
         }
         n_consumed = int(np.searchsorted(all_columns["first"], offset, "right"))
-        self.buffered = {name: values[n_consumed:] for name, values in all_columns.items()}
-        if not len(self.buffered["first"]):
-            self.buffered = {}
+        self.buffered_columns = {name: values[n_consumed:] for name, values in all_columns.items()}
+        if not len(self.buffered_columns["first"]):
+            self.buffered_columns = {}
         return (
             {name: values[:n_consumed] for name, values in all_columns.items()}
             if n_consumed
             else {}
         )
 
-    def _columns(self, rows: pa.RecordBatch) -> dict[str, Any]:
+    def _new_batch_columns(self, rows: pa.RecordBatch) -> dict[str, Any]:
         """The columns of the batches that come after all previous ones."""
         columns: dict[str, Any] = {
             name: int_values(rows.column(name))
@@ -132,11 +132,11 @@ class _BatchCursor:
         base_offsets = int_values(rows.column("base_offset"), -1)
         # A wrapper of magic 0 or 1 contains only its last offset.
         columns["base_offset"] = np.where(base_offsets < 0, last_offsets, base_offsets)
-        previous_ends = np.maximum.accumulate(np.concatenate([[self.last_offset], last_offsets]))[
-            :-1
-        ]
-        columns["first"] = np.where(base_offsets < 0, previous_ends + 1, base_offsets)
-        mask = last_offsets > previous_ends
+        previous_last_offsets = np.maximum.accumulate(
+            np.concatenate([[self.last_offset], last_offsets])
+        )[:-1]
+        columns["first"] = np.where(base_offsets < 0, previous_last_offsets + 1, base_offsets)
+        mask = last_offsets > previous_last_offsets
         self.last_offset = max(self.last_offset, int(last_offsets.max(initial=-1)))
         return {name: values[mask] for name, values in columns.items()}
 
@@ -177,7 +177,9 @@ class PartitionRestorer:
             True,
             True,
         )
-        self._n_declared = self._n_undeclared = 0  # records, in batches of magic 2 and older ones
+        self._n_declared_records = self._n_undeclared_records = (
+            0  # records, in batches of magic 2 and older ones
+        )
 
     def restore(self, rows: Iterable[pa.RecordBatch]) -> None:
         """Write all records, in offset order; raises InputError, OutputError."""
@@ -193,14 +195,16 @@ class PartitionRestorer:
             self._assembler.close()
         self.counts.records = self._assembler.n_records
         if self._batches is not None:
-            n_in_v2 = self._assembler.n_records - self._n_undeclared
-            self.counts.missing_records = max(self._n_declared - n_in_v2, 0)
+            n_v2_records = self._assembler.n_records - self._n_undeclared_records
+            self.counts.missing_records = max(self._n_declared_records - n_v2_records, 0)
 
     def _drop_repeated(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows with offsets above all earlier ones."""
         offsets = int_values(rows.column("offset"))
-        previous_max = np.maximum.accumulate(np.concatenate([[self._last_offset], offsets]))[:-1]
-        mask = offsets > previous_max
+        previous_max_offsets = np.maximum.accumulate(
+            np.concatenate([[self._last_offset], offsets])
+        )[:-1]
+        mask = offsets > previous_max_offsets
         self._last_offset = max(self._last_offset, int(offsets.max(initial=-1)))
         self.counts.repeated_records += len(rows) - int(mask.sum())
         return rows if mask.all() else rows.filter(pa.array(mask))
@@ -222,23 +226,25 @@ class PartitionRestorer:
         start_rows = np.searchsorted(offsets, batch_columns["first"])
         self._require_batches(offsets, start_rows, end_rows)
         is_v2, is_undamaged = batch_columns["magic"] == 2, batch_columns["crc_valid"] == 1
-        counts = end_rows - start_rows
-        keep = is_undamaged & ((counts > 0) | (is_v2 & (batch_columns["records_count"] == 0)))
+        record_counts = end_rows - start_rows
+        keep_mask = is_undamaged & (
+            (record_counts > 0) | (is_v2 & (batch_columns["records_count"] == 0))
+        )
         self.counts.damaged += int((~is_undamaged).sum())
-        self._n_declared += int(batch_columns["records_count"][is_undamaged & is_v2].sum())
-        self._n_undeclared += int(counts[is_undamaged & ~is_v2].sum())
+        self._n_declared_records += int(batch_columns["records_count"][is_undamaged & is_v2].sum())
+        self._n_undeclared_records += int(record_counts[is_undamaged & ~is_v2].sum())
         self._open_batch = (
             int(batch_columns["last_offset"][-1]),
             bool(is_undamaged[-1]),
             bool(is_v2[-1]),
         )
-        if not keep.all():
-            row_mask = np.repeat(keep, counts)
+        if not keep_mask.all():
+            row_mask = np.repeat(keep_mask, record_counts)
             rows = None if rows is None else rows.filter(pa.array(row_mask))
-            batch_columns = {name: values[keep] for name, values in batch_columns.items()}
-            counts = counts[keep]
-        if len(counts):
-            self._write_batches(batch_columns, counts, rows)
+            batch_columns = {name: values[keep_mask] for name, values in batch_columns.items()}
+            record_counts = record_counts[keep_mask]
+        if len(record_counts):
+            self._write_batches(batch_columns, record_counts, rows)
 
     def _extend_open_batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Write the records that belong to the open batch; returns the other records."""
@@ -246,7 +252,7 @@ class PartitionRestorer:
         n_continuing = int(np.searchsorted(int_values(rows.column("offset")), last_offset, "right"))
         if n_continuing and is_undamaged:
             records = records_from_arrow(rows.slice(0, n_continuing))
-            self._n_undeclared += 0 if is_v2 else n_continuing
+            self._n_undeclared_records += 0 if is_v2 else n_continuing
             self._assembler.extend(records)
         return rows.slice(n_continuing)
 
@@ -255,23 +261,25 @@ class PartitionRestorer:
 
         start_rows, end_rows: the range of rows in each batch, end exclusive.
         """
-        previous_ends = np.concatenate([[0], end_rows])
-        outside = np.flatnonzero(np.append(start_rows, len(offsets)) > previous_ends)
-        if len(outside):
-            offset = int(offsets[previous_ends[outside[0]]])
+        previous_end_rows = np.concatenate([[0], end_rows])
+        outside_indexes = np.flatnonzero(np.append(start_rows, len(offsets)) > previous_end_rows)
+        if len(outside_indexes):
+            offset = int(offsets[previous_end_rows[outside_indexes[0]]])
             raise InputError(f"{self.name}: offset {offset} is in none of the exported batches")
 
     def _write_batches(
-        self, batch_columns: dict[str, Any], counts: IntArray, rows: pa.RecordBatch | None
+        self, batch_columns: dict[str, Any], record_counts: IntArray, rows: pa.RecordBatch | None
     ) -> None:
         """Write batches with their records, in runs of one source file and one magic."""
-        ends = np.cumsum(counts)
+        end_rows = np.cumsum(record_counts)
         records = _NO_RECORDS if rows is None or not len(rows) else records_from_arrow(rows)
-        batch_headers = _headers_from_columns(batch_columns, records, counts)
+        batch_headers = _headers_from_columns(batch_columns, records, record_counts)
         if self._codec is not None:
             is_data = batch_headers.attributes & CONTROL.mask == 0
-            recompressed = batch_headers.attributes & ~CODEC_MASK | self._codec
-            batch_headers.attributes = np.where(is_data, recompressed, batch_headers.attributes)
+            recompressed_attributes = batch_headers.attributes & ~CODEC_MASK | self._codec
+            batch_headers.attributes = np.where(
+                is_data, recompressed_attributes, batch_headers.attributes
+            )
         source_batches = np.array(
             [batch_columns["last_offset"], batch_columns["crc"], batch_headers.magic]
         )
@@ -282,18 +290,21 @@ class PartitionRestorer:
         )
         self._source_batches = np.concatenate([open_batches, source_batches], axis=1)
         files, magics = batch_columns["file"], batch_headers.magic
-        starts_run = np.ones(len(counts), np.bool_)
+        starts_run = np.ones(len(record_counts), np.bool_)
         starts_run[1:] = (files[1:] != files[:-1]) | (np.diff(magics) != 0)
         first_indexes = np.flatnonzero(starts_run).tolist()
-        for first, last in pairwise([*first_indexes, len(counts)]):
+        for first_batch, end_batch in pairwise([*first_indexes, len(record_counts)]):
             self._assembler.close()
-            self._begin_segment(files[first], is_whole_file=True)
-            start, end = int(ends[first] - counts[first]), int(ends[last - 1])
+            self._begin_segment(files[first_batch], is_whole_file=True)
+            start = int(end_rows[first_batch] - record_counts[first_batch])
+            end = int(end_rows[end_batch - 1])
             record_table = records.rows.select_rows(slice(start, end))
-            range_records = RecordColumns(
-                records.data, record_table, records.headers, ends[first:last] - start
+            run_records = RecordColumns(
+                records.data, record_table, records.headers, end_rows[first_batch:end_batch] - start
             )
-            self._assembler.add(batch_headers.select_rows(slice(first, last)), range_records)
+            self._assembler.add(
+                batch_headers.select_rows(slice(first_batch, end_batch)), run_records
+            )
 
     def _begin_segment(self, source_file: str | None, *, is_whole_file: bool) -> None:
         """Begin a segment if the next records are from another file."""
@@ -362,45 +373,54 @@ class PartitionRestorer:
             batch_headers, RecordColumns(records.data, remaining_rows, records.headers, end_rows)
         )
 
-    def _write_encoded(self, encoded: EncodedBatches) -> None:
-        self.counts.batches += len(encoded)
-        n_known = self._source_batches.shape[1]
-        if n_known and len(encoded):
+    def _write_encoded(self, encoded_batches: EncodedBatches) -> None:
+        self.counts.batches += len(encoded_batches)
+        n_source_batches = self._source_batches.shape[1]
+        if n_source_batches and len(encoded_batches):
             last_offsets, crcs, magics = self._source_batches
-            batch_indexes = np.searchsorted(last_offsets, encoded.last_offset).clip(max=n_known - 1)
-            crc_positions = encoded.starts + np.array(CRC_OFFSET_BY_MAGIC)[magics[batch_indexes]]
-            data: np.ndarray[Any, np.dtype[np.uint8]] = np.frombuffer(encoded.data, np.uint8)
+            batch_indexes = np.searchsorted(last_offsets, encoded_batches.last_offset).clip(
+                max=n_source_batches - 1
+            )
+            crc_positions = (
+                encoded_batches.starts + np.array(CRC_OFFSET_BY_MAGIC)[magics[batch_indexes]]
+            )
+            data: np.ndarray[Any, np.dtype[np.uint8]] = np.frombuffer(
+                encoded_batches.data, np.uint8
+            )
             crc_bytes = data[crc_positions[:, None] + np.arange(4)].astype(np.int64)
             written_crcs = crc_bytes @ (1 << np.arange(24, -1, -8))
-            is_unchanged = (last_offsets[batch_indexes] == encoded.last_offset) & (
+            is_unchanged = (last_offsets[batch_indexes] == encoded_batches.last_offset) & (
                 crcs[batch_indexes] & 0xFFFFFFFF == written_crcs
             )
             self.counts.unchanged_batches += int(is_unchanged.sum())
-        self.writer.append(encoded)
+        self.writer.append(encoded_batches)
 
 
 _NO_RECORDS = RecordColumns(
-    b"", RecordTable.zeros_for(BUILD_COLUMNS, 0), np.zeros((4, 0), np.int64), NO_ROW_INDEXES
+    b"",
+    RecordTable.zeros_with_columns(BUILD_COLUMNS, 0),
+    np.zeros((4, 0), np.int64),
+    NO_ROW_INDEXES,
 )
 
 
 def _headers_from_columns(
-    batch_columns: dict[str, Any], records: RecordColumns, counts: IntArray
+    batch_columns: dict[str, Any], records: RecordColumns, record_counts: IntArray
 ) -> DraftTable:
     """The headers of batches from the table of batches. Timestamps that are missing there, because
     a table cannot represent them, are computed from the records."""
-    batch_headers = DraftTable.zeros(len(counts))
+    batch_headers = DraftTable.zeros(len(record_counts))
     for name in _HEADER_COLUMNS:
         batch_headers[name] = batch_columns[name]
     batch_headers.last_offset_delta = batch_columns["last_offset"] - batch_columns["base_offset"]
     batch_headers.declared_count, batch_headers.has_explicit_max = -1, 1
-    with_records = np.flatnonzero(counts)
-    first_records = (np.cumsum(counts) - counts)[with_records]
+    nonempty_indexes = np.flatnonzero(record_counts)
+    first_records = (np.cumsum(record_counts) - record_counts)[nonempty_indexes]
     times = records.rows.timestamp
     max_times = np.maximum.reduceat(times, first_records)
     for name, values in (("base_timestamp", times[first_records]), ("max_timestamp", max_times)):
-        stored_times = batch_columns[name][with_records]
-        batch_headers[name][with_records] = np.where(
+        stored_times = batch_columns[name][nonempty_indexes]
+        batch_headers[name][nonempty_indexes] = np.where(
             stored_times == NO_TIMESTAMP, values, stored_times
         )
     return batch_headers

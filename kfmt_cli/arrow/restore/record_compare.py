@@ -94,10 +94,10 @@ def _relate_rows(
     common_offsets, a_indexes, b_indexes = np.intersect1d(
         a_offsets, b_offsets, assume_unique=True, return_indices=True
     )
-    same = _equal_rows_mask(a_rows.take(pa.array(a_indexes)), b_rows.take(pa.array(b_indexes)))
+    same_mask = _equal_rows_mask(a_rows.take(pa.array(a_indexes)), b_rows.take(pa.array(b_indexes)))
     offsets = np.union1d(a_offsets, b_offsets)
     relations = np.where(np.isin(offsets, a_offsets), _ONLY_A, _ONLY_B)
-    relations[np.searchsorted(offsets, common_offsets)] = np.where(same, _SAME, _DIVERGED)
+    relations[np.searchsorted(offsets, common_offsets)] = np.where(same_mask, _SAME, _DIVERGED)
     return offsets, relations
 
 
@@ -107,13 +107,15 @@ def _equal_rows_mask(a_rows: pa.RecordBatch, b_rows: pa.RecordBatch) -> BoolArra
         return np.ones(len(a_rows), np.bool_)
     mask = np.ones(len(a_rows), np.bool_)
     for name in COMPARED_COLUMNS:
-        x, y = a_rows.column(name), b_rows.column(name)
-        if x.equals(y):
+        a_column, b_column = a_rows.column(name), b_rows.column(name)
+        if a_column.equals(b_column):
             continue
-        if pa.types.is_list(x.type):
-            pairs = zip(x.to_pylist(), y.to_pylist(), strict=True)
-            mask &= np.fromiter((left == right for left, right in pairs), np.bool_, len(x))
+        if pa.types.is_list(a_column.type):
+            pairs = zip(a_column.to_pylist(), b_column.to_pylist(), strict=True)
+            mask &= np.fromiter((left == right for left, right in pairs), np.bool_, len(a_column))
         else:
-            equal = pc.fill_null(pc.equal(x, y), pc.and_(pc.is_null(x), pc.is_null(y)))
-            mask &= equal.to_numpy(zero_copy_only=False)
+            equal_mask = pc.fill_null(
+                pc.equal(a_column, b_column), pc.and_(pc.is_null(a_column), pc.is_null(b_column))
+            )
+            mask &= equal_mask.to_numpy(zero_copy_only=False)
     return mask

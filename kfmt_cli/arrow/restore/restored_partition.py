@@ -57,10 +57,10 @@ class ExportedPartition:
 
     def iter_rows(self, table: str) -> Iterator[pa.RecordBatch]:
         """The rows of a table in offset order; raises InputError."""
-        is_records = table == RECORDS_TABLE.name
+        is_records_table = table == RECORDS_TABLE.name
         record_columns: tuple[str, ...] = BATCHED_RECORD_COLUMNS if self.batches else RECORD_COLUMNS
         columns, files = (
-            (record_columns, self.records) if is_records else (BATCH_COLUMNS, self.batches)
+            (record_columns, self.records) if is_records_table else (BATCH_COLUMNS, self.batches)
         )
         for file in sorted(files, key=lambda file: (file.row_range.first_offset, file.path)):
             yield from read_partition_rows(file.path, (self.topic, self.partition), columns, table)
@@ -99,22 +99,22 @@ def group_by_partition(
     listed_files: Iterable[tuple[FileSplit, str, Iterable[PartitionRowRange]]],
 ) -> list[ExportedPartition]:
     """The partitions with records. listed_files: files, each with its table and row ranges."""
-    by_partition: dict[tuple[Any, Any], ExportedPartition] = {}
+    partition_by_key: dict[tuple[Any, Any], ExportedPartition] = {}
     for split, table, row_ranges in listed_files:
         for row_range in row_ranges:
             topic_partition = row_range.topic, row_range.partition
-            partition = by_partition.setdefault(
+            partition = partition_by_key.setdefault(
                 topic_partition, ExportedPartition(*topic_partition)
             )
             files = partition.records if table == RECORDS_TABLE.name else partition.batches
             files.append(PartitionFile(split.path, split.size, split.modified, row_range))
-    with_records = [exported for exported in by_partition.values() if exported.records]
+    exported_partitions = [exported for exported in partition_by_key.values() if exported.records]
     return sorted(
-        with_records, key=lambda exported: (exported.topic or "", exported.partition or 0)
+        exported_partitions, key=lambda exported: (exported.topic or "", exported.partition or 0)
     )
 
 
-def find_tables(path: str) -> list[FileSplit] | None:
+def find_table_files(path: str) -> list[FileSplit] | None:
     """The files of the tables of records and batches at a path; None if it has no table of
     records. Raises InputError."""
     records = find_exported_files(path)

@@ -27,7 +27,7 @@ MIN_ISR_SETTING, UNCLEAN_ELECTION_SETTING = "min.insync.replicas", "unclean.lead
 class BrokerRegistration:
     """A broker, as registered."""
 
-    node: int
+    node_id: int
     epoch: int
     is_fenced: bool
     directory_ids: tuple[str, ...]
@@ -88,31 +88,35 @@ class ClusterImage:
             self._name_by_topic_id = {id_: name for name, id_ in self.topic_ids.items()}
         return self._name_by_topic_id.get(topic_id)
 
-    def has_replica(self, topic_id: str, partition: int, node: int | None) -> bool:
+    def has_replica(self, topic_id: str, partition: int, node_id: int | None) -> bool:
         """Whether a broker has a replica of a partition of the topic with this id."""
         topic = self.topic_name(topic_id)
         registration = None if topic is None else self.partitions.get((topic, partition))
         return registration is not None and (
-            node is None or node in registration.leadership.replicas
+            node_id is None or node_id in registration.leadership.replicas
         )
 
-    def assigned_directory_id(self, topic: str, partition: int, node: int | None) -> str | None:
+    def assigned_directory_id(self, topic: str, partition: int, node_id: int | None) -> str | None:
         """The id of the log directory that a broker's replica is assigned to."""
         registration = self.partitions.get((topic, partition))
-        if registration is None or node not in registration.leadership.replicas:
+        if registration is None or node_id not in registration.leadership.replicas:
             return None
-        row = registration.leadership.replicas.index(node)
-        return registration.directory_ids[row] if row < len(registration.directory_ids) else None
+        replica_index = registration.leadership.replicas.index(node_id)
+        return (
+            registration.directory_ids[replica_index]
+            if replica_index < len(registration.directory_ids)
+            else None
+        )
 
 
 def read_cluster(
-    directory: DirectoryListing, read_errors: list[InputError], end: int | None
+    directory: DirectoryListing, read_errors: list[InputError], end_offset: int | None
 ) -> ClusterImage:
     """The cluster in the directory of a metadata log, with the end of the log and the voters in
     quorum-state; arguments as for `read_image`."""
-    log_end = read_metadata_end(directory, read_errors, end)
-    image = read_image(directory, read_errors, end)
-    image.log_end_offset, image.last_epoch = log_end
+    end_offset_and_epoch = read_metadata_end(directory, read_errors, end_offset)
+    image = read_image(directory, read_errors, end_offset)
+    image.log_end_offset, image.last_epoch = end_offset_and_epoch
     try:
         voters = read_voters(directory)
         voter_ids = frozenset(voter for voter in voters if voter is not None)
@@ -125,36 +129,36 @@ def read_cluster(
 def read_image(
     directory: DirectoryListing,
     read_errors: list[InputError],
-    end: int | None,
+    end_offset: int | None,
     bootstrap: InputFile | None = None,
 ) -> ClusterImage:
-    """The cluster in the directory of a metadata log. end: its log end offset after a start, None
-    for the entire log; errors of unreadable files are added to `read_errors`. bootstrap: the
+    """The cluster in the directory of a metadata log. end_offset: its log end offset after a start,
+    None for the entire log; errors of unreadable files are added to `read_errors`. bootstrap: the
     initial records of an empty log."""
     image = ClusterImage()
-    controllers: set[int] = set()
-    settings: dict[tuple[str, str], dict[str, str]] = {}
-    rows: list[Mapping[str, Any]] = []
-    replay = replay_metadata_log(directory, read_errors, end, bootstrap)
+    controller_ids: set[int] = set()
+    settings_by_resource: dict[tuple[str, str], dict[str, str]] = {}
+    partition_rows: list[Mapping[str, Any]] = []
+    replay = replay_metadata_log(directory, read_errors, end_offset, bootstrap)
     for type_, values in replay.iter_rows():
         if type_ is types.TOPIC_ROW:
             image.topic_ids[values["topic"]] = values["topic_id"]
         elif type_ is types.PARTITION_STATE_ROW:
-            rows.append(values)
+            partition_rows.append(values)
         elif type_ is types.BROKER_ROW:
             _add_broker(image, values)
         elif type_ is types.CONTROLLER_ROW:
-            controllers.add(values["controller_id"])
+            controller_ids.add(values["controller_id"])
         elif type_ is types.FEATURE_ROW:
             image.features[values["feature"]] = values["level"]
         elif type_ is types.CONFIG_ROW and values.get("value") is not None:
-            resource_settings = settings.setdefault(
+            resource_settings = settings_by_resource.setdefault(
                 (values["resource_type"], values["resource"]), {}
             )
             resource_settings[values["name"]] = str(values["value"])
-    for values in rows:
-        _add_partition(image, values, settings)
-    image.voters = frozenset(controllers)
+    for values in partition_rows:
+        _add_partition(image, values, settings_by_resource)
+    image.voters = frozenset(controller_ids)
     return image
 
 
@@ -163,41 +167,43 @@ def read_metadata_end(
 ) -> tuple[int, int]:
     """The log end offset of a metadata log, at most `max_end_offset`, and the epoch of its last
     batch or snapshot; errors of unreadable files are added to `read_errors`."""
-    end, epoch = 0, -1
+    end_offset, epoch = 0, -1
     for snapshot in metadata_snapshots(directory)[-1:]:
         name = snapshot.path.rpartition("/")[2].partition(".")[0]
-        end, epoch = (int(part) for part in name.split("-"))
+        end_offset, epoch = (int(part) for part in name.split("-"))
     for log in directory.logs:
         try:
-            with open_log(log, read_ahead=False) as opened:
-                for block in opened.blocks:
+            with open_log(log, read_ahead=False) as opened_log:
+                for block in opened_log.blocks:
                     batches = block.batches
-                    rows = (batches.crc_valid == 1) & (batches.last_offset + 1 > end)
+                    row_mask = (batches.crc_valid == 1) & (batches.last_offset + 1 > end_offset)
                     if max_end_offset is not None:
-                        rows &= batches.last_offset < max_end_offset
-                    if rows.any():
-                        end = int(batches.last_offset[rows][-1]) + 1
-                        epoch = int(batches.partition_leader_epoch[rows][-1])
+                        row_mask &= batches.last_offset < max_end_offset
+                    if row_mask.any():
+                        end_offset = int(batches.last_offset[row_mask][-1]) + 1
+                        epoch = int(batches.partition_leader_epoch[row_mask][-1])
         except InputError as error:
             read_errors.append(error)
-    return end, epoch
+    return end_offset, epoch
 
 
 def _add_broker(image: ClusterImage, values: Mapping[str, Any]) -> None:
-    node = values["broker_id"]
+    node_id = values["broker_id"]
     is_fenced = values["state"] == "fenced"
     directory_ids = tuple(values.get("log_dirs") or ())
-    image.brokers[node] = BrokerRegistration(node, values["broker_epoch"], is_fenced, directory_ids)
+    image.brokers[node_id] = BrokerRegistration(
+        node_id, values["broker_epoch"], is_fenced, directory_ids
+    )
 
 
 def _add_partition(
     image: ClusterImage,
     values: Mapping[str, Any],
-    settings: Mapping[tuple[str, str], Mapping[str, str]],
+    settings_by_resource: Mapping[tuple[str, str], Mapping[str, str]],
 ) -> None:
     topic, partition = values["topic"], values["partition"]
-    topic_settings = dict(settings.get(("BROKER", ""), {})) | dict(
-        settings.get(("TOPIC", topic), {})
+    topic_settings = dict(settings_by_resource.get(("BROKER", ""), {})) | dict(
+        settings_by_resource.get(("TOPIC", topic), {})
     )
     min_isr = topic_settings.get(MIN_ISR_SETTING, "1")
     leadership = PartitionLeadership(

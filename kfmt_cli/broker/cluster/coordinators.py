@@ -22,7 +22,9 @@ def java_string_hash(text: str) -> int:
     return hash_value - (1 << 32) if hash_value >> 31 else hash_value
 
 
-def coordinator_partition(text: str, partitions: int = DEFAULT_INTERNAL_PARTITIONS) -> int:
+def coordinator_partition(
+    coordinator_key: str, n_partitions: int = DEFAULT_INTERNAL_PARTITIONS
+) -> int:
     """The partition of a group or a transactional id."""
-    hash_value = java_string_hash(text)
-    return 0 if hash_value == MIN_INT32 else abs(hash_value) % partitions
+    hash_value = java_string_hash(coordinator_key)
+    return 0 if hash_value == MIN_INT32 else abs(hash_value) % n_partitions

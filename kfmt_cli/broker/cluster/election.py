@@ -79,7 +79,8 @@ class ElectionResult:
 class _ElectionSimulation:
     """The start of a cluster, seen from one partition.
 
-    unfenced: the unfenced brokers. stale: brokers whose session from before has not expired yet.
+    unfenced_nodes: the unfenced brokers. stale_nodes: brokers whose session from before has not
+    expired yet.
     """
 
     def __init__(
@@ -90,30 +91,30 @@ class _ElectionSimulation:
     ) -> None:
         self.cluster, self.leadership = cluster, leadership
         self.offline_directory_nodes = set(offline_directory_nodes)
-        self.unfenced = set(cluster.fencing_order)
-        self.stale = list(cluster.fencing_order)
+        self.unfenced_nodes = set(cluster.fencing_order)
+        self.stale_nodes = list(cluster.fencing_order)
 
     def is_acceptable_leader(self, node: int) -> bool:
-        return node in self.unfenced and node not in self.offline_directory_nodes
+        return node in self.unfenced_nodes and node not in self.offline_directory_nodes
 
     def register(self, node: int) -> None:
         """Register a broker, fenced at first. With ELR, its replica leaves ISR and ELR after an
         unclean shutdown."""
-        self.unfenced.discard(node)
-        if node in self.stale:
-            self.stale.remove(node)
+        self.unfenced_nodes.discard(node)
+        if node in self.stale_nodes:
+            self.stale_nodes.remove(node)
         if self.cluster.rules.has_elr and node not in self.cluster.cleanly_stopped:
-            state = self.leadership
-            if node in state.isr or node in state.elr:
+            leadership = self.leadership
+            if node in leadership.isr or node in leadership.elr:
                 self._change_partition(
-                    tuple(other for other in state.isr if other != node), removed=node
+                    tuple(other for other in leadership.isr if other != node), removed_node=node
                 )
 
     def move(self, node: int) -> None:
         """Assign a replica to a directory that its broker's old registration lacks, as the broker
         does while it waits for its session to expire. The replica leaves the ISR, unless it is the
         last one."""
-        if node in self.offline_directory_nodes and node in self.stale:
+        if node in self.offline_directory_nodes and node in self.stale_nodes:
             isr = tuple(other for other in self.leadership.isr if other != node)
             if isr and isr != self.leadership.isr:
                 self._change_partition(isr)
@@ -121,7 +122,7 @@ class _ElectionSimulation:
 
     def unfence(self, node: int) -> None:
         """Unfence a broker, and elect a leader if there is none."""
-        self.unfenced.add(node)
+        self.unfenced_nodes.add(node)
         self.elect_if_leaderless()
 
     def assign(self, node: int) -> None:
@@ -130,12 +131,14 @@ class _ElectionSimulation:
 
     def expire(self, node: int) -> None:
         """Fence a broker that is not back in time."""
-        self.unfenced.discard(node)
-        self.stale.remove(node)
+        self.unfenced_nodes.discard(node)
+        self.stale_nodes.remove(node)
         isr = self.leadership.isr
         if node in isr or self.leadership.leader == node:
-            remaining = tuple(other for other in isr if other != node)
-            self._change_partition(remaining if remaining or self.cluster.rules.has_elr else isr)
+            remaining_isr = tuple(other for other in isr if other != node)
+            self._change_partition(
+                remaining_isr if remaining_isr or self.cluster.rules.has_elr else isr
+            )
 
     def elect(self) -> None:
         """Hold an unclean election, as by command; it does nothing while there is a leader."""
@@ -148,41 +151,48 @@ class _ElectionSimulation:
             self._change_partition(self.leadership.isr)
 
     def _change_partition(
-        self, isr: tuple[int, ...], *, removed: int | None = None, allow_unclean: bool = False
+        self, isr: tuple[int, ...], *, removed_node: int | None = None, allow_unclean: bool = False
     ) -> None:
-        """Change the ISR, and elect. removed: a broker that must not be in the ELR either."""
-        state, has_elr = self.leadership, self.cluster.rules.has_elr
-        elr = state.elr
+        """Change the ISR, and elect. removed_node: a broker that must not be in the ELR either."""
+        leadership, has_elr = self.leadership, self.cluster.rules.has_elr
+        elr = leadership.elr
         if has_elr:
-            former_replicas = dict.fromkeys((*elr, *state.isr))
-            demoted = (node for node in former_replicas if node not in isr and node != removed)
-            elr = () if len(isr) >= state.min_isr else tuple(demoted)
+            former_replicas = dict.fromkeys((*elr, *leadership.isr))
+            demoted_nodes = (
+                node for node in former_replicas if node not in isr and node != removed_node
+            )
+            elr = () if len(isr) >= leadership.min_isr else tuple(demoted_nodes)
         leader, elected_from = self._elect(isr, elr, allow_unclean=allow_unclean)
-        last_known = state.last_known
+        last_known = leadership.last_known
         if leader != NO_LEADER:
             last_known = ()
             if elected_from != "isr":
                 isr = (leader,)
                 elr = tuple(node for node in elr if node != leader) if elected_from == "elr" else ()
-        elif has_elr and not isr and state.isr and state.leader != NO_LEADER:
-            last_known = (state.leader,)
-        if leader == state.leader:
-            elected_from = state.elected_from
+        elif has_elr and not isr and leadership.isr and leadership.leader != NO_LEADER:
+            last_known = (leadership.leader,)
+        if leader == leadership.leader:
+            elected_from = leadership.elected_from
         self.leadership = replace(
-            state, isr=isr, elr=elr, last_known=last_known, leader=leader, elected_from=elected_from
+            leadership,
+            isr=isr,
+            elr=elr,
+            last_known=last_known,
+            leader=leader,
+            elected_from=elected_from,
         )
 
     def _elect(
         self, isr: tuple[int, ...], elr: tuple[int, ...], *, allow_unclean: bool
     ) -> tuple[int, str | None]:
-        state = self.leadership
-        electable, elected_from = (isr, "isr") if isr else (elr, "elr")
-        if state.leader in electable and self.is_acceptable_leader(state.leader):
-            return state.leader, elected_from
-        for node in state.replicas:
-            if node in electable and self.is_acceptable_leader(node):
+        leadership = self.leadership
+        electable_nodes, elected_from = (isr, "isr") if isr else (elr, "elr")
+        if leadership.leader in electable_nodes and self.is_acceptable_leader(leadership.leader):
+            return leadership.leader, elected_from
+        for node in leadership.replicas:
+            if node in electable_nodes and self.is_acceptable_leader(node):
                 return node, elected_from
-        last_known = state.last_known
+        last_known = leadership.last_known
         is_without_isr_and_elr = self.cluster.rules.has_elr and not isr and not elr
         if (
             is_without_isr_and_elr
@@ -190,8 +200,8 @@ class _ElectionSimulation:
             and self.is_acceptable_leader(last_known[0])
         ):
             return last_known[0], "last_known_leader"
-        if state.allows_unclean_election or allow_unclean:
-            for node in state.replicas:
+        if leadership.allows_unclean_election or allow_unclean:
+            for node in leadership.replicas:
                 if self.is_acceptable_leader(node):
                     return node, "unclean"
         return NO_LEADER, None
@@ -229,15 +239,15 @@ _Event = tuple[str, int]
 
 
 def _simulate(simulation: _ElectionSimulation, plan: Iterable[tuple[_Event, ...]]) -> None:
-    for stage in plan:
-        for name, node in stage:
-            if name == "expire-all":
-                for stale_node in list(simulation.stale):
+    for stage_events in plan:
+        for event_name, node in stage_events:
+            if event_name == "expire-all":
+                for stale_node in list(simulation.stale_nodes):
                     simulation.expire(stale_node)
-            elif name == "elect":
+            elif event_name == "elect":
                 simulation.elect()
             else:
-                getattr(simulation, name)(node)
+                getattr(simulation, event_name)(node)
 
 
 def _iter_event_plans(
@@ -245,33 +255,33 @@ def _iter_event_plans(
 ) -> Iterator[tuple[tuple[_Event, ...], ...]]:
     """The possible sequences of events of an order."""
     plans: list[tuple[tuple[_Event, ...], ...]] = [()]
-    stale = set(cluster.fencing_order)
+    stale_brokers = set(cluster.fencing_order)
     for stage in _merge_until_quorum(cluster.rules, stages):
-        stage_events = dict.fromkeys(
-            _iter_stage_events(cluster, stage, frozenset(stale), offline_directory_nodes)
+        event_sequences = dict.fromkeys(
+            _iter_stage_events(cluster, stage, frozenset(stale_brokers), offline_directory_nodes)
         )
-        plans = [(*plan, events) for plan in plans for events in stage_events]
-        stale.clear()  # a stage ends only after the old sessions have expired
+        plans = [(*plan, events) for plan in plans for events in event_sequences]
+        stale_brokers.clear()  # a stage ends only after the old sessions have expired
     yield from plans
 
 
 def _merge_until_quorum(rules: ElectionRules, stages: Sequence[StartStage]) -> Iterator[StartStage]:
     """The stages, with those before the quorum merged into the one that completes it."""
     started_nodes: list[int] = []
-    waiting: tuple[int, ...] = ()
+    waiting_nodes: tuple[int, ...] = ()
     for stage in stages:
         started_nodes += stage.nodes
         if rules.voters and 2 * len(rules.voters.intersection(started_nodes)) <= len(rules.voters):
-            waiting += stage.nodes
+            waiting_nodes += stage.nodes
             continue
-        yield replace(stage, nodes=waiting + stage.nodes)
-        waiting = ()
+        yield replace(stage, nodes=waiting_nodes + stage.nodes)
+        waiting_nodes = ()
 
 
 def _iter_stage_events(
     cluster: ClusterBrokers,
     stage: StartStage,
-    stale: frozenset[int],
+    stale_brokers: frozenset[int],
     offline_directory_nodes: frozenset[int],
 ) -> Iterator[tuple[_Event, ...]]:
     """The possible event sequences of a stage: who registers first, and when the others expire."""
@@ -281,12 +291,12 @@ def _iter_stage_events(
     )
     may_expire_first = cluster.rules.fences_before_registration
     for order in orders:
-        stale_nodes = [node for node in order if node in stale]
+        stale_nodes = [node for node in order if node in stale_brokers]
         immediate_events = [
-            event for node in order if node not in stale for event in _startup_events(node)
+            event for node in order if node not in stale_brokers for event in _startup_events(node)
         ]
         election_events = [("elect", 0)] if stage.ends_with_election else []
-        expiry_events = [("expire-all", 0)] if stale else []
+        expiry_events = [("expire-all", 0)] if stale_brokers else []
         if not stale_nodes:
             yield (*immediate_events, *election_events, *expiry_events)
             continue

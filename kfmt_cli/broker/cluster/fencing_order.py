@@ -18,18 +18,19 @@ _INITIAL_BINS = 16  # of a new java.util.concurrent.ConcurrentHashMap
 
 
 def fencing_order(
-    registered: Sequence[tuple[int, int]], stale: Iterable[int], *, level: int
+    broker_epochs: Sequence[tuple[int, int]], stale_brokers: Iterable[int], *, feature_level: int
 ) -> list[int]:
     """The stale brokers in the order in which they are fenced.
 
-    registered: the id and the broker epoch of each broker, in the order of their registrations.
-    level: the feature level of metadata.version, which decides how the controller stores sessions.
+    broker_epochs: the id and the broker epoch of each broker, in the order of their registrations.
+    feature_level: the feature level of metadata.version, which decides how the controller stores
+    sessions.
     """
-    stale_nodes = set(stale)
+    stale_nodes = set(stale_brokers)
     order = (
-        _timeline_map_order(registered)
-        if level < _TRACKER_LEVEL
-        else _concurrent_map_order(registered, stale_nodes, level)
+        _timeline_map_order(broker_epochs)
+        if feature_level < _TRACKER_LEVEL
+        else _concurrent_map_order(broker_epochs, stale_nodes, feature_level)
     )
     return [node for node in order if node in stale_nodes]
 
@@ -39,11 +40,11 @@ def fencing_order(
 _TRACKER_LEVEL, _RECORD_LEVEL = 22, 28
 
 
-def _timeline_map_order(registered: Sequence[tuple[int, int]]) -> list[int]:
+def _timeline_map_order(broker_epochs: Sequence[tuple[int, int]]) -> list[int]:
     """The order of a TimelineHashMap: slots by Fibonacci hashing, the last node of a slot first."""
     slots: list[list[int]] = [[], []]
-    for size, (node, _) in enumerate(registered):
-        if (size + 1) * _LOAD_FACTOR > len(slots):
+    for n_inserted, (node, _) in enumerate(broker_epochs):
+        if (n_inserted + 1) * _LOAD_FACTOR > len(slots):
             nodes = [present_node for slot in slots for present_node in slot]
             slots = [[] for _ in range(2 * len(slots))]
             for present_node in nodes:
@@ -57,17 +58,17 @@ def _slot(node: int, n_slots: int) -> int:
 
 
 def _concurrent_map_order(
-    registered: Sequence[tuple[int, int]], stale_nodes: set[int], level: int
+    broker_epochs: Sequence[tuple[int, int]], stale_nodes: set[int], feature_level: int
 ) -> list[int]:
     """The order of a ConcurrentHashMap of the ids and broker epochs of stale brokers."""
-    unfenced = [(node, epoch) for node, epoch in registered if node in stale_nodes]
+    stale_broker_epochs = [(node, epoch) for node, epoch in broker_epochs if node in stale_nodes]
     n_bins = _INITIAL_BINS
-    while len(unfenced) >= _LOAD_FACTOR * n_bins:
+    while len(stale_broker_epochs) >= _LOAD_FACTOR * n_bins:
         n_bins *= 2
     # A record's hash begins with the first field.
-    hash_seed = 0 if level >= _RECORD_LEVEL else 31 * 31
+    hash_seed = 0 if feature_level >= _RECORD_LEVEL else 31 * 31
     bins: list[list[int]] = [[] for _ in range(n_bins)]
-    for node, epoch in unfenced:
-        hashed = (hash_seed + 31 * node + (epoch ^ (epoch >> 32))) & 0xFFFFFFFF
-        bins[(hashed ^ (hashed >> 16)) & (n_bins - 1)].append(node)
+    for node, epoch in stale_broker_epochs:
+        hash_value = (hash_seed + 31 * node + (epoch ^ (epoch >> 32))) & 0xFFFFFFFF
+        bins[(hash_value ^ (hash_value >> 16)) & (n_bins - 1)].append(node)
     return [node for bin_nodes in bins for node in bin_nodes]

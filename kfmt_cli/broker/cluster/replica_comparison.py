@@ -49,18 +49,18 @@ class ReplicaBatches:
 
     columns: IntArray
     """Base offset, last offset, leader epoch and checksum, one row each."""
-    undamaged: BoolArray
+    undamaged_mask: BoolArray
     """Whether the checksums match."""
     source: object = None
     """The source of the batches, for callers that read their records."""
 
     def __len__(self) -> int:
-        return len(self.undamaged)
+        return len(self.undamaged_mask)
 
     def batch(self, i: int) -> ReplicaBatch:
         """The batch in a column of `columns`."""
         base, last, epoch, crc = self.columns[:, i].tolist()
-        return ReplicaBatch(base, last, epoch, crc, (self.source, i), bool(self.undamaged[i]))
+        return ReplicaBatch(base, last, epoch, crc, (self.source, i), bool(self.undamaged_mask[i]))
 
 
 @dataclass(slots=True)
@@ -139,7 +139,9 @@ DifferenceFinder = Callable[[list[ReplicaBatch], list[ReplicaBatch]], int | None
 
 
 def compare_replicas(
-    a: Iterable[ReplicaBatches], b: Iterable[ReplicaBatches], find_difference: DifferenceFinder
+    a_chunks: Iterable[ReplicaBatches],
+    b_chunks: Iterable[ReplicaBatches],
+    find_difference: DifferenceFinder,
 ) -> Iterator[ReplicaRange]:
     """The ranges of two replicas whose batches come in offset order.
 
@@ -147,14 +149,18 @@ def compare_replicas(
     both have a record and the records differ, or None.
     """
     return merge_adjacent_ranges(
-        _iter_ranges(_ReplicaBatchCursor(iter(a)), _ReplicaBatchCursor(iter(b)), find_difference)
+        _iter_ranges(
+            _ReplicaBatchCursor(iter(a_chunks)),
+            _ReplicaBatchCursor(iter(b_chunks)),
+            find_difference,
+        )
     )
 
 
-def merge_adjacent_ranges(steps: Iterable[ReplicaRange]) -> Iterator[ReplicaRange]:
+def merge_adjacent_ranges(ranges: Iterable[ReplicaRange]) -> Iterator[ReplicaRange]:
     """The ranges, with consecutive ones of the same relation merged."""
     pending: ReplicaRange | None = None
-    for range_ in steps:
+    for range_ in ranges:
         if pending is None:
             pending = range_
         elif not pending.extend_if_same(range_):
@@ -168,7 +174,7 @@ class _ReplicaBatchCursor:
     """A position in the batches of a replica. next_batch: the next batch, None at the end."""
 
     def __init__(self, chunks: Iterator[ReplicaBatches]) -> None:
-        self._remaining = chunks
+        self._remaining_chunks = chunks
         self._chunk: ReplicaBatches | None = None
         self._row = 0
         self.next_batch: ReplicaBatch | None = None
@@ -177,7 +183,7 @@ class _ReplicaBatchCursor:
     def _advance(self, n: int) -> None:
         self._row += n
         while self._chunk is None or self._row == len(self._chunk):
-            self._chunk, self._row = next(self._remaining, None), 0
+            self._chunk, self._row = next(self._remaining_chunks, None), 0
             if self._chunk is None:
                 self.next_batch = None
                 return
@@ -201,7 +207,9 @@ class _ReplicaBatchCursor:
         is_identical = (self_chunk.columns[:, self_rows] == other_chunk.columns[:, other_rows]).all(
             axis=0
         )
-        is_identical &= self_chunk.undamaged[self_rows] & other_chunk.undamaged[other_rows]
+        is_identical &= (
+            self_chunk.undamaged_mask[self_rows] & other_chunk.undamaged_mask[other_rows]
+        )
         n = n if is_identical.all() else int(np.argmin(is_identical))
         base_offsets, last_offsets, leader_epochs, _ = self_chunk.columns[
             :, self._row : self._row + n
@@ -222,25 +230,35 @@ class _ReplicaBatchCursor:
 
 
 def _iter_ranges(
-    a: _ReplicaBatchCursor, b: _ReplicaBatchCursor, find_difference: DifferenceFinder
+    a_cursor: _ReplicaBatchCursor, b_cursor: _ReplicaBatchCursor, find_difference: DifferenceFinder
 ) -> Iterator[ReplicaRange]:
-    while a.next_batch is not None or b.next_batch is not None:
-        if b.next_batch is None or (
-            a.next_batch is not None and a.next_batch.last_offset < b.next_batch.base_offset
+    while a_cursor.next_batch is not None or b_cursor.next_batch is not None:
+        if b_cursor.next_batch is None or (
+            a_cursor.next_batch is not None
+            and a_cursor.next_batch.last_offset < b_cursor.next_batch.base_offset
         ):
-            yield _create_range(ReplicaRelation.ONLY_A, [a.pop()], [])
-        elif a.next_batch is None or b.next_batch.last_offset < a.next_batch.base_offset:
-            yield _create_range(ReplicaRelation.ONLY_B, [], [b.pop()])
-        elif a.next_batch == b.next_batch and a.next_batch.is_undamaged:
-            yield a.pop_identical(b)
+            yield _create_range(ReplicaRelation.ONLY_A, [a_cursor.pop()], [])
+        elif (
+            a_cursor.next_batch is None
+            or b_cursor.next_batch.last_offset < a_cursor.next_batch.base_offset
+        ):
+            yield _create_range(ReplicaRelation.ONLY_B, [], [b_cursor.pop()])
+        elif a_cursor.next_batch == b_cursor.next_batch and a_cursor.next_batch.is_undamaged:
+            yield a_cursor.pop_identical(b_cursor)
         else:
-            a_batches, b_batches = [a.pop()], [b.pop()]
+            a_batches, b_batches = [a_cursor.pop()], [b_cursor.pop()]
             while True:
                 last_offset = max(a_batches[-1].last_offset, b_batches[-1].last_offset)
-                if a.next_batch is not None and a.next_batch.base_offset <= last_offset:
-                    a_batches.append(a.pop())
-                elif b.next_batch is not None and b.next_batch.base_offset <= last_offset:
-                    b_batches.append(b.pop())
+                if (
+                    a_cursor.next_batch is not None
+                    and a_cursor.next_batch.base_offset <= last_offset
+                ):
+                    a_batches.append(a_cursor.pop())
+                elif (
+                    b_cursor.next_batch is not None
+                    and b_cursor.next_batch.base_offset <= last_offset
+                ):
+                    b_batches.append(b_cursor.pop())
                 else:
                     break
             yield from _iter_differing_ranges(a_batches, b_batches, find_difference)
@@ -261,23 +279,23 @@ def _iter_differing_ranges(
     if differing_offset is None and (a_epochs == b_epochs or not a_epochs or not b_epochs):
         yield _create_range(ReplicaRelation.COMPACTED, a_batches, b_batches)
         return
-    diverged = _create_range(ReplicaRelation.DIVERGED, a_batches, b_batches)
+    diverged_range = _create_range(ReplicaRelation.DIVERGED, a_batches, b_batches)
     if differing_offset is not None:
-        diverged.first_offset = max(diverged.first_offset, differing_offset)
+        diverged_range.first_offset = max(diverged_range.first_offset, differing_offset)
     last_offsets = (
         max(batch.last_offset for batch in a_batches),
         max(batch.last_offset for batch in b_batches),
     )
-    diverged.last_offset = max(diverged.first_offset, min(last_offsets))
-    yield diverged
-    if max(last_offsets) > diverged.last_offset:  # only the longer replica has the rest
+    diverged_range.last_offset = max(diverged_range.first_offset, min(last_offsets))
+    yield diverged_range
+    if max(last_offsets) > diverged_range.last_offset:  # only the longer replica has the rest
         remaining_relation = (
             ReplicaRelation.ONLY_A if last_offsets[0] > last_offsets[1] else ReplicaRelation.ONLY_B
         )
         yield replace(
-            diverged,
+            diverged_range,
             relation=remaining_relation,
-            first_offset=diverged.last_offset + 1,
+            first_offset=diverged_range.last_offset + 1,
             last_offset=max(last_offsets),
             a_batches=0,
             b_batches=0,

@@ -26,18 +26,19 @@ def find_tail_offset(
     """
     if selection:
         return _find_selected_tail(selection.select_logs(logs), n_records, selection, limit)
-    first = 0
+    first_offset = 0
     for log in reversed(logs):
-        for batches in reversed(_read_batch_columns(log)):
-            for position, base, count in reversed(batches.T.tolist()):
+        for batch_columns in reversed(_read_batch_columns(log)):
+            for position, base_offset, count in reversed(batch_columns.T.tolist()):
                 if 0 <= count < n_records:
-                    n_records, first = n_records - count, base
+                    n_records, first_offset = n_records - count, base_offset
                     continue
-                offsets = _read_record_offsets(log, position, limit)
-                if len(offsets) >= n_records:
-                    return offsets[-n_records]
-                n_records, first = n_records - len(offsets), min([base, *offsets[:1]])
-    return first
+                record_offsets = _read_record_offsets(log, position, limit)
+                if len(record_offsets) >= n_records:
+                    return record_offsets[-n_records]
+                n_records = n_records - len(record_offsets)
+                first_offset = min([base_offset, *record_offsets[:1]])
+    return first_offset
 
 
 def _find_selected_tail(
@@ -61,13 +62,13 @@ def _find_selected_tail(
 def _read_batch_columns(log: InputFile) -> list[IntArray]:
     """Position, base offset and record count of a log's undamaged batches, block by block; the
     record count of a wrapper, which is not in its header, is -1."""
-    columns = []
+    columns_by_block = []
     for block in map(undamaged_data_batches, read_blocks_from(log, read_ahead=True)):
         batches = block.batches
         legacy_counts = np.where(batches.compression == 0, 1, -1)
         counts = np.where(batches.is_v2 == 1, batches.records_count.clip(0), legacy_counts)
-        columns.append(np.stack([batches.position, batches.base_offset, counts]))
-    return columns
+        columns_by_block.append(np.stack([batches.position, batches.base_offset, counts]))
+    return columns_by_block
 
 
 def _read_record_offsets(log: InputFile, position: int, limit: DecompressionLimit) -> list[int]:

@@ -46,8 +46,8 @@ class LatestKeys:
         """Which of the selected rows are the latest of their keys, and not tombstones."""
         rows = records.rows
         is_latest = (rows.key_size[selected_rows] >= 0) & (rows.value_size[selected_rows] >= 0)
-        latest = self._offset_map.get(_hash_rows(records, selected_rows[is_latest]))
-        is_latest[is_latest] = latest == rows.offset[selected_rows[is_latest]]
+        latest_offsets = self._offset_map.get(_hash_rows(records, selected_rows[is_latest]))
+        is_latest[is_latest] = latest_offsets == rows.offset[selected_rows[is_latest]]
         return is_latest
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kfmt_cli.broker.offsets.seek import begins_at, read_blocks_from
+from kfmt_cli.broker.offsets.seek import begins_undamaged_at, read_blocks_from
 from kfmt_cli.disk.directory_listing import DirectoryListing, file_size, is_segment_log
 from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND
 from kfmt_cli.disk.kinds.kind import InputFile
@@ -26,13 +26,13 @@ def read_log_end_offset(directory: DirectoryListing) -> int | None:
     ]
     if not segments:
         return None
-    last = max(segments, key=lambda segment: segment.any_file.base_or_zero)
-    end = last.required_log.base_or_zero
-    for block in _iter_last_blocks(last, last.required_log):
+    last_segment = max(segments, key=lambda segment: segment.any_file.base_or_zero)
+    end = last_segment.required_log.base_or_zero
+    for block in _iter_last_blocks(last_segment, last_segment.required_log):
         batches = block.batches
-        offsets = batches.last_offset[batches.crc_valid == 1]
-        if len(offsets):
-            end = int(offsets[-1]) + 1
+        last_offsets = batches.last_offset[batches.crc_valid == 1]
+        if len(last_offsets):
+            end = int(last_offsets[-1]) + 1
     return end
 
 
@@ -41,7 +41,7 @@ def _iter_last_blocks(segment: Segment, log: InputFile) -> Iterator[Block]:
     start = 0 if file_size(log) <= LARGE_BYTES else _last_indexed_position(segment)
     blocks = read_blocks_from(log, start)
     first = next(blocks, None)
-    if start and (first is None or not begins_at(first, start)):
+    if start and (first is None or not begins_undamaged_at(first, start)):
         yield from read_blocks_from(log)
         return
     if first is not None:

@@ -117,7 +117,7 @@ def find_floor_entry(
     return search_between(0, first_warm) if values[0] <= target else None
 
 
-def search(file: InputFile | None, column: str, target: int) -> IndexSearch:
+def search_index(file: InputFile | None, column: str, target: int) -> IndexSearch:
     """A broker's binary search in an index; a missing index counts as empty."""
     if file is None:
         return IndexSearch(None, column, target, 0)
@@ -127,8 +127,8 @@ def search(file: InputFile | None, column: str, target: int) -> IndexSearch:
     result.entry = find_floor_entry(table[column], target, n_warm, result.steps.append)
     if result.entry is not None:
         entry = result.entry
-        names = (name for name in table.index_by_name if name != "relative_offset")
-        result.found = FieldDict({name: int(table[name][entry]) for name in names})
+        column_names = (name for name in table.index_by_name if name != "relative_offset")
+        result.found = FieldDict({name: int(table[name][entry]) for name in column_names})
     return result
 
 
@@ -140,11 +140,13 @@ def lookup_in_segment(
     log, target_offset = segment.required_log, target
     lookup = IndexLookup(log.name, column, target)
     if column == TIMESTAMP_COLUMN:
-        time_search = search(segment.indexes.get(TIME_INDEX_KIND), TIMESTAMP_COLUMN, target)
+        time_search = search_index(segment.indexes.get(TIME_INDEX_KIND), TIMESTAMP_COLUMN, target)
         lookup.searches.append(time_search)
         # Without an entry, the search begins at the base offset.
         target_offset = time_search.found.get(OFFSET_COLUMN, log.base_or_zero)
-    offset_search = search(segment.indexes.get(OFFSET_INDEX_KIND), OFFSET_COLUMN, target_offset)
+    offset_search = search_index(
+        segment.indexes.get(OFFSET_INDEX_KIND), OFFSET_COLUMN, target_offset
+    )
     lookup.searches.append(offset_search)
     lookup.scan_from = offset_search.found.get("log_position", 0)
     if column == TIMESTAMP_COLUMN:
@@ -159,7 +161,7 @@ def _find_batch(lookup: IndexLookup, log: InputFile, version: KafkaVersion) -> N
     with closing(LogBytes(log.path, log.name)) as log_bytes:
         stored_batches = iter_stored_batches(log_bytes, lookup.scan_from, log_bytes.size)
         walker = BatchWalker(stored_batches, version, partial(read_base_offset, log_bytes))
-        row, error = walker.find_or_fail(lookup.target)
+        row, error = walker.find_row_or_error(lookup.target)
         skipped = walker.batches[:row]
         lookup.n_scanned = len(skipped)
         lookup.scanned = [_batch_fields(batch) for batch in skipped[:MAX_LISTED_BATCHES]]
@@ -171,16 +173,20 @@ def _find_batch(lookup: IndexLookup, log: InputFile, version: KafkaVersion) -> N
 
 def _scan_by_timestamp(lookup: IndexLookup, log: InputFile) -> None:
     """Scan the batches from the entry's position to the first that is new enough."""
-    with open_log(log, read_ahead=False) as opened:
-        for block in opened.blocks:
-            remaining = block.batches.select_rows(block.batches.position >= lookup.scan_from)
-            matching_rows = np.flatnonzero(remaining.max_timestamp >= lookup.target)
-            n = int(matching_rows[0]) if len(matching_rows) else len(remaining)
+    with open_log(log, read_ahead=False) as opened_log:
+        for block in opened_log.blocks:
+            remaining_batches = block.batches.select_rows(
+                block.batches.position >= lookup.scan_from
+            )
+            matching_rows = np.flatnonzero(remaining_batches.max_timestamp >= lookup.target)
+            n_skipped = int(matching_rows[0]) if len(matching_rows) else len(remaining_batches)
             n_listable = MAX_LISTED_BATCHES - len(lookup.scanned)
-            lookup.scanned += [_batch_fields(remaining.row(i)) for i in range(min(n, n_listable))]
-            lookup.n_scanned += n
+            lookup.scanned += [
+                _batch_fields(remaining_batches.row(i)) for i in range(min(n_skipped, n_listable))
+            ]
+            lookup.n_scanned += n_skipped
             if len(matching_rows):
-                lookup.batch = _batch_fields(remaining.row(n))
+                lookup.batch = _batch_fields(remaining_batches.row(n_skipped))
                 return
 
 
@@ -191,18 +197,22 @@ def _batch_fields(batch: StoredBatch | FieldDict) -> FieldDict:
 def choose_segment(segments: list[Segment], column: str, target: int) -> Segment:
     """The segment that a broker searches: for an offset, by base offset; for a timestamp, the first
     one whose time index reaches it. Raises InputError if no segment has a log."""
-    searchable = [segment for segment in segments if segment.log is not None]
-    if not searchable:
+    searchable_segments = [segment for segment in segments if segment.log is not None]
+    if not searchable_segments:
         raise InputError("no log to search")
-    searchable.sort(key=lambda segment: segment.required_log.base_or_zero)
+    searchable_segments.sort(key=lambda segment: segment.required_log.base_or_zero)
     if column == OFFSET_COLUMN:
         candidates = [
-            segment for segment in searchable if segment.required_log.base_or_zero <= target
+            segment
+            for segment in searchable_segments
+            if segment.required_log.base_or_zero <= target
         ]
-        return candidates[-1] if candidates else searchable[0]
-    for segment in searchable[:-1]:
-        times = segment.indexes.get(TIME_INDEX_KIND)
-        entries = times.read_contents().table.timestamp if times else np.zeros(0, np.int64)
-        if len(entries) and int(entries[-1]) >= target:
+        return candidates[-1] if candidates else searchable_segments[0]
+    for segment in searchable_segments[:-1]:
+        time_index = segment.indexes.get(TIME_INDEX_KIND)
+        timestamps = (
+            time_index.read_contents().table.timestamp if time_index else np.zeros(0, np.int64)
+        )
+        if len(timestamps) and int(timestamps[-1]) >= target:
             return segment
-    return searchable[-1]
+    return searchable_segments[-1]

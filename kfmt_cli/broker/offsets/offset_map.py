@@ -46,11 +46,11 @@ class OffsetMap:
         self.capacity = int(buffer_bytes // ENTRY_BYTES * LOAD_FACTOR)
         self.latest_offset = -1
         self._n_keys = np.zeros(1, np.int64)
-        slots = _INITIAL_SLOTS
-        while slots * _MAX_FILL < min(expected_keys, self.capacity):
-            slots *= 2
-        self._hashes = np.zeros(slots, np.int64)
-        self._offsets = np.zeros(slots, np.int64)
+        n_slots = _INITIAL_SLOTS
+        while n_slots * _MAX_FILL < min(expected_keys, self.capacity):
+            n_slots *= 2
+        self._hashes = np.zeros(n_slots, np.int64)
+        self._offsets = np.zeros(n_slots, np.int64)
 
     def __len__(self) -> int:
         return int(self._n_keys[0])
@@ -75,16 +75,16 @@ class OffsetMap:
         return n_added
 
     def _double_slots(self) -> None:
-        keys, offsets = self._hashes, self._offsets
-        self._hashes = np.zeros(2 * len(keys), np.int64)
-        self._offsets = np.zeros(2 * len(keys), np.int64)
-        used_slots = np.flatnonzero(keys)
+        old_hashes, old_offsets = self._hashes, self._offsets
+        self._hashes = np.zeros(2 * len(old_hashes), np.int64)
+        self._offsets = np.zeros(2 * len(old_hashes), np.int64)
+        used_slots = np.flatnonzero(old_hashes)
         self._n_keys[0] = 0
         hash_table.put(
             self._hashes,
             self._offsets,
-            keys[used_slots],
-            offsets[used_slots],
+            old_hashes[used_slots],
+            old_offsets[used_slots],
             len(self._hashes),
             self._n_keys,
         )

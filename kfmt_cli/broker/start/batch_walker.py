@@ -33,7 +33,7 @@ class BatchWalker:
     ) -> None:
         self.batches: list[StoredBatch] = []
         self.error: CorruptError | StartError | None = None
-        self._remaining = batches
+        self._remaining_batches = batches
         self._version = version
         self._read_base_offset = read_base_offset
         # The search compares the target with these: for each batch, the highest offset up to it.
@@ -61,7 +61,7 @@ class BatchWalker:
             )
         return None if row is None or found_base_offset is None else (row, found_base_offset - 1)
 
-    def find_or_fail(self, offset: int) -> tuple[int | None, CorruptError | StartError | None]:
+    def find_row_or_error(self, offset: int) -> tuple[int | None, CorruptError | StartError | None]:
         """The row of the batch that a broker finds for an offset, and why it answers with an error
         instead."""
         match = self.find(offset)
@@ -83,7 +83,7 @@ class BatchWalker:
         """The batch in a row; None after the last batch, or if a broker fails to read it."""
         while len(self.batches) <= row:
             try:
-                batch = next(self._remaining, None)
+                batch = next(self._remaining_batches, None)
             except (CorruptError, StartError) as error:
                 self.error = error
                 return None

@@ -33,7 +33,7 @@ def group_by_broker(
     groups: list[BrokerDirectories] = []
     for directory in all_directories:
         if directory.has_metadata_log:
-            existing = next(
+            existing_group = next(
                 (group for group in groups if _is_same_broker(group.directories[0], directory)),
                 None,
             )
@@ -41,17 +41,17 @@ def group_by_broker(
             # named both.
             directory_id = directory.meta_properties.directory_id
             is_copy = (
-                existing is not None
-                and existing.directories[0].meta_properties.directory_id == directory_id
+                existing_group is not None
+                and existing_group.directories[0].meta_properties.directory_id == directory_id
             )
             are_both_explicit = (
-                existing is not None
-                and {existing.directories[0].path, directory.path} <= user_paths
+                existing_group is not None
+                and {existing_group.directories[0].path, directory.path} <= user_paths
             )
-            if existing is None or (is_copy and not are_both_explicit):
+            if existing_group is None or (is_copy and not are_both_explicit):
                 groups.append(BrokerDirectories([directory]))
             else:
-                existing.directories.append(directory)
+                existing_group.directories.append(directory)
     explicit_brokers = [group for group in groups if group.directories[0].path in user_paths]
     for directory in all_directories:
         if directory.has_metadata_log:
@@ -71,8 +71,8 @@ def group_by_broker(
 
 def _is_same_broker(left: LogDirectory, right: LogDirectory) -> bool:
     left_properties, right_properties = left.meta_properties, right.meta_properties
-    same = (left_properties.cluster_id, left_properties.node_id) == (
+    has_same_ids = (left_properties.cluster_id, left_properties.node_id) == (
         right_properties.cluster_id,
         right_properties.node_id,
     )
-    return left_properties.node_id is not None and same
+    return left_properties.node_id is not None and has_same_ids

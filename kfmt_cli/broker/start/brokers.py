@@ -25,6 +25,12 @@ from kfmt_cli.broker.start.outcome import (
     PredictedStart,
 )
 from kfmt_cli.broker.start.stored_batches import StartError
+from kfmt_cli.broker.start.unserved import (
+    directory_owners,
+    foreign_topic_reason,
+    is_reserved_id,
+    stray_reason,
+)
 from kfmt_cli.broker.version import (
     DEFAULT_PREDICTED_VERSION,
     METADATA_VERSION_FEATURE,
@@ -78,7 +84,7 @@ class ForeignOwner:
     """The broker that a log directory belongs to, instead of the one in its meta.properties."""
 
     directory: LogDirectory
-    node: int
+    node_id: int
     is_by_directory_id: bool
     """Whether the metadata log registers the directory.id to that broker; otherwise it assigns all
     partitions in the directory to that broker."""
@@ -88,19 +94,19 @@ class BrokerDirectories:
     """The log directories of one broker; the one with the metadata log comes first.
 
     metadata_end_by_kind: the log end offset of the metadata log after each kind of start that
-    truncates it permanently. metadata_fails: whether the metadata log, which is loaded before all
-    others, fails to load. predicted_version: the version of the broker. other_owner: the owner of a
-    log directory that belongs to another broker; set by `adjust_starts`.
+    truncates it permanently. metadata_log_fails: whether the metadata log, which is loaded before
+    all others, fails to load. predicted_version: the version of the broker. foreign_owner: the
+    owner of a log directory that belongs to another broker; set by `adjust_starts`.
     """
 
     def __init__(self, directories: list[LogDirectory]) -> None:
         self.directories = directories
         self.predicted_version = DEFAULT_PREDICTED_VERSION
         self.metadata_end_by_kind: dict[str, int] = {}
-        self.metadata_fails = False
-        self.other_owner: ForeignOwner | None = None
+        self.metadata_log_fails = False
+        self.foreign_owner: ForeignOwner | None = None
         self._offline_reasons: dict[tuple[str, str], str] = {}
-        self._image_by_end: dict[int | None, ClusterImage | None] = {}
+        self._image_by_end_offset: dict[int | None, ClusterImage | None] = {}
 
     @property
     def is_kraft(self) -> bool:
@@ -137,30 +143,34 @@ class BrokerDirectories:
         directory has.
         """
         all_properties = [directory.meta_properties for directory in self.directories]
-        complete = next(
+        complete_properties = next(
             (
-                identity
-                for identity in all_properties
-                if identity.problem is None and identity.cluster_id
+                properties
+                for properties in all_properties
+                if properties.problem is None and properties.cluster_id
             ),
             None,
         )
-        if complete is None or not self.is_kraft:
+        if complete_properties is None or not self.is_kraft:
             return
         image = self._cluster_image(AFTER_CRASH)
-        owners = {} if image is None else _broker_by_directory_id(image)
-        assigned_ids = {directory for directory, node in owners.items() if node == complete.node_id}
-        unclaimed_ids = assigned_ids - {identity.directory_id for identity in all_properties}
-        missing = [
+        broker_by_directory_id = {} if image is None else directory_owners(image)
+        assigned_ids = {
+            directory
+            for directory, node in broker_by_directory_id.items()
+            if node == complete_properties.node_id
+        }
+        unclaimed_ids = assigned_ids - {properties.directory_id for properties in all_properties}
+        directories_without_properties = [
             directory for directory in self.directories if directory.meta_properties.is_missing
         ]
-        for directory in missing:
+        for directory in directories_without_properties:
             lines = [
                 "version=1",
-                f"cluster.id={complete.cluster_id}",
-                f"node.id={complete.node_id}",
+                f"cluster.id={complete_properties.cluster_id}",
+                f"node.id={complete_properties.node_id}",
             ]
-            if len(unclaimed_ids) == len(missing) == 1:
+            if len(unclaimed_ids) == len(directories_without_properties) == 1:
                 lines += (f"directory.id={directory_id}" for directory_id in unclaimed_ids)
             yield directory.path, lines
 
@@ -170,58 +180,62 @@ class BrokerDirectories:
         Returns a start for each file that stops the broker.
         """
         file_starts: list[PredictedStart] = []
-        self.other_owner = self._find_foreign_owner()
-        for after in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
+        self.foreign_owner = self._find_foreign_owner()
+        for start_kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
             early_starts = [
-                PredictedStart(file, after, reason, predicted_version=self.predicted_version)
+                PredictedStart(file, start_kind, reason, predicted_version=self.predicted_version)
                 for file, reason in self.early_failures()
             ]
             file_starts += early_starts
             for directory in self.directories:
                 if not early_starts:  # otherwise the broker does not get this far
-                    self._apply_identities(directory, after)
-                file_starts += self._adjust_directory(directory, after)
+                    self._apply_identities(directory, start_kind)
+                file_starts += self._adjust_directory(directory, start_kind)
             if not early_starts:
-                self._mark_duplicates(after)
+                self._mark_duplicates(start_kind)
         return file_starts
 
-    def _apply_identities(self, directory: LogDirectory, after: str) -> None:
+    def _apply_identities(self, directory: LogDirectory, start_kind: str) -> None:
         for replica in directory.replicas:
-            start = replica.start_by_kind.get(after)
+            start = replica.start_by_kind.get(start_kind)
             if start is not None and start.reason is None and replica.name != METADATA_LOG_NAME:
                 self._apply_identity(directory, replica, start)
 
-    def _adjust_directory(self, directory: LogDirectory, after: str) -> Iterable[PredictedStart]:
+    def _adjust_directory(
+        self, directory: LogDirectory, start_kind: str
+    ) -> Iterable[PredictedStart]:
         failures = list(directory.failures)
-        reasons = list(directory.offline_failures)
-        loaded = [replica for replica in directory.replicas if after in replica.start_by_kind]
-        starts = [replica.start_by_kind[after] for replica in loaded]
-        reasons += [
+        offline_failures = list(directory.offline_failures)
+        loaded_replicas = [
+            replica for replica in directory.replicas if start_kind in replica.start_by_kind
+        ]
+        starts = [replica.start_by_kind[start_kind] for replica in loaded_replicas]
+        offline_failures += [
             (start.file, start.reason) for start in starts if start.is_offline and start.reason
         ]
-        if reasons and self._can_start_without(directory, after):
-            self._offline_reasons[directory.path, after] = reasons[0][1]
-            for replica, start in zip(loaded, starts, strict=True):
-                _mark_unserved(replica, start, OFFLINE, reasons[0][1])
+        if offline_failures and self._can_start_without(directory, start_kind):
+            self._offline_reasons[directory.path, start_kind] = offline_failures[0][1]
+            for replica, start in zip(loaded_replicas, starts, strict=True):
+                _mark_unserved(replica, start, OFFLINE, offline_failures[0][1])
         else:
             failures += directory.offline_failures
         return [
-            PredictedStart(file, after, reason, predicted_version=self.predicted_version)
+            PredictedStart(file, start_kind, reason, predicted_version=self.predicted_version)
             for file, reason in failures
         ]
 
-    def _can_start_without(self, directory: LogDirectory, after: str) -> bool:
+    def _can_start_without(self, directory: LogDirectory, start_kind: str) -> bool:
         """Whether the broker starts if it takes a log directory offline: one without the metadata
         log, if any other is left."""
-        others = (other for other in self.directories if other is not directory)
+        other_directories = (other for other in self.directories if other is not directory)
         return not directory.has_metadata_log and any(
             not other.offline_failures
             and not any(
                 start.is_offline
                 for replica in other.replicas
-                if (start := replica.start_by_kind.get(after)) is not None
+                if (start := replica.start_by_kind.get(start_kind)) is not None
             )
-            for other in others
+            for other in other_directories
         )
 
     def _apply_identity(
@@ -229,14 +243,16 @@ class BrokerDirectories:
     ) -> None:
         """Apply the effect of the partition's identity to its start."""
         partition_directory = replica.directory
-        metadata_name = next(iter(PARTITION_METADATA_KIND.names))
+        metadata_file_name = next(iter(PARTITION_METADATA_KIND.names))
         topic_id = None
         if (
-            metadata_name in partition_directory.files
-            and metadata_name not in partition_directory.special_files
+            metadata_file_name in partition_directory.files
+            and metadata_file_name not in partition_directory.special_files
         ):
             try:
-                topic_id = format_uuid(read_topic_id(partition_directory.input_file(metadata_name)))
+                topic_id = format_uuid(
+                    read_topic_id(partition_directory.input_file(metadata_file_name))
+                )
             except StartError as error:
                 start.reason, start.is_offline = str(error), error.is_offline
                 return
@@ -257,16 +273,14 @@ class BrokerDirectories:
         elif image is not None and not image.has_replica(
             topic_id, topic_partition[1], self.node_id
         ):
-            _mark_unserved(
-                replica, start, STRAY, _stray_reason(image, topic_partition[0], topic_id)
-            )
+            _mark_unserved(replica, start, STRAY, stray_reason(image, topic_partition[0], topic_id))
             is_known = image.topic_ids.get(topic_partition[0]) == topic_id
-            start.is_consequence = is_known and self.other_owner is not None
+            start.is_consequence = is_known and self.foreign_owner is not None
         else:
             reason = self._unserved_reason(directory, image, topic_partition, topic_id)
             if reason is not None:
                 _mark_unserved(replica, start, UNSERVED, reason)
-                start.is_consequence = self.other_owner is not None
+                start.is_consequence = self.foreign_owner is not None
 
     def _unserved_reason(
         self,
@@ -277,20 +291,20 @@ class BrokerDirectories:
     ) -> str | None:
         """Why the broker does not serve a partition that it keeps."""
         if image is not None and image.topic_ids.get(topic_partition[0]) != topic_id:
-            return _foreign_topic_reason(image, topic_partition[0], topic_id)
+            return foreign_topic_reason(image, topic_partition[0], topic_id)
         if directory.unserved_reason is not None:
             return directory.unserved_reason
-        assigned = (
+        assigned_id = (
             None if image is None else image.assigned_directory_id(*topic_partition, self.node_id)
         )
         directory_ids = (
             log_directory.meta_properties.directory_id for log_directory in self.directories
         )
-        if assigned is None or _is_reserved_id(assigned) or assigned in directory_ids:
+        if assigned_id is None or is_reserved_id(assigned_id) or assigned_id in directory_ids:
             return None
         if directory.meta_properties.directory_id is None:
             return "meta.properties has no directory.id, so the broker generates a new one"
-        reason = f"the metadata log assigns it to the log directory with id {assigned}"
+        reason = f"the metadata log assigns it to the log directory with id {assigned_id}"
         return f"{reason}, which this broker does not have"
 
     def _find_foreign_owner(self) -> ForeignOwner | None:
@@ -298,11 +312,13 @@ class BrokerDirectories:
         image, node = self._cluster_image(AFTER_CRASH), self.node_id
         if image is None or node is None:
             return None
-        owners = _broker_by_directory_id(image)
+        broker_by_directory_id = directory_owners(image)
         for directory in self.directories:
-            owner = owners.get(directory.meta_properties.directory_id or "", node)
-            if owner != node:
-                return ForeignOwner(directory, owner, is_by_directory_id=True)
+            owner_id = broker_by_directory_id.get(
+                directory.meta_properties.directory_id or "", node
+            )
+            if owner_id != node:
+                return ForeignOwner(directory, owner_id, is_by_directory_id=True)
             names = (replica.name for replica in directory.replicas)
             topic_partitions = {
                 topic_partition
@@ -321,8 +337,9 @@ class BrokerDirectories:
     def assigned_partitions(self, directory: LogDirectory) -> list[tuple[str, int]]:
         """The partitions with several replicas whose replica the metadata log assigns to a log
         directory."""
-        image, id_ = self._cluster_image(AFTER_CRASH), directory.meta_properties.directory_id
-        if image is None or id_ is None:
+        image = self._cluster_image(AFTER_CRASH)
+        directory_id = directory.meta_properties.directory_id
+        if image is None or directory_id is None:
             return []
         topic_partitions = sorted(
             topic_partition
@@ -332,7 +349,7 @@ class BrokerDirectories:
         return [
             topic_partition
             for topic_partition in topic_partitions
-            if image.assigned_directory_id(*topic_partition, self.node_id) == id_
+            if image.assigned_directory_id(*topic_partition, self.node_id) == directory_id
         ]
 
     def is_owned_by_other(self, directory: LogDirectory) -> bool:
@@ -350,15 +367,15 @@ class BrokerDirectories:
         node_ids = (directory.meta_properties.node_id for directory in self.directories)
         return next((node for node in node_ids if node is not None), None)
 
-    def _cluster_image(self, after: str) -> ClusterImage | None:
+    def _cluster_image(self, start_kind: str) -> ClusterImage | None:
         """The cluster image after a start of this kind; None if the metadata log is missing, or
         cannot be read completely: the unread part may name other topics."""
-        end = self.metadata_end_by_kind.get(after)
-        if end not in self._image_by_end:
-            self._image_by_end[end] = self._read_image(end)
-        return self._image_by_end[end]
+        end_offset = self.metadata_end_by_kind.get(start_kind)
+        if end_offset not in self._image_by_end_offset:
+            self._image_by_end_offset[end_offset] = self._read_image(end_offset)
+        return self._image_by_end_offset[end_offset]
 
-    def _read_image(self, end: int | None) -> ClusterImage | None:
+    def _read_image(self, end_offset: int | None) -> ClusterImage | None:
         metadata_directory = next(
             (directory for directory in self.directories if directory.has_metadata_log), None
         )
@@ -369,23 +386,25 @@ class BrokerDirectories:
         except InputError as error:
             metadata_directory.read_errors.append(error)
             return None
-        bootstrap = f"{metadata_directory.path}/{BOOTSTRAP_CHECKPOINT}"
+        bootstrap_path = f"{metadata_directory.path}/{BOOTSTRAP_CHECKPOINT}"
         bootstrap_file = (
-            classify_file(bootstrap, BOOTSTRAP_CHECKPOINT) if is_file(bootstrap) else None
+            classify_file(bootstrap_path, BOOTSTRAP_CHECKPOINT) if is_file(bootstrap_path) else None
         )
         n_errors_before = len(metadata_directory.read_errors)
-        image = read_image(metadata_listing, metadata_directory.read_errors, end, bootstrap_file)
+        image = read_image(
+            metadata_listing, metadata_directory.read_errors, end_offset, bootstrap_file
+        )
         is_complete = len(metadata_directory.read_errors) == n_errors_before and (
             metadata_listing.logs or metadata_snapshots(metadata_listing)
         )
         return image if is_complete else None
 
-    def _mark_duplicates(self, after: str) -> None:
+    def _mark_duplicates(self, start_kind: str) -> None:
         replica_by_partition: dict[tuple[tuple[str, int], str], PartitionReplica] = {}
         for directory in self.directories:
             for replica in directory.replicas:
                 topic_partition = parse_broker_topic_partition(replica.name)
-                start = replica.start_by_kind.get(after)
+                start = replica.start_by_kind.get(start_kind)
                 marker_suffix = valid_directory_mark(replica.name)
                 if topic_partition is None or start is None or marker_suffix in ("delete", "stray"):
                     continue
@@ -396,7 +415,7 @@ class BrokerDirectories:
                     start.reason = f"{replica.display_path}: same partition as {other.display_path}"
                     start.is_duplicate = True
                 elif marker_suffix == "future" and self._is_promoted(
-                    directory, topic_partition, after
+                    directory, topic_partition, start_kind
                 ):
                     start.reason = (
                         f"{replica.display_path}: the broker promotes this -future replica, but "
@@ -404,31 +423,32 @@ class BrokerDirectories:
                     )
 
     def _is_promoted(
-        self, directory: LogDirectory, topic_partition: tuple[str, int], after: str
+        self, directory: LogDirectory, topic_partition: tuple[str, int], start_kind: str
     ) -> bool:
         """Whether a future replica is in its assigned log directory, where the partition's
         directory already exists."""
-        image = self._cluster_image(after)
+        image = self._cluster_image(start_kind)
         if image is None or not self.is_kraft:
             return False
         partition_exists = any(
             replica.name == f"{topic_partition[0]}-{topic_partition[1]}"
             for replica in directory.replicas
         )
-        assigned = image.assigned_directory_id(*topic_partition, self.node_id)
-        return partition_exists and assigned == directory.meta_properties.directory_id
+        assigned_id = image.assigned_directory_id(*topic_partition, self.node_id)
+        return partition_exists and assigned_id == directory.meta_properties.directory_id
 
-    def next_start(self, directory: LogDirectory, reasons: list[str]) -> NextStart:
-        """The next start of one of its directories. reasons: why the broker does not start."""
-        after = AFTER_CRASH if directory.clean_shutdown_path is None else AFTER_CLEAN_SHUTDOWN
+    def next_start(self, directory: LogDirectory, failure_reasons: list[str]) -> NextStart:
+        """The next start of one of its directories. failure_reasons: why the broker does not
+        start."""
+        start_kind = AFTER_CRASH if directory.clean_shutdown_path is None else AFTER_CLEAN_SHUTDOWN
         early_reasons = [reason for _, reason in self.early_failures()]
-        reason = next(iter([*early_reasons, *reasons]), None)
+        reason = next(iter([*early_reasons, *failure_reasons]), None)
         if reason is None:
-            offline_reason = self._offline_reasons.get((directory.path, after))
+            offline_reason = self._offline_reasons.get((directory.path, start_kind))
             becomes = None if offline_reason is None else OFFLINE
             return NextStart(
                 format_display_name(directory.path),
-                after,
+                start_kind,
                 True,
                 offline_reason,
                 becomes,
@@ -436,46 +456,16 @@ class BrokerDirectories:
                 self.predicted_version,
             )
         # A failure before the logs are loaded leaves the marker in place.
-        retry = after if early_reasons or self.metadata_fails else AFTER_CRASH
+        retry = start_kind if early_reasons or self.metadata_log_fails else AFTER_CRASH
         return NextStart(
             format_display_name(directory.path),
-            after,
+            start_kind,
             False,
             reason,
             None,
             retry,
             self.predicted_version,
         )
-
-
-def _broker_by_directory_id(image: ClusterImage) -> dict[str, int]:
-    """The broker that the metadata log assigns each directory.id to, if it has replicas."""
-    return {
-        directory: broker
-        for partition in image.partitions.values()
-        for broker, directory in zip(
-            partition.leadership.replicas, partition.directory_ids, strict=False
-        )
-        if not _is_reserved_id(directory)
-    }
-
-
-def _stray_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
-    """Why the metadata log does not assign a partition to this broker, which makes it stray."""
-    known_id = image.topic_ids.get(topic)
-    if known_id is None:
-        return "the metadata log does not contain its topic"
-    if known_id == topic_id:
-        return "the metadata log does not assign it to this broker"
-    return f"its topic has id {known_id} in the metadata log, but {topic_id} in partition.metadata"
-
-
-def _foreign_topic_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
-    """Why a partition with the id of another topic of this broker is not served."""
-    owner_topic = image.topic_name(topic_id)
-    reason = f"partition.metadata has id {topic_id}, the id of topic {owner_topic}"
-    known_id = image.topic_ids.get(topic)
-    return reason if known_id is None else f"{reason}; the id of its topic is {known_id}"
 
 
 def _mark_unserved(
@@ -489,8 +479,3 @@ def _mark_unserved(
         start.log_start_offset = start.log_end_offset = None
     start.cut, start.deleted, start.lost = [], [], []
     start.unreachable = list(replica.contained_offsets)
-
-
-def _is_reserved_id(directory_id: str) -> bool:
-    """Whether an id is reserved and names no known directory."""
-    return directory_id.startswith("AAAAAAAAAAAAAAAAAAAA")

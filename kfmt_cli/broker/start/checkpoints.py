@@ -14,8 +14,8 @@ from kfmt_cli.disk.kinds.kind import InputFile, quote_content, read_small_file
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 # Bits of each number in a line, 0 for text.
 EPOCH_COLUMN_BITS, OFFSET_COLUMN_BITS = (32, 64), (0, 32, 64)
-_LINE = re.compile(r"\r\n|\r|\n")
-_SPACE = re.compile(r"[ \t\n\x0b\f\r]+")
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_WHITESPACE = re.compile(r"[ \t\n\x0b\f\r]+")
 _NUMBER = re.compile(r"[+-]?[0-9]+\Z")
 
 
@@ -27,11 +27,11 @@ class NumberError(Exception):
     """A malformed number in a line; the reader of the file decides on its effect."""
 
 
-def read_entries(file: InputFile, column_bits: tuple[int, ...]) -> list[list[int | str]]:
+def read_checkpoint_entries(file: InputFile, column_bits: tuple[int, ...]) -> list[list[int | str]]:
     """The entries of a checkpoint; raises CheckpointError, NumberError, InputError."""
     data = read_small_file(file, MAX_CHECKPOINT_BYTES)
     try:
-        lines = _LINE.split(data.decode())
+        lines = _LINE_BREAK.split(data.decode())
     except UnicodeDecodeError:
         raise CheckpointError(f"{file.name}: not valid UTF-8") from None
     if not lines[-1]:
@@ -42,18 +42,18 @@ def read_entries(file: InputFile, column_bits: tuple[int, ...]) -> list[list[int
         raise CheckpointError(f"{file.name}: version {lines[0]}; only 0 is supported")
     if len(lines) == 1:
         return []
-    declared = _parse_int32(file, lines[1])
+    n_declared = _parse_int32(file, lines[1])
     entries = []
     for line in lines[2:]:
-        values = _SPACE.split(line)
+        values = _WHITESPACE.split(line)
         while values and not values[-1]:
             values.pop()
         if len(values) != len(column_bits):
             raise CheckpointError(f"{file.name}: malformed line: {quote_content(line)}")
         pairs = zip(values, column_bits, strict=True)
         entries.append([_parse_int(file, value, bits) if bits else value for value, bits in pairs])
-    if len(entries) != declared:
-        message = f"{declared} entries declared, {len(entries)} found"
+    if len(entries) != n_declared:
+        message = f"{n_declared} entries declared, {len(entries)} found"
         raise CheckpointError(f"{file.name}: {message}")
     return entries
 
@@ -77,7 +77,10 @@ def read_epoch_entries(file: InputFile) -> list[tuple[int, int]]:
 
     Raises CheckpointError, NumberError, InputError.
     """
-    return [(int(epoch), int(start)) for epoch, start in read_entries(file, EPOCH_COLUMN_BITS)]
+    return [
+        (int(epoch), int(start))
+        for epoch, start in read_checkpoint_entries(file, EPOCH_COLUMN_BITS)
+    ]
 
 
 def read_valid_epochs(file: InputFile) -> list[tuple[int, int]]:
@@ -93,5 +96,5 @@ def read_checkpoint_offsets(file: InputFile) -> dict[tuple[str, int], int]:
 
     Raises CheckpointError, NumberError, InputError.
     """
-    rows = read_entries(file, OFFSET_COLUMN_BITS)
+    rows = read_checkpoint_entries(file, OFFSET_COLUMN_BITS)
     return {(str(topic), int(partition)): int(offset) for topic, partition, offset in rows}

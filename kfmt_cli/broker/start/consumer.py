@@ -82,15 +82,19 @@ def header_fault(log: LogBytes, position: int, end: int) -> ConsumerFault:
     header_bytes = log.read(position, min(BYTES_UP_TO_MAGIC, end - position))
     if len(header_bytes) < LOG_OVERHEAD_BYTES:
         return ConsumerFault.NONE
-    size = header.batch_length(header_bytes)
-    if size < MIN_BATCH_LENGTH:
+    batch_length = header.batch_length(header_bytes)
+    if batch_length < MIN_BATCH_LENGTH:
         return ConsumerFault.ERROR
     if len(header_bytes) < BYTES_UP_TO_MAGIC:
         return ConsumerFault.NONE
     if not 0 <= header.magic(header_bytes) <= 2:
         return ConsumerFault.ERROR
     # A size whose sum with 12 overflows a signed 32-bit int is negative for a consumer.
-    return ConsumerFault.POISON if size + LOG_OVERHEAD_BYTES > (1 << 31) - 1 else ConsumerFault.NONE
+    return (
+        ConsumerFault.POISON
+        if batch_length + LOG_OVERHEAD_BYTES > (1 << 31) - 1
+        else ConsumerFault.NONE
+    )
 
 
 def _iter_offsets(log: LogBytes, batch: StoredBatch, checks_crc: bool) -> Iterator[int]:
@@ -120,11 +124,11 @@ def _iter_v2_offsets(data: bytes, batch: StoredBatch) -> Iterator[int]:
         body = _decompress(codec, body)
     position = 0
     for i in range(count):
-        position, delta = _parse_record(body, position)
+        position, offset_delta = _parse_record(body, position)
         if i == count - 1 and position != len(body):
             raise _KafkaError
         if not batch.is_control:
-            yield batch.base_offset + delta
+            yield batch.base_offset + offset_delta
 
 
 def _parse_record(body: bytes, start: int) -> tuple[int, int]:
@@ -156,10 +160,10 @@ def _parse_record(body: bytes, start: int) -> tuple[int, int]:
         delta = read_varint()
         skip_bytes()
         skip_bytes()
-        headers = read_varint()
-        if headers < 0 or headers > len(body) - position:
+        n_headers = read_varint()
+        if n_headers < 0 or n_headers > len(body) - position:
             raise _KafkaError
-        for _ in range(headers):
+        for _ in range(n_headers):
             size = read_varint()
             if size < 0 or position + size > len(body):
                 raise _KafkaError
@@ -238,20 +242,20 @@ def read_base_offset(log: LogBytes, batch: StoredBatch) -> int:
     return offset_shift + offset
 
 
-def wrapper_first_offset(message: bytes, last: int) -> int | None:
-    """The first offset in a valid wrapper of magic 0 or 1; `last` if the message is not a wrapper.
-    None if the wrapper cannot be read."""
+def wrapper_first_offset(message: bytes, last_offset: int) -> int | None:
+    """The first offset in a valid wrapper of magic 0 or 1; `last_offset` if the message is not a
+    wrapper. None if the wrapper cannot be read."""
     try:
         codec, magic = _read_codec(message), header.magic(message)
         if not 0 < codec < len(_CODECS):
-            return last
+            return last_offset
         value = message[_value_start(message) :]
         offsets = [offset for offset, _ in _iter_messages(_decompress(codec, value, magic))]
     except (_KafkaError, struct.error):
         return None
     if not offsets:
         return None
-    return offsets[0] if magic == 0 else last - offsets[-1] + offsets[0]
+    return offsets[0] if magic == 0 else last_offset - offsets[-1] + offsets[0]
 
 
 def _decompress(codec: int, data: bytes, magic: int = 2) -> bytes:
@@ -267,10 +271,10 @@ def _iter_messages(data: bytes) -> Iterator[tuple[int, bytes]]:
     position = 0
     while position + BYTES_UP_TO_MAGIC <= len(data):
         header_bytes = data[position : position + BYTES_UP_TO_MAGIC]
-        offset, size = header.base_offset(header_bytes), header.batch_length(header_bytes)
-        if size < MIN_BATCH_LENGTH:
+        offset, batch_length = header.base_offset(header_bytes), header.batch_length(header_bytes)
+        if batch_length < MIN_BATCH_LENGTH:
             raise _KafkaError
-        end = position + LOG_OVERHEAD_BYTES + size
+        end = position + LOG_OVERHEAD_BYTES + batch_length
         if end > len(data):
             return
         yield offset, data[position:end]

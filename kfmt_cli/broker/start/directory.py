@@ -81,8 +81,8 @@ class LogDirectory:
 
 def read_log_directory(directory: DirectoryListing) -> LogDirectory:
     """The contents of a log directory's own files, and the files that prevent a start."""
-    names = {*directory.files, *directory.directories}
-    marker_names = CLEAN_SHUTDOWN_KIND.names.intersection(names)
+    entry_names = {*directory.files, *directory.directories}
+    marker_names = CLEAN_SHUTDOWN_KIND.names.intersection(entry_names)
     marker_path = next((directory.input_file(marker).path for marker in marker_names), None)
     log_directory = LogDirectory(restore_url_slashes(str(Path(directory.path))), marker_path)
     log_directory.has_metadata_log = METADATA_LOG_NAME in directory.directories
@@ -132,16 +132,18 @@ def _read_checkpoint(log_directory: LogDirectory, name: str, file: InputFile) ->
 
 def open_log_directory(path: Path) -> LogDirectory:
     """The contents of a log directory's own files; nothing else in it is listed."""
-    names = tuple(
+    file_names = tuple(
         name
         for name in sorted({*LOG_DIRECTORY_FILES, BOOTSTRAP_CHECKPOINT})
         if is_file(f"{path}/{name}")
     )
     directory_names = (METADATA_LOG_NAME, *CLEAN_SHUTDOWN_KIND.names)
-    directories = tuple(name for name in directory_names if is_directory(f"{path}/{name}"))
+    existing_directory_names = tuple(
+        name for name in directory_names if is_directory(f"{path}/{name}")
+    )
     display_path = restore_url_slashes(str(path))
     log_directory = read_log_directory(
-        DirectoryListing(display_path, display_path, directories, names)
+        DirectoryListing(display_path, display_path, existing_directory_names, file_names)
     )
     log_directory.is_fully_listed = False
     return log_directory
@@ -151,39 +153,41 @@ def find_contradictions(directories: list[LogDirectory]) -> list[tuple[str, str]
     """The files or directories that stop a KRaft broker with several log directories, each with the
     reason. The directory with the metadata log comes first."""
     failures: list[tuple[str, str]] = []
-    first = directories[0]
-    ids: dict[str, str] = {}
+    first_directory = directories[0]
+    path_by_directory_id: dict[str, str] = {}
     for directory in directories:
-        identity = directory.meta_properties
-        if identity.is_missing:
+        properties = directory.meta_properties
+        if properties.is_missing:
             message = f"{directory.path}: no meta.properties in this log directory"
             failures.append((directory.path, message))
             continue
-        problem = identity.problem
-        if problem is None and identity.node_id is None:
+        problem = properties.problem
+        if problem is None and properties.node_id is None:
             problem = f"{directory.path}: meta.properties has no node.id"
-        elif problem is None and identity.cluster_id is None:
+        elif problem is None and properties.cluster_id is None:
             problem = f"{directory.path}: meta.properties has no cluster.id"
-        elif problem is None and identity.directory_id in ids:
-            other = ids[identity.directory_id or ""]
-            problem = f"{directory.path}: directory.id duplicates that of {other}"
-        elif problem is None and directory is not first and directory.has_metadata_log:
+        elif problem is None and properties.directory_id in path_by_directory_id:
+            other_path = path_by_directory_id[properties.directory_id or ""]
+            problem = f"{directory.path}: directory.id duplicates that of {other_path}"
+        elif problem is None and directory is not first_directory and directory.has_metadata_log:
             problem = (
                 f"{directory.path}: contains a metadata log, but the metadata log is in "
-                f"{first.path}"
+                f"{first_directory.path}"
             )
         if problem is not None:
             failures.append((directory.path, problem))
             continue
-        if identity.directory_id is not None:
-            ids[identity.directory_id] = directory.path
-        if directory is not first:
-            for name in ("cluster_id", "node_id"):
-                first_value, value = getattr(first.meta_properties, name), getattr(identity, name)
+        if properties.directory_id is not None:
+            path_by_directory_id[properties.directory_id] = directory.path
+        if directory is not first_directory:
+            for attribute in ("cluster_id", "node_id"):
+                first_value = getattr(first_directory.meta_properties, attribute)
+                value = getattr(properties, attribute)
                 if None not in (first_value, value) and first_value != value:
-                    setting = name.replace("_", ".")
+                    setting = attribute.replace("_", ".")
                     message = (
-                        f"{directory.path}: {setting} is {value}, but {first_value} in {first.path}"
+                        f"{directory.path}: {setting} is {value}, but {first_value} in "
+                        f"{first_directory.path}"
                     )
                     failures.append((directory.path, message))
     return failures

@@ -36,8 +36,8 @@ from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KI
 from kfmt_cli.disk.kinds.kind import read_small_file
 from kfmt_cli.formats.index import ABORTED_TRANSACTION, MAX_RELATIVE_OFFSET
 
-_ABORTED = ABORTED_TRANSACTION.dtype
-_INDEXES = tuple(index.suffix for index in INDEX_KINDS)
+_ABORTED_TRANSACTION_DTYPE = ABORTED_TRANSACTION.dtype
+_INDEX_SUFFIXES = tuple(index.suffix for index in INDEX_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class LogLoaderInput:
     """The recovery point in the checkpoints, 0 if missing."""
     log_start: int = 0
     """The log start offset in the checkpoints, 0 if missing."""
-    unchanged_logs: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    unchanged_range_by_base: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     """Logs that recovery leaves unchanged: first offset and end offset by base offset."""
     bases_with_valid_index: frozenset[int] = frozenset()
     """Base offsets of segments with a valid index."""
@@ -109,40 +109,45 @@ class _LogLoader:
     def load(self) -> LoadedLog:
         self._check_epochs()
         self._files.complete_swaps()
-        snapshots = {
+        snapshot_by_name = {
             name: file
             for name, file in self._files.file_by_name.items()
             if is_producer_snapshot(name)
         }
         self._snapshots.reset(
-            {self._files.parse_offset(name): file for name, file in snapshots.items()}
+            {self._files.parse_offset(name): file for name, file in snapshot_by_name.items()}
         )
-        while not self._open_all():  # each round splits a segment
+        while not self._open_segments():  # each round splits a segment
             pass
-        end = None
-        while end is None:  # each round splits a segment
-            end = self._recover_log()
+        log_end = None
+        while log_end is None:  # each round splits a segment
+            log_end = self._recover_log()
         self._check_index_sizes(self._segments[max(self._segments)])
         segments = [self._segments[base] for base in sorted(self._segments)]
         log_start = max(self._input.log_start, segments[0].base)
-        loaded = LoadedLog(segments, self._files.deleted, log_start, end)
+        loaded_log = LoadedLog(segments, self._files.deleted, log_start, log_end)
         self._snapshots.reset(self._snapshots.file_by_offset)
         self._snapshots.remove_stray_snapshots(list(self._segments))
-        self._snapshots.rebuild(segments, log_start, end, after_clean=self._input.is_clean)
-        self._check_first_unstable(loaded)
-        remaining_snapshots = self._snapshots.file_by_offset
-        loaded.deleted += (
-            name for name in snapshots if self._files.parse_offset(name) not in remaining_snapshots
+        self._snapshots.rebuild(
+            segments, log_start, log_end, after_clean_shutdown=self._input.is_clean
         )
-        return loaded
+        self._check_first_unstable(loaded_log)
+        remaining_snapshots = self._snapshots.file_by_offset
+        loaded_log.deleted += (
+            name
+            for name in snapshot_by_name
+            if self._files.parse_offset(name) not in remaining_snapshots
+        )
+        return loaded_log
 
-    def _check_index_sizes(self, last: RecoverySegment) -> None:
+    def _check_index_sizes(self, last_segment: RecoverySegment) -> None:
         """Check that the last segment's indexes fit into segment.index.bytes, the size to which the
         broker resizes them; raises StartError."""
-        if last.is_recovered:
+        if last_segment.is_recovered:
             return
         for index in (OFFSET_INDEX_KIND, TIME_INDEX_KIND):
-            name, entry_bytes = f"{last.base:020}{index.suffix}", index.layouts[0].dtype.itemsize
+            name = f"{last_segment.base:020}{index.suffix}"
+            entry_bytes = index.layouts[0].dtype.itemsize
             file = self._files.file_by_name.get(name)
             max_bytes = DEFAULT_SEGMENT_INDEX_BYTES // entry_bytes * entry_bytes
             if file is not None and file_size(file) // entry_bytes * entry_bytes > max_bytes:
@@ -151,22 +156,23 @@ class _LogLoader:
                     f"segment.index.bytes is {DEFAULT_SEGMENT_INDEX_BYTES}"
                 )
 
-    def _check_first_unstable(self, loaded: LoadedLog) -> None:
+    def _check_first_unstable(self, loaded_log: LoadedLog) -> None:
         """Find the batch where the oldest open transaction begins; raises StartError."""
-        first = self._snapshots.first_unstable
-        if first is None:
+        first_unstable_offset = self._snapshots.first_unstable_offset
+        if first_unstable_offset is None:
             return
-        first = max(first, loaded.log_start)
-        if first > loaded.log_end:
+        first_unstable_offset = max(first_unstable_offset, loaded_log.log_start)
+        if first_unstable_offset > loaded_log.log_end:
             raise StartError(
-                f"{self._input.directory.name}: a transaction is open from offset {first}, which "
+                f"{self._input.directory.name}: a transaction is open from offset "
+                f"{first_unstable_offset}, which "
                 "is not in the log"
             )
-        n_below = sum(segment.base <= first for segment in loaded.segments)
-        for segment in loaded.segments[max(n_below - 1, 0) :]:
+        n_below = sum(segment.base <= first_unstable_offset for segment in loaded_log.segments)
+        for segment in loaded_log.segments[max(n_below - 1, 0) :]:
             if (
                 segment.unchanged_end_offset is not None
-                or segment.translate_offset(first) is not None
+                or segment.translate_offset(first_unstable_offset) is not None
             ):
                 return
 
@@ -180,37 +186,41 @@ class _LogLoader:
         except (CheckpointError, NumberError) as error:
             raise StartError(str(error), is_offline=isinstance(error, CheckpointError)) from error
 
-    def _open_all(self) -> bool:
+    def _open_segments(self) -> bool:
         """Open every segment; False if one was split and all must be opened again."""
         self._segments = dict(self._split_segments)
         try:
             for name in sorted(self._files.file_by_name):
                 if name not in self._files.file_by_name:
                     continue
-                if name.endswith(_INDEXES):
+                if name.endswith(_INDEX_SUFFIXES):
                     offset = self._files.parse_offset(name)
                     if f"{offset:020}.log" not in self._files.file_by_name:
                         self._files.delete(name)
                 elif name.endswith(".log"):
-                    self._open(name, self._files.parse_offset(name))
+                    self._open_segment(name, self._files.parse_offset(name))
         except OffsetOverflow:
             return False
         return True
 
-    def _open(self, name: str, base: int) -> None:
+    def _open_segment(self, name: str, base: int) -> None:
         if base in self._split_segments:
             return
-        log = f"{base:020}.log"
-        file = self._files.file_by_name.get(log)
+        log_name = f"{base:020}.log"
+        file = self._files.file_by_name.get(log_name)
         directory = self._input.directory
         if file is None:  # the broker creates a log with that name
             self._segments[base] = RecoverySegment.create_empty(
                 base, directory.input_file(name).name, self._input.version
             )
             return
-        display_name = directory.input_file(log).name
-        unchanged_log = None if log in self._files.swapped else self._input.unchanged_logs.get(base)
-        unchanged_end_offset = None if unchanged_log is None else unchanged_log[1]
+        display_name = directory.input_file(log_name).name
+        unchanged_range = (
+            None
+            if log_name in self._files.swapped_names
+            else self._input.unchanged_range_by_base.get(base)
+        )
+        unchanged_end_offset = None if unchanged_range is None else unchanged_range[1]
         segment = RecoverySegment(
             base,
             display_name,
@@ -219,18 +229,18 @@ class _LogLoader:
             unchanged_end_offset,
             self._input.version,
         )
-        original_size = 0 if log in self._files.swapped else segment.size
-        segment.original_size = self._files.replaced_sizes.get(log, original_size)
+        original_size = 0 if log_name in self._files.swapped_names else segment.size
+        segment.original_size = self._files.replaced_size_by_name.get(log_name, original_size)
         self._segments[base] = segment
-        index = self._files.file_by_name.get(f"{base:020}.index")
+        index_file = self._files.file_by_name.get(f"{base:020}.index")
         segment.has_index_directory = f"{base:020}.index" in directory.directories
         if segment.has_index_directory:
             segment.unchanged_end_offset = None
-        elif index is None and f"{base:020}.index" not in self._files.created:
+        elif index_file is None and f"{base:020}.index" not in self._files.created_indexes:
             # The broker recovers it at once, with the segments that are already open.
-            self._recover(segment, is_opening=True)
+            self._recover_segment(segment, is_opening=True)
         else:
-            segment.index_file = index
+            segment.index_file = index_file
             self._check_transaction_index(base)
 
     def _check_transaction_index(self, base: int) -> None:
@@ -239,16 +249,18 @@ class _LogLoader:
         if file is None:
             return
         data = read_small_file(file, MAX_INDEX_BYTES)
-        rows = np.frombuffer(data, _ABORTED, len(data) // _ABORTED.itemsize)
+        rows = np.frombuffer(
+            data, _ABORTED_TRANSACTION_DTYPE, len(data) // _ABORTED_TRANSACTION_DTYPE.itemsize
+        )
         for i, last_offset in enumerate(rows["last_offset"].tolist()):
             # A broker checks only the first of the version's two bytes.
-            if 0 < data[i * _ABORTED.itemsize] < 0x80:
+            if 0 < data[i * _ABORTED_TRANSACTION_DTYPE.itemsize] < 0x80:
                 raise StartError(f"{file.name}: an entry has an unknown version")
             if last_offset < base:
-                self._recover(self._segments[base], is_opening=True)
+                self._recover_segment(self._segments[base], is_opening=True)
                 return
 
-    def _recover(self, segment: RecoverySegment, *, is_opening: bool = False) -> int:
+    def _recover_segment(self, segment: RecoverySegment, *, is_opening: bool = False) -> int:
         """Recover a segment; returns the number of bytes truncated. is_opening: whether the segment
         is not part of the log yet."""
         snapshots = self._snapshots
@@ -258,10 +270,12 @@ class _LogLoader:
             if base < segment.base or not is_opening
         ]
         snapshots.reset(snapshots.file_by_offset)
-        snapshots.rebuild(earlier_segments, self._input.log_start, segment.base, after_clean=False)
+        snapshots.rebuild(
+            earlier_segments, self._input.log_start, segment.base, after_clean_shutdown=False
+        )
         segment.is_recovered = True
         truncated_bytes = 0
-        snapshots.begin_index()
+        snapshots.begin_transaction_index()
         if snapshots.can_skip(segment) and segment.unchanged_end_offset is not None:
             if not segment.is_legacy:
                 snapshots.mark_recovered(segment.unchanged_end_offset)
@@ -271,7 +285,7 @@ class _LogLoader:
                     self._input.index_interval_bytes, partial(self._update_producer_state, segment)
                 )
             except OffsetOverflow:
-                self._split(segment)
+                self._split_segment(segment)
                 raise
         snapshots.take_snapshot()
         return truncated_bytes
@@ -280,31 +294,31 @@ class _LogLoader:
         self._snapshots.update(segment, batch, writes_index=True)
         self._snapshots.resolve_transactions()
 
-    def _split(self, segment: RecoverySegment) -> None:
+    def _split_segment(self, segment: RecoverySegment) -> None:
         """Split a segment whose offsets are out of range for its base offset."""
-        end = segment.next_offset
-        relative_offset = wrap_int64(wrap_int64(end - 1) - segment.base)
-        if not (end > segment.base and not 0 <= relative_offset <= MAX_RELATIVE_OFFSET):
+        end_offset = segment.next_offset
+        relative_offset = wrap_int64(wrap_int64(end_offset - 1) - segment.base)
+        if not (end_offset > segment.base and not 0 <= relative_offset <= MAX_RELATIVE_OFFSET):
             raise StartError(
                 f"{segment.name}: a batch has offsets below the segment's base offset, or too far "
                 "above it"
             )
         self._segments.pop(segment.base)
-        parts: dict[int, RecoverySegment] = {}
-        current: RecoverySegment | None = None
+        segment_by_base: dict[int, RecoverySegment] = {}
+        current_segment: RecoverySegment | None = None
         position = 0
         for batch in segment.iter_batches():
-            if current is None or not current.can_hold(batch):
-                first = segment.first_offset(batch)
-                if current is not None and current.base == first:
+            if current_segment is None or not current_segment.can_hold(batch):
+                first_offset = segment.first_offset(batch)
+                if current_segment is not None and current_segment.base == first_offset:
                     raise StartError(f"{segment.name}: a batch fits into no segment")
-                current = segment.split_at(first, position)
-                parts[current.base] = current
-            position = current.size = batch.end_position
+                current_segment = segment.split_at(first_offset, position)
+                segment_by_base[current_segment.base] = current_segment
+            position = current_segment.size = batch.end_position
         self._split_segments.pop(segment.base, None)
-        self._split_segments |= parts
-        self._segments |= parts
-        if segment.base not in parts:
+        self._split_segments |= segment_by_base
+        self._segments |= segment_by_base
+        if segment.base not in segment_by_base:
             self._files.delete(f"{segment.base:020}.log")
         if position < segment.size:
             raise StartError(
@@ -317,26 +331,32 @@ class _LogLoader:
         loader_input, segments = self._input, self._segments
         if not loader_input.is_clean:
             bases = sorted(segments)
-            candidates = [base for base in bases if base <= loader_input.recovery_point]
-            pending = [base for base in bases if base >= candidates[-1]] if candidates else bases
-            while pending:
-                segment = segments[pending.pop(0)]
+            bases_up_to_recovery_point = [
+                base for base in bases if base <= loader_input.recovery_point
+            ]
+            pending_bases = (
+                [base for base in bases if base >= bases_up_to_recovery_point[-1]]
+                if bases_up_to_recovery_point
+                else bases
+            )
+            while pending_bases:
+                segment = segments[pending_bases.pop(0)]
                 try:
-                    truncated_bytes = self._recover(segment)
+                    truncated_bytes = self._recover_segment(segment)
                 except OffsetOverflow:
                     return None
                 except InvalidOffset:
                     truncated_bytes = segment.truncate_to_base()
-                    self._snapshots.discard_index(segment)
+                    self._snapshots.discard_transaction_index(segment)
                 if truncated_bytes > 0:
-                    for base in pending:
+                    for base in pending_bases:
                         self._files.delete(f"{base:020}.log")
                         segments.pop(base).close()
-                    pending.clear()
+                    pending_bases.clear()
         if segments:
-            end = segments[max(segments)].end_offset
-            if end >= loader_input.log_start:
-                return end
+            log_end = segments[max(segments)].end_offset
+            if log_end >= loader_input.log_start:
+                return log_end
             for base in sorted(segments):
                 self._files.delete(f"{base:020}.log")
                 segments.pop(base).close()
@@ -346,11 +366,11 @@ class _LogLoader:
 
     def _create_empty(self, base: int) -> RecoverySegment:
         """An empty segment, which may reuse the name of a deleted one."""
-        log = f"{base:020}.log"
+        log_name = f"{base:020}.log"
         segment = RecoverySegment.create_empty(
-            base, self._input.directory.input_file(log).name, self._input.version
+            base, self._input.directory.input_file(log_name).name, self._input.version
         )
-        if log in self._files.deleted:
-            self._files.deleted.remove(log)
-            segment.original_size = file_size(self._input.directory.input_file(log))
+        if log_name in self._files.deleted:
+            self._files.deleted.remove(log_name)
+            segment.original_size = file_size(self._input.directory.input_file(log_name))
         return segment

@@ -21,7 +21,7 @@ from kfmt_cli.errors import InputError
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}\Z")
 _COLON = re.compile(r":\s+")
-_RESERVED_IDS = 100  # the lowest ids
+_N_RESERVED_IDS = 100  # the lowest ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +48,27 @@ def read_meta_properties(file: InputFile) -> MetaProperties:
     text = decode_java_properties(read_small_file(file, MAX_PROPERTIES_BYTES))
     syntax_errors: list[str] = []
     properties = parse_java_properties(text, lambda _, message: syntax_errors.append(message))
-    values = {name: str(value) for _, name, value in properties}
+    value_by_name = {name: str(value) for _, name, value in properties}
     if syntax_errors:
         return MetaProperties(problem=f"{file.name}: {syntax_errors[0]}")
-    version = _parse_int32(values.get("version", "0").strip())
+    version = _parse_int32(value_by_name.get("version", "0").strip())
     node_setting = "broker.id" if version == 0 else "node.id"
-    node = _parse_int32(values.get(node_setting))
-    directory_id = values.get("directory.id")
+    node = _parse_int32(value_by_name.get(node_setting))
+    directory_id = value_by_name.get("directory.id")
     problem = None
     if version not in (0, 1):
-        problem = f"version {values.get('version')} is unknown"
-    elif node is None and (node_setting in values or version == 1):
+        problem = f"version {value_by_name.get('version')} is unknown"
+    elif node is None and (node_setting in value_by_name or version == 1):
         problem = f"{node_setting} is missing or is not a number"
     elif node is not None and node < 0:
         problem = f"{node_setting} is {node}, which is negative"
-    elif version == 1 and "cluster.id" not in values:
+    elif version == 1 and "cluster.id" not in value_by_name:
         problem = "cluster.id is missing"
     elif directory_id is not None:
         problem = _directory_id_problem(directory_id)
     full_problem = None if problem is None else f"{file.name}: {problem}"
     return MetaProperties(
-        False, version, values.get("cluster.id"), node, directory_id, full_problem
+        False, version, value_by_name.get("cluster.id"), node, directory_id, full_problem
     )
 
 
@@ -84,7 +84,7 @@ def _directory_id_problem(text: str) -> str | None:
         data = parse_uuid(text)
     except ValueError:
         return f"directory.id {quote_content(text)} is not a valid id"
-    if int.from_bytes(data, "big") < _RESERVED_IDS:
+    if int.from_bytes(data, "big") < _N_RESERVED_IDS:
         return f"directory.id {text} is reserved"
     return None
 

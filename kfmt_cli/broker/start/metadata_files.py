@@ -63,14 +63,14 @@ def find_file_errors(
 
 def metadata_snapshots(directory: DirectoryListing) -> list[InputFile]:
     """The snapshots of a metadata log, oldest first; a broker loads the newest."""
-    inputs = (
+    checkpoint_files = (
         directory.input_file(name)
         for name in directory.regular_files
         if name.endswith(".checkpoint")
     )
     return [
         file
-        for file in inputs
+        for file in checkpoint_files
         if file.kind is KRAFT_SNAPSHOT_KIND and snapshot_end_offset(file) is not None
     ]
 
@@ -103,8 +103,8 @@ def _find_topic_id_problem(file: InputFile) -> str | None:
     topic_id = read_topic_id(file)
     if topic_id == METADATA_TOPIC_ID:
         return None
-    own_id, expected_id = format_uuid(topic_id), format_uuid(METADATA_TOPIC_ID)
-    return f"{file.name}: topic id is {own_id}, but must be {expected_id} for the metadata log"
+    actual_id, expected_id = format_uuid(topic_id), format_uuid(METADATA_TOPIC_ID)
+    return f"{file.name}: topic id is {actual_id}, but must be {expected_id} for the metadata log"
 
 
 def _find_snapshot_problem(file: InputFile) -> str | None:

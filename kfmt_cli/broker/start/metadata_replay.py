@@ -23,19 +23,19 @@ from kfmt_cli.topics import CLUSTER_METADATA
 def replay_metadata_log(
     directory: DirectoryListing,
     read_errors: list[InputError],
-    end: int | None,
+    end_offset: int | None,
     bootstrap: InputFile | None,
 ) -> TopicReplay:
     """The metadata log in a directory, replayed from its newest snapshot. read_errors: the errors
-    of unreadable files are added to it. end: the log end offset after a start, None for the entire
-    log. bootstrap: the initial records of an empty log."""
+    of unreadable files are added to it. end_offset: the log end offset after a start, None for the
+    entire log. bootstrap: the initial records of an empty log."""
     replay = create_replay(CLUSTER_METADATA)
     start_offset = 0
     n_records = 0
     for file in metadata_snapshots(directory)[-1:]:
         start_offset = snapshot_end_offset(file) or 0
         n_records += _replay_files(replay, [file], read_errors, 0, None)
-    n_records += _replay_files(replay, directory.logs, read_errors, start_offset, end)
+    n_records += _replay_files(replay, directory.logs, read_errors, start_offset, end_offset)
     if not n_records and bootstrap is not None:
         _replay_files(replay, [bootstrap], read_errors, 0, None)
     return replay
@@ -49,9 +49,9 @@ def replay_undamaged_metadata(
     replay = create_replay(CLUSTER_METADATA)
     start_offset = 0
     for file in reversed(metadata_snapshots(directory)):
-        n_before = len(damage_errors)
+        n_errors_before = len(damage_errors)
         _replay_files(replay, [file], read_errors, 0, None, damage_errors)
-        if len(damage_errors) == n_before:
+        if len(damage_errors) == n_errors_before:
             start_offset = snapshot_end_offset(file) or 0
             break
         replay.reset()
@@ -64,24 +64,24 @@ def _replay_files(
     files: Iterable[InputFile],
     read_errors: list[InputError],
     start_offset: int,
-    end: int | None,
+    end_offset: int | None,
     damage_errors: list[InputError] | None = None,
 ) -> int:
-    """Replay the records of files from `start_offset` to before `end`; returns the number of data
-    records."""
+    """Replay the records of files from `start_offset` to before `end_offset`; returns the number of
+    data records."""
     n_records = 0
     for file in files:
         try:
-            with open_log(file, read_ahead=False) as opened:
-                log = opened
+            with open_log(file, read_ahead=False) as opened_log:
+                log = opened_log
                 if damage_errors is not None:
                     log = replace(
-                        opened, blocks=_collect_damage(file, opened.blocks, damage_errors)
+                        opened_log, blocks=_collect_damage(file, opened_log.blocks, damage_errors)
                     )
                 for record in iter_records_and_findings(log, DecompressionLimit()):
                     if isinstance(record, Finding) or record.offset < start_offset:
                         continue
-                    if end is not None and record.offset >= end:
+                    if end_offset is not None and record.offset >= end_offset:
                         return n_records
                     replay.apply_record(record)
                     n_records += record.control is None
@@ -91,7 +91,7 @@ def _replay_files(
 
 
 def _collect_damage(
-    file: InputFile, blocks: Iterable[Block], errors: list[InputError]
+    file: InputFile, blocks: Iterable[Block], damage_errors: list[InputError]
 ) -> Iterator[Block]:
     """The same blocks; adds an error for each damaged part. A truncated last batch does not count:
     a crash may leave one."""
@@ -99,9 +99,13 @@ def _collect_damage(
         batches = block.batches
         damaged_positions = batches.position[batches.crc_valid == 0].tolist()
         problems = [(position, "a batch fails its checksum") for position in damaged_positions]
-        block_errors = (finding for finding in block.findings if is_error(finding))
-        reported = [finding for finding in block_errors if finding.code is not BATCH_TRUNCATED]
-        problems += [(finding.position or 0, finding.message) for finding in reported]
+        error_findings = (finding for finding in block.findings if is_error(finding))
+        damage_findings = [
+            finding for finding in error_findings if finding.code is not BATCH_TRUNCATED
+        ]
+        problems += [(finding.position or 0, finding.message) for finding in damage_findings]
         for position, message in problems:
-            errors.append(InputError(f"{file.name} byte {position}: {message}", file=file.path))
+            damage_errors.append(
+                InputError(f"{file.name} byte {position}: {message}", file=file.path)
+            )
         yield block

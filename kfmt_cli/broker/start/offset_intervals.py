@@ -17,7 +17,7 @@ from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.log.block import BATCH_HEADER_BYTES
 from kfmt_cli.log.reader import LogReader
 
-_COLUMNS = (
+_BATCH_COLUMNS = (
     *("position", "base_offset", "last_offset", "has_base_offset", "crc_valid", "records_count"),
     *("start", "end"),
 )
@@ -25,24 +25,24 @@ OffsetInterval = tuple[int, int]
 OffsetIntervals = list[OffsetInterval]
 
 
-def merge_intervals(ranges: Iterable[OffsetInterval]) -> OffsetIntervals:
+def merge_intervals(intervals: Iterable[OffsetInterval]) -> OffsetIntervals:
     """The intervals in order, with adjacent and overlapping ones merged."""
-    result: OffsetIntervals = []
-    for first, last in sorted(range_ for range_ in ranges if range_[0] <= range_[1]):
-        if result and first <= result[-1][1] + 1:
-            result[-1] = result[-1][0], max(last, result[-1][1])
+    merged_intervals: OffsetIntervals = []
+    for first, last in sorted(interval for interval in intervals if interval[0] <= interval[1]):
+        if merged_intervals and first <= merged_intervals[-1][1] + 1:
+            merged_intervals[-1] = merged_intervals[-1][0], max(last, merged_intervals[-1][1])
         else:
-            result.append((first, last))
-    return result
+            merged_intervals.append((first, last))
+    return merged_intervals
 
 
 def subtract_intervals(
-    ranges: Iterable[OffsetInterval], excluded_intervals: Iterable[OffsetInterval]
+    intervals: Iterable[OffsetInterval], excluded_intervals: Iterable[OffsetInterval]
 ) -> OffsetIntervals:
-    """The parts of `ranges` that are outside `excluded_intervals`."""
+    """The parts of `intervals` that are outside `excluded_intervals`."""
     excluded, excluded_index = merge_intervals(excluded_intervals), 0
     remaining: OffsetIntervals = []
-    for first, last in merge_intervals(ranges):
+    for first, last in merge_intervals(intervals):
         next_offset = first
         while excluded_index < len(excluded) and excluded[excluded_index][0] <= last:
             low, high = excluded[excluded_index]
@@ -58,10 +58,10 @@ def subtract_intervals(
 
 
 def intersect_intervals(
-    ranges: Iterable[OffsetInterval], other_intervals: Iterable[OffsetInterval]
+    intervals: Iterable[OffsetInterval], other_intervals: Iterable[OffsetInterval]
 ) -> OffsetIntervals:
-    """The parts of `ranges` that are inside `other_intervals`."""
-    all_intervals = list(ranges)
+    """The parts of `intervals` that are inside `other_intervals`."""
+    all_intervals = list(intervals)
     return subtract_intervals(all_intervals, subtract_intervals(all_intervals, other_intervals))
 
 
@@ -91,7 +91,7 @@ class LogOffsets:
         """The offsets of undamaged batches without a finding at one of these positions."""
         positions = sorted(batch.position for batch in self.batches)
         # A finding at damage does not belong to the batch before the damage.
-        malformed_batches = {
+        malformed_batch_positions = {
             positions[i - 1]
             for position in malformed_positions - self.damaged_positions
             if (i := bisect_right(positions, position))
@@ -99,7 +99,8 @@ class LogOffsets:
         return [
             (batch.first_offset, batch.last_offset)
             for batch in self.batches
-            if batch.is_valid and batch.position not in malformed_batches | self.damaged_positions
+            if batch.is_valid
+            and batch.position not in malformed_batch_positions | self.damaged_positions
         ]
 
     def contained_offsets(self, next_base: int | None, size: int | None = None) -> OffsetIntervals:
@@ -109,19 +110,21 @@ class LogOffsets:
         contained. next_base: the base offset of the next segment, None for the last one. size:
         consider only this many bytes.
         """
-        ranges: OffsetIntervals = []
+        intervals: OffsetIntervals = []
         positions = sorted(self.damaged_positions | {batch.position for batch in self.batches})
-        batches = {batch.position: batch for batch in self.batches}
-        next_offset, claimed, is_damaged = self.base, [], False
+        batch_by_position = {batch.position: batch for batch in self.batches}
+        next_offset, claimed_intervals, is_damaged = self.base, [], False
         for position in positions:
             if size is not None and position >= size:
                 break
-            batch = batches.get(position)
+            batch = batch_by_position.get(position)
             if batch is None or not batch.is_valid:
                 is_damaged = True
-                claimed += [] if batch is None else [(batch.first_offset, batch.last_offset)]
+                claimed_intervals += (
+                    [] if batch is None else [(batch.first_offset, batch.last_offset)]
+                )
                 continue
-            ranges.append((batch.first_offset, batch.last_offset))
+            intervals.append((batch.first_offset, batch.last_offset))
             if (
                 not self.base
                 <= batch.first_offset
@@ -130,21 +133,27 @@ class LogOffsets:
             ):
                 continue  # impossible offsets do not bound the damage around the batch
             if is_damaged:
-                ranges += _gap_intervals(next_offset, batch.first_offset - 1, claimed)
-            next_offset, claimed, is_damaged = batch.last_offset + 1, [], False
+                intervals += _gap_intervals(next_offset, batch.first_offset - 1, claimed_intervals)
+            next_offset, claimed_intervals, is_damaged = batch.last_offset + 1, [], False
         if is_damaged:
             last = None if next_base is None else next_base - 1
-            ranges += _gap_intervals(next_offset, last, claimed)
-        return merge_intervals(ranges)
+            intervals += _gap_intervals(next_offset, last, claimed_intervals)
+        return merge_intervals(intervals)
 
 
-def _gap_intervals(first: int, last: int | None, claimed: OffsetIntervals) -> OffsetIntervals:
+def _gap_intervals(
+    first: int, last: int | None, claimed_intervals: OffsetIntervals
+) -> OffsetIntervals:
     """The offsets of damaged batches in a gap. last: the last offset of the gap, None if no batch
-    follows. claimed: the offsets in the headers of the damaged batches."""
+    follows. claimed_intervals: the offsets in the headers of the damaged batches."""
     if last is not None:
         return [(first, last)]
     max_offset = first + MAX_RELATIVE_OFFSET
-    return [(max(a, first), b) for a, b in claimed if a <= b <= max_offset]
+    return [
+        (max(claimed_first, first), claimed_last)
+        for claimed_first, claimed_last in claimed_intervals
+        if claimed_first <= claimed_last <= max_offset
+    ]
 
 
 def read_log_offsets(file: InputFile, base: int) -> LogOffsets:
@@ -158,34 +167,36 @@ def read_log_offsets(file: InputFile, base: int) -> LogOffsets:
                 if finding.code is BATCH_TRUNCATED and finding.position is not None:
                     header_bytes = source.read_block(finding.position, BATCH_HEADER_BYTES, 1)
                     _add_truncated_batch(log_offsets, header_bytes, finding.position)
-            columns = (block.batches[name].tolist() for name in _COLUMNS)
+            columns = (block.batches[name].tolist() for name in _BATCH_COLUMNS)
             for (
                 position,
                 header_base_offset,
                 header_last_offset,
                 has_base_offset,
                 crc_valid,
-                count,
+                records_count,
                 start,
                 end,
             ) in zip(*columns, strict=True):
-                first = header_base_offset
+                first_offset = header_base_offset
                 last_offset = header_last_offset
                 is_valid = bool(crc_valid)
                 if not has_base_offset:
                     batch_bytes = bytes(block.data[start:end])
-                    wrapper_first = (
+                    first_in_wrapper = (
                         wrapper_first_offset(batch_bytes, header_last_offset) if is_valid else None
                     )
                     # The offsets in an unreadable wrapper end at the wrapper's offset.
-                    first = base if wrapper_first is None else wrapper_first
-                    is_valid = wrapper_first is not None
-                elif is_valid and header_last_offset < first:
-                    last_offset = first + count - 1
+                    first_offset = base if first_in_wrapper is None else first_in_wrapper
+                    is_valid = first_in_wrapper is not None
+                elif is_valid and header_last_offset < first_offset:
+                    last_offset = first_offset + records_count - 1
                 if not is_valid:
                     log_offsets.damaged_positions.add(position)
-                is_possible = is_valid and 0 <= first <= last_offset
-                log_offsets.batches.append(BatchOffsets(position, first, last_offset, is_possible))
+                is_possible = is_valid and 0 <= first_offset <= last_offset
+                log_offsets.batches.append(
+                    BatchOffsets(position, first_offset, last_offset, is_possible)
+                )
     return log_offsets
 
 
@@ -197,11 +208,11 @@ def _add_truncated_batch(log_offsets: LogOffsets, header_bytes: bytes, position:
     log_offsets.batches.append(BatchOffsets(position, first, first + delta, False))
 
 
-def intervals_to_lists(ranges: Iterable[OffsetInterval]) -> list[list[int]]:
+def intervals_to_lists(intervals: Iterable[OffsetInterval]) -> list[list[int]]:
     """The intervals as lists, for JSON."""
-    return [list(range_) for range_ in ranges]
+    return [list(interval) for interval in intervals]
 
 
-def count_offsets(ranges: Iterable[OffsetInterval]) -> int:
+def count_offsets(intervals: Iterable[OffsetInterval]) -> int:
     """The number of offsets in the intervals."""
-    return sum(last - first + 1 for first, last in ranges)
+    return sum(last - first + 1 for first, last in intervals)

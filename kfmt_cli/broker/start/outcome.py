@@ -91,14 +91,14 @@ class PredictedStart:
 
 
 # The batches of the logs read so far, by path and base offset.
-ReadLogs = dict[tuple[str, int], LogOffsets]
+OffsetsByLog = dict[tuple[str, int], LogOffsets]
 
 
 def predict_partition_start(
     start: PredictedStart,
     loader_input: LogLoaderInput,
     malformed_by_log: Mapping[int, frozenset[int]],
-    offsets_by_log: ReadLogs,
+    offsets_by_log: OffsetsByLog,
 ) -> None:
     """Set the result of a start on a partition; raises InputError.
 
@@ -106,39 +106,53 @@ def predict_partition_start(
     their log. offsets_by_log: the batches of the logs read so far; other logs are added.
     """
     try:
-        loaded = load_log(loader_input)
+        loaded_log = load_log(loader_input)
     except StartError as error:
         start.reason, start.is_offline = str(error), error.is_offline
         return
-    with closing(loaded):
-        start.log_start_offset, start.log_end_offset = loaded.log_start, loaded.log_end
-        deleted = _iter_deleted_files(loaded, loader_input.directory)
-        start.deleted = [loader_input.directory.input_file(file).name for file in deleted]
-        truncated = (segment for segment in loaded.segments if segment.size < segment.original_size)
-        start.cut = [(segment.name, segment.size) for segment in truncated]
-        offsets = _read_offsets_before_and_after(
-            loader_input, loaded, malformed_by_log, offsets_by_log
+    with closing(loaded_log):
+        start.log_start_offset, start.log_end_offset = loaded_log.log_start, loaded_log.log_end
+        deleted_names = _iter_deleted_files(loaded_log, loader_input.directory)
+        start.deleted = [
+            loader_input.directory.input_file(file_name).name for file_name in deleted_names
+        ]
+        truncated_segments = (
+            segment for segment in loaded_log.segments if segment.size < segment.original_size
         )
-        reachable = ReachableOffsetSearch(
-            loaded.segments,
-            loaded.log_end,
-            offsets.interval_by_base,
-            offsets.log_offsets_by_base,
+        start.cut = [(segment.name, segment.size) for segment in truncated_segments]
+        partition_offsets = _read_offsets_before_and_after(
+            loader_input, loaded_log, malformed_by_log, offsets_by_log
+        )
+        reachable_search = ReachableOffsetSearch(
+            loaded_log.segments,
+            loaded_log.log_end,
+            partition_offsets.interval_by_base,
+            partition_offsets.log_offsets_by_base,
             malformed_by_log,
         )
-        delivered = reachable.find(loaded.log_start)
-        expected = [(max(a, loader_input.log_start), b) for a, b in offsets.before]
-        present_afterwards = [(a, min(b, loaded.log_end - 1)) for a, b in offsets.after]
-        start.lost = subtract_intervals(subtract_intervals(expected, present_afterwards), delivered)
-        start.unreachable = subtract_intervals(subtract_intervals(expected, start.lost), delivered)
+        delivered_offsets = reachable_search.find(loaded_log.log_start)
+        expected_offsets = [
+            (max(first, loader_input.log_start), last) for first, last in partition_offsets.before
+        ]
+        offsets_after_start = [
+            (first, min(last, loaded_log.log_end - 1)) for first, last in partition_offsets.after
+        ]
+        start.lost = subtract_intervals(
+            subtract_intervals(expected_offsets, offsets_after_start), delivered_offsets
+        )
+        start.unreachable = subtract_intervals(
+            subtract_intervals(expected_offsets, start.lost), delivered_offsets
+        )
         if start.unreachable:
             start.received_in_sequence = intersect_intervals(
-                start.unreachable, reachable.find_in_sequence(loaded.log_start)
+                start.unreachable, reachable_search.find_in_sequence(loaded_log.log_start)
             )
         start.salvageable = intersect_intervals(
-            [*start.lost, *start.unreachable], offsets.undamaged
+            [*start.lost, *start.unreachable], partition_offsets.undamaged
         )
-        start.received_damaged = subtract_intervals(delivered, offsets.without_findings)
+        start.received_damaged = subtract_intervals(
+            delivered_offsets, partition_offsets.without_findings
+        )
 
 
 @dataclass(slots=True)
@@ -159,17 +173,19 @@ class _PartitionOffsets:
 
 def _read_offsets_before_and_after(
     loader_input: LogLoaderInput,
-    loaded: LoadedLog,
+    loaded_log: LoadedLog,
     malformed_by_log: Mapping[int, frozenset[int]],
-    offsets_by_log: ReadLogs,
+    offsets_by_log: OffsetsByLog,
 ) -> _PartitionOffsets:
     directory, offsets = loader_input.directory, _PartitionOffsets()
     name_by_base = {
-        parse_offset_name(file): file for file in directory.files if file.endswith(".log")
+        parse_offset_name(file_name): file_name
+        for file_name in directory.files
+        if file_name.endswith(".log")
     }
     bases = sorted(base for base in name_by_base if base is not None)
-    next_base = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
-    remaining = {segment.base: segment for segment in loaded.segments}
+    next_base_by_base = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
+    segment_by_base = {segment.base: segment for segment in loaded_log.segments}
 
     def read_offsets(path: str, name: str, base: int) -> LogOffsets:
         if (path, base) not in offsets_by_log:
@@ -179,26 +195,27 @@ def _read_offsets_before_and_after(
         return offsets_by_log[path, base]
 
     for base in bases:
-        segment, unchanged_log = remaining.get(base), loader_input.unchanged_logs.get(base)
-        if unchanged_log is not None:
-            offsets.before.append((unchanged_log[0], unchanged_log[1] - 1))
+        segment = segment_by_base.get(base)
+        unchanged_range = loader_input.unchanged_range_by_base.get(base)
+        if unchanged_range is not None:
+            offsets.before.append((unchanged_range[0], unchanged_range[1] - 1))
             offsets.undamaged.append(offsets.before[-1])
             offsets.without_findings.append(offsets.before[-1])
         else:
             log_offsets = read_offsets(
                 directory.input_file(name_by_base[base]).path, name_by_base[base], base
             )
-            offsets.before += log_offsets.contained_offsets(next_base[base])
+            offsets.before += log_offsets.contained_offsets(next_base_by_base[base])
             offsets.undamaged += log_offsets.undamaged_offsets()
             offsets.without_findings += log_offsets.undamaged_offsets(
                 malformed_by_log.get(base, frozenset())
             )
-        if segment is None or segment.unchanged_end_offset is None or unchanged_log is None:
+        if segment is None or segment.unchanged_end_offset is None or unchanged_range is None:
             continue
         if segment.is_recovered or base in loader_input.bases_with_valid_index:
-            offsets.interval_by_base[base] = unchanged_log[0], unchanged_log[1] - 1
+            offsets.interval_by_base[base] = unchanged_range[0], unchanged_range[1] - 1
             offsets.after.append(offsets.interval_by_base[base])
-    for base, segment in remaining.items():
+    for base, segment in segment_by_base.items():
         if base in offsets.interval_by_base or not segment.path:
             continue
         offsets.log_offsets_by_base[base] = read_offsets(
@@ -206,16 +223,16 @@ def _read_offsets_before_and_after(
         )
         is_truncated = segment.size < segment.original_size
         offsets.after += offsets.log_offsets_by_base[base].contained_offsets(
-            next_base.get(base), segment.size if is_truncated else None
+            next_base_by_base.get(base), segment.size if is_truncated else None
         )
     return offsets
 
 
-def _iter_deleted_files(loaded: LoadedLog, directory: DirectoryListing) -> Iterator[str]:
+def _iter_deleted_files(loaded_log: LoadedLog, directory: DirectoryListing) -> Iterator[str]:
     """The names of the deleted files, each log followed by its indexes."""
-    remaining_bases = {segment.base for segment in loaded.segments}
-    names = set(directory.files)
-    for name in loaded.deleted:
+    remaining_bases = {segment.base for segment in loaded_log.segments}
+    directory_file_names = set(directory.files)
+    for name in loaded_log.deleted:
         yield name
         base = parse_offset_name(name)
         if (
@@ -223,7 +240,9 @@ def _iter_deleted_files(loaded: LoadedLog, directory: DirectoryListing) -> Itera
             and base is not None
             and base not in remaining_bases
         ):
-            indexes = (f"{base:020}{index.suffix}" for index in INDEX_KINDS)
+            index_names = (f"{base:020}{index.suffix}" for index in INDEX_KINDS)
             yield from (
-                index for index in indexes if index in names and index not in loaded.deleted
+                index
+                for index in index_names
+                if index in directory_file_names and index not in loaded_log.deleted
             )

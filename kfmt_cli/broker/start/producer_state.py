@@ -32,21 +32,21 @@ class ProducerSnapshots:
         self._first_offset_by_producer: dict[int, int] = {}
         self._ongoing_transactions: set[int] = set()
         # The first offsets of open transactions by producer, for each snapshot written.
-        self._open_by_snapshot: dict[int, dict[int, int]] = {}
+        self._open_transactions_by_snapshot: dict[int, dict[int, int]] = {}
         self._last_abort_offset: int | None = None
         self._unreplicated_transactions: set[int] = set()
         self._pending_starts: list[int] = []
         self._pending_ends: list[tuple[int, str]] = []
 
-    def reset(self, files: Mapping[int, InputFile | None]) -> None:
+    def reset(self, file_by_offset: Mapping[int, InputFile | None]) -> None:
         """Begin with these snapshots and an empty state."""
-        self.file_by_offset = dict(files)
+        self.file_by_offset = dict(file_by_offset)
         self._map_end_offset = self._last_snapshot_offset = 0
-        self._restore_open({})
+        self._restore_open_transactions({})
 
-    def _restore_open(self, transactions: dict[int, int]) -> None:
-        self._first_offset_by_producer = dict(transactions)
-        self._ongoing_transactions = set(transactions.values())
+    def _restore_open_transactions(self, first_offset_by_producer: dict[int, int]) -> None:
+        self._first_offset_by_producer = dict(first_offset_by_producer)
+        self._ongoing_transactions = set(first_offset_by_producer.values())
         self._unreplicated_transactions.clear()
 
     def can_skip(self, segment: RecoverySegment) -> bool:
@@ -57,7 +57,7 @@ class ProducerSnapshots:
         """Mark everything up to an offset as processed."""
         self._map_end_offset = max(self._map_end_offset, end)
 
-    def begin_index(self) -> None:
+    def begin_transaction_index(self) -> None:
         """Begin rebuilding the transaction index of the next segment."""
         self._last_abort_offset = None
 
@@ -67,18 +67,18 @@ class ProducerSnapshots:
         """Process a batch; raises CorruptError, StartError. writes_index: write the transaction
         that it aborts to the transaction index."""
         location = f"{segment.name} byte {batch.position}"
-        first = self._first_offset_by_producer.get(batch.producer_id)
+        first_offset = self._first_offset_by_producer.get(batch.producer_id)
         if batch.producer_id >= 0 and batch.is_control:
             marker = read_marker(segment.log_bytes, batch)
-            if marker is not None and first is not None:
+            if marker is not None and first_offset is not None:
                 del self._first_offset_by_producer[batch.producer_id]
                 if writes_index and marker.is_abort:
                     self._index_abort(location, batch.base_offset)
-                self._pending_ends.append((first, location))
-        elif batch.producer_id >= 0 and first is None and batch.is_transactional:
+                self._pending_ends.append((first_offset, location))
+        elif batch.producer_id >= 0 and first_offset is None and batch.is_transactional:
             self._first_offset_by_producer[batch.producer_id] = batch.base_offset
             self._pending_starts.append(batch.base_offset)
-        elif batch.producer_id >= 0 and first is not None and not batch.is_transactional:
+        elif batch.producer_id >= 0 and first_offset is not None and not batch.is_transactional:
             raise StartError(
                 f"{location}: non-transactional batch inside a transaction of producer "
                 f"{batch.producer_id}"
@@ -106,12 +106,12 @@ class ProducerSnapshots:
         self._pending_ends.clear()
 
     @property
-    def first_unstable(self) -> int | None:
+    def first_unstable_offset(self) -> int | None:
         """The first offset of the oldest transaction that is open, or that ended since the newest
         snapshot; None if there is no such transaction."""
         return min(self._ongoing_transactions | self._unreplicated_transactions, default=None)
 
-    def discard_index(self, segment: RecoverySegment) -> None:
+    def discard_transaction_index(self, segment: RecoverySegment) -> None:
         """Discard the index entries of a segment that recovery has truncated to nothing."""
 
     def take_snapshot(self) -> None:
@@ -123,39 +123,46 @@ class ProducerSnapshots:
 
     def _save_state(self, offset: int) -> None:
         """Save the state of a snapshot that this start writes."""
-        self._open_by_snapshot[offset] = dict(self._first_offset_by_producer)
+        self._open_transactions_by_snapshot[offset] = dict(self._first_offset_by_producer)
 
     def _restore_state(self, offset: int, file: InputFile | None) -> bool:
         """Restore the state from a snapshot; False if it is damaged. Raises InputError."""
         open_transactions = (
-            self._open_by_snapshot[offset] if file is None else _read_open_transactions(file)
+            self._open_transactions_by_snapshot[offset]
+            if file is None
+            else _read_open_transactions(file)
         )
         if open_transactions is None:
             return False
-        self._restore_open(open_transactions)
+        self._restore_open_transactions(open_transactions)
         return True
 
     def rebuild(
-        self, segments: list[RecoverySegment], log_start: int, end: int, *, after_clean: bool
+        self,
+        segments: list[RecoverySegment],
+        log_start: int,
+        end_offset: int,
+        *,
+        after_clean_shutdown: bool,
     ) -> None:
         """Process the batches after the newest snapshot; raises CorruptError, StartError,
         InputError."""
-        if after_clean and not self.file_by_offset:
+        if after_clean_shutdown and not self.file_by_offset:
             return
         self.file_by_offset = {
             offset: file
             for offset, file in self.file_by_offset.items()
-            if log_start < offset <= end
+            if log_start < offset <= end_offset
         }
-        if end != self._map_end_offset:
+        if end_offset != self._map_end_offset:
             self._load_newest_snapshot(log_start)
-        if end > self._map_end_offset:
-            self._process_segments(segments, log_start, end)
-        self._map_end_offset = end
+        if end_offset > self._map_end_offset:
+            self._process_segments(segments, log_start, end_offset)
+        self._map_end_offset = end_offset
         self.take_snapshot()
 
     def _load_newest_snapshot(self, log_start: int) -> None:
-        self._restore_open({})
+        self._restore_open_transactions({})
         while self.file_by_offset:
             newest = max(self.file_by_offset)
             file = self.file_by_offset[newest]
@@ -165,46 +172,50 @@ class ProducerSnapshots:
             del self.file_by_offset[newest]
         self._map_end_offset = self._last_snapshot_offset = log_start
 
-    def _process_segments(self, segments: list[RecoverySegment], log_start: int, end: int) -> None:
+    def _process_segments(
+        self, segments: list[RecoverySegment], log_start: int, end_offset: int
+    ) -> None:
         bases_below = [segment.base for segment in segments if segment.base <= self._map_end_offset]
-        first = bases_below[-1] if bases_below else -1
-        end_base = max((segment.base for segment in segments if segment.base <= end), default=None)
-        last_two = {segment.base for segment in segments[-2:]}
+        first_base = bases_below[-1] if bases_below else -1
+        end_base = max(
+            (segment.base for segment in segments if segment.base <= end_offset), default=None
+        )
+        last_two_bases = {segment.base for segment in segments[-2:]}
         for segment in segments:
-            if not first <= segment.base < end:
+            if not first_base <= segment.base < end_offset:
                 continue
-            start = max(segment.base, self._map_end_offset, log_start)
-            self._map_end_offset = start
-            if segment.base in last_two:
+            start_offset = max(segment.base, self._map_end_offset, log_start)
+            self._map_end_offset = start_offset
+            if segment.base in last_two_bases:
                 self.take_snapshot()
             if self.can_skip(segment):
                 continue
             end_position = segment.size
             if (
                 segment.base == end_base
-                and (end_batch := segment.translate_offset(end)) is not None
+                and (end_batch := segment.translate_offset(end_offset)) is not None
             ):
                 end_position = end_batch.position
-            begin = segment.translate_offset(start)
-            if begin is None:
+            start_batch = segment.translate_offset(start_offset)
+            if start_batch is None:
                 continue
-            for batch in segment.iter_batches(begin.position):
+            for batch in segment.iter_batches(start_batch.position):
                 if batch.end_position > end_position:
                     break
                 if batch.magic >= 2:
                     self.update(segment, batch)
             self.resolve_transactions()
 
-    def remove_stray_snapshots(self, bases: list[int]) -> None:
+    def remove_stray_snapshots(self, segment_bases: list[int]) -> None:
         """Remove snapshots between segments, except the newest one after the last segment."""
-        stray = None
+        stray_offset = None
         for offset in sorted(self.file_by_offset):
-            if offset not in bases:
-                if stray is not None:
-                    del self.file_by_offset[stray]
-                stray = offset
-        if stray is not None and bases and stray < max(bases):
-            del self.file_by_offset[stray]
+            if offset not in segment_bases:
+                if stray_offset is not None:
+                    del self.file_by_offset[stray_offset]
+                stray_offset = offset
+        if stray_offset is not None and segment_bases and stray_offset < max(segment_bases):
+            del self.file_by_offset[stray_offset]
 
 
 def _read_open_transactions(file: InputFile) -> dict[int, int] | None:

@@ -43,7 +43,7 @@ class ReachableOffsetSearch:
     """The offsets that consumers receive from a partition's segments, in order."""
 
     segments: list[RecoverySegment]
-    end: int
+    end_offset: int
     interval_by_base: Mapping[int, tuple[int, int]]
     """The offsets of each segment with a valid log and index; such a segment is not opened."""
     log_offsets_by_base: Mapping[int, LogOffsets]
@@ -56,8 +56,8 @@ class ReachableOffsetSearch:
         """The offsets that consumers receive."""
         reachable: OffsetIntervals = []
         for i, segment in enumerate(self.segments):
-            next_base = self.segments[i + 1].base if i + 1 < len(self.segments) else self.end
-            low, high = max(segment.base, log_start), min(next_base, self.end) - 1
+            next_base = self.segments[i + 1].base if i + 1 < len(self.segments) else self.end_offset
+            low, high = max(segment.base, log_start), min(next_base, self.end_offset) - 1
             reachable += self._iter_delivered(i, [(low, high)])
         return merge_intervals(reachable)
 
@@ -66,8 +66,8 @@ class ReachableOffsetSearch:
         contains them, even if a seek to them leads elsewhere: a segment whose offsets reach into
         the next one is sent completely."""
         delivered: OffsetIntervals = []
-        for segment, following in pairwise(self.segments):
-            low, high = max(segment.base, log_start), following.base - 1
+        for segment, next_segment in pairwise(self.segments):
+            low, high = max(segment.base, log_start), next_segment.base - 1
             if low <= high:
                 delivered += self._delivered_beyond(segment, low, high)
         return merge_intervals(delivered)
@@ -81,17 +81,25 @@ class ReachableOffsetSearch:
             interval = self.interval_by_base.get(segment.base)
             if interval is not None:
                 first, last = interval
-                yield from ((max(first, a), min(last, b)) for a, b in requested)
-                requested = [(max(a, last + 1), b) for a, b in requested]
+                yield from (
+                    (max(first, requested_first), min(last, requested_last))
+                    for requested_first, requested_last in requested
+                )
+                requested = [
+                    (max(requested_first, last + 1), requested_last)
+                    for requested_first, requested_last in requested
+                ]
                 continue
             remaining: OffsetIntervals = []
             for low, high in requested:
                 try:
-                    delivered, not_found = self._segment_seeks(segment).find_delivered(low, high)
+                    delivered, unanswered_targets = self._segment_seeks(segment).find_delivered(
+                        low, high
+                    )
                 except StartError:  # the segment cannot be searched
                     continue
                 yield from delivered
-                remaining += not_found
+                remaining += unanswered_targets
             requested = remaining
 
     def _delivered_beyond(self, segment: RecoverySegment, low: int, high: int) -> OffsetIntervals:
@@ -110,21 +118,23 @@ class ReachableOffsetSearch:
         seeks = self._seeks_by_base.get(segment.base)
         if seeks is None:
             log_offsets = self.log_offsets_by_base.get(segment.base) or LogOffsets(segment.base)
-            starts = sorted(batch.position for batch in log_offsets.batches)
-            suspects = (
+            batch_positions = sorted(batch.position for batch in log_offsets.batches)
+            suspect_positions = (
                 self.malformed_by_log.get(segment.base, frozenset()) | log_offsets.damaged_positions
             )
             # A batch's fault may be reported at a byte inside it, or at its end.
-            suspects |= {
-                starts[i - 1] for position in suspects if (i := bisect_left(starts, position))
+            suspect_positions |= {
+                batch_positions[i - 1]
+                for position in suspect_positions
+                if (i := bisect_left(batch_positions, position))
             }
             first_offset_by_position = {
                 batch.position: batch.first_offset
                 for batch in log_offsets.batches
-                if batch.position not in suspects
+                if batch.position not in suspect_positions
             }
             seeks = self._seeks_by_base[segment.base] = _SegmentSeeks(
-                segment, first_offset_by_position, sorted(suspects)
+                segment, first_offset_by_position, sorted(suspect_positions)
             )
         return seeks
 
@@ -137,11 +147,11 @@ class _SegmentSeeks:
         self,
         segment: RecoverySegment,
         first_offset_by_position: dict[int, int],
-        suspects: list[int],
+        suspect_positions: list[int],
     ) -> None:
         self._segment = segment
         self._first_offset_by_position = first_offset_by_position
-        self._suspects = suspects
+        self._suspect_positions = suspect_positions
         self._walkers: dict[int, BatchWalker] = {}
         self._delivered_by_position: dict[int, DeliveredOffsets | None] = {}
 
@@ -149,7 +159,7 @@ class _SegmentSeeks:
         """The offsets received by seeks to low..high, and the targets that are not found in this
         segment."""
         delivered: OffsetIntervals = []
-        unanswered: OffsetIntervals = []
+        unanswered_targets: OffsetIntervals = []
         boundaries = self._target_boundaries(low, high)
         for first, last in zip(
             [low, *boundaries], [*(boundary - 1 for boundary in boundaries), high], strict=True
@@ -160,14 +170,14 @@ class _SegmentSeeks:
                 answer = walker.find(target)
                 if answer is None:
                     if walker.error is None:  # a search that fails returns an error
-                        unanswered.append((target, last))
+                        unanswered_targets.append((target, last))
                     break
                 row, last_target = answer
                 last_target = min(last_target, last)
                 if walker.answer_error(row) is None:
                     self._add_delivered(walker, row, target, last_target, delivered)
                 target = last_target + 1
-        return delivered, unanswered
+        return delivered, unanswered_targets
 
     def _walker_for(self, offset: int) -> BatchWalker:
         start = self._segment.lookup_position(offset)
@@ -176,7 +186,7 @@ class _SegmentSeeks:
     def find_delivered_beyond(self, target: int, high: int) -> OffsetIntervals:
         """The offsets above high that a seek receives with its first fetch."""
         walker = self._walker_for(target)
-        row, error = walker.find_or_fail(target)
+        row, error = walker.find_row_or_error(target)
         if row is None or error is not None:
             return []
         intervals: OffsetIntervals = []
@@ -224,26 +234,28 @@ class _SegmentSeeks:
         walker: BatchWalker,
         row: int,
         first_target: int,
-        last: int,
+        last_target: int,
         intervals: OffsetIntervals,
     ) -> None:
         """Add the offsets received by seeks to first_target..last, all of which find one batch."""
-        first_failing = self._first_failing_offset(
+        first_failing_offset = self._first_failing_offset(
             walker, row, self._fetch_end(walker.batches[row])
         )
         low = first_target  # the first seek that has received nothing yet
         for batch, delivered in self._iter_fetched(walker, row):
             if delivered is None:
                 first = self._first_offset(batch)
-                intervals.append((max(low, first), min(last, batch.last_offset, first_failing - 1)))
+                intervals.append(
+                    (max(low, first), min(last_target, batch.last_offset, first_failing_offset - 1))
+                )
                 low = max(low, batch.last_offset + 1)
             else:
                 for offset in delivered.offsets:
-                    if low <= offset <= last and offset < first_failing:
+                    if low <= offset <= last_target and offset < first_failing_offset:
                         intervals.append((offset, offset))
                     # After the largest offset, a consumer accepts any.
                     low = max(low, offset + 1) if offset < _MAX_OFFSET else first_target
-            if low > last:
+            if low > last_target:
                 break
 
     def _fetch_end(self, batch: StoredBatch) -> int:
@@ -279,8 +291,11 @@ class _SegmentSeeks:
                 return min(batch.base_offset, batch.last_offset)
             return delivered.offsets[1 - POLL_RECORDS]
         if batch.position in self._first_offset_by_position:
-            suspect = bisect_right(self._suspects, batch.position)
-            if suspect == len(self._suspects) or self._suspects[suspect] >= end:
+            suspect_index = bisect_right(self._suspect_positions, batch.position)
+            if (
+                suspect_index == len(self._suspect_positions)
+                or self._suspect_positions[suspect_index] >= end
+            ):
                 return no_offset
         n_safe = self._count_before_failure(walker, row, end)
         if n_safe is None:
@@ -295,21 +310,21 @@ class _SegmentSeeks:
     def _count_before_failure(self, walker: BatchWalker, row: int, end: int) -> int | None:
         """The number of a batch's last records that share a poll with a later batch that makes the
         poll fail; None if no later batch does."""
-        n = 0
-        while n < POLL_RECORDS:
+        n_records = 0
+        while n_records < POLL_RECORDS:
             row += 1
-            following = walker.batch_at(row)
-            if following is None or following.end_position > end:
+            next_batch = walker.batch_at(row)
+            if next_batch is None or next_batch.end_position > end:
                 position = walker.batches[row - 1].end_position
                 fault = header_fault(self._segment.log_bytes, position, end)
-                return POLL_RECORDS - 1 - n if fault is ConsumerFault.POISON else None
-            delivered = self._delivered_offsets(following)
+                return POLL_RECORDS - 1 - n_records if fault is ConsumerFault.POISON else None
+            delivered = self._delivered_offsets(next_batch)
             if delivered is None:
-                n += following.last_offset - self._first_offset(following) + 1
+                n_records += next_batch.last_offset - self._first_offset(next_batch) + 1
                 continue
-            n += len(delivered.offsets)
-            if delivered.fault is ConsumerFault.POISON and n < POLL_RECORDS:
-                return POLL_RECORDS - 1 - n
+            n_records += len(delivered.offsets)
+            if delivered.fault is ConsumerFault.POISON and n_records < POLL_RECORDS:
+                return POLL_RECORDS - 1 - n_records
             if delivered.fault is not ConsumerFault.NONE:
                 return None
         return None

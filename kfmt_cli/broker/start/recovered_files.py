@@ -40,15 +40,15 @@ class RecoveredSegment:
 
 
 def recover_partition(
-    directory: DirectoryListing, index_interval_bytes: int, expired_before: int | None
+    directory: DirectoryListing, index_interval_bytes: int, expired_before_ms: int | None
 ) -> tuple[list[RecoveredSegment], dict[int, bytes]]:
     """The remaining segments with their indexes, and the snapshots by offset.
 
-    expired_before: as for `ProducerStateManager.expire`, None to expire no producer. Raises
+    expired_before_ms: as for `ProducerStateManager.expire`, None to expire no producer. Raises
     StartError, InputError.
     """
-    snapshots = _ProducerStateSnapshots(expired_before)
-    loaded = load_log(
+    snapshots = _ProducerStateSnapshots(expired_before_ms)
+    loaded_log = load_log(
         LogLoaderInput(
             directory,
             is_clean=False,
@@ -57,10 +57,10 @@ def recover_partition(
         ),
         snapshots,
     )
-    loaded.close()
+    loaded_log.close()
     recovered_segments = [
         _encode_files(segment, snapshots.aborted_by_segment.get(segment.base, ()))
-        for segment in loaded.segments
+        for segment in loaded_log.segments
     ]
     return recovered_segments, {
         offset: snapshots.encoded_by_offset[offset]
@@ -69,8 +69,10 @@ def recover_partition(
     }
 
 
-def _encode_files(segment: RecoverySegment, aborted: Iterable[dict[str, int]]) -> RecoveredSegment:
-    offsets, positions = (entry.filled for entry in segment.entries)
+def _encode_files(
+    segment: RecoverySegment, aborted_transactions: Iterable[dict[str, int]]
+) -> RecoveredSegment:
+    offsets, positions = (column.filled for column in segment.entries)
     times = np.array(segment.time_entries, np.int64).reshape(-1, 2)
     index_columns = {"relative_offset": offsets - segment.base, "log_position": positions}
     time_columns = {"timestamp": times[:, 0], "relative_offset": times[:, 1] - segment.base}
@@ -78,7 +80,7 @@ def _encode_files(segment: RecoverySegment, aborted: Iterable[dict[str, int]]) -
     files: dict[str, bytes | None] = {
         f"{name}.index": encode_fixed_rows(OFFSET_INDEX_ENTRY, index_columns),
         f"{name}.timeindex": encode_fixed_rows(TIME_INDEX_ENTRY, time_columns),
-        f"{name}.txnindex": b"".join(map(ABORTED_TRANSACTION.write, aborted)) or None,
+        f"{name}.txnindex": b"".join(map(ABORTED_TRANSACTION.write, aborted_transactions)) or None,
     }
     return RecoveredSegment(segment.base, len(offsets), files)
 
@@ -88,17 +90,17 @@ class _ProducerStateSnapshots(ProducerSnapshots):
     writes, by offset. aborted_by_segment: the entries of each segment's transaction index,
     by base offset."""
 
-    def __init__(self, expired_before: int | None) -> None:
+    def __init__(self, expired_before_ms: int | None) -> None:
         super().__init__(has_transactions=True)
-        self._expired_before = expired_before
+        self._expired_before_ms = expired_before_ms
         self._producers = ProducerStateManager()
         self._producers_by_snapshot: dict[int, dict[int, ProducerStateEntry]] = {}
         self.encoded_by_offset: dict[int, bytes] = {}
         self.aborted_by_segment: dict[int, list[dict[str, int]]] = {}
 
-    def _restore_open(self, transactions: dict[int, int]) -> None:
-        super()._restore_open(transactions)
-        if not transactions:
+    def _restore_open_transactions(self, first_offset_by_producer: dict[int, int]) -> None:
+        super()._restore_open_transactions(first_offset_by_producer)
+        if not first_offset_by_producer:
             self._producers = ProducerStateManager()
 
     def _restore_state(self, offset: int, file: InputFile | None) -> bool:
@@ -109,8 +111,8 @@ class _ProducerStateSnapshots(ProducerSnapshots):
             self._producers.restore(self._producers_by_snapshot[offset])
         else:
             self._producers.load(file.read_contents().table, offset)
-        if self._expired_before is not None:
-            self._producers.expire(self._expired_before)
+        if self._expired_before_ms is not None:
+            self._producers.expire(self._expired_before_ms)
         return True
 
     def _save_state(self, offset: int) -> None:
@@ -119,11 +121,11 @@ class _ProducerStateSnapshots(ProducerSnapshots):
         self._producers_by_snapshot[offset] = self._producers.copy_entries()
         self.encoded_by_offset[offset] = self._producers.encode_snapshot()
 
-    def begin_index(self) -> None:
-        super().begin_index()
+    def begin_transaction_index(self) -> None:
+        super().begin_transaction_index()
         self._segment_aborts: list[dict[str, int]] = []
 
-    def discard_index(self, segment: RecoverySegment) -> None:
+    def discard_transaction_index(self, segment: RecoverySegment) -> None:
         self.aborted_by_segment.pop(segment.base, None)
 
     def update(
@@ -134,12 +136,12 @@ class _ProducerStateSnapshots(ProducerSnapshots):
             self.aborted_by_segment[segment.base] = self._segment_aborts
         if batch.producer_id < 0:
             return
-        event = _read_producer_batch(segment, batch)
-        if event is None:
+        producer_batch = _read_producer_batch(segment, batch)
+        if producer_batch is None:
             return
-        aborted = self._producers.apply_batch(event)
-        if writes_index and aborted is not None:
-            self._segment_aborts.append(aborted)
+        aborted_transaction = self._producers.apply_batch(producer_batch)
+        if writes_index and aborted_transaction is not None:
+            self._segment_aborts.append(aborted_transaction)
 
 
 def _read_producer_batch(segment: RecoverySegment, batch: StoredBatch) -> ProducerBatch | None:
@@ -147,7 +149,7 @@ def _read_producer_batch(segment: RecoverySegment, batch: StoredBatch) -> Produc
     header_bytes = segment.log_bytes.read(batch.position, BATCH_HEADER_BYTES)
     base_sequence = np.array(header.base_sequence(header_bytes))
     delta = np.array(header.last_offset_delta(header_bytes))
-    event = ProducerBatch(
+    producer_batch = ProducerBatch(
         batch.producer_id,
         header.producer_epoch(header_bytes),
         int(increment_sequence(base_sequence, delta)),
@@ -158,11 +160,11 @@ def _read_producer_batch(segment: RecoverySegment, batch: StoredBatch) -> Produc
         batch.position,
     )
     if not batch.is_control:
-        return event
+        return producer_batch
     marker = read_marker(segment.log_bytes, batch)
     if marker is None:
         return None
-    return event._replace(
+    return producer_batch._replace(
         control_type=ABORT if marker.is_abort else COMMIT,
         timestamp=marker.timestamp,
         coordinator_epoch=marker.coordinator_epoch,

@@ -46,16 +46,16 @@ class IndexColumn:
     a zero.
     """
 
-    def __init__(self, filled: IntArray, n: int, fill: int) -> None:
+    def __init__(self, filled: IntArray, n_values: int, zero_value: int) -> None:
         self.filled = filled
-        self._n = n
-        self._zero_value = fill
+        self._n_values = n_values
+        self._zero_value = zero_value
 
     def __len__(self) -> int:
-        return self._n
+        return self._n_values
 
     def __getitem__(self, i: int) -> int:
-        i = i if i >= 0 else self._n + i
+        i = i if i >= 0 else self._n_values + i
         return int(self.filled[i]) if i < len(self.filled) else self._zero_value
 
 
@@ -135,11 +135,16 @@ class RecoverySegment:
             entry_bytes = OFFSET_INDEX_ENTRY.dtype.itemsize
             data = data.rstrip(b"\0")
             data += bytes(-len(data) % entry_bytes)
-            n = size // entry_bytes
-            rows = np.frombuffer(data, OFFSET_INDEX_ENTRY.dtype, min(len(data) // entry_bytes, n))
+            n_entries = size // entry_bytes
+            rows = np.frombuffer(
+                data, OFFSET_INDEX_ENTRY.dtype, min(len(data) // entry_bytes, n_entries)
+            )
             offsets = rows["relative_offset"].astype(np.int64) + self.base
             positions = rows["log_position"].astype(np.int64)
-            self._entries = IndexColumn(offsets, n, self.base), IndexColumn(positions, n, 0)
+            self._entries = (
+                IndexColumn(offsets, n_entries, self.base),
+                IndexColumn(positions, n_entries, 0),
+            )
         return self._entries
 
     def iter_batches(
@@ -155,12 +160,12 @@ class RecoverySegment:
     def is_legacy(self) -> bool:
         """Whether it has only messages of magic 0 and 1, which recovery does not count in the
         producer state."""
-        first = next(self.iter_batches(), None)
-        if first is None or first.magic >= 2:
+        first_batch = next(self.iter_batches(), None)
+        if first_batch is None or first_batch.magic >= 2:
             return False
         return all(batch.magic < 2 for batch in self.iter_batches())
 
-    def recover(self, interval: int, on_batch: Callable[[StoredBatch], None]) -> int:
+    def recover(self, index_interval_bytes: int, on_batch: Callable[[StoredBatch], None]) -> int:
         """Recover the segment like a broker; returns the number of bytes truncated.
 
         on_batch: called with each batch of magic 2 that is kept. Raises OffsetOverflow,
@@ -180,7 +185,7 @@ class RecoverySegment:
                     raise OffsetOverflow
                 if batch.max_timestamp > largest_time_entry[0]:
                     largest_time_entry = batch.max_timestamp, batch.last_offset
-                if valid_bytes - last_index_position > interval:
+                if valid_bytes - last_index_position > index_interval_bytes:
                     if entries and batch.last_offset <= entries[-1][0]:
                         raise InvalidOffset(_decreasing_offset_message(self.name, batch.position))
                     entries.append((batch.last_offset, valid_bytes))
@@ -205,21 +210,21 @@ class RecoverySegment:
     def _append_time_entry(self, entry: tuple[int, int]) -> None:
         """Add an entry to the time index if its timestamp is greater than the last one's. Raises
         InvalidOffset, StartError."""
-        last = self.time_entries[-1] if self.time_entries else (-1, self.base)
-        if self.time_entries and entry[1] < last[1]:
+        last_entry = self.time_entries[-1] if self.time_entries else (-1, self.base)
+        if self.time_entries and entry[1] < last_entry[1]:
             raise InvalidOffset(_decreasing_offset_message(self.name, None))
-        if self.time_entries and entry[0] < last[0]:
+        if self.time_entries and entry[0] < last_entry[0]:
             raise StartError(f"{self.name}: timestamps decrease")
-        if entry[0] > last[0]:
+        if entry[0] > last_entry[0]:
             self.time_entries.append(entry)
 
     def first_offset(self, batch: StoredBatch) -> int:
         """The first offset of a batch; for a wrapper, its first message's."""
         if batch.magic >= 2:
             return batch.base_offset
-        last = batch.last_offset
-        first = wrapper_first_offset(self.log_bytes.read(batch.position, batch.size), last)
-        return last if first is None else first
+        last_offset = batch.last_offset
+        first = wrapper_first_offset(self.log_bytes.read(batch.position, batch.size), last_offset)
+        return last_offset if first is None else first
 
     def _set_entries(self, entries: list[tuple[int, int]]) -> None:
         rows = np.array(entries, np.int64).reshape(-1, 2)
@@ -249,7 +254,7 @@ class RecoverySegment:
         Raises CorruptError, StartError.
         """
         walker = self.walker_from(self.lookup_position(offset))
-        row, error = walker.find_or_fail(offset)
+        row, error = walker.find_row_or_error(offset)
         if error is not None:
             raise error
         return None if row is None else walker.batches[row]

@@ -133,22 +133,22 @@ def iter_stored_batches(
         header_bytes = log.read(position, BATCH_HEADER_BYTES)
         if len(header_bytes) < BYTES_UP_TO_MAGIC:
             return
-        offset, size = header.base_offset(header_bytes), header.batch_length(header_bytes)
-        if size < MIN_BATCH_LENGTH:
+        offset, batch_length = header.base_offset(header_bytes), header.batch_length(header_bytes)
+        if batch_length < MIN_BATCH_LENGTH:
             raise CorruptError(
-                f"{log.name} byte {position}: batch size {size} is below the minimum, "
+                f"{log.name} byte {position}: batch size {batch_length} is below the minimum, "
                 f"{MIN_BATCH_LENGTH}"
             )
-        if position > end - LOG_OVERHEAD_BYTES - size:
+        if position > end - LOG_OVERHEAD_BYTES - batch_length:
             return
         if (
             is_recovery
             and header.magic(header_bytes) >= 2
-            and LOG_OVERHEAD_BYTES + size < BATCH_HEADER_BYTES
+            and LOG_OVERHEAD_BYTES + batch_length < BATCH_HEADER_BYTES
         ):
             return
-        yield _parse_batch(log, position, LOG_OVERHEAD_BYTES + size, offset, header_bytes)
-        position += LOG_OVERHEAD_BYTES + size
+        yield _parse_batch(log, position, LOG_OVERHEAD_BYTES + batch_length, offset, header_bytes)
+        position += LOG_OVERHEAD_BYTES + batch_length
 
 
 def _parse_batch(
@@ -156,9 +156,9 @@ def _parse_batch(
 ) -> StoredBatch:
     magic = header.magic(header_bytes)
     if magic < 2:
-        has_time = magic == 1 and len(header_bytes) >= _MESSAGE_TIME_END
-        time = header.message_timestamp(header_bytes) if has_time else -1
-        return StoredBatch(position, size, magic, offset, offset, time)
+        has_timestamp = magic == 1 and len(header_bytes) >= _MESSAGE_TIME_END
+        max_timestamp = header.message_timestamp(header_bytes) if has_timestamp else -1
+        return StoredBatch(position, size, magic, offset, offset, max_timestamp)
     if len(header_bytes) < BATCH_HEADER_BYTES:
         raise PartialHeaderError(
             f"{log.name} byte {position}: the file ends inside a batch header", offset
@@ -191,8 +191,8 @@ def is_batch_valid(log: LogBytes, batch: StoredBatch) -> bool:
             return False
         crc = compute_crc(POLYNOMIAL_BY_MAGIC[crc_magic], chunk, crc)
         position += len(chunk)
-    stored = log.read(batch.position + CRC_OFFSET_BY_MAGIC[crc_magic], 4)
-    return crc == int.from_bytes(stored, "big")
+    stored_crc = log.read(batch.position + CRC_OFFSET_BY_MAGIC[crc_magic], 4)
+    return crc == int.from_bytes(stored_crc, "big")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ def read_marker(log: LogBytes, batch: StoredBatch) -> TransactionMarker | None:
         return None
     try:
         _, position = decode_uvarint(data, BATCH_HEADER_BYTES, len(data), 32)
-        delta, position = decode_uvarint(data, position + 1, len(data), 64)
+        timestamp_delta, position = decode_uvarint(data, position + 1, len(data), 64)
         _, position = decode_uvarint(data, position, len(data), 32)
         raw, position = decode_uvarint(data, position, len(data), 32)
         key_size = zigzag_decode(raw)
@@ -227,12 +227,12 @@ def read_marker(log: LogBytes, batch: StoredBatch) -> TransactionMarker | None:
         raise CorruptError("undecodable control record") from None
     if key_size < CONTROL_KEY_BYTES or len(key) < CONTROL_KEY_BYTES:
         raise CorruptError(f"control record whose key is too short (size {key_size})")
-    version, type_ = struct.unpack_from(">hh", key)
+    version, control_type = struct.unpack_from(">hh", key)
     if version < 0:
         raise CorruptError(f"control record with negative version {version}")
-    if type_ not in MARKER_TYPES:
+    if control_type not in MARKER_TYPES:
         raise StartError(
-            f"{log.name} byte {batch.position}: control record of type {type_} instead of a "
+            f"{log.name} byte {batch.position}: control record of type {control_type} instead of a "
             "transaction marker"
         )
     if value_size < MARKER_BYTES or position + MARKER_BYTES > len(data):
@@ -240,5 +240,5 @@ def read_marker(log: LogBytes, batch: StoredBatch) -> TransactionMarker | None:
     marker_version, coordinator_epoch = struct.unpack_from(">hi", data, position)
     if marker_version < 0:
         raise CorruptError("transaction marker with a negative version")
-    timestamp = wrap_int64(header.base_timestamp(data) + zigzag_decode(delta))
-    return TransactionMarker(type_ == ABORT, coordinator_epoch, timestamp)
+    timestamp = wrap_int64(header.base_timestamp(data) + zigzag_decode(timestamp_delta))
+    return TransactionMarker(control_type == ABORT, coordinator_epoch, timestamp)

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 from kfmt_cli.broker.state.replay import RecordFields, TopicReplay
 from kfmt_cli.core.layout.field import format_symbol
-from kfmt_cli.core.layout.messages import find_versioned_layout, read_message
+from kfmt_cli.core.layout.messages import find_version_prefixed_layout, read_message
 from kfmt_cli.formats.control import CONTROL_TYPES
 from kfmt_cli.formats.kafka_messages import message_layout
-from kfmt_cli.formats.kraft import KRAFT_MESSAGES
+from kfmt_cli.formats.kraft import KRAFT_LAYOUT_BY_TYPE
 from kfmt_cli.formats.message_descriptions import (
-    CONFIG_RESOURCES,
+    CONFIG_RESOURCE_TYPES,
     LEADER_RECOVERY_STATES,
     SECURITY_PROTOCOLS,
 )
@@ -95,7 +95,7 @@ class ClusterReplay(TopicReplay):
     def reset(self) -> None:
         self._rows_by_type: dict[StateType, dict[tuple[object, ...], RecordFields]]
         self._rows_by_type = {type_: {} for type_, _ in _KEYED_RECORDS.values()}
-        self._topics: dict[str, str] = {}  # names, by id
+        self._topic_name_by_id: dict[str, str] = {}  # names, by id
         self._partitions: dict[str, dict[int, RecordFields]] = {}  # by topic id
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self._features: dict[str, int] = {}
@@ -107,14 +107,14 @@ class ClusterReplay(TopicReplay):
             self._apply_control(record)
             return
         decoded = self.decoder.decode_value(record.key, record.value)
-        data = self.require_data(record, decoded)
+        data = self.extract_data(record, decoded)
         if data is None or decoded is None or decoded.name is None:
             return
         if decoded.name == "BeginTransactionRecord":
             self._transaction_records = []
         elif decoded.name in ("EndTransactionRecord", "AbortTransactionRecord"):
-            transaction, self._transaction_records = self._transaction_records or [], None
-            for name, row in transaction if decoded.name == "EndTransactionRecord" else ():
+            transaction_records, self._transaction_records = self._transaction_records or [], None
+            for name, row in transaction_records if decoded.name == "EndTransactionRecord" else ():
                 self._apply(name, row)
         elif self._transaction_records is not None:
             self._transaction_records.append((decoded.name, data))
@@ -124,8 +124,8 @@ class ClusterReplay(TopicReplay):
     def _apply_control(self, record: Record) -> None:
         if record.control != KRAFT_VERSION or record.value is None:
             return
-        kraft_message = KRAFT_MESSAGES[KRAFT_VERSION]
-        layout = find_versioned_layout(kraft_message, record.value, 0, len(record.value))
+        kraft_message = KRAFT_LAYOUT_BY_TYPE[KRAFT_VERSION]
+        layout = find_version_prefixed_layout(kraft_message, record.value, 0, len(record.value))
         if layout is not None:
             values = read_message(layout, record.value, 0, len(record.value)).values
             if "kraft_version" in values:
@@ -166,12 +166,12 @@ class ClusterReplay(TopicReplay):
     # Topics and partitions.
 
     def _add_topic(self, data: RecordFields) -> None:
-        self._topics[data.topic_id] = data.name
+        self._topic_name_by_id[data.topic_id] = data.name
 
     def _remove_topic(self, data: RecordFields) -> None:
         """Delete a topic and its settings."""
         self._partitions.pop(data.topic_id, None)
-        name = self._topics.pop(data.topic_id, None)
+        name = self._topic_name_by_id.pop(data.topic_id, None)
         if name is not None:
             self._configs.pop((_TOPIC_RESOURCE, name), None)
 
@@ -195,9 +195,9 @@ class ClusterReplay(TopicReplay):
 
     def _clear_elr(self, data: RecordFields) -> None:
         """Clear the eligible leader replicas of one topic or of all."""
-        name = data.topic_name
+        topic_name = data.topic_name
         for topic_id, partitions in self._partitions.items():
-            if not name or self._topics.get(topic_id) == name:
+            if not topic_name or self._topic_name_by_id.get(topic_id) == topic_name:
                 for row in partitions.values():
                     row.eligible_leader_replicas = row.last_known_elr = []
 
@@ -255,17 +255,17 @@ class ClusterReplay(TopicReplay):
 
     def _partition_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         """Topics, then partitions."""
-        for topic_id, name in self._topics.items():
+        for topic_id, name in self._topic_name_by_id.items():
             n_partitions = len(self._partitions.get(topic_id, {}))
             yield TOPIC_ROW, {"topic": name, "topic_id": topic_id, "partitions": n_partitions}
         for topic_id, partitions in self._partitions.items():
             for partition, value in partitions.items():
-                recovery = value.get("leader_recovery_state", 0)
+                recovery_state = value.get("leader_recovery_state", 0)
                 row = {
                     **value,
-                    "topic": self._topics.get(topic_id, topic_id),
+                    "topic": self._topic_name_by_id.get(topic_id, topic_id),
                     "partition": partition,
-                    "leader_recovery_state": format_symbol(LEADER_RECOVERY_STATES, recovery),
+                    "leader_recovery_state": format_symbol(LEADER_RECOVERY_STATES, recovery_state),
                 }
                 yield PARTITION_STATE_ROW, row
 
@@ -275,13 +275,13 @@ class ClusterReplay(TopicReplay):
             yield FEATURE_ROW, {"feature": name, "level": level}
         for (type_, resource), settings in self._configs.items():
             for name, value in settings.items():
-                hidden = _SECRET_SETTING.search(name) is not None
+                is_hidden = _SECRET_SETTING.search(name) is not None
                 setting = {
-                    "resource_type": format_symbol(CONFIG_RESOURCES, type_),
+                    "resource_type": format_symbol(CONFIG_RESOURCE_TYPES, type_),
                     "resource": resource,
                     "name": name,
-                    "value": None if hidden else value,
-                    "hidden": True if hidden else None,
+                    "value": None if is_hidden else value,
+                    "hidden": True if is_hidden else None,
                 }
                 yield CONFIG_ROW, setting
         for entity, quotas in self._quotas.items():

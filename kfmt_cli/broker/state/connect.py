@@ -56,21 +56,21 @@ class ConnectConfigsReplay(CommittedReplay):
 
     def apply_committed(self, record: Record) -> None:
         if record.key is None:
-            self.record_malformed(record, "record without a key")
+            self.report_malformed(record, "record without a key")
             return
         decoded_key = self.decoder.decode_key(record.key)
-        key = self.require_data(record, decoded_key)
+        key = self.extract_data(record, decoded_key)
         effect = None if decoded_key is None else self._EFFECTS.get(decoded_key.name or "")
         if key is None or effect is None:
             return
         data: RecordFields | None = None
         if record.value is not None:
-            data = self.require_data(record, self.decoder.decode_value(record.key, record.value))
+            data = self.extract_data(record, self.decoder.decode_value(record.key, record.value))
             if data is None:
                 return
         problem = effect(self, key, data or None)
         if problem is not None:
-            self.record_malformed(record, problem)
+            self.report_malformed(record, problem)
 
     # The effects of records; each returns the message for a malformed record, or None.
 
@@ -117,13 +117,13 @@ class ConnectConfigsReplay(CommittedReplay):
         if name not in self._connectors:
             self._remove_connector(name)
             return None
-        count = None if data is None else data.get("tasks")
-        if not isinstance(count, int):
+        n_tasks = None if data is None else data.get("tasks")
+        if not isinstance(n_tasks, int):
             return "commit record without a task count"
         task_configs = self._uncommitted_task_configs.pop(name, {})
-        if len(task_configs) == count and all(0 <= task < count for task in task_configs):
+        if len(task_configs) == n_tasks and all(0 <= task < n_tasks for task in task_configs):
             self._task_configs.setdefault(name, {}).update(task_configs)
-        self._task_counts[name] = count
+        self._task_counts[name] = n_tasks
         return None
 
     _EFFECTS: ClassVar[
@@ -140,18 +140,18 @@ class ConnectConfigsReplay(CommittedReplay):
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
         for name, config in self._connectors.items():
-            count = self._task_counts.get(name)
+            n_tasks = self._task_counts.get(name)
             yield (
                 CONNECTOR_ROW,
                 {
                     "connector": name,
                     "target_state": self._target_states.get(name),
-                    "tasks": count,
+                    "tasks": n_tasks,
                     "config": self._displayed_config(config),
                 },
             )
             for task, task_config in sorted(self._task_configs.get(name, {}).items()):
-                if task < (count or 0):
+                if task < (n_tasks or 0):
                     row = {
                         "connector": name,
                         "task": task,
@@ -167,10 +167,13 @@ class ConnectStatusReplay(CompactedTopicReplay):
     row_types = (CONNECTOR_STATUS_ROW, TASK_STATUS_ROW, CONNECTOR_TOPIC_ROW)
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        types = {"ConnectorStatus": CONNECTOR_STATUS_ROW, "TaskStatus": TASK_STATUS_ROW}
+        row_type_by_message = {
+            "ConnectorStatus": CONNECTOR_STATUS_ROW,
+            "TaskStatus": TASK_STATUS_ROW,
+        }
         for name, key, value in self.iter_current():
-            if name in types:
-                yield types[name], {**value, **key}
+            if name in row_type_by_message:
+                yield row_type_by_message[name], {**value, **key}
             elif name == "TopicStatus":
                 topic_status = value.get("topic")
                 yield (

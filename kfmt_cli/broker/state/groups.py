@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kfmt_cli.broker.state.replay import CompactedTopicReplay, RecordFields
-from kfmt_cli.core.layout.messages import read_embedded
+from kfmt_cli.core.layout.messages import read_embedded_message
 from kfmt_cli.formats.kafka_messages import message_layout
 from kfmt_cli.rows.types.state_rows import COMMITTED_OFFSET_ROW, GROUP_ROW, MEMBER_ROW, StateType
 from kfmt_cli.topics.streams_commit import parse_stream_time
@@ -19,9 +19,9 @@ EMPTY, STABLE, ASSIGNING, RECONCILING = "Empty", "Stable", "Assigning", "Reconci
 NOT_READY = "NotReady"
 # The groups of newer protocols: the prefix of their messages' names, and their protocol.
 NEWER_PROTOCOLS = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
-_ASSIGNMENT = message_layout("GroupMetadataValue").field("members")
+_MEMBERS_FIELD = message_layout("GroupMetadataValue").field("members")
 # `MemberState.STABLE` of each protocol.
-_STABLE_MEMBER_STATE = {
+_STABLE_MEMBER_STATE_BY_PREFIX = {
     "ConsumerGroup": 0,
     "StreamsGroup": 1,
 }
@@ -41,8 +41,8 @@ class GroupsReplay(CompactedTopicReplay):
             message_name = name.removesuffix("Key")
             if message_name in ("OffsetCommit", "LegacyOffsetCommit"):
                 committing_groups[key.group] = None
-                time = parse_stream_time(value.metadata)
-                yield COMMITTED_OFFSET_ROW, {**key, **value, "stream_time": time}
+                stream_time = parse_stream_time(value.metadata)
+                yield COMMITTED_OFFSET_ROW, {**key, **value, "stream_time": stream_time}
             elif message_name == "GroupMetadata":
                 classic_groups[key.group] = value
             else:
@@ -59,7 +59,11 @@ class GroupsReplay(CompactedTopicReplay):
                 yield from _iter_newer_rows(prefix, group, records_by_kind)
         groups_with_metadata = {
             *classic_groups,
-            *(group for (_, group), kinds in newer_groups.items() if "Metadata" in kinds),
+            *(
+                group
+                for (_, group), group_records in newer_groups.items()
+                if "Metadata" in group_records
+            ),
         }
         for group in committing_groups:
             if group not in groups_with_metadata:
@@ -96,13 +100,13 @@ def _iter_classic_rows(
         )
 
 
-def _classic_assignment(group: RecordFields, member: RecordFields) -> Any:
+def _classic_assignment(group_metadata: RecordFields, member: RecordFields) -> Any:
     """The partitions of a member of a classic consumer group, null if unknown."""
-    assert hasattr(_ASSIGNMENT.type, "element_type")
+    assert hasattr(_MEMBERS_FIELD.type, "element_type")
     embedded = next(
-        field for field in _ASSIGNMENT.type.element_type.fields if field.name == "assignment"
+        field for field in _MEMBERS_FIELD.type.element_type.fields if field.name == "assignment"
     ).embedded
-    decoded = read_embedded(embedded, member.assignment, group)
+    decoded = read_embedded_message(embedded, member.assignment, group_metadata)
     if decoded is None:
         return None
     return [
@@ -116,7 +120,9 @@ def _iter_newer_rows(
 ) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
     """A group that has separate records for its members, assignments and epochs."""
     epoch = records_by_kind["Metadata"][0][1].epoch
-    members = {key.member_id: value for key, value in records_by_kind.get("MemberMetadata", ())}
+    metadata_by_member = {
+        key.member_id: value for key, value in records_by_kind.get("MemberMetadata", ())
+    }
     assignment_by_member = {
         key.member_id: value for key, value in records_by_kind.get("CurrentMemberAssignment", ())
     }
@@ -131,15 +137,15 @@ def _iter_newer_rows(
                 epoch,
                 assignment_epoch,
                 records_by_kind,
-                [assignment_by_member.get(member) for member in members],
+                [assignment_by_member.get(member) for member in metadata_by_member],
             ),
             "protocol_type": NEWER_PROTOCOLS[prefix],
             "generation": epoch,
-            "members": len(members),
+            "members": len(metadata_by_member),
             "group_type": NEWER_PROTOCOLS[prefix],
         },
     )
-    for member, member_metadata in members.items():
+    for member, member_metadata in metadata_by_member.items():
         assignment = assignment_by_member.get(member, RecordFields())
         yield (
             MEMBER_ROW,
@@ -171,7 +177,7 @@ def _group_state(
         return ASSIGNING
     is_stable = all(
         assignment is not None
-        and assignment.state == _STABLE_MEMBER_STATE[prefix]
+        and assignment.state == _STABLE_MEMBER_STATE_BY_PREFIX[prefix]
         and assignment.member_epoch == assignment_epoch
         for assignment in assignments
     )
@@ -182,5 +188,5 @@ def _has_topology(records_by_kind: Mapping[str, list[tuple[RecordFields, RecordF
     """Whether a streams group has a topology, and has not validated another one; Kafka 4.1
     does not store which one it has validated."""
     epochs = [topology.epoch for _, topology in records_by_kind.get("Topology", ())]
-    validated = records_by_kind["Metadata"][0][1].get("validated_topology_epoch", -1)
-    return bool(epochs) and validated in (-1, *epochs)
+    validated_epoch = records_by_kind["Metadata"][0][1].get("validated_topology_epoch", -1)
+    return bool(epochs) and validated_epoch in (-1, *epochs)

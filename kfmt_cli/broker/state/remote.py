@@ -38,17 +38,19 @@ class RemoteLogReplay(TopicReplay):
         if record.control is not None:
             return
         decoded = self.decoder.decode_value(record.key, record.value)
-        data = self.require_data(record, decoded)
+        data = self.extract_data(record, decoded)
         if data is None or decoded is None:
             return
         if decoded.name == "RemoteLogSegmentMetadataRecord":
             self._segments[_segment_key(data)] = data
         elif decoded.name == "RemoteLogSegmentMetadataUpdateRecord":
-            self._update(_segment_key(data), data)
+            self._update_segment(_segment_key(data), data)
         elif decoded.name == "RemotePartitionDeleteMetadataRecord":
-            self._delete(data)
+            self._delete_partition(data)
 
-    def _update(self, segment_key: tuple[TopicIdPartition, str], data: RecordFields) -> None:
+    def _update_segment(
+        self, segment_key: tuple[TopicIdPartition, str], data: RecordFields
+    ) -> None:
         metadata = self._segments.get(segment_key)
         if metadata is None:
             return
@@ -59,7 +61,7 @@ class RemoteLogReplay(TopicReplay):
         if _SEGMENT_STATE.symbol(data.remote_log_segment_state) == SEGMENT_DELETED:
             del self._segments[segment_key]
 
-    def _delete(self, data: RecordFields) -> None:
+    def _delete_partition(self, data: RecordFields) -> None:
         topic_id_partition = _topic_id_partition(data.topic_id_partition)
         self._partitions[topic_id_partition] = data
         if _PARTITION_STATE.symbol(data.remote_partition_delete_state) == PARTITION_DELETED:
@@ -72,14 +74,14 @@ class RemoteLogReplay(TopicReplay):
                 del self._segments[segment_key]
 
     def iter_rows(self) -> Iterator[tuple[StateType, Mapping[str, Any]]]:
-        for (_, segment), segment_state in self._segments.items():
+        for (_, segment_id), segment_state in self._segments.items():
             custom = segment_state.custom_metadata
             yield (
                 REMOTE_SEGMENT_ROW,
                 {
                     **segment_state,
                     **_partition_columns(segment_state.remote_log_segment_id.topic_id_partition),
-                    "segment_id": segment,
+                    "segment_id": segment_id,
                     "state": _SEGMENT_STATE.symbol(segment_state.remote_log_segment_state),
                     "custom_metadata": None
                     if custom is None

@@ -28,8 +28,9 @@ ReplayedState = dict[StateType, dict[StateRow, StateRow]]
 class TopicReplay(ABC):
     """Turns the records of one partition, in offset order, into state.
 
-    topic: the topic replayed. row_types: the types of its rows, in display order. malformed: the
-    problems of records, by offset. n_unknown: the number of records of an unknown kind.
+    topic: the topic replayed. row_types: the types of its rows, in display order.
+    malformed_records: the problems of records, by offset. n_unknown_records: the number of records
+    of an unknown kind.
     """
 
     topic: ClassVar[str]
@@ -41,8 +42,8 @@ class TopicReplay(ABC):
         decoder = find_decoder(self.topic)
         assert decoder is not None
         self.decoder: Decoder = decoder
-        self.malformed: list[tuple[int, str]] = []
-        self.n_unknown = 0
+        self.malformed_records: list[tuple[int, str]] = []
+        self.n_unknown_records = 0
 
     @abstractmethod
     def apply_record(self, record: Record) -> None:
@@ -55,7 +56,7 @@ class TopicReplay(ABC):
     def reset(self) -> None:  # noqa: B027 (most replays need no reset)
         """Discard the state so far, before another snapshot of it is applied."""
 
-    def require_data(self, record: Record, decoded: DecodedPayload | None) -> RecordFields | None:
+    def extract_data(self, record: Record, decoded: DecodedPayload | None) -> RecordFields | None:
         """The data of a key or a value; None if it is malformed or unknown, which is recorded."""
         if decoded is not None and decoded.error is None and decoded.data is not None:
             return (
@@ -64,14 +65,14 @@ class TopicReplay(ABC):
                 else RecordFields(decoded.data)
             )
         if decoded is not None and decoded.error is not None:
-            self.record_malformed(record, f"not a valid {decoded.name}: {decoded.error}")
+            self.report_malformed(record, f"not a valid {decoded.name}: {decoded.error}")
         else:
-            self.n_unknown += 1
+            self.n_unknown_records += 1
         return None
 
-    def record_malformed(self, record: Record, problem: str) -> None:
+    def report_malformed(self, record: Record, problem: str) -> None:
         """Record that a record is malformed."""
-        self.malformed.append((record.offset, problem))
+        self.malformed_records.append((record.offset, problem))
 
     def sorted_rows(self) -> ReplayedState:
         """The rows of the state, sorted by key."""
@@ -130,8 +131,8 @@ class CommittedReplay(TopicReplay):
         producer_id = record.producer_id
         if record.control is not None:
             if producer_id is not None and record.control in (ABORT, COMMIT):
-                ended = self._open_transactions.pop(producer_id, _OpenTransaction())
-                ended.committed = record.control == COMMIT
+                ended_transaction = self._open_transactions.pop(producer_id, _OpenTransaction())
+                ended_transaction.committed = record.control == COMMIT
         else:
             transaction = None
             if producer_id is not None:
@@ -171,7 +172,7 @@ class CompactedTopicReplay(TopicReplay):
                 for key, latest in transaction_records.items() if record.control == COMMIT else ():
                     self._store_latest(key, latest)
         elif record.key is None:
-            self.record_malformed(record, "record without a key")
+            self.report_malformed(record, "record without a key")
         elif producer_id is not None:
             self._open_transactions.setdefault(producer_id, {})[record.key] = record
         else:
@@ -197,9 +198,9 @@ class CompactedTopicReplay(TopicReplay):
         value's."""
         for key, record in self._latest_by_key.items():
             decoded_key = self.decoder.decode_key(key)
-            key_data = self.require_data(record, decoded_key)
+            key_data = self.extract_data(record, decoded_key)
             data = None
             if key_data is not None:
-                data = self.require_data(record, self.decoder.decode_value(key, record.value))
+                data = self.extract_data(record, self.decoder.decode_value(key, record.value))
             if decoded_key is not None and key_data is not None and data is not None:
                 yield decoded_key.name or "", key_data, data

@@ -32,14 +32,14 @@ class ShareGroupsReplay(TopicReplay):
         if record.control is not None or record.key is None:
             return
         decoded_key = self.decoder.decode_key(record.key)
-        key = self.require_data(record, decoded_key)
+        key = self.extract_data(record, decoded_key)
         if key is None or decoded_key is None:
             return
         partition_key = (key.group_id, key.topic_id, key.partition)
         if record.value is None:
             self._partitions.pop(partition_key, None)
             return
-        data = self.require_data(record, self.decoder.decode_value(record.key, record.value))
+        data = self.extract_data(record, self.decoder.decode_value(record.key, record.value))
         if data is None:
             return
         if decoded_key.name == "ShareSnapshotKey":
@@ -71,27 +71,27 @@ def _apply_update(snapshot: RecordFields, update: RecordFields) -> None:
         snapshot.delivery_complete_count = update.delivery_complete_count
     snapshot.snapshot_epoch = update.snapshot_epoch
     batches = snapshot.state_batches
-    for newer in update.state_batches:
+    for newer_batch in update.state_batches:
         batches = [
-            remainder for batch in batches for remainder in _subtract_batch(batch, newer)
-        ] + [newer]
-    start = snapshot.start_offset
+            remainder for batch in batches for remainder in _subtract_batch(batch, newer_batch)
+        ] + [newer_batch]
+    start_offset = snapshot.start_offset
     batches = [
-        RecordFields(batch, first_offset=max(batch.first_offset, start))
+        RecordFields(batch, first_offset=max(batch.first_offset, start_offset))
         for batch in batches
-        if batch.last_offset >= start
+        if batch.last_offset >= start_offset
     ]
     snapshot.state_batches = _merge_batches(sorted(batches, key=lambda batch: batch.first_offset))
 
 
-def _subtract_batch(batch: RecordFields, newer: RecordFields) -> Iterator[RecordFields]:
+def _subtract_batch(batch: RecordFields, newer_batch: RecordFields) -> Iterator[RecordFields]:
     """The parts of a batch that a newer one does not cover."""
-    if batch.first_offset < newer.first_offset:
-        end = min(batch.last_offset, newer.first_offset - 1)
-        yield RecordFields(batch, last_offset=end)
-    if batch.last_offset > newer.last_offset:
-        begin = max(batch.first_offset, newer.last_offset + 1)
-        yield RecordFields(batch, first_offset=begin)
+    if batch.first_offset < newer_batch.first_offset:
+        last_offset = min(batch.last_offset, newer_batch.first_offset - 1)
+        yield RecordFields(batch, last_offset=last_offset)
+    if batch.last_offset > newer_batch.last_offset:
+        first_offset = max(batch.first_offset, newer_batch.last_offset + 1)
+        yield RecordFields(batch, first_offset=first_offset)
 
 
 def _merge_batches(batches: list[RecordFields]) -> list[RecordFields]:
@@ -106,5 +106,7 @@ def _merge_batches(batches: list[RecordFields]) -> list[RecordFields]:
 
 
 def _continues(previous: RecordFields, following: RecordFields) -> bool:
-    same = all(previous[name] == following[name] for name in ("delivery_state", "delivery_count"))
-    return same and bool(previous.last_offset + 1 == following.first_offset)
+    has_same_state = all(
+        previous[name] == following[name] for name in ("delivery_state", "delivery_count")
+    )
+    return has_same_state and bool(previous.last_offset + 1 == following.first_offset)

@@ -9,7 +9,9 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.selection.committed_records import CommittedRecords
 
 
-def find_committed(blocks: Iterable[Block], *, abort_open: bool = False) -> CommittedRecords:
+def find_committed_records(
+    blocks: Iterable[Block], *, abort_open: bool = False
+) -> CommittedRecords:
     """The committed part of a partition, from its logs' blocks in order.
 
     The logs suffice; no transaction index is needed. abort_open: transactions that are open at the
@@ -17,7 +19,7 @@ def find_committed(blocks: Iterable[Block], *, abort_open: bool = False) -> Comm
     the last stable offset.
     """
     tracker = TransactionTracker()
-    aborted = [
+    aborted_transactions = [
         (transaction.producer_id, *transaction.aborted_offsets)
         for block in blocks
         for transaction in tracker.process_block(block)
@@ -25,6 +27,8 @@ def find_committed(blocks: Iterable[Block], *, abort_open: bool = False) -> Comm
     ]
     if abort_open:
         for producer_id, transaction in tracker.open_by_producer.items():
-            aborted.append((producer_id, transaction.first_offset or 0, tracker.log_end))
-        return CommittedRecords.from_transactions(aborted, None)
-    return CommittedRecords.from_transactions(aborted, tracker.last_stable_offset)
+            aborted_transactions.append(
+                (producer_id, transaction.first_offset or 0, tracker.log_end)
+            )
+        return CommittedRecords.from_transactions(aborted_transactions, None)
+    return CommittedRecords.from_transactions(aborted_transactions, tracker.last_stable_offset)

@@ -79,50 +79,54 @@ class ProducerStateManager:
     # A heap of first offsets and producer ids, including some transactions that have ended.
     _open_transactions: list[tuple[int, int]] = field(default_factory=list)
 
-    def apply_block(self, block: Block, n: int) -> list[dict[str, int]]:
+    def apply_block(self, block: Block, n_batches: int) -> list[dict[str, int]]:
         """Apply the first n batches of a block; returns the aborted transactions that end there."""
-        batches = block.batches.select_rows(slice(0, n))
+        batches = block.batches.select_rows(slice(0, n_batches))
         self.map_end_offset = int(batches.last_offset[-1]) + 1
         rows = np.flatnonzero((batches.is_v2 == 1) & (batches.producer_id >= 0))
         applied_block = Block(block.name, block.data, block.position, batches)
-        results = (self.apply_batch(event) for event in iter_producer_batches(applied_block, rows))
-        return [aborted for aborted in results if aborted is not None]
+        results = (self.apply_batch(batch) for batch in iter_producer_batches(applied_block, rows))
+        return [
+            aborted_transaction
+            for aborted_transaction in results
+            if aborted_transaction is not None
+        ]
 
-    def apply_batch(self, event: ProducerBatch) -> dict[str, int] | None:
+    def apply_batch(self, batch: ProducerBatch) -> dict[str, int] | None:
         """Apply a producer's next batch; returns the aborted transaction that it ends."""
-        if event.control_type is not None:
-            return self._apply_marker(event)
+        if batch.control_type is not None:
+            return self._apply_marker(batch)
         producer = self.entries.setdefault(
-            event.producer_id, ProducerStateEntry(event.producer_epoch)
+            batch.producer_id, ProducerStateEntry(batch.producer_epoch)
         )
-        producer.update_epoch(event.producer_epoch)
-        producer.last_sequence = event.last_sequence
-        producer.last_offset = event.last_offset
-        producer.offset_delta = event.last_offset - event.base_offset
-        producer.timestamp = event.timestamp
-        if producer.current_txn_first_offset == NO_VALUE and event.transactional:
-            producer.current_txn_first_offset = event.base_offset
-            heappush(self._open_transactions, (event.base_offset, event.producer_id))
+        producer.update_epoch(batch.producer_epoch)
+        producer.last_sequence = batch.last_sequence
+        producer.last_offset = batch.last_offset
+        producer.offset_delta = batch.last_offset - batch.base_offset
+        producer.timestamp = batch.timestamp
+        if producer.current_txn_first_offset == NO_VALUE and batch.transactional:
+            producer.current_txn_first_offset = batch.base_offset
+            heappush(self._open_transactions, (batch.base_offset, batch.producer_id))
         return None
 
-    def _apply_marker(self, event: ProducerBatch) -> dict[str, int] | None:
+    def _apply_marker(self, batch: ProducerBatch) -> dict[str, int] | None:
         producer = self.entries.setdefault(
-            event.producer_id, ProducerStateEntry(event.producer_epoch)
+            batch.producer_id, ProducerStateEntry(batch.producer_epoch)
         )
-        first = producer.current_txn_first_offset
-        producer.update_epoch(event.producer_epoch)
+        first_offset = producer.current_txn_first_offset
+        producer.update_epoch(batch.producer_epoch)
         producer.current_txn_first_offset = NO_VALUE
-        producer.coordinator_epoch = event.coordinator_epoch
-        producer.timestamp = event.timestamp
-        if first == NO_VALUE or event.control_type != ABORT:
+        producer.coordinator_epoch = batch.coordinator_epoch
+        producer.timestamp = batch.timestamp
+        if first_offset == NO_VALUE or batch.control_type != ABORT:
             return None
-        marker = event.base_offset
+        marker_offset = batch.base_offset
         return {
             "version": 0,
-            "producer_id": event.producer_id,
-            "first_offset": first,
-            "last_offset": marker,
-            "last_stable_offset": self._first_unstable_offset(marker + 1),
+            "producer_id": batch.producer_id,
+            "first_offset": first_offset,
+            "last_offset": marker_offset,
+            "last_stable_offset": self._first_unstable_offset(marker_offset + 1),
         }
 
     def _first_unstable_offset(self, default: int) -> int:
@@ -135,20 +139,20 @@ class ProducerStateManager:
             heappop(self._open_transactions)
         return default
 
-    def expire(self, before: int) -> None:
+    def expire(self, before_ms: int) -> None:
         """Expire producers whose last batch is no newer than a time in ms and that have no open
         transaction, as a broker does with producer.id.expiration.ms when it reads a snapshot.
         Source: `ProducerStateManager.isProducerExpired`."""
         self.entries = {
             producer_id: producer
             for producer_id, producer in self.entries.items()
-            if producer.timestamp > before or producer.current_txn_first_offset != NO_VALUE
+            if producer.timestamp > before_ms or producer.current_txn_first_offset != NO_VALUE
         }
 
-    def load(self, rows: Table, end: int) -> None:
-        """Load the state before offset `end` from a snapshot's rows."""
+    def load(self, rows: Table, end_offset: int) -> None:
+        """Load the state before offset `end_offset` from a snapshot's rows."""
         self.entries = {}
-        self.map_end_offset = end
+        self.map_end_offset = end_offset
         names = [field.name for field in PRODUCER_STATE.fields]
         for values in zip(*(rows[name].tolist() for name in names), strict=True):
             row = dict(zip(names, values, strict=True))
@@ -222,11 +226,11 @@ def _read_marker(block: Block, i: int) -> tuple[int, int] | None:
     start, end = int(batches.start[i]) + BATCH_HEADER_BYTES, int(batches.end[i])
     starts, ends = np.array([start]), np.array([end])
     record = RECORD.decode_columns(block.data, starts, ends, 1)
-    value = record.value[:1]
-    if not len(value) or record.value_size[0] < MARKER_BYTES:
+    value_start = record.value[:1]
+    if not len(value_start) or record.value_size[0] < MARKER_BYTES:
         return None
     marker = END_TXN_MARKER.decode_columns(
-        block.data, value, value + END_TXN_MARKER.dtype.itemsize, 1
+        block.data, value_start, value_start + END_TXN_MARKER.dtype.itemsize, 1
     )
     delta = int(record.timestamp_delta[0])
     return int(marker.coordinator_epoch[0]), int(batches.base_timestamp[i]) + delta

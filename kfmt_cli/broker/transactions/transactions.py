@@ -80,7 +80,7 @@ class TransactionTracker:
         self.log_end = 0
         self.newest_timestamp = -1
         self.newest_broker_timestamp = -1
-        self._without_broker_time: list[Transaction] = []
+        self._transactions_without_broker_time: list[Transaction] = []
 
     @property
     def oldest_open(self) -> Transaction | None:
@@ -99,55 +99,57 @@ class TransactionTracker:
         if not len(batches):
             return
         self.log_end = max(self.log_end, int(batches.last_offset[-1]) + 1)
-        undamaged = batches.crc_valid == 1
+        is_undamaged = batches.crc_valid == 1
         self.newest_timestamp = int(
-            batches.max_timestamp[undamaged].max(initial=self.newest_timestamp)
+            batches.max_timestamp[is_undamaged].max(initial=self.newest_timestamp)
         )
-        valid = undamaged & (batches.is_v2 == 1)
-        has_broker_time = valid & ((batches.control == 1) | (batches.timestamp_type == 1))
+        is_valid = is_undamaged & (batches.is_v2 == 1)
+        has_broker_time = is_valid & ((batches.control == 1) | (batches.timestamp_type == 1))
         self.newest_broker_timestamp = int(
             batches.max_timestamp[has_broker_time].max(initial=self.newest_broker_timestamp)
         )
-        rows = np.flatnonzero(valid & (batches.transactional == 1))
+        rows = np.flatnonzero(is_valid & (batches.transactional == 1))
         if not len(rows):
             return
         fill_control_types(block)
         for row in zip(
             *(batches[name][rows].tolist() for name in _TransactionBatch._fields), strict=True
         ):
-            ended = self._process_batch(_TransactionBatch(*row))
-            if ended is not None:
-                yield ended
+            ended_transaction = self._process_batch(_TransactionBatch(*row))
+            if ended_transaction is not None:
+                yield ended_transaction
 
     def _process_batch(self, batch: _TransactionBatch) -> Transaction | None:
         producer_id = batch.producer_id
         if batch.control or batch.timestamp_type == 1:
-            for transaction in self._without_broker_time:
+            for transaction in self._transactions_without_broker_time:
                 transaction.known_open_at = batch.max_timestamp
-            self._without_broker_time.clear()
+            self._transactions_without_broker_time.clear()
         if batch.control:
             outcome = OUTCOMES.get(batch.control_type)
             if outcome is None:
                 return None  # a marker that compaction has emptied
-            ended = self.open_by_producer.pop(producer_id, None)
-            ended = ended or Transaction(producer_id, batch.producer_epoch)
-            ended.outcome, ended.marker_offset = outcome, batch.base_offset
-            ended.end_timestamp = batch.max_timestamp
-            return ended
-        current = self.open_by_producer.setdefault(
+            ended_transaction = self.open_by_producer.pop(producer_id, None)
+            ended_transaction = ended_transaction or Transaction(producer_id, batch.producer_epoch)
+            ended_transaction.outcome, ended_transaction.marker_offset = outcome, batch.base_offset
+            ended_transaction.end_timestamp = batch.max_timestamp
+            return ended_transaction
+        open_transaction = self.open_by_producer.setdefault(
             producer_id, Transaction(producer_id, batch.producer_epoch)
         )
-        if current.first_offset is None:
-            current.first_offset = batch.base_offset
-            horizon = batch.delete_horizon
-            current.start_timestamp = batch.max_timestamp if horizon else batch.base_timestamp
+        if open_transaction.first_offset is None:
+            open_transaction.first_offset = batch.base_offset
+            has_delete_horizon = batch.delete_horizon
+            open_transaction.start_timestamp = (
+                batch.max_timestamp if has_delete_horizon else batch.base_timestamp
+            )
             if batch.timestamp_type == 1:
-                current.known_open_at = batch.max_timestamp
+                open_transaction.known_open_at = batch.max_timestamp
             else:
-                self._without_broker_time.append(current)
-        current.producer_epoch = batch.producer_epoch
-        current.last_offset = batch.last_offset
-        current.records += max(batch.records_count, 0)
-        current.batches += 1
-        current.end_timestamp = batch.max_timestamp
+                self._transactions_without_broker_time.append(open_transaction)
+        open_transaction.producer_epoch = batch.producer_epoch
+        open_transaction.last_offset = batch.last_offset
+        open_transaction.records += max(batch.records_count, 0)
+        open_transaction.batches += 1
+        open_transaction.end_timestamp = batch.max_timestamp
         return None

@@ -131,7 +131,7 @@ class BrowserApp(SearchBrowser):
     def _show_current_finding(self) -> None:
         finding, findings = self.session.current_finding, self.session.navigable_findings
         if finding is not None:
-            index = next((i for i, listed in enumerate(findings) if listed is finding), 0)
+            index = next((i for i, candidate in enumerate(findings) if candidate is finding), 0)
             self.show_finding(finding, index, len(findings), self.session.n_suppressed)
 
     def action_explain(self) -> None:

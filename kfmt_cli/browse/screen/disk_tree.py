@@ -77,20 +77,20 @@ class DiskTree(Tree[DiskNode]):
 
     def show_node(self, target: DiskNode, ancestors: list[DiskNode]) -> None:
         """Put the cursor on a node. ancestors: the ancestors of the node, the root first."""
-        current = self.root
+        tree_node = self.root
         for disk_node in [*ancestors[1:], target] if ancestors else []:
-            self._create_children(current)
-            current.expand()
-            current = next(
-                (child for child in current.children if child.data is disk_node), current
+            self._create_children(tree_node)
+            tree_node.expand()
+            tree_node = next(
+                (child for child in tree_node.children if child.data is disk_node), tree_node
             )
-        self.call_after_refresh(self.move_cursor, current)
+        self.call_after_refresh(self.move_cursor, tree_node)
 
     def add_node(self, disk_node: DiskNode, parent_node: DiskNode | None) -> None:
         """Add a file that has appeared, where the model has it."""
-        pending = [self.root]
-        while pending:
-            tree_node = pending.pop()
+        pending_nodes = [self.root]
+        while pending_nodes:
+            tree_node = pending_nodes.pop()
             if parent_node is not None and tree_node.data is parent_node and tree_node.children:
                 index = next(
                     (i for i, node in enumerate(parent_node.children) if node is disk_node), None
@@ -98,7 +98,7 @@ class DiskTree(Tree[DiskNode]):
                 is_last = index is None or index >= len(tree_node.children)
                 before = None if is_last else index
                 tree_node.add("", disk_node, before=before, allow_expand=False)
-            pending += tree_node.children
+            pending_nodes += tree_node.children
 
     def redraw(self) -> None:
         """Redraw the tree after marks or sizes have changed."""

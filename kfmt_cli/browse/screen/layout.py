@@ -93,11 +93,15 @@ class BrowserLayout(App[None]):
         else:
             self.show_directory(root_node)
         if self._checks_on_start:
-            checkable = list(root_node.iter_checkable())
+            checkable_nodes = list(root_node.iter_checkable_nodes())
             is_remote = any(
-                is_remote_path(log.path) for node in checkable for log in node.logs()[:1] or [node]
+                is_remote_path(log.path)
+                for node in checkable_nodes
+                for log in node.logs()[:1] or [node]
             )
-            self._check_nodes(checkable, AUTO_CHECK_REMOTE_BYTES if is_remote else AUTO_CHECK_BYTES)
+            self._check_nodes(
+                checkable_nodes, AUTO_CHECK_REMOTE_BYTES if is_remote else AUTO_CHECK_BYTES
+            )
 
     def on_resize(self) -> None:
         """Redo the layout."""
@@ -117,19 +121,19 @@ class BrowserLayout(App[None]):
         """The mark of a node in the tree, and its style."""
         if node.kind is NodeKind.FILE:
             return self._file_mark(node)
-        checkable = list(node.iter_checkable())
-        if any(partition.path in self._checking_paths for partition in checkable):
+        checkable_nodes = list(node.iter_checkable_nodes())
+        if any(partition.path in self._checking_paths for partition in checkable_nodes):
             return "…", "dim"
         results = [
             self.session.check_results[checked_node.path]
-            for checked_node in checkable
+            for checked_node in checkable_nodes
             if checked_node.path in self.session.check_results
         ]
         for symbol, style in (("✗", "bad"), ("!", "warn")):
             marks = [result.mark for result in results if result.mark[1] == style]
             if marks:
-                return marks[0] if len(checkable) == 1 else (f"{symbol}{len(marks)}", style)
-        all_checked = results and len(results) == len(checkable)
+                return marks[0] if len(checkable_nodes) == 1 else (f"{symbol}{len(marks)}", style)
+        all_checked = results and len(results) == len(checkable_nodes)
         return ("✓", "good") if all_checked else ("", "dim")
 
     def _file_mark(self, node: DiskNode) -> tuple[str, str]:
@@ -217,8 +221,8 @@ class BrowserLayout(App[None]):
 
     @property
     def _text_width(self) -> int:
-        tree = self.disk_tree.size.width + 1 if self.disk_tree.display else 0
-        return max(self.size.width - tree - 2, 40)
+        tree_width = self.disk_tree.size.width + 1 if self.disk_tree.display else 0
+        return max(self.size.width - tree_width - 2, 40)
 
     def _show_text(self, output: str, title: str) -> None:
         lines = wrap_lines(output, self._text_width)
@@ -233,7 +237,7 @@ class BrowserLayout(App[None]):
         """Whether the user is waiting for a thread."""
         return False
 
-    def try_arrive(self) -> bool:
+    def try_go_to_target(self) -> bool:
         """Go to the pending target if the index reaches it; returns whether no target is pending
         any more."""
         return True
@@ -263,7 +267,7 @@ class BrowserLayout(App[None]):
 
     def _show_indexed(self) -> None:
         self.panes.show_new_batches()
-        self.try_arrive()
+        self.try_go_to_target()
         self.update_bars()
 
     def _poll_threads(self) -> None:
@@ -280,11 +284,13 @@ class BrowserLayout(App[None]):
     def action_check(self) -> None:
         """Check the selected tree node."""
         node = self.session.enclosing_partition(self._highlighted_node)
-        checkable = list(node.iter_checkable()) or [node]
+        checkable_nodes = list(node.iter_checkable_nodes()) or [node]
         self.show_message(
-            f"checking {len(checkable)} partitions" if len(checkable) > 1 else "checking"
+            f"checking {len(checkable_nodes)} partitions"
+            if len(checkable_nodes) > 1
+            else "checking"
         )
-        self._check_nodes(checkable, None)
+        self._check_nodes(checkable_nodes, None)
 
     @work(thread=True, group="check")
     def _check_nodes(self, nodes: list[DiskNode], max_bytes: int | None) -> None:
@@ -438,8 +444,8 @@ class BrowserLayout(App[None]):
 
     def _update_bar(self, name: str, text: Text, *, layout: bool = False) -> None:
         """Update one of the bars, if its text has changed."""
-        previous = self._bar_texts.get(name)
-        if previous is None or previous.markup != text.markup:
+        previous_text = self._bar_texts.get(name)
+        if previous_text is None or previous_text.markup != text.markup:
             self._bar_texts[name] = text
             self.query_one(f"#{name}", Static).update(text, layout=layout)
 

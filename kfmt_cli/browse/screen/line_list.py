@@ -72,16 +72,18 @@ class LineList(ScrollView, can_focus=True):
         self.cursor = 0
         self.heading = ""
         self._has_cursor = has_cursor
-        self._fetch: FetchLines = lambda _, __: ()
+        self._fetch_lines: FetchLines = lambda _, __: ()
         self._strips: dict[int, Strip] = {}
         self._max_line_width = 0
         self._style = self._cursor_style = Style()
 
     # Content.
 
-    def show(self, n_rows: int, fetch: FetchLines, heading: str = "", cursor: int = 0) -> None:
-        """Replace the lines; `fetch` returns them when they become visible."""
-        self._fetch, self.heading = fetch, heading
+    def show(
+        self, n_rows: int, fetch_lines: FetchLines, heading: str = "", cursor: int = 0
+    ) -> None:
+        """Replace the lines; `fetch_lines` returns them when they become visible."""
+        self._fetch_lines, self.heading = fetch_lines, heading
         self.cursor = min(cursor, max(n_rows - 1, 0))
         self._max_line_width = 0
         self.set_n_rows(n_rows)
@@ -145,11 +147,11 @@ class LineList(ScrollView, can_focus=True):
 
     def _fetch_strip(self, row: int) -> Strip:
         """The strip of a line; fetches all visible lines with it."""
-        first, last = self.visible_rows
-        first, last = (first, last) if first <= row < last else (row, row + 1)
+        first, end = self.visible_rows
+        first, end = (first, end) if first <= row < end else (row, row + 1)
         if len(self._strips) > MAX_CACHED_STRIPS:
             self._strips.clear()
-        lines = self._fetch(first, last)
+        lines = self._fetch_lines(first, end)
         console = self.app.console
         for i, line in enumerate(lines):
             strip = Strip(self._to_text(line).render(console))
@@ -181,8 +183,8 @@ class LineList(ScrollView, can_focus=True):
         """Move the cursor to a line without posting a message."""
         row = max(min(row, self.n_rows - 1), 0)
         if row != self.cursor:
-            previous, self.cursor = self.cursor, row
-            self._refresh_row(previous)
+            previous_row, self.cursor = self.cursor, row
+            self._refresh_row(previous_row)
             self._refresh_row(row)
         self.scroll_to_cursor()
 

@@ -66,22 +66,24 @@ class LogPanes(Container):
         """Whether the screen is too narrow to show bytes next to lists."""
         return self.app.size.width < MIN_WIDE_COLUMNS
 
-    def update_layout(self, focused: LineList | None = None) -> None:
-        """Show the panes that fit on the screen. focused: the pane to keep visible, by default the
-        focused one."""
-        focused = focused or self._focused_pane
+    def update_layout(self, focused_pane: LineList | None = None) -> None:
+        """Show the panes that fit on the screen. focused_pane: the pane to keep visible, by default
+        the focused one."""
+        focused_pane = focused_pane or self._focused_pane
         self.set_class(self.is_narrow, "-slim")
         is_short = self.app.size.height < MIN_TALL_LINES
-        shows_fields = focused is self.fields or (focused is self.bytes and self.fields.display)
+        shows_fields = focused_pane is self.fields or (
+            focused_pane is self.bytes and self.fields.display
+        )
         self.fields.display = not is_short or shows_fields
         self.records.display = not is_short or not shows_fields
-        requested = self._bytes_requested
-        self.bytes.display = (not self.is_narrow) if requested is None else requested
+        bytes_requested = self._bytes_requested
+        self.bytes.display = (not self.is_narrow) if bytes_requested is None else bytes_requested
 
     @property
     def _focused_pane(self) -> LineList | None:
-        focused = self.app.focused
-        return focused if isinstance(focused, LineList) else None
+        focused_widget = self.app.focused
+        return focused_widget if isinstance(focused_widget, LineList) else None
 
     def toggle_bytes(self) -> None:
         """Show or hide the bytes."""
@@ -106,15 +108,15 @@ class LogPanes(Container):
 
     def focus_outer_pane(self) -> bool:
         """Move the focus back; returns False if it was on the batches already."""
-        focused = self._focused_pane
-        if focused is self.batches or focused is None:
+        focused_pane = self._focused_pane
+        if focused_pane is self.batches or focused_pane is None:
             return False
         has_records = self.records.n_rows > 0
         outer_panes = {self.records: self.batches, self.bytes: self.fields}
         outer_panes[self.fields] = self.records if has_records else self.batches
-        if focused in outer_panes:
-            self.focus_on(outer_panes[focused])
-            if outer_panes[focused] is self.batches:  # selects the batch header
+        if focused_pane in outer_panes:
+            self.focus_on(outer_panes[focused_pane])
+            if outer_panes[focused_pane] is self.batches:  # selects the batch header
                 self.session.record_index = None
                 self._show_fields()
         return True
@@ -193,8 +195,8 @@ class LogPanes(Container):
         batch = self.session.selected_batch
         width = max((self.records.size.width or self.batches.size.width) - 1, 40)
         if batch is not None and batch.n_records:
-            fetch = partial(batch.record_lines, width=width)
-            return batch.n_records, fetch, batch.records_heading(width)
+            fetch_lines = partial(batch.record_lines, width=width)
+            return batch.n_records, fetch_lines, batch.records_heading(width)
         findings = batch.findings if batch is not None else ()
         errors = [escape_terminal(finding.message) for finding in findings] or [
             self.session.open_error
@@ -222,11 +224,16 @@ class LogPanes(Container):
 
     def on_descendant_focus(self) -> None:
         """Update the records and the command line after the focus has moved to another pane."""
-        focused = self._focused_pane
+        focused_pane = self._focused_pane
         batch = self.session.selected_batch
         self.update_layout()
         is_header_selected = self.session.record_index is None
-        if focused is self.records and is_header_selected and batch is not None and batch.n_records:
+        if (
+            focused_pane is self.records
+            and is_header_selected
+            and batch is not None
+            and batch.n_records
+        ):
             self.session.record_index = min(self.records.cursor, batch.n_records - 1)
             self._show_fields()
         self.post_message(self.SelectionChanged())
@@ -251,9 +258,9 @@ class LogPanes(Container):
         else:
             parts = batch.anatomy(session.record_index)
             self._field_rows = field_rows(parts)
-            per_line = bytes_per_line(self._bytes_width)
+            line_size = bytes_per_line(self._bytes_width)
             self._byte_lines = [
-                ByteLines(part, [row for row in self._field_rows if row.part_index == i], per_line)
+                ByteLines(part, [row for row in self._field_rows if row.part_index == i], line_size)
                 for i, part in enumerate(parts)
             ]
             if self.shows_payload and session.record_index is not None:
@@ -262,8 +269,8 @@ class LogPanes(Container):
                 title = f" {parts[0].title}" if parts else ""
                 if session.record_index is not None:
                     codec = parts[0].codec
-                    origin = f", decompressed with {codec}" if codec else f" in{title}"
-                    title = f" offset {batch.record_offset(session.record_index)}{origin}"
+                    origin_text = f", decompressed with {codec}" if codec else f" in{title}"
+                    title = f" offset {batch.record_offset(session.record_index)}{origin_text}"
                 self.fields.show(
                     len(self._field_rows),
                     lambda first, last: [field_label(row) for row in self._field_rows[first:last]],
@@ -282,11 +289,11 @@ class LogPanes(Container):
     def bytes_resized(self, event: LineList.Resized) -> None:
         """Fit the number of bytes per line to the new width."""
         event.stop()
-        per_line = bytes_per_line(self._bytes_width)
-        if any(byte_lines.per_line != per_line for byte_lines in self._byte_lines):
+        line_size = bytes_per_line(self._bytes_width)
+        if any(byte_lines.line_size != line_size for byte_lines in self._byte_lines):
             for byte_lines in self._byte_lines:
-                byte_lines.per_line = per_line
-            self._show_bytes(is_field=self._focused_pane is self.fields)
+                byte_lines.line_size = line_size
+            self._show_bytes(with_highlight=self._focused_pane is self.fields)
 
     @on(LineList.Resized, "#batches")
     def batches_resized(self, event: LineList.Resized) -> None:
@@ -326,9 +333,9 @@ class LogPanes(Container):
     def field_moved(self, event: LineList.Highlighted) -> None:
         """Highlight the bytes of the field."""
         event.stop()
-        self._show_bytes(is_field=True)
+        self._show_bytes(with_highlight=True)
 
-    def _show_bytes(self, *, is_field: bool = False) -> None:
+    def _show_bytes(self, *, with_highlight: bool = False) -> None:
         """Show the bytes, starting at the selected field or record."""
         rows = self._field_rows
         if not self._byte_lines:
@@ -336,13 +343,15 @@ class LogPanes(Container):
         field_index = self.fields.cursor if not self.shows_payload else 0
         selected_row = rows[field_index] if field_index < len(rows) else None
         byte_lines = self._byte_lines[selected_row.part_index if selected_row is not None else 0]
-        highlights_field = is_field and selected_row is not None and selected_row.line.has_bytes
+        highlights_field = (
+            with_highlight and selected_row is not None and selected_row.line.has_bytes
+        )
         byte_lines.selected_field = (
             selected_row.line if highlights_field and selected_row is not None else None
         )
         self.bytes.show(byte_lines.n_lines, byte_lines.lines, byte_lines.heading)
         start = selected_row.line.start if selected_row is not None else 0
-        line = max(start // byte_lines.per_line - 1, 0)
+        line = max(start // byte_lines.line_size - 1, 0)
         self.bytes.scroll_to(y=line, animate=False, force=True)
 
     # Description.
@@ -350,19 +359,21 @@ class LogPanes(Container):
     @property
     def view_kind(self) -> ViewKind:
         """The kind of content in the focused pane."""
-        focused = self._focused_pane
-        if focused is self.records:
+        focused_pane = self._focused_pane
+        if focused_pane is self.records:
             return ViewKind.RECORDS
-        if focused is self.fields or focused is self.bytes:
+        if focused_pane is self.fields or focused_pane is self.bytes:
             has_payload = self.shows_payload and self.session.record_index is not None
-            return ViewKind.PAYLOAD if has_payload and focused is self.fields else ViewKind.FIELDS
+            return (
+                ViewKind.PAYLOAD if has_payload and focused_pane is self.fields else ViewKind.FIELDS
+            )
         return ViewKind.BATCHES
 
     def view_state(self) -> ViewState:
         """The state of the screen."""
         pane = self.records if self.view_kind is ViewKind.RECORDS else self.batches
-        first, last = pane.visible_rows
-        return self.session.view_state(self.view_kind, first, max(last, first + 1))
+        first_row, end_row = pane.visible_rows
+        return self.session.view_state(self.view_kind, first_row, max(end_row, first_row + 1))
 
     def status_text(self) -> str:
         """The selected batch and the number of batches, in one line."""

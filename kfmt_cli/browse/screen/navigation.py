@@ -103,11 +103,11 @@ class NavigatingBrowser(BrowserLayout):
     def go_to(self, target: GoToTarget) -> None:
         """Go to a target in the log, at once or when the index reaches it."""
         self.pending_target = target
-        if not self.try_arrive():
+        if not self.try_go_to_target():
             self.show_message(f"going to {target.kind} {target.value}; Esc cancels")
             self._extend_index()
 
-    def try_arrive(self) -> bool:
+    def try_go_to_target(self) -> bool:
         """Go to the pending target if the index reaches it; returns whether no target is pending
         any more."""
         target, log = self.pending_target, self.session.log_view
@@ -144,7 +144,7 @@ class NavigatingBrowser(BrowserLayout):
         logs = self.selected_logs()
         if target.kind != GO_TO_TIME or log is None or node not in logs:
             return None
-        if any(indexed.max_timestamp >= target.value for indexed in log.index.blocks):
+        if any(indexed_block.max_timestamp >= target.value for indexed_block in log.index.blocks):
             return None
         return next(iter(logs[logs.index(node) + 1 :]), None)
 
@@ -162,7 +162,7 @@ class NavigatingBrowser(BrowserLayout):
         scope = "this partition" if len(self.selected_logs()) > 1 else "this file"
         if batch_filter := self.session.batch_filter:
             scope = f"a batch that matches {batch_filter.text}"
-        if target.value > max(getattr(indexed, attribute) for indexed in blocks):
+        if target.value > max(getattr(indexed_block, attribute) for indexed_block in blocks):
             is_last = self.selected_logs()[-1:] == [self.session.opened_node]
             shown_scope = scope if is_last or batch_filter else "this segment"
             self.show_message(
@@ -186,7 +186,7 @@ class NavigatingBrowser(BrowserLayout):
         log = self.session.log_view
         if log is None or log.index.is_complete:
             return
-        if self.pending_target is not None and self.try_arrive():
+        if self.pending_target is not None and self.try_go_to_target():
             return
         _, last_visible = self.panes.batches.visible_rows
         is_paused = log.index.target_bytes is not None and (

@@ -21,7 +21,7 @@ class SearchBrowser(NavigatingBrowser):
 
     running_search: PartitionSearch | None = None
     """The search in progress; None if there is none."""
-    _search_started = 0.0
+    _search_start_time = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -53,7 +53,7 @@ class SearchBrowser(NavigatingBrowser):
         self.running_search = PartitionSearch(
             logs, log.index, term, start_position, limit=session.decompression_limit
         )
-        self._search_started = time.monotonic()
+        self._search_start_time = time.monotonic()
         self._run_search(self.running_search)
         self.update_bars()
 
@@ -62,17 +62,17 @@ class SearchBrowser(NavigatingBrowser):
         """Search, on a thread."""
         worker = get_current_worker()
         search.is_cancelled = lambda: worker.is_cancelled
-        errors = ""
+        error_text = ""
         try:
             for hit in search.iter_hits():
                 self.call_from_thread(self._add_hit, search, hit)
                 if len(self.session.hits) >= MAX_HITS:
                     break
         except KfmtError as error:
-            errors = str(error)
+            error_text = str(error)
         if not worker.is_cancelled:
-            errors = errors or "; ".join(search.read_errors)
-            self.call_from_thread(self._search_finished, escape_terminal(errors))
+            error_text = error_text or "; ".join(search.read_errors)
+            self.call_from_thread(self._search_finished, escape_terminal(error_text))
 
     def _add_hit(self, search: PartitionSearch, hit: SearchHit) -> None:
         """Add a hit; go to it if it is the first."""
@@ -82,11 +82,11 @@ class SearchBrowser(NavigatingBrowser):
         if len(self.session.hits) == 1:
             self._go_to_hit(0)
 
-    def _search_finished(self, errors: str) -> None:
+    def _search_finished(self, message: str) -> None:
         """Show the result of a search that has ended."""
         self.running_search = None
-        if errors:
-            self.show_message(errors, "yellow")
+        if message:
+            self.show_message(message, "yellow")
         elif not self.session.hits:
             self._report_no_hits()
         elif self.pending_target is None:
@@ -146,10 +146,12 @@ class SearchBrowser(NavigatingBrowser):
         if not 0 <= session.hit_index < len(session.hits):
             return
         hit = session.hits[session.hit_index]
-        total = format_count(len(session.hits), "record")
+        total_text = format_count(len(session.hits), "record")
         if len(session.hits) >= MAX_HITS:
-            total = f"the first {total}"
-        message = f"{session.hit_index + 1} of {total} in {self._scope_text}: offset {hit.offset}"
+            total_text = f"the first {total_text}"
+        message = (
+            f"{session.hit_index + 1} of {total_text} in {self._scope_text}: offset {hit.offset}"
+        )
         self.show_message(f"{message}   ] next, [ previous   $ {self._find_command}", "green")
 
     def progress_text(self) -> str:
@@ -157,7 +159,7 @@ class SearchBrowser(NavigatingBrowser):
         search = self.running_search
         if search is None:
             return ""
-        seconds = max(time.monotonic() - self._search_started, 0.01)
+        seconds = max(time.monotonic() - self._search_start_time, 0.01)
         rate = search.searched_bytes / seconds / 1e6
         percent = min(100 * search.searched_bytes // max(search.total_bytes, 1), 100)
         segment_text = (

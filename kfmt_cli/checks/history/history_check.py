@@ -33,7 +33,7 @@ class HistoryFiles:
     """Reports a file that could not be read."""
 
 
-def format_some(names: Sequence[str]) -> str:
+def format_first_names(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
     n_more = len(names) - _MAX_NAMES
     return ", ".join(names[:_MAX_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
@@ -62,10 +62,10 @@ class CheckpointCheck(Check):
         listing: DirectoryListing,
         directory: LogDirectory,
         offset_intervals: Mapping[tuple[str | None, int | None], LogOffsetIntervals],
-        reported_ends: Mapping[tuple[str | None, int | None], int],
+        reported_end_offsets: Mapping[tuple[str | None, int | None], int],
     ) -> Iterable[Finding]:
-        """Findings about a log directory. reported_ends: the end offsets up to which offsets are
-        reported as lost."""
+        """Findings about a log directory. reported_end_offsets: the end offsets up to which offsets
+        are reported as lost."""
         raise NotImplementedError
 
 

@@ -50,7 +50,7 @@ class SequencedBatch:
     last_sequence: int
     base_offset: int
     position: int
-    holes_before: int
+    n_cumulative_holes: int
     """Offsets without a record in the log, up to the end of this batch."""
 
 
@@ -89,7 +89,7 @@ class LogHistory:
     def has_transactions(self) -> bool:
         """Whether any batch belongs to a transaction or ends one."""
         return any(
-            event.control_type is not None or event.transactional for event in self.producer_batches
+            batch.control_type is not None or batch.transactional for batch in self.producer_batches
         )
 
     def add_block(self, block: Block) -> None:
@@ -105,14 +105,14 @@ class LogHistory:
         if not len(batches):
             return
         self._add_leader_epochs(batches)
-        holes = self._count_holes(batches)
+        cumulative_holes = self._count_holes(batches)
         self.max_timestamp = int(batches.max_timestamp.max(initial=self.max_timestamp))
         producer_rows = np.flatnonzero(batches.producer_id >= 0)
         if len(producer_rows):
             data_rows = producer_rows[batches.control[producer_rows] == 0]
-            sequenced = data_rows[batches.base_sequence[data_rows] >= 0]
-            if len(sequenced):
-                self._check_sequences(batches, sequenced, holes)
+            sequenced_rows = data_rows[batches.base_sequence[data_rows] >= 0]
+            if len(sequenced_rows):
+                self._check_sequences(batches, sequenced_rows, cumulative_holes)
             self._add_producer_batches(block, producer_rows, data_rows)
 
     def _add_leader_epochs(self, batches: BatchTable) -> None:
@@ -120,40 +120,45 @@ class LogHistory:
         rows = np.flatnonzero(epochs >= 0)
         if not len(rows):
             return
-        previous = self.leader_epochs[-1][0] if self.leader_epochs else -1
-        values = epochs[rows]
-        for i in np.flatnonzero(np.diff(values, prepend=previous)).tolist():
-            self.leader_epochs.append((int(values[i]), int(batches.base_offset[rows[i]])))
+        previous_epoch = self.leader_epochs[-1][0] if self.leader_epochs else -1
+        row_epochs = epochs[rows]
+        for i in np.flatnonzero(np.diff(row_epochs, prepend=previous_epoch)).tolist():
+            self.leader_epochs.append((int(row_epochs[i]), int(batches.base_offset[rows[i]])))
 
     def _count_holes(self, batches: BatchTable) -> IntArray:
         """The number of offsets without a record up to the end of each batch."""
         base_offsets, last_offsets = batches.base_offset, batches.last_offset
-        previous_end = base_offsets[:1] - 1 if self.end_offset is None else [self.end_offset - 1]
-        previous_last = np.concatenate([previous_end, last_offsets[:-1]])
-        missing = (base_offsets - previous_last - 1).clip(0) + (
+        last_offset_before = (
+            base_offsets[:1] - 1 if self.end_offset is None else [self.end_offset - 1]
+        )
+        previous_last_offsets = np.concatenate([last_offset_before, last_offsets[:-1]])
+        missing_counts = (base_offsets - previous_last_offsets - 1).clip(0) + (
             last_offsets - base_offsets + 1 - batches.records_count
         ).clip(0)
-        holes: IntArray = np.cumsum(missing) + self.n_holes
-        self.n_holes = int(holes[-1])
+        cumulative_holes: IntArray = np.cumsum(missing_counts) + self.n_holes
+        self.n_holes = int(cumulative_holes[-1])
         if self.start_offset is None:
             self.start_offset = int(base_offsets[0])
         self.end_offset = int(last_offsets[-1]) + 1
-        return holes
+        return cumulative_holes
 
-    def _check_sequences(self, batches: BatchTable, rows: IntArray, holes: IntArray) -> None:
-        order = rows[np.argsort(batches.producer_id[rows], kind="stable")]
-        columns = {name: batches[name][order] for name in _SEQUENCE_COLUMNS}
-        holes_before = columns["holes"] = holes[order]
+    def _check_sequences(
+        self, batches: BatchTable, rows: IntArray, cumulative_holes: IntArray
+    ) -> None:
+        ordered_rows = rows[np.argsort(batches.producer_id[rows], kind="stable")]
+        columns = {name: batches[name][ordered_rows] for name in _SEQUENCE_COLUMNS}
+        ordered_holes = columns["holes"] = cumulative_holes[ordered_rows]
         producer_ids = columns["producer_id"]
         is_same_producer = producer_ids[1:] == producer_ids[:-1]
         boundaries = np.concatenate(
             [[0], np.flatnonzero(~is_same_producer) + 1, [len(producer_ids)]]
         )
         # Only pairs with an unexpected epoch or sequence are compared one by one.
-        expected = (columns["last_sequence"][:-1] + 1) & MAX_SEQUENCE
+        expected_sequences = (columns["last_sequence"][:-1] + 1) & MAX_SEQUENCE
         epoch_steps = np.diff(columns["producer_epoch"])
         is_unexpected = is_same_producer & (
-            (epoch_steps < 0) | ((epoch_steps == 0) & (columns["base_sequence"][1:] != expected))
+            (epoch_steps < 0)
+            | ((epoch_steps == 0) & (columns["base_sequence"][1:] != expected_sequences))
         )
 
         def batch_at(i: int) -> SequencedBatch:
@@ -164,17 +169,17 @@ class LogHistory:
                 self.file,
                 batch_at(i),
                 batch_at(i + 1),
-                int(holes_before[i + 1]) - int(holes_before[i]),
+                int(ordered_holes[i + 1]) - int(ordered_holes[i]),
             )
         for first, end in zip(boundaries[:-1].tolist(), boundaries[1:].tolist(), strict=True):
             first_batch = batch_at(first)
-            previous = self.last_by_producer.get(first_batch.producer_id)
-            if previous is not None:
+            previous_batch = self.last_by_producer.get(first_batch.producer_id)
+            if previous_batch is not None:
                 self.findings += compare_sequences(
                     self.file,
-                    previous,
+                    previous_batch,
                     first_batch,
-                    first_batch.holes_before - previous.holes_before,
+                    first_batch.n_cumulative_holes - previous_batch.n_cumulative_holes,
                 )
             self.first_by_producer.setdefault(first_batch.producer_id, first_batch)
             self.last_by_producer[first_batch.producer_id] = batch_at(end - 1)
@@ -187,15 +192,17 @@ class LogHistory:
         is_needed = np.zeros(len(batches), np.bool_)
         is_transactional = batches.transactional[producer_rows] == 1
         is_needed[producer_rows[is_transactional | (batches.control[producer_rows] == 1)]] = True
-        non_transactional = data_rows[batches.transactional[data_rows] == 0]
+        non_transactional_rows = data_rows[batches.transactional[data_rows] == 0]
         # If a producer does both, each of its batches is needed.
         is_mixed = np.isin(
-            batches.producer_id[non_transactional],
+            batches.producer_id[non_transactional_rows],
             batches.producer_id[producer_rows[is_transactional]],
         )
-        is_needed[non_transactional[is_mixed]] = True
-        _, last_indexes = np.unique(batches.producer_id[non_transactional][::-1], return_index=True)
-        is_needed[non_transactional[::-1][last_indexes]] = True
+        is_needed[non_transactional_rows[is_mixed]] = True
+        _, last_indexes = np.unique(
+            batches.producer_id[non_transactional_rows][::-1], return_index=True
+        )
+        is_needed[non_transactional_rows[::-1][last_indexes]] = True
         self.producer_batches += iter_producer_batches(block, np.flatnonzero(is_needed))
 
 
@@ -230,25 +237,31 @@ def compare_sequences(
         yield Finding(file_name, code, current.position, message, offset=current.base_offset)
 
 
-def small_log_histories(pack: SmallLogs, *, with_fingerprints: bool) -> list[LogHistory | None]:
-    """The history of each valid log in `pack`; None for any other. with_fingerprints: whether
+def small_log_histories(
+    small_logs: SmallLogs, *, with_fingerprints: bool
+) -> list[LogHistory | None]:
+    """The history of each valid log in `small_logs`; None for any other. with_fingerprints: whether
     they have fingerprints."""
-    is_simple = _are_simple_logs(pack.batches, pack.file_of_batch, len(pack.files))
-    running_hashes = np.cumsum(_batch_fingerprints(pack.batches)) if with_fingerprints else None
+    is_simple = _are_simple_logs(
+        small_logs.batches, small_logs.file_of_batch, len(small_logs.files)
+    )
+    running_hashes = (
+        np.cumsum(_batch_fingerprints(small_logs.batches)) if with_fingerprints else None
+    )
     results: list[LogHistory | None] = []
-    for i, (first, end) in enumerate(pack.iter_batch_ranges()):
-        if not pack.is_valid[i]:
+    for i, (first, end) in enumerate(small_logs.iter_batch_ranges()):
+        if not small_logs.is_valid[i]:
             results.append(None)
             continue
-        history = LogHistory(pack.files[i].name, pack.files[i].base_or_zero)
+        history = LogHistory(small_logs.files[i].name, small_logs.files[i].base_or_zero)
         history.fingerprint = 0 if with_fingerprints else None
         if is_simple[i]:
-            _fill_simple_history(history, pack.batches, first, end)
+            _fill_simple_history(history, small_logs.batches, first, end)
             if running_hashes is not None and first < end:
-                previous = int(running_hashes[first - 1]) if first else 0
-                history.fingerprint = int(running_hashes[end - 1]) - previous
+                previous_hash = int(running_hashes[first - 1]) if first else 0
+                history.fingerprint = int(running_hashes[end - 1]) - previous_hash
         else:
-            history.add_block(pack.file_block(i))
+            history.add_block(small_logs.file_block(i))
         results.append(history)
     return results
 

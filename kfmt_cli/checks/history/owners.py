@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kfmt_cli.broker.start.brokers import BrokerDirectories
-from kfmt_cli.checks.history.history_check import BrokerCheck, format_some
+from kfmt_cli.checks.history.history_check import BrokerCheck, format_first_names
 from kfmt_cli.core.urls import format_display_name
 from kfmt_cli.disk.file_names import parse_broker_topic_partition, valid_directory_mark
 from kfmt_cli.disk.kinds import META_PROPERTIES_KIND
@@ -19,21 +19,26 @@ class DirectoryOwnerCheck(BrokerCheck):
     codes = (codes.OWNER_CONTRADICTED,)
 
     def check_broker(self, broker: BrokerDirectories) -> Iterator[Finding]:
-        owner = broker.other_owner
+        owner = broker.foreign_owner
         if owner is None:
             return
-        identity = owner.directory.meta_properties
-        local_node_id = identity.node_id
+        meta_properties = owner.directory.meta_properties
+        local_node_id = meta_properties.node_id
         subject = "every partition here"
         if owner.is_by_directory_id:
-            subject = f"directory.id {identity.directory_id}"
+            subject = f"directory.id {meta_properties.directory_id}"
         message = (
             f"node.id is {local_node_id}, but the metadata log assigns {subject} to "
-            f"broker {owner.node}"
+            f"broker {owner.node_id}"
         )
         file = f"{format_display_name(owner.directory.path)}/{min(META_PROPERTIES_KIND.names)}"
         yield Finding(
-            file, codes.OWNER_CONTRADICTED, None, message, expected=owner.node, found=local_node_id
+            file,
+            codes.OWNER_CONTRADICTED,
+            None,
+            message,
+            expected=owner.node_id,
+            found=local_node_id,
         )
 
 
@@ -47,7 +52,7 @@ class MissingReplicasCheck(BrokerCheck):
     codes = (codes.REPLICA_MISSING,)
 
     def check_broker(self, broker: BrokerDirectories) -> Iterator[Finding]:
-        existing = {
+        existing_partitions = {
             parse_broker_topic_partition(replica.name)
             for replica in broker.replicas
             if valid_directory_mark(replica.name) not in ("delete", "stray")
@@ -55,13 +60,13 @@ class MissingReplicasCheck(BrokerCheck):
         for directory in broker.directories:
             if not directory.is_fully_listed:
                 continue
-            missing = [
+            missing_partitions = [
                 f"{topic}-{partition}"
                 for topic, partition in broker.assigned_partitions(directory)
-                if (topic, partition) not in existing
+                if (topic, partition) not in existing_partitions
             ]
-            if missing:
-                message = f"no directory for {format_some(missing)}"
+            if missing_partitions:
+                message = f"no directory for {format_first_names(missing_partitions)}"
                 yield Finding(
                     format_display_name(directory.path), codes.REPLICA_MISSING, None, message
                 )
@@ -74,15 +79,17 @@ class MovingReplicasCheck(BrokerCheck):
 
     def check_broker(self, broker: BrokerDirectories) -> Iterator[Finding]:
         replicas = broker.replicas
-        current = {
+        current_by_partition = {
             parse_broker_topic_partition(replica.name): replica
             for replica in replicas
             if not valid_directory_mark(replica.name)
         }
         for replica in replicas:
             if valid_directory_mark(replica.name) == "future":
-                replaced = current.get(parse_broker_topic_partition(replica.name))
+                replaced_replica = current_by_partition.get(
+                    parse_broker_topic_partition(replica.name)
+                )
                 message = "the replica that it replaces was not found"
-                if replaced is not None:
-                    message = f"replaces {replaced.display_path}"
+                if replaced_replica is not None:
+                    message = f"replaces {replaced_replica.display_path}"
                 yield Finding(replica.display_path, codes.REPLICA_MOVING, None, message)

@@ -44,7 +44,7 @@ class PartitionHistoryCheck(HistoryCheck):
         self._snapshots = dict(files.snapshots)
         self._producers = ProducerStateManager()
         self._open_transactions: dict[int, tuple[str, ProducerBatch]] = {}
-        self._previous: LogHistory | None = None
+        self._previous_history: LogHistory | None = None
         self._has_holes = False
         self._first_offset: int | None = None
         self._max_timestamp = -1
@@ -56,60 +56,60 @@ class PartitionHistoryCheck(HistoryCheck):
         yield from self._check_snapshot(history.base_offset)
         yield from self._check_sequences(history)
         yield from self._check_leader_epochs(history)
-        for event in history.producer_batches:
-            yield from self._check_producer_batch(history.file, event)
+        for batch in history.producer_batches:
+            yield from self._check_producer_batch(history.file, batch)
         if self._first_offset is None:
             self._first_offset = history.start_offset
         self._max_timestamp = max(self._max_timestamp, history.max_timestamp)
         if history.end_offset is not None:
             self._has_holes |= history.n_holes > 0
             self._producers.map_end_offset = history.end_offset
-            earlier, self._previous = self._previous, history
-            if earlier is not None:
-                last_by_producer = {**earlier.last_by_producer, **history.last_by_producer}
-                self._previous = replace(
+            earlier_history, self._previous_history = self._previous_history, history
+            if earlier_history is not None:
+                last_by_producer = {**earlier_history.last_by_producer, **history.last_by_producer}
+                self._previous_history = replace(
                     history,
                     last_by_producer=last_by_producer,
-                    leader_epochs=history.leader_epochs or earlier.leader_epochs,
+                    leader_epochs=history.leader_epochs or earlier_history.leader_epochs,
                 )
 
     def finish(self) -> Iterator[Finding]:
         """Findings after the last log."""
         yield from self._check_snapshot(self._producers.map_end_offset)
-        for file, event in self._open_transactions.values():
-            age_ms = self._max_timestamp - event.timestamp
-            is_hanging = event.timestamp >= 0 and age_ms > DEFAULT_TRANSACTION_MAX_TIMEOUT_MS
+        for file, batch in self._open_transactions.values():
+            age_ms = self._max_timestamp - batch.timestamp
+            is_hanging = batch.timestamp >= 0 and age_ms > DEFAULT_TRANSACTION_MAX_TIMEOUT_MS
             message = (
-                f"producer {event.producer_id}, epoch {event.producer_epoch}: the transaction "
-                f"starting at offset {event.base_offset} is still open at the end of the log, "
+                f"producer {batch.producer_id}, epoch {batch.producer_epoch}: the transaction "
+                f"starting at offset {batch.base_offset} is still open at the end of the log, "
                 f"{max(age_ms, 0) // 1000} s later"
             )
             code = codes.TRANSACTION_HANGING if is_hanging else codes.TRANSACTION_OPEN
-            yield Finding(file, code, event.position, message, offset=event.base_offset)
+            yield Finding(file, code, batch.position, message, offset=batch.base_offset)
 
     def _check_sequences(self, history: LogHistory) -> Iterator[Finding]:
         """Compare each producer's last batch in the earlier logs with its first in this one."""
-        if self._previous is None:
+        if self._previous_history is None:
             return
-        boundary_gap = (history.start_offset or 0) - (self._previous.end_offset or 0)
-        for producer, first in history.first_by_producer.items():
-            previous = self._previous.last_by_producer.get(producer)
-            if previous is not None:
+        boundary_gap = (history.start_offset or 0) - (self._previous_history.end_offset or 0)
+        for producer_id, first_batch in history.first_by_producer.items():
+            previous_batch = self._previous_history.last_by_producer.get(producer_id)
+            if previous_batch is not None:
                 n_holes = (
-                    self._previous.n_holes
-                    - previous.holes_before
-                    + first.holes_before
+                    self._previous_history.n_holes
+                    - previous_batch.n_cumulative_holes
+                    + first_batch.n_cumulative_holes
                     + max(boundary_gap, 0)
                 )
-                yield from compare_sequences(history.file, previous, first, n_holes)
+                yield from compare_sequences(history.file, previous_batch, first_batch, n_holes)
 
     def _check_leader_epochs(self, history: LogHistory) -> Iterator[Finding]:
         """Compare leader epochs with each other and with the checkpoint."""
         previous_epoch = -1
-        if self._previous is not None and self._previous.leader_epochs:
+        if self._previous_history is not None and self._previous_history.leader_epochs:
             # An overlap has its own finding: the later segment is an older copy.
-            overlaps = (history.start_offset or 0) < (self._previous.end_offset or 0)
-            previous_epoch = -1 if overlaps else self._previous.leader_epochs[-1][0]
+            overlaps = (history.start_offset or 0) < (self._previous_history.end_offset or 0)
+            previous_epoch = -1 if overlaps else self._previous_history.leader_epochs[-1][0]
         for epoch, offset in history.leader_epochs:
             if epoch < previous_epoch:
                 message = f"leader epoch {epoch} follows epoch {previous_epoch}"
@@ -120,8 +120,10 @@ class PartitionHistoryCheck(HistoryCheck):
             if self._epoch_starts and offset < self._epoch_starts[0]:
                 yield from self._report_deleted(history.file, offset)
                 continue
-            row = bisect_right(self._epoch_starts, offset) - 1
-            checkpoint_epoch = self.files.checkpoint_epochs[row][0] if row >= 0 else None
+            epoch_index = bisect_right(self._epoch_starts, offset) - 1
+            checkpoint_epoch = (
+                self.files.checkpoint_epochs[epoch_index][0] if epoch_index >= 0 else None
+            )
             if checkpoint_epoch != epoch:
                 epoch_text = "no epoch" if checkpoint_epoch is None else f"epoch {checkpoint_epoch}"
                 yield Finding(
@@ -147,28 +149,28 @@ class PartitionHistoryCheck(HistoryCheck):
             found=self.files.log_start_offset,
         )
 
-    def _check_producer_batch(self, file: str, event: ProducerBatch) -> Iterator[Finding]:
-        producer = self._producers.entries.get(event.producer_id, ProducerStateEntry())
-        is_open = producer.current_txn_first_offset != NO_VALUE
-        if event.control_type is not None:
-            self._open_transactions.pop(event.producer_id, None)
+    def _check_producer_batch(self, file: str, batch: ProducerBatch) -> Iterator[Finding]:
+        producer_entry = self._producers.entries.get(batch.producer_id, ProducerStateEntry())
+        is_open = producer_entry.current_txn_first_offset != NO_VALUE
+        if batch.control_type is not None:
+            self._open_transactions.pop(batch.producer_id, None)
             if not is_open:
                 message = (
-                    f"marker of producer {event.producer_id} for a transaction with no records here"
+                    f"marker of producer {batch.producer_id} for a transaction with no records here"
                 )
-                offset = event.base_offset
-                yield Finding(file, codes.MARKER_ALONE, event.position, message, offset=offset)
-        elif event.transactional and not is_open:
-            self._open_transactions[event.producer_id] = file, event
-        elif is_open and not event.transactional:
+                offset = batch.base_offset
+                yield Finding(file, codes.MARKER_ALONE, batch.position, message, offset=offset)
+        elif batch.transactional and not is_open:
+            self._open_transactions[batch.producer_id] = file, batch
+        elif is_open and not batch.transactional:
             message = (
-                f"producer {event.producer_id}: non-transactional batch while its transaction "
-                f"from offset {producer.current_txn_first_offset} is open"
+                f"producer {batch.producer_id}: non-transactional batch while its transaction "
+                f"from offset {producer_entry.current_txn_first_offset} is open"
             )
             yield Finding(
-                file, codes.TRANSACTION_MIXED, event.position, message, offset=event.base_offset
+                file, codes.TRANSACTION_MIXED, batch.position, message, offset=batch.base_offset
             )
-        self._producers.apply_batch(event)
+        self._producers.apply_batch(batch)
 
     def _check_snapshot(self, offset: int) -> Iterator[Finding]:
         """Compare the snapshot at an offset, if any, with the logs so far."""
@@ -184,20 +186,20 @@ class PartitionHistoryCheck(HistoryCheck):
         if contents.findings:
             return
         snapshot_producers.load(contents.table, offset)
-        for producer_id, state in snapshot_producers.entries.items():
-            producer = self._producers.entries.get(producer_id)
-            if producer is None or state.last_offset < (self._first_offset or 0):
+        for producer_id, snapshot_entry in snapshot_producers.entries.items():
+            log_entry = self._producers.entries.get(producer_id)
+            if log_entry is None or snapshot_entry.last_offset < (self._first_offset or 0):
                 continue
-            in_log, in_snapshot = asdict(producer), asdict(state)
+            log_values, snapshot_values = asdict(log_entry), asdict(snapshot_entry)
             for name in _COMPARED_FIELDS:
-                if in_log[name] != in_snapshot[name]:
+                if log_values[name] != snapshot_values[name]:
                     yield Finding(
                         file.name,
                         codes.SNAPSHOT_CONTRADICTED,
                         None,
-                        f"producer {producer_id}: {name} is {in_snapshot[name]} in the snapshot, "
-                        f"{in_log[name]} in the log",
-                        expected=in_log[name],
-                        found=in_snapshot[name],
+                        f"producer {producer_id}: {name} is {snapshot_values[name]} in the "
+                        f"snapshot, {log_values[name]} in the log",
+                        expected=log_values[name],
+                        found=snapshot_values[name],
                     )
                     break

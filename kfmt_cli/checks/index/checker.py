@@ -21,7 +21,7 @@ from kfmt_cli.disk.kinds.fixed_size_rows import (
 from kfmt_cli.disk.kinds.kind import FileContents, InputFile, Kind
 from kfmt_cli.disk.segment import Segment, segment_file_path
 from kfmt_cli.findings import indexes as codes
-from kfmt_cli.findings.consequences import next_to_damaged_log, next_to_missing_index
+from kfmt_cli.findings.consequences import adapt_to_missing_index, downgrade_for_damaged_log
 from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCode, FindingCollector
 from kfmt_cli.log.block import Block
 from kfmt_cli.rows.file_result import FileResult, FileResultType
@@ -41,14 +41,14 @@ class IndexCheckState:
     """A log, read block by block to check its indexes."""
 
     segment: Segment
-    contents: dict[Kind, FileContents]
+    contents_by_kind: dict[Kind, FileContents]
     facts: IndexFacts
-    is_damaged: bool = False
+    is_log_damaged: bool = False
     """Whether the log is damaged."""
 
     def add_block(self, block: Block) -> None:
         """Add the next block of the log, with the findings about its headers."""
-        self.is_damaged |= bool(block.findings)
+        self.is_log_damaged |= bool(block.findings)
         self.facts.add_block(block)
 
 
@@ -72,14 +72,14 @@ class IndexChecker:
         state = self.read_indexes(segment)
         if segment.log is None:
             for kind, file in segment.indexes.items():
-                contents = state.contents[kind]
-                if kind in segment.requested_indexes:
+                contents = state.contents_by_kind[kind]
+                if kind in segment.index_kinds:
                     yield self._result_with_findings(
                         file, contents, iter_own_findings(segment, file, contents)
                     )
             return
         log_result = self._create_result(
-            segment.log.name, segment.log.kind.name, aside=DAMAGED_LOGS
+            segment.log.name, segment.log.kind.name, counted_as=DAMAGED_LOGS
         )
         with open_checked_log(segment.log, read_ahead=True) as checked_log:
             for block in checked_log.blocks:
@@ -88,7 +88,7 @@ class IndexChecker:
                 state.add_block(block)
             size = checked_log.reader.bytes_read
         log_result.counts["bytes"] = size
-        if state.is_damaged:
+        if state.is_log_damaged:
             yield log_result
         yield from self.index_results(state, size)
 
@@ -103,33 +103,37 @@ class IndexChecker:
 
     def index_results(self, state: IndexCheckState, log_size: int) -> Iterator[FileResult]:
         """The result for each kind, after the last block of the log."""
-        segment, contents, facts = state.segment, state.contents, state.facts
+        segment, contents_by_kind, facts = state.segment, state.contents_by_kind, state.facts
         facts.finish(log_size)
-        for kind in (kind for kind in INDEX_KINDS if kind in segment.requested_indexes):
-            if kind in contents:
+        for kind in (kind for kind in INDEX_KINDS if kind in segment.index_kinds):
+            if kind in contents_by_kind:
                 file = segment.indexes[kind]
-                check = IndexRulesCheck(segment, file, contents[kind], facts, state.is_damaged)
-                yield self._result_with_findings(
-                    file, contents[kind], check.iter_findings(self.index_interval_bytes, log_size)
+                check = IndexRulesCheck(
+                    segment, file, contents_by_kind[kind], facts, state.is_log_damaged
                 )
-            elif code := _missing_code(segment, kind, facts, state.is_damaged):
+                yield self._result_with_findings(
+                    file,
+                    contents_by_kind[kind],
+                    check.iter_findings(self.index_interval_bytes, log_size),
+                )
+            elif code := _missing_code(segment, kind, facts, state.is_log_damaged):
                 yield self._missing_result(segment.required_log, kind, code, facts)
 
     def healthy_results(
-        self, segment: Segment, sizes: list[tuple[Kind, int, int]]
+        self, segment: Segment, index_sizes: list[tuple[Kind, int, int]]
     ) -> Iterator[FileResult]:
         """The results for the indexes of a healthy segment."""
-        for kind, size, entries in sizes:
-            if kind in segment.requested_indexes:
+        for kind, size, n_entries in index_sizes:
+            if kind in segment.index_kinds:
                 name = segment.indexes[kind].name
-                yield self._create_result(name, kind.name, bytes=size, entries=entries)
+                yield self._create_result(name, kind.name, bytes=size, entries=n_entries)
 
     def _create_result(
-        self, name: str, kind: str, aside: str = "", **counts: int | None
+        self, name: str, kind: str, counted_as: str = "", **counts: int | None
     ) -> FileResult:
         findings = FindingCollector(self.max_findings)
         return FileResult(
-            INDEX_RESULT, name, kind, dict(counts), findings=findings, counted_as=aside
+            INDEX_RESULT, name, kind, dict(counts), findings=findings, counted_as=counted_as
         )
 
     def _result_with_findings(
@@ -141,7 +145,7 @@ class IndexChecker:
             file.name, file.kind.name, bytes=contents.size, entries=n_entries
         )
         result.add_findings(findings)
-        result.findings.shown.sort(key=lambda finding: finding.position or 0)
+        result.findings.shown_findings.sort(key=lambda finding: finding.position or 0)
         return result
 
     def _missing_result(
@@ -151,25 +155,25 @@ class IndexChecker:
         name = format_display_name(segment_file_path(log.path, kind))
         message, offset = "missing", None
         if kind is TRANSACTION_INDEX_KIND:
-            producer, offset, last_offset = facts.aborted_transactions[0]
+            producer_id, offset, last_offset = facts.aborted_transactions[0]
             n_aborted = len(facts.aborted_transactions)
             message = (
                 f"{n_aborted} aborted {'transaction' if n_aborted == 1 else 'transactions'} in "
-                f"the log; the first is from producer {producer}, offsets {offset}–{last_offset}"
+                f"the log; the first is from producer {producer_id}, offsets {offset}–{last_offset}"
             )
-        result = self._create_result(name, kind.name, aside=MISSING_INDEXES, bytes=None)
+        result = self._create_result(name, kind.name, counted_as=MISSING_INDEXES, bytes=None)
         result.add_findings([Finding(name, code, None, message, offset=offset)])
         return result
 
 
 def _missing_code(
-    segment: Segment, kind: Kind, facts: IndexFacts, is_damaged: bool
+    segment: Segment, kind: Kind, facts: IndexFacts, is_log_damaged: bool
 ) -> FindingCode | None:
     """The code for a missing index; None if none is needed."""
     if kind is TRANSACTION_INDEX_KIND:
         return (
             codes.TRANSACTION_INDEX_MISSING
-            if facts.aborted_transactions and not is_damaged
+            if facts.aborted_transactions and not is_log_damaged
             else None
         )
     if segment.required_log.base_offset is None or not facts.batches_end:
@@ -178,5 +182,5 @@ def _missing_code(
         return codes.TIME_INDEX_ABSENT
     code = codes.INDEX_MISSING if kind is OFFSET_INDEX_KIND else codes.TIME_INDEX_MISSING
     if kind is TIME_INDEX_KIND and OFFSET_INDEX_KIND not in segment.indexes:
-        code = next_to_missing_index(code)
-    return next_to_damaged_log(code) if is_damaged else code
+        code = adapt_to_missing_index(code)
+    return downgrade_for_damaged_log(code) if is_log_damaged else code

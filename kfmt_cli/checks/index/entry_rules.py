@@ -102,7 +102,7 @@ class EntryRule:
         return self.expected if isinstance(self.expected, str) else self.expected(entries, row)
 
 
-def _out_of_segment(entries: IndexEntries) -> BoolArray:
+def _is_out_of_segment(entries: IndexEntries) -> BoolArray:
     is_outside: BoolArray = entries.table.relative_offset < 0
     return (
         is_outside
@@ -134,7 +134,7 @@ def _format_outside(entries: IndexEntries, row: int) -> str:
 def _in_segment_rule(code: FindingCode) -> EntryRule:
     """The rule that an entry's offset is in the segment."""
     return EntryRule(
-        code, _out_of_segment, _format_outside, "offset", lambda entries, _: entries.offsets_text
+        code, _is_out_of_segment, _format_outside, "offset", lambda entries, _: entries.offsets_text
     )
 
 
@@ -250,10 +250,10 @@ class OrderRule:
 
     def is_broken(self, table: Table) -> BoolArray:
         """Which entries, from the second onward, do not come after the previous entry."""
-        is_wrong = np.zeros(max(len(table) - 1, 0), np.bool_)
+        is_out_of_order = np.zeros(max(len(table) - 1, 0), np.bool_)
         for name, compare in self.broken_if.items():
-            is_wrong |= compare(table[name][1:], table[name][:-1])
-        return is_wrong
+            is_out_of_order |= compare(table[name][1:], table[name][:-1])
+        return is_out_of_order
 
 
 ORDER_RULES = {
@@ -275,9 +275,11 @@ def is_further_on(entries: IndexEntries) -> BoolArray:
     return is_further
 
 
-def is_sparse(gap_bytes: IntArray, interval: int, max_batch_bytes: int | IntArray) -> BoolArray:
+def is_sparse(
+    gap_bytes: IntArray, interval_bytes: int, max_batch_bytes: int | IntArray
+) -> BoolArray:
     """Which gaps between entries, in bytes, exceed the interval by more than the largest batch."""
-    is_wide: BoolArray = gap_bytes > interval + max_batch_bytes
+    is_wide: BoolArray = gap_bytes > interval_bytes + max_batch_bytes
     return is_wide
 
 

@@ -33,8 +33,8 @@ class IndexFacts:
     indexes, `is_not_marker` about the entries of the transaction index. `aborted_transactions`:
     producer, first offset and marker offset of the aborted transactions that are completely in the
     segment. `max_stable_offsets`: for each ABORT marker, by producer and offset, the highest
-    possible last stable offset. `begun_before`: the ABORT markers, by producer and offset, of
-    transactions that began in an earlier segment.
+    possible last stable offset. `markers_of_earlier_transactions`: the ABORT markers, by producer
+    and offset, of transactions that began in an earlier segment.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class IndexFacts:
         positions = tables.get(OFFSET_INDEX_KIND, no_entries).log_position
         self.targets = EntryTargets.zeros(len(positions))
         self._rows_by_position = np.argsort(positions, kind="stable")
-        self._positions = positions[self._rows_by_position]
+        self._sorted_positions = positions[self._rows_by_position]
         # Gaps between the sorted positions, before the first and after the last.
         self.is_gap_damaged = np.zeros(len(positions) + 1, np.bool_)
         self._tables = tables
@@ -64,7 +64,7 @@ class IndexFacts:
         self._open_transactions: dict[int, int] = {}
         self.aborted_transactions: list[tuple[int, int, int]] = []
         self.max_stable_offsets: dict[tuple[int, int], int] = {}
-        self.begun_before: set[tuple[int, int]] = set()
+        self.markers_of_earlier_transactions: set[tuple[int, int]] = set()
         self.has_holes = False
         """Whether a batch may have been removed or emptied by compaction; computed only if
         the transaction index has entries."""
@@ -79,24 +79,26 @@ class IndexFacts:
         batches = block.batches
         if not len(batches):
             return
-        running_last = np.maximum.accumulate(batches.last_offset).clip(self.last_offset)
-        times = max_timestamps(batches)
-        previous_max = np.concatenate([[self.max_timestamp], times])
-        np.maximum.accumulate(previous_max, out=previous_max)
+        running_last_offsets = np.maximum.accumulate(batches.last_offset).clip(self.last_offset)
+        timestamps = max_timestamps(batches)
+        previous_max_timestamps = np.concatenate([[self.max_timestamp], timestamps])
+        np.maximum.accumulate(previous_max_timestamps, out=previous_max_timestamps)
         self._find_targets(block)
-        for kind, order in self._rows_by_offset.items():
-            offsets = self._tables[kind].offset[order]
+        for kind, rows_by_offset in self._rows_by_offset.items():
+            offsets = self._tables[kind].offset[rows_by_offset]
             start, end = np.searchsorted(
-                offsets, [self.last_offset, running_last[-1]], side="right"
+                offsets, [self.last_offset, running_last_offsets[-1]], side="right"
             )
-            rows = order[start:end]
+            rows = rows_by_offset[start:end]
             if len(rows):
-                self._find_offset_batches(block, kind, rows, (running_last, times, previous_max))
+                self._find_offset_batches(
+                    block, kind, rows, (running_last_offsets, timestamps, previous_max_timestamps)
+                )
         self._check_markers(block)
         if len(self.is_not_marker):
             self._find_holes(batches)
-        self.last_offset = int(running_last[-1])
-        self.max_timestamp = int(previous_max[-1])
+        self.last_offset = int(running_last_offsets[-1])
+        self.max_timestamp = int(previous_max_timestamps[-1])
         self.max_batch_bytes = max(self.max_batch_bytes, int(batches.size.max()))
         self.has_v2 |= bool(batches.is_v2.any())
         self.batches_end = int(batches.position[-1] + batches.size[-1])
@@ -107,23 +109,23 @@ class IndexFacts:
 
     def _mark_damage(self, start: int, end: int) -> None:
         if start < end:
-            start_index, end_index = np.searchsorted(self._positions, [start, end])
+            start_index, end_index = np.searchsorted(self._sorted_positions, [start, end])
             self.targets.in_damage[self._rows_by_position[start_index:end_index]] = 1
 
     def _mark_gaps(self, start: int, end: int) -> None:
         """Mark the gaps that contain some of the damaged bytes in [start, end)."""
-        start_index = np.searchsorted(self._positions, start, side="right")
-        self.is_gap_damaged[start_index : np.searchsorted(self._positions, end) + 1] = True
+        start_index = np.searchsorted(self._sorted_positions, start, side="right")
+        self.is_gap_damaged[start_index : np.searchsorted(self._sorted_positions, end) + 1] = True
 
-    def undamaged_gaps(self) -> IntArray:
+    def undamaged_gap_bytes(self) -> IntArray:
         """The gaps in bytes between the batches that entries point to, without damaged gaps.
 
         The first begins at the start of the log, the last ends with its last batch.
         """
-        clipped = self._positions.clip(0, self.batches_end)
-        lengths = np.diff(clipped, prepend=0, append=self.batches_end)
-        undamaged: IntArray = lengths[~self.is_gap_damaged]
-        return undamaged
+        clipped_positions = self._sorted_positions.clip(0, self.batches_end)
+        lengths = np.diff(clipped_positions, prepend=0, append=self.batches_end)
+        undamaged_lengths: IntArray = lengths[~self.is_gap_damaged]
+        return undamaged_lengths
 
     def _find_targets(self, block: Block) -> None:
         """Look up the batches that entries point to, and mark damage."""
@@ -136,9 +138,9 @@ class IndexFacts:
             self._mark_gaps(int(previous_ends[i]), int(starts[i]))
         for i in np.flatnonzero(batches.crc_valid == 0).tolist():
             self._mark_gaps(int(starts[i]), int(ends[i]))
-        if not len(self._positions):
+        if not len(self._sorted_positions):
             return
-        positions = self._positions
+        positions = self._sorted_positions
         start, end = np.searchsorted(positions, [starts[0], ends[-1]])
         rows = self._rows_by_position[start:end]
         batch_of_row = np.searchsorted(starts, positions[start:end], side="right") - 1
@@ -160,9 +162,9 @@ class IndexFacts:
         batches = block.batches
         entries = self._tables[kind]
         offset_batches = self.offset_batches[kind]
-        running_last, times, previous_max = batch_columns
+        running_last_offsets, timestamps, previous_max_timestamps = batch_columns
         offsets = entries.offset[entry_rows]
-        batch_of_row = np.searchsorted(running_last, offsets)
+        batch_of_row = np.searchsorted(running_last_offsets, offsets)
         contains_offset = batches.base_offset[batch_of_row] <= offsets
         # Before decompression, only a wrapper's last offset is known.
         is_wrapper = batches.has_base_offset[batch_of_row] == 0
@@ -174,16 +176,20 @@ class IndexFacts:
         offset_batches.contains_offset[entry_rows] = contains_offset
         offset_batches.position[entry_rows] = batches.position[batch_of_row]
         offset_batches.batch_number[entry_rows] = batches.number[batch_of_row]
-        offset_batches.max_timestamp[entry_rows] = times[batch_of_row]
-        offset_batches.previous_max_timestamp[entry_rows] = previous_max[batch_of_row]
+        offset_batches.max_timestamp[entry_rows] = timestamps[batch_of_row]
+        offset_batches.previous_max_timestamp[entry_rows] = previous_max_timestamps[batch_of_row]
         if kind is not TIME_INDEX_KIND:
             return
         # Brokers before 3.7 wrote the record that had the timestamp, in the middle of its batch.
-        mismatching = np.flatnonzero(
-            contains_offset & (entries.timestamp[entry_rows] != times[batch_of_row])
+        mismatching_indexes = np.flatnonzero(
+            contains_offset & (entries.timestamp[entry_rows] != timestamps[batch_of_row])
         )
-        distinct, starts = np.unique(batch_of_row[mismatching], return_index=True)
-        for i, row_group in zip(distinct.tolist(), np.split(mismatching, starts[1:]), strict=False):
+        distinct_batches, group_starts = np.unique(
+            batch_of_row[mismatching_indexes], return_index=True
+        )
+        for i, row_group in zip(
+            distinct_batches.tolist(), np.split(mismatching_indexes, group_starts[1:]), strict=False
+        ):
             rows = self._read_records(block, i).rows
             record_pairs = set(zip(rows.offset.tolist(), rows.timestamp.tolist(), strict=True))
             entry_pairs = zip(
@@ -220,8 +226,8 @@ class IndexFacts:
         self.is_not_marker[rows] = is_present & ~is_marker & ~is_emptied
 
     def _find_holes(self, batches: BatchTable) -> None:
-        expected = np.concatenate([[self.last_offset], batches.last_offset[:-1]]) + 1
-        is_complete = (batches.base_offset == expected) & (batches.records_count > 0)
+        expected_base_offsets = np.concatenate([[self.last_offset], batches.last_offset[:-1]]) + 1
+        is_complete = (batches.base_offset == expected_base_offsets) & (batches.records_count > 0)
         if self.last_offset < 0:
             is_complete[0] = batches.base_offset[0] == self._base_offset
         self.has_holes |= not is_complete.all()
@@ -230,24 +236,24 @@ class IndexFacts:
         """Update the open and the aborted transactions of this segment."""
         # A batch that compaction emptied has no aborted records to read.
         has_records = (batches.control == 1) | (batches.records_count != 0)
-        transactional = batches.select_rows((batches.transactional == 1) & has_records)
+        transactional_batches = batches.select_rows((batches.transactional == 1) & has_records)
         names = ("producer_id", "control", "control_type", "base_offset")
-        for producer, control, control_type, offset in zip(
-            *(transactional[name].tolist() for name in names), strict=True
+        for producer_id, control, control_type, offset in zip(
+            *(transactional_batches[name].tolist() for name in names), strict=True
         ):
             if not control:
-                self._open_transactions.setdefault(producer, offset)
+                self._open_transactions.setdefault(producer_id, offset)
                 continue
-            first_offset = self._open_transactions.pop(producer, None)
+            first_offset = self._open_transactions.pop(producer_id, None)
             if control_type != ABORT:
                 continue
-            self.max_stable_offsets[producer, offset] = min(
+            self.max_stable_offsets[producer_id, offset] = min(
                 self._open_transactions.values(), default=offset + 1
             )
             if first_offset is None:
-                self.begun_before.add((producer, offset))
+                self.markers_of_earlier_transactions.add((producer_id, offset))
             else:
-                self.aborted_transactions.append((producer, first_offset, offset))
+                self.aborted_transactions.append((producer_id, first_offset, offset))
 
     def _first_offset(self, block: Block, batch_index: int) -> int:
         """The first offset of a batch; for a wrapper, its first message's."""
@@ -255,9 +261,9 @@ class IndexFacts:
         if not batches.has_base_offset[batch_index]:
             rows = self._read_records(block, batch_index).rows
             batches.has_base_offset[batch_index] = 1
-            first = rows.offset[0] if len(rows) else batches.last_offset[batch_index]
-            batches.base_offset[batch_index] = first
+            first_offset = rows.offset[0] if len(rows) else batches.last_offset[batch_index]
+            batches.base_offset[batch_index] = first_offset
         return int(batches.base_offset[batch_index])
 
-    def _read_records(self, block: Block, i: int) -> RecordColumns:
-        return read_records(slice_block(block, i, i + 1), self._limit)
+    def _read_records(self, block: Block, batch_index: int) -> RecordColumns:
+        return read_records(slice_block(block, batch_index, batch_index + 1), self._limit)

@@ -16,9 +16,9 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.rows.log_tables import EntryTable
 
 
-def iter_runs(is_wrong: BoolArray) -> Iterator[tuple[int, int]]:
+def iter_row_runs(mask: BoolArray) -> Iterator[tuple[int, int]]:
     """The first row of each run of invalid rows, and the row after its last."""
-    boundaries = np.flatnonzero(np.diff(is_wrong.astype(np.int8), prepend=0, append=0))
+    boundaries = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
     yield from zip(boundaries[::2].tolist(), boundaries[1::2].tolist(), strict=True)
 
 
@@ -63,7 +63,7 @@ def _iter_order_findings(file: InputFile, table: EntryTable) -> Iterator[Finding
     """Findings for entries that do not come after the previous entry."""
     rule = ORDER_RULES[file.kind]
     first_column = next(iter(rule.broken_if))
-    for start, end in iter_runs(rule.is_broken(table)):
+    for start, end in iter_row_runs(rule.is_broken(table)):
         previous_text, text = (
             ", ".join(f"{name.replace('_', ' ')} {table[name][row]}" for name in rule.broken_if)
             for row in (start, start + 1)

@@ -17,7 +17,7 @@ from kfmt_cli.checks.index.entry_rules import (
     is_sparse,
 )
 from kfmt_cli.checks.index.facts import IndexFacts
-from kfmt_cli.checks.index.own_findings import format_entries, iter_own_findings, iter_runs
+from kfmt_cli.checks.index.own_findings import format_entries, iter_own_findings, iter_row_runs
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.core.table import BoolArray
 from kfmt_cli.disk.kinds.fixed_size_rows import (
@@ -28,7 +28,7 @@ from kfmt_cli.disk.kinds.fixed_size_rows import (
 from kfmt_cli.disk.kinds.kind import FileContents, InputFile
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.findings import indexes as codes
-from kfmt_cli.findings.consequences import next_to_missing_index
+from kfmt_cli.findings.consequences import adapt_to_missing_index
 from kfmt_cli.findings.finding import Finding, FindingCode
 
 
@@ -42,7 +42,7 @@ class IndexRulesCheck(Check):
     file: InputFile
     contents: FileContents
     facts: IndexFacts
-    is_damaged: bool
+    is_log_damaged: bool
 
     def iter_findings(self, index_interval_bytes: int, log_size: int) -> Iterator[Finding]:
         """All findings about this index."""
@@ -68,7 +68,7 @@ class IndexRulesCheck(Check):
         table = self.contents.table
         for rule in ENTRY_RULES[self.file.kind]:
             is_broken = rule.is_broken(entries)
-            for start, end in iter_runs(is_broken & ~is_skipped):
+            for start, end in iter_row_runs(is_broken & ~is_skipped):
                 yield Finding(
                     self.file.name,
                     rule.code,
@@ -92,23 +92,23 @@ class IndexRulesCheck(Check):
         facts, base_offset = self.facts, self.file.base_or_zero
         return IndexEntries(
             *(self.contents.table, facts.targets, offset_batches, facts.is_not_marker),
-            *(log_size, base_offset, facts.last_offset, self.is_damaged),
+            *(log_size, base_offset, facts.last_offset, self.is_log_damaged),
         )
 
     def _check_offsets(self, log_size: int) -> Iterator[Finding]:
         table, facts = self.contents.table, self.facts
         entries = self._index_entries(facts.offset_batches[OFFSET_INDEX_KIND], log_size)
         positions, offsets = table.log_position, table.offset
-        is_unknown = facts.targets.in_damage == 1
-        if self.is_damaged:
-            is_unknown |= (offsets > facts.last_offset) | (positions >= facts.batches_end)
-        is_skipped = is_unknown & (positions > 0) & (positions < log_size)
+        is_in_damage = facts.targets.in_damage == 1
+        if self.is_log_damaged:
+            is_in_damage |= (offsets > facts.last_offset) | (positions >= facts.batches_end)
+        is_skipped = is_in_damage & (positions > 0) & (positions < log_size)
         damaged_rows = np.flatnonzero(is_skipped)
         yield from self._apply_rules(entries, is_skipped)
         further_rows = np.flatnonzero(is_further_on(entries) & ~is_skipped)
         yield from self._iter_combined_finding(
             further_rows,
-            codes.INDEX_FURTHER_ON,
+            codes.INDEX_ENTRY_FURTHER_ON,
             f"{len(further_rows)} of {len(table)} entries, starting at offset "
             f"{offsets[further_rows[:1]].sum()}",
         )
@@ -120,7 +120,7 @@ class IndexRulesCheck(Check):
 
     def _check_gaps(self, index_interval_bytes: int) -> Iterator[Finding]:
         """The finding for gaps between entries that even the largest batch does not explain."""
-        gap_bytes = self.facts.undamaged_gaps()
+        gap_bytes = self.facts.undamaged_gap_bytes()
         max_batch_bytes = self.facts.max_batch_bytes
         is_wide = is_sparse(gap_bytes, index_interval_bytes, max_batch_bytes)
         if not is_wide.any():
@@ -136,14 +136,14 @@ class IndexRulesCheck(Check):
         table, facts = self.contents.table, self.facts
         entries = self._index_entries(facts.offset_batches[TIME_INDEX_KIND], log_size)
         is_skipped = np.zeros(len(table), np.bool_)
-        if self.is_damaged:
+        if self.is_log_damaged:
             is_skipped = (table.offset > facts.last_offset) | (entries.batches.contains_offset == 0)
         damaged_rows = np.flatnonzero(is_skipped)
         yield from self._apply_rules(entries, is_skipped)
         last_timestamp, max_timestamp = int(table.timestamp[-1]), facts.max_timestamp
         if (
             not self.segment.is_last
-            and not self.is_damaged
+            and not self.is_log_damaged
             and ends_early(last_timestamp, max_timestamp)
         ):
             message = (
@@ -169,7 +169,7 @@ class IndexRulesCheck(Check):
             return
         code = codes.TIME_INDEX_EMPTY
         if OFFSET_INDEX_KIND not in self.segment.indexes:
-            code = next_to_missing_index(code)
+            code = adapt_to_missing_index(code)
         message = (
             "the index is empty (0 bytes), but the segment's largest timestamp is "
             f"{facts.max_timestamp}"
@@ -187,25 +187,28 @@ class IndexRulesCheck(Check):
         index."""
         names = ("producer_id", "last_offset", "first_offset")
         rows = zip(*(self.contents.table[name].tolist() for name in names), strict=True)
-        first_offsets = {(producer, last): first for producer, last, first in rows}
-        for producer, first_offset, last_offset in self.facts.aborted_transactions:
-            indexed_first = first_offsets.get((producer, last_offset))
-            if indexed_first is None or indexed_first > first_offset:
+        first_offset_by_marker = {
+            (producer, marker_offset): entry_first_offset
+            for producer, marker_offset, entry_first_offset in rows
+        }
+        for producer_id, first_offset, last_offset in self.facts.aborted_transactions:
+            indexed_first_offset = first_offset_by_marker.get((producer_id, last_offset))
+            if indexed_first_offset is None or indexed_first_offset > first_offset:
                 entry_text = (
                     "no entry"
-                    if indexed_first is None
-                    else f"an entry that starts at {indexed_first}"
+                    if indexed_first_offset is None
+                    else f"an entry that starts at {indexed_first_offset}"
                 )
                 yield Finding(
                     self.file.name,
                     codes.TRANSACTION_INDEX_ENTRY_MISSING,
                     None,
-                    f"producer {producer}'s transaction at offsets "
+                    f"producer {producer_id}'s transaction at offsets "
                     f"{first_offset}–{last_offset} was aborted, but "
                     f"the index has {entry_text}",
                     offset=first_offset,
                     expected=first_offset,
-                    found=indexed_first,
+                    found=indexed_first_offset,
                 )
 
     def _iter_misleading_aborts(self) -> Iterator[Finding]:
@@ -213,22 +216,22 @@ class IndexRulesCheck(Check):
         to begin later."""
         facts, base_offset = self.facts, self.file.base_or_zero
         names = ("producer_id", "last_offset", "first_offset", "last_stable_offset", "position")
-        for producer, last_offset, first_offset, stable_offset, position in zip(
+        for producer_id, last_offset, first_offset, stable_offset, position in zip(
             *(self.contents.table[name].tolist() for name in names), strict=True
         ):
-            max_stable = facts.max_stable_offsets.get((producer, last_offset))
-            if max_stable is None:
+            max_stable_offset = facts.max_stable_offsets.get((producer_id, last_offset))
+            if max_stable_offset is None:
                 continue
-            if stable_offset > max_stable:
+            if stable_offset > max_stable_offset:
                 message = (
                     f"the last stable offset is {stable_offset}, which is at most "
-                    f"{max_stable} at this marker"
+                    f"{max_stable_offset} at this marker"
                 )
-                expected, found = max_stable, stable_offset
+                expected, found = max_stable_offset, stable_offset
             elif (
                 not facts.has_holes
                 and first_offset >= base_offset
-                and (producer, last_offset) in facts.begun_before
+                and (producer_id, last_offset) in facts.markers_of_earlier_transactions
             ):
                 message = f"the transaction began before this segment, not at offset {first_offset}"
                 expected, found = base_offset - 1, first_offset

@@ -28,7 +28,7 @@ from kfmt_cli.disk.kinds.fixed_size_rows import OFFSET_INDEX_KIND, TIME_INDEX_KI
 from kfmt_cli.disk.kinds.kind import Kind
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.log.block import max_timestamps
-from kfmt_cli.log.small_logs import SmallLogs, read_small_file
+from kfmt_cli.log.small_logs import SmallLogs, read_if_small
 from kfmt_cli.rows.log_tables import EntryTable
 
 # Offsets relative to the segment's base take 31 bits; the segment's number is above them.
@@ -46,7 +46,7 @@ class _SmallIndexEntries:
     """Each entry's segment."""
     sizes: IntArray
     """Bytes of each file."""
-    counts: IntArray
+    entry_counts: IntArray
     """Entries of each file."""
     table: EntryTable
     """The rows, like those of a single file's reader."""
@@ -70,8 +70,8 @@ def find_healthy_index_sizes(
     small_logs.is_valid[segment_of_batch[(batches.transactional == 1) | (batches.is_v2 == 0)]] = (
         False
     )
-    counts = np.bincount(segment_of_batch, minlength=len(segments))
-    small_logs.is_valid &= counts > 0
+    batch_counts = np.bincount(segment_of_batch, minlength=len(segments))
+    small_logs.is_valid &= batch_counts > 0
     if not small_logs.is_valid.any():
         return [None] * len(segments)
     facts = _SmallIndexFacts(small_logs, segments)
@@ -98,7 +98,7 @@ def _has_standard_indexes(segment: Segment) -> bool:
 
 def _index_sizes(entries_by_kind: dict[Kind, _SmallIndexEntries], segment_index: int) -> IndexSizes:
     return [
-        (kind, int(entries.sizes[segment_index]), int(entries.counts[segment_index]))
+        (kind, int(entries.sizes[segment_index]), int(entries.entry_counts[segment_index]))
         for kind, entries in entries_by_kind.items()
     ]
 
@@ -112,7 +112,7 @@ def _read_entries(
     contents: list[bytes] = []
     for i, segment in enumerate(segments):
         file = segment.indexes.get(kind)
-        data = read_small_file(file) if file is not None and is_valid[i] else None
+        data = read_if_small(file) if file is not None and is_valid[i] else None
         if data is None or len(data) % entry_bytes:
             is_valid[i] = False
             data = b""
@@ -122,7 +122,7 @@ def _read_entries(
     counts = sizes // entry_bytes
     segment_of_entry = np.repeat(np.arange(len(segments)), counts)
     names = [field.name for field in layout.fields]
-    table = EntryTable.zeros_for([*names, "offset"], len(stored_entries))
+    table = EntryTable.zeros_with_columns([*names, "offset"], len(stored_entries))
     for name in names:
         table[name] = stored_entries[name]
     table.offset = table.relative_offset + base_offsets[segment_of_entry]
@@ -133,7 +133,7 @@ class _SmallIndexFacts:
     """Facts from the logs about the entries of all segments."""
 
     def __init__(self, small_logs: SmallLogs, segments: Sequence[Segment]) -> None:
-        self._logs = small_logs
+        self._small_logs = small_logs
         self.base_offsets = np.array(
             [segment.any_file.base_or_zero for segment in segments], np.int64
         )
@@ -141,16 +141,16 @@ class _SmallIndexFacts:
         batches, segment_of_batch = small_logs.batches, small_logs.file_of_batch
         self._batches, self._segment_of_batch = batches, segment_of_batch
         self._timestamps = max_timestamps(batches)
-        self._previous_max = self._compute_previous_max()
+        self._previous_max_timestamps = self._compute_previous_max_timestamps()
         # In an invalid segment, offsets may be anything; its entries are not checked.
-        relative_last = batches.last_offset - self.base_offsets[segment_of_batch]
-        offset_keys = (segment_of_batch << SEGMENT_SHIFT) + relative_last.clip(
+        relative_last_offsets = batches.last_offset - self.base_offsets[segment_of_batch]
+        offset_keys = (segment_of_batch << SEGMENT_SHIFT) + relative_last_offsets.clip(
             0, (1 << SEGMENT_SHIFT) - 1
         )
         self._offset_keys = np.maximum.accumulate(offset_keys)
         self._position_keys = (segment_of_batch << SEGMENT_SHIFT) + batches.position
         n = len(segments)
-        self._is_last = np.array([segment.is_last for segment in segments])
+        self._is_last_segment = np.array([segment.is_last for segment in segments])
         last_batches = (np.searchsorted(segment_of_batch, np.arange(n), side="right") - 1).clip(0)
         self._log_ends = batches.position[last_batches] + batches.size[last_batches]
         self._last_offsets = batches.last_offset[last_batches]
@@ -159,8 +159,8 @@ class _SmallIndexFacts:
         self._max_timestamps = np.full(n, -1)
         np.maximum.at(self._max_timestamps, segment_of_batch, self._timestamps)
 
-    def _mark_invalid(self, segment_of_row: IntArray, is_wrong: BoolArray) -> None:
-        self._logs.is_valid[segment_of_row[is_wrong]] = False
+    def _mark_invalid(self, segment_of_row: IntArray, is_invalid: BoolArray) -> None:
+        self._small_logs.is_valid[segment_of_row[is_invalid]] = False
 
     def _apply_rules(
         self, entries: _SmallIndexEntries, targets: EntryTargets, offset_batches: OffsetBatches
@@ -175,7 +175,7 @@ class _SmallIndexFacts:
         index_entries = IndexEntries(
             *(entries.table, targets, offset_batches, np.zeros(0, np.bool_)),
             *(
-                self._logs.sizes[segment_of_entry],
+                self._small_logs.sizes[segment_of_entry],
                 self.base_offsets[segment_of_entry],
                 self._last_offsets[segment_of_entry],
             ),
@@ -187,14 +187,14 @@ class _SmallIndexFacts:
     def _find_targets(self, entries: _SmallIndexEntries) -> EntryTargets:
         """The batches that the entries of offset indexes point to."""
         batches, segment_of_entry = self._batches, entries.segment_of_entry
-        position = entries.table.log_position
+        positions = entries.table.log_position
         batch_of_entry = np.searchsorted(
-            self._position_keys, (segment_of_entry << SEGMENT_SHIFT) + position.clip(0)
+            self._position_keys, (segment_of_entry << SEGMENT_SHIFT) + positions.clip(0)
         )
         batch_of_entry = batch_of_entry.clip(0, len(self._segment_of_batch) - 1)
         targets = EntryTargets.zeros(len(segment_of_entry))
         targets.is_batch_start = (self._segment_of_batch[batch_of_entry] == segment_of_entry) & (
-            batches.position[batch_of_entry] == position
+            batches.position[batch_of_entry] == positions
         )
         targets.base_offset = batches.base_offset[batch_of_entry]
         targets.last_offset = batches.last_offset[batch_of_entry]
@@ -203,21 +203,21 @@ class _SmallIndexFacts:
     def _find_offset_batches(self, entries: _SmallIndexEntries) -> OffsetBatches:
         """The batches that contain the entries' offsets, without timestamps of records."""
         batches, segment_of_entry = self._batches, entries.segment_of_entry
-        offset = entries.table.offset
-        keys = (segment_of_entry << SEGMENT_SHIFT) + entries.table.relative_offset.clip(0)
-        batch_of_entry = np.searchsorted(self._offset_keys, keys).clip(
+        offsets = entries.table.offset
+        entry_keys = (segment_of_entry << SEGMENT_SHIFT) + entries.table.relative_offset.clip(0)
+        batch_of_entry = np.searchsorted(self._offset_keys, entry_keys).clip(
             0, len(self._segment_of_batch) - 1
         )
         starts_at_or_before = (self._segment_of_batch[batch_of_entry] == segment_of_entry) & (
-            batches.base_offset[batch_of_entry] <= offset
+            batches.base_offset[batch_of_entry] <= offsets
         )
         offset_batches = OffsetBatches.zeros(len(segment_of_entry))
         offset_batches.contains_offset = starts_at_or_before & (
-            batches.last_offset[batch_of_entry] >= offset
+            batches.last_offset[batch_of_entry] >= offsets
         )
         offset_batches.position = batches.position[batch_of_entry]
         offset_batches.max_timestamp = self._timestamps[batch_of_entry]
-        offset_batches.previous_max_timestamp = self._previous_max[batch_of_entry]
+        offset_batches.previous_max_timestamp = self._previous_max_timestamps[batch_of_entry]
         return offset_batches
 
     def check_offsets(self, entries: _SmallIndexEntries, index_interval_bytes: int) -> None:
@@ -226,9 +226,9 @@ class _SmallIndexFacts:
             entries, self._find_targets(entries), self._find_offset_batches(entries)
         )
         self._mark_invalid(entries.segment_of_entry, is_further_on(index_entries))
-        n_segments = len(self._logs.is_valid)
+        n_segments = len(self._small_logs.is_valid)
         segment_of_entry = entries.segment_of_entry
-        ends = self._log_ends
+        log_ends = self._log_ends
         positions = np.append(entries.table.log_position, 0)
         first_rows = np.searchsorted(segment_of_entry, np.arange(n_segments))
         end_rows = np.searchsorted(segment_of_entry, np.arange(n_segments), side="right")
@@ -236,9 +236,9 @@ class _SmallIndexFacts:
         # A segment without entries has no gaps to check.
         for lengths in (
             positions[first_rows.clip(0, len(positions) - 1)],
-            ends - positions[(end_rows - 1).clip(0)],
+            log_ends - positions[(end_rows - 1).clip(0)],
         ):
-            self._logs.is_valid &= ~(
+            self._small_logs.is_valid &= ~(
                 has_entries & is_sparse(lengths, index_interval_bytes, self._max_batch_bytes)
             )
         gap_bytes, segment_of_gap = np.diff(positions[:-1]), segment_of_entry[1:]
@@ -250,17 +250,21 @@ class _SmallIndexFacts:
         is below their largest timestamp, and segments whose last entry is zero."""
         self._apply_rules(entries, EntryTargets.zeros(0), self._find_offset_batches(entries))
         end_rows = np.searchsorted(
-            entries.segment_of_entry, np.arange(len(self._logs.is_valid)), side="right"
+            entries.segment_of_entry, np.arange(len(self._small_logs.is_valid)), side="right"
         )
-        times = np.append(entries.table.timestamp, -1)
-        has_entries = entries.counts > 0
-        last_timestamps = np.where(has_entries, times[(end_rows - 1).clip(0)], -1)
-        self._logs.is_valid &= ~(~self._is_last & ends_early(last_timestamps, self._max_timestamps))
-        self._logs.is_valid &= ~(has_entries & (last_timestamps == 0))
+        timestamps = np.append(entries.table.timestamp, -1)
+        has_entries = entries.entry_counts > 0
+        last_timestamps = np.where(has_entries, timestamps[(end_rows - 1).clip(0)], -1)
+        self._small_logs.is_valid &= ~(
+            ~self._is_last_segment & ends_early(last_timestamps, self._max_timestamps)
+        )
+        self._small_logs.is_valid &= ~(has_entries & (last_timestamps == 0))
 
-    def _compute_previous_max(self) -> IntArray:
+    def _compute_previous_max_timestamps(self) -> IntArray:
         """The largest timestamp before each batch in its segment."""
-        previous_max = np.full(len(self._segment_of_batch), -1)
-        for first, end in self._logs.iter_batch_ranges():
-            previous_max[first + 1 : end] = np.maximum.accumulate(self._timestamps[first:end])[:-1]
-        return previous_max
+        previous_max_timestamps = np.full(len(self._segment_of_batch), -1)
+        for first, end in self._small_logs.iter_batch_ranges():
+            previous_max_timestamps[first + 1 : end] = np.maximum.accumulate(
+                self._timestamps[first:end]
+            )[:-1]
+        return previous_max_timestamps

@@ -91,17 +91,19 @@ class LogRangeCheck:
     def check_records(self, run: Block, records: RecordColumns) -> list[tuple[LogCheck, Finding]]:
         """Add the records of the next run of batches; returns each check's findings."""
         self.n_records += len(records)
-        pairs = [
+        check_findings = [
             (check, finding) for check in self.checks for finding in check.check_block(run, records)
         ]
         self.offset_range.add_batches(run, records)
-        return pairs
+        return check_findings
 
     def merge_later(self, later: LogRangeCheck) -> list[Finding]:
         """Add the following range; returns its findings and the ones about the boundary."""
-        pairs = zip(self.checks, later.checks, strict=True)
+        check_pairs = zip(self.checks, later.checks, strict=True)
         boundary_findings = [
-            finding for check, later_check in pairs for finding in check.merge_later(later_check)
+            finding
+            for check, later_check in check_pairs
+            for finding in check.merge_later(later_check)
         ]
         self.n_records += later.n_records
         self.offset_range.merge_later(later.offset_range)
@@ -141,8 +143,12 @@ class ReturnCapture(Generic[ResultT]):
 def collect_check(findings: Generator[Finding, None, ResultT]) -> CheckOutcome[ResultT] | None:
     """The result of a check; None if it has more findings than `MAX_COLLECTED_FINDINGS`."""
     capture = ReturnCapture(findings)
-    collected = list(islice(capture, MAX_COLLECTED_FINDINGS + 1))
-    return (capture.value, collected) if len(collected) <= MAX_COLLECTED_FINDINGS else None
+    collected_findings = list(islice(capture, MAX_COLLECTED_FINDINGS + 1))
+    return (
+        (capture.value, collected_findings)
+        if len(collected_findings) <= MAX_COLLECTED_FINDINGS
+        else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +183,7 @@ class LogChecker:
         block, in order, including the findings about its headers.
         """
         with open_checked_log(file, read_ahead=not self.deep) as log:
-            total = LogRangeCheck(self.deep, self.limit, log.base_offset)
+            merged_check = LogRangeCheck(self.deep, self.limit, log.base_offset)
 
             def check_block(block: Block) -> LogRangeCheck:
                 range_check = LogRangeCheck(self.deep, self.limit, log.base_offset)
@@ -185,15 +191,18 @@ class LogChecker:
                 return range_check
 
             workers = self.workers if self.deep and log.is_large else 0
-            blocks = self._iter_prepared(log.blocks, on_progress, on_block)
+            blocks = self._iter_prepared_blocks(log.blocks, on_progress, on_block)
             for range_check in map_ordered(check_block, blocks, workers, must_decode_separately):
-                yield from total.merge_later(range_check)
+                yield from merged_check.merge_later(range_check)
             reader = log.reader
             return LogCheckResult(
-                reader.bytes_read, reader.n_batches, total.n_records, total.offset_range
+                reader.bytes_read,
+                reader.n_batches,
+                merged_check.n_records,
+                merged_check.offset_range,
             )
 
-    def _iter_prepared(
+    def _iter_prepared_blocks(
         self,
         blocks: Iterable[Block],
         on_progress: Callable[[int], None],

@@ -36,7 +36,7 @@ class ChecksumCheck(LogCheck):
 def _crc_finding(run: Block, batch_index: int) -> Finding:
     """The finding for a batch that fails its checksum."""
     batches = run.batches
-    stored, computed = int(batches.crc[batch_index]), int(batches.crc_computed[batch_index])
+    stored_crc, computed_crc = int(batches.crc[batch_index]), int(batches.crc_computed[batch_index])
     position, size = int(batches.position[batch_index]), int(batches.size[batch_index])
     offset = int(batches.base_offset[batch_index])
     crc_start = position + CRC_START_BY_MAGIC[int(batches.magic[batch_index])]
@@ -44,10 +44,10 @@ def _crc_finding(run: Block, batch_index: int) -> Finding:
         run,
         batch_index,
         codes.CRC_MISMATCH,
-        f", offsets {offset}–{batches.last_offset[batch_index]}: stored {stored:08x}, "
-        f"computed {computed:08x} over bytes {crc_start}–{position + size - 1}",
-        expected=f"{computed:08x}",
-        found=f"{stored:08x}",
+        f", offsets {offset}–{batches.last_offset[batch_index]}: stored {stored_crc:08x}, "
+        f"computed {computed_crc:08x} over bytes {crc_start}–{position + size - 1}",
+        expected=f"{computed_crc:08x}",
+        found=f"{stored_crc:08x}",
     )
 
 
@@ -59,14 +59,16 @@ class PrecedingOffsetCheck(LogCheck):
     def merge_later(self, later: PrecedingOffsetCheck) -> Iterator[Finding]:
         if later.facts.get("position") is None:
             return
-        previous_last = self.facts.get("last_offset")
-        first = later.facts.get("first_offset", later.facts["base_offset"])
+        previous_last_offset = self.facts.get("last_offset")
+        first_offset = later.facts.get("first_offset", later.facts["base_offset"])
         if (
-            previous_last is not None
-            and first <= previous_last
+            previous_last_offset is not None
+            and first_offset <= previous_last_offset
             and later.facts.get("begins_with_wrapper", 1)
         ):
-            yield backwards_finding(later.file_name, later.facts, first, previous_last)
+            yield backwards_finding(
+                later.file_name, later.facts, first_offset, previous_last_offset
+            )
         self.facts = {**later.facts, **self.facts, "last_offset": later.facts["last_offset"]}
 
 
@@ -88,52 +90,52 @@ class HeaderCheck(PrecedingOffsetCheck):
             return ()
         base_offsets, last_offsets = batches.base_offset, batches.last_offset
         last_offset = self.facts.get("last_offset")
-        previous_end = base_offsets[:1] - 1 if last_offset is None else [last_offset]
-        previous_last = np.concatenate([previous_end, last_offsets[:-1]])
+        last_offset_before = base_offsets[:1] - 1 if last_offset is None else [last_offset]
+        previous_last_offsets = np.concatenate([last_offset_before, last_offsets[:-1]])
         # A log without an offset in its name may contain any.
-        segment_base = (
+        segment_base_offsets = (
             base_offsets
             if self.base_offset is None
             else np.broadcast_to(self.base_offset, base_offsets.shape)
         )
-        headers = HeaderColumns(batches, previous_last, segment_base)
+        headers = HeaderColumns(batches, previous_last_offsets, segment_base_offsets)
         masks = [rule.is_broken(headers) for rule in HEADER_RULES]
         if last_offset is None:  # the lowest int64 has no predecessor
             masks[0][:1] = False
-        is_wrong = np.logical_or.reduce(masks)
+        is_invalid = np.logical_or.reduce(masks)
         self.file_name = run.name
         self.facts = {**batch_identity(run, 0), **self.facts, "last_offset": int(last_offsets[-1])}
-        if not is_wrong.any():
+        if not is_invalid.any():
             return ()
         return [
             rule.create_finding(run, i, headers)
-            for i in np.flatnonzero(is_wrong).tolist()
+            for i in np.flatnonzero(is_invalid).tolist()
             for rule, mask in zip(HEADER_RULES, masks, strict=True)
             if mask[i]
         ]
 
 
 def find_invalid_headers(
-    batches: BatchTable, previous_last: IntArray, segment_base: IntArray
+    batches: BatchTable, previous_last_offsets: IntArray, segment_base_offsets: IntArray
 ) -> BoolArray:
     """Which batches have impossible headers, regardless of their checksums.
 
-    previous_last: the previous batch's last offset, for each batch. segment_base: the base offset
-    in the file name, for each; the batch's if it has none.
+    previous_last_offsets: the previous batch's last offset, for each batch. segment_base_offsets:
+    the base offset in the file name, for each; the batch's if it has none.
     """
-    headers = HeaderColumns(batches, previous_last, segment_base)
-    is_wrong: BoolArray = np.logical_or.reduce([rule.is_broken(headers) for rule in HEADER_RULES])
-    return is_wrong
+    headers = HeaderColumns(batches, previous_last_offsets, segment_base_offsets)
+    is_invalid: BoolArray = np.logical_or.reduce([rule.is_broken(headers) for rule in HEADER_RULES])
+    return is_invalid
 
 
 class HeaderColumns:
     """The columns that the rules use; see `find_invalid_headers`."""
 
     def __init__(
-        self, batches: BatchTable, previous_last: IntArray, segment_base: IntArray
+        self, batches: BatchTable, previous_last_offsets: IntArray, segment_base_offsets: IntArray
     ) -> None:
-        self.previous_last = previous_last
-        self.segment_base = segment_base
+        self.previous_last_offset = previous_last_offsets
+        self.segment_base_offset = segment_base_offsets
         self.base_offset = batches.base_offset
         self.last_offset = batches.last_offset
         self.is_v2 = batches.is_v2 == 1
@@ -156,36 +158,45 @@ class HeaderRule:
     """The finding for one of them."""
 
 
-def batch_identity(run: Block, i: int) -> BoundaryState:
+def batch_identity(run: Block, batch_index: int) -> BoundaryState:
     """What identifies a batch in a finding; `merge_later` may report the first of a range."""
-    return {name: int(run.batches[name][i]) for name in ("position", "number", "base_offset")}
+    return {
+        name: int(run.batches[name][batch_index]) for name in ("position", "number", "base_offset")
+    }
 
 
 def backwards_finding(
-    file_name: str, batch: BoundaryState, first_offset: int, previous_last: int
+    file_name: str, identity: BoundaryState, first_offset: int, previous_last_offset: int
 ) -> Finding:
     """The finding for a batch that does not begin after the previous offset."""
-    text = f" starts at offset {first_offset}, but follows offset {previous_last}"
+    text = f" starts at offset {first_offset}, but follows offset {previous_last_offset}"
     return Finding(
-        *(file_name, codes.OFFSETS_BACKWARDS, batch["position"], text),
-        offset=batch["base_offset"],
-        expected=previous_last + 1,
+        *(file_name, codes.OFFSETS_BACKWARDS, identity["position"], text),
+        offset=identity["base_offset"],
+        expected=previous_last_offset + 1,
         found=first_offset,
-        batch=batch["number"],
+        batch=identity["number"],
     )
 
 
-def _out_of_segment(run: Block, i: int, headers: HeaderColumns) -> Finding:
-    segment_base, base = int(headers.segment_base[i]), int(headers.base_offset[i])
+def _out_of_segment_finding(run: Block, i: int, headers: HeaderColumns) -> Finding:
+    segment_base_offset = int(headers.segment_base_offset[i])
+    batch_base_offset = int(headers.base_offset[i])
     text = (
-        f" has offsets {headers.format_offsets(i)}, but the segment's base offset is {segment_base}"
+        f" has offsets {headers.format_offsets(i)}, but the segment's base offset is "
+        f"{segment_base_offset}"
     )
     return create_batch_finding(
-        run, i, codes.OFFSET_OUT_OF_SEGMENT, text, expected=segment_base, found=base
+        run,
+        i,
+        codes.OFFSET_OUT_OF_SEGMENT,
+        text,
+        expected=segment_base_offset,
+        found=batch_base_offset,
     )
 
 
-def _ends_before_base(run: Block, i: int, headers: HeaderColumns) -> Finding:
+def _ends_before_base_finding(run: Block, i: int, headers: HeaderColumns) -> Finding:
     text = (
         f" ends at offset {headers.last_offset[i]}, before its base offset {headers.base_offset[i]}"
     )
@@ -194,19 +205,19 @@ def _ends_before_base(run: Block, i: int, headers: HeaderColumns) -> Finding:
     )
 
 
-def _too_many_records(run: Block, i: int, headers: HeaderColumns) -> Finding:
-    last_offset_delta, declared = int(headers.last_offset_delta[i]), int(headers.records_count[i])
+def _records_count_finding(run: Block, i: int, headers: HeaderColumns) -> Finding:
+    last_offset_delta, n_declared = int(headers.last_offset_delta[i]), int(headers.records_count[i])
     text = (
-        f" declares {declared} records, but its offsets {headers.format_offsets(i)} allow 0 "
+        f" declares {n_declared} records, but its offsets {headers.format_offsets(i)} allow 0 "
         f"to {last_offset_delta + 1}"
     )
-    allowed = f"0–{last_offset_delta + 1}"
+    allowed_text = f"0–{last_offset_delta + 1}"
     return create_batch_finding(
-        run, i, RECORDS_COUNT_MISMATCH, text, expected=allowed, found=declared
+        run, i, RECORDS_COUNT_MISMATCH, text, expected=allowed_text, found=n_declared
     )
 
 
-def _unknown_codec(run: Block, i: int, headers: HeaderColumns) -> Finding:
+def _unknown_codec_finding(run: Block, i: int, headers: HeaderColumns) -> Finding:
     codec, magic = int(headers.codec[i]), int(run.batches.magic[i])
     text = f" has codec {codec}"
     if codec < len(CODECS):
@@ -216,24 +227,24 @@ def _unknown_codec(run: Block, i: int, headers: HeaderColumns) -> Finding:
 
 HEADER_RULES = (
     HeaderRule(
-        lambda headers: headers.base_offset <= headers.previous_last,
+        lambda headers: headers.base_offset <= headers.previous_last_offset,
         lambda run, i, headers: backwards_finding(
             run.name,
             batch_identity(run, i),
             int(headers.base_offset[i]),
-            int(headers.previous_last[i]),
+            int(headers.previous_last_offset[i]),
         ),
     ),
     HeaderRule(
         lambda headers: (
-            (headers.base_offset < headers.segment_base)
-            | (headers.last_offset - headers.segment_base > MAX_RELATIVE_OFFSET)
+            (headers.base_offset < headers.segment_base_offset)
+            | (headers.last_offset - headers.segment_base_offset > MAX_RELATIVE_OFFSET)
         ),
-        _out_of_segment,
+        _out_of_segment_finding,
     ),
     HeaderRule(
         lambda headers: headers.is_v2 & (headers.last_offset < headers.base_offset),
-        _ends_before_base,
+        _ends_before_base_finding,
     ),
     HeaderRule(
         lambda headers: (
@@ -244,10 +255,10 @@ HEADER_RULES = (
                 | (headers.records_count > headers.last_offset_delta + 1)
             )
         ),
-        _too_many_records,
+        _records_count_finding,
     ),
     HeaderRule(
         lambda headers: headers.codec >= np.where(headers.is_v2, len(CODECS), len(LEGACY_CODECS)),
-        _unknown_codec,
+        _unknown_codec_finding,
     ),
 )

@@ -15,7 +15,7 @@ from kfmt_cli.findings import log as codes
 from kfmt_cli.findings.damage import CONTROL_MALFORMED
 from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.block import Block, batch_finding
-from kfmt_cli.log.control import read_control
+from kfmt_cli.log.control import fill_control_columns
 from kfmt_cli.log.records import RecordColumns
 
 
@@ -28,29 +28,33 @@ class RecordOffsetsCheck(LogCheck):
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is None or not len(records):
             return
-        nonempty, ranges, batches = records.nonempty_batches, records.ranges, run.batches
-        for i in nonempty[ranges.is_increasing == 0].tolist():
+        nonempty_batches, ranges, batches = records.nonempty_batches, records.ranges, run.batches
+        for i in nonempty_batches[ranges.is_increasing == 0].tolist():
             offsets = records.rows.offset[
                 records.row_ends[i] - records.row_counts[i] : records.row_ends[i]
             ]
             backward_steps = np.flatnonzero(np.diff(offsets) <= 0)
-            previous, next_offset = offsets[backward_steps[0] : backward_steps[0] + 2].tolist()
+            previous_offset, next_offset = offsets[
+                backward_steps[0] : backward_steps[0] + 2
+            ].tolist()
             yield batch_finding(
                 run,
                 i,
                 codes.RECORD_OFFSETS_BACKWARDS,
-                f"offset {next_offset} follows offset {previous}"
+                f"offset {next_offset} follows offset {previous_offset}"
                 + (
                     f" (first of {len(backward_steps)} occurrences in the batch)"
                     if len(backward_steps) > 1
                     else ""
                 ),
-                expected=f"greater than {previous}",
+                expected=f"greater than {previous_offset}",
                 found=next_offset,
                 offset=next_offset,
             )
-        last_offsets = batches.last_offset[nonempty]
-        base_offsets = np.where(batches.has_base_offset == 1, batches.base_offset, -1)[nonempty]
+        last_offsets = batches.last_offset[nonempty_batches]
+        base_offsets = np.where(batches.has_base_offset == 1, batches.base_offset, -1)[
+            nonempty_batches
+        ]
         max_offsets, min_offsets = ranges.max_offset, ranges.min_offset
         for i in np.flatnonzero(
             (max_offsets > last_offsets) | (min_offsets < base_offsets)
@@ -60,7 +64,7 @@ class RecordOffsetsCheck(LogCheck):
             )
             yield batch_finding(
                 run,
-                int(nonempty[i]),
+                int(nonempty_batches[i]),
                 codes.RECORD_OFFSET_OUT_OF_BATCH,
                 f"record offset {invalid_offset}, batch {base_offsets[i]}–{last_offsets[i]}",
                 expected=f"{base_offsets[i]}–{last_offsets[i]}",
@@ -78,25 +82,29 @@ class MaxTimestampCheck(LogCheck):
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is None or not len(records):
             return
-        nonempty, batches = records.nonempty_batches, run.batches
+        nonempty_batches, batches = records.nonempty_batches, run.batches
         max_timestamps = records.ranges.max_timestamp
-        stored = batches.max_timestamp[nonempty]
-        is_wrong = (max_timestamps != stored) & (batches.timestamp_type[nonempty] == 0)
+        stored_timestamps = batches.max_timestamp[nonempty_batches]
+        is_mismatch = (max_timestamps != stored_timestamps) & (
+            batches.timestamp_type[nonempty_batches] == 0
+        )
         # A batch that could not be read to its end may have the largest in the missing records.
-        is_wrong &= records.ranges.all_have_timestamp == 1
-        counts = records.row_counts[nonempty]
-        is_complete = (counts == batches.records_count[nonempty]) | (batches.is_v2[nonempty] == 0)
-        for i in np.flatnonzero(is_wrong & is_complete).tolist():
+        is_mismatch &= records.ranges.all_have_timestamp == 1
+        counts = records.row_counts[nonempty_batches]
+        is_complete = (counts == batches.records_count[nonempty_batches]) | (
+            batches.is_v2[nonempty_batches] == 0
+        )
+        for i in np.flatnonzero(is_mismatch & is_complete).tolist():
             yield batch_finding(
                 run,
-                int(nonempty[i]),
+                int(nonempty_batches[i]),
                 codes.MAX_TIMESTAMP_MISMATCH,
                 (
-                    f"max timestamp {stored[i]}, but the largest record timestamp is "
+                    f"max timestamp {stored_timestamps[i]}, but the largest record timestamp is "
                     f"{max_timestamps[i]}"
                 ),
                 expected=int(max_timestamps[i]),
-                found=int(stored[i]),
+                found=int(stored_timestamps[i]),
             )
 
 
@@ -108,4 +116,4 @@ class ControlRecordsCheck(LogCheck):
 
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is not None:
-            yield from read_control(run, records)
+            yield from fill_control_columns(run, records)

@@ -25,7 +25,7 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.decoding import read_lazy_records
 from kfmt_cli.log.decompression import decompress_ahead
 from kfmt_cli.log.records import RecordColumns
-from kfmt_cli.log.small_logs import SmallLogs, can_read_grouped, read_small_logs
+from kfmt_cli.log.small_logs import SmallLogs, can_read_in_group, read_small_logs
 
 UNKNOWN_OFFSET = -1
 SMALL_LOG_MAGIC = 2  # all batches of files that pass have this magic
@@ -35,7 +35,7 @@ _BULK_CHECKS = (ChecksumCheck, HeaderCheck)  # `_invalid_batch_mask` applies the
 def group_small_logs(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
     """The files in order, small ones in groups, each other one as a group of its own."""
     return group_small_items(
-        files, lambda file: file_size(file) if can_read_grouped(file) else None
+        files, lambda file: file_size(file) if can_read_in_group(file) else None
     )
 
 
@@ -43,7 +43,7 @@ def read_checked_logs(files: Sequence[InputFile]) -> SmallLogs:
     """Read small logs, and check their headers and checksums."""
     small_logs = read_small_logs(files)
     small_logs.is_valid[small_logs.file_of_batch[_invalid_batch_mask(small_logs)]] = False
-    if _other_checks(Scope.HEADERS):
+    if _non_bulk_checks(Scope.HEADERS):
         small_logs.mark_invalid(
             _iter_batch_findings(
                 Block("", small_logs.data, 0, small_logs.batches), None, Scope.HEADERS
@@ -54,60 +54,68 @@ def read_checked_logs(files: Sequence[InputFile]) -> SmallLogs:
 
 
 def check_small_logs(
-    pack: SmallLogs, deep: bool, limit: DecompressionLimit
+    small_logs: SmallLogs, deep: bool, limit: DecompressionLimit
 ) -> list[LogCheckResult | None]:
-    """The result for each file in `pack`, None for one that must be checked by itself."""
-    file_of_batch, files = pack.file_of_batch, pack.files
+    """The result for each file in `small_logs`, None for one that must be checked by itself."""
+    file_of_batch, files = small_logs.file_of_batch, small_logs.files
     if deep:
-        mark_invalid_records(pack, limit)
-    offset_ranges = list(_iter_offset_ranges(pack))
+        mark_invalid_records(small_logs, limit)
+    offset_ranges = list(_iter_offset_ranges(small_logs))
     n_batches = np.bincount(file_of_batch, minlength=len(files)).tolist()
-    record_counts = pack.batches.records_count
+    record_counts = small_logs.batches.records_count
     n_records = np.bincount(file_of_batch, record_counts, len(files)).astype(np.int64).tolist()
     return [
         LogCheckResult(size, n_batches[i], n_records[i], offset_ranges[i])
-        if pack.is_valid[i]
+        if small_logs.is_valid[i]
         else None
-        for i, size in enumerate(pack.sizes.tolist())
+        for i, size in enumerate(small_logs.sizes.tolist())
     ]
 
 
 def _invalid_batch_mask(small_logs: SmallLogs) -> BoolArray:
     """Which batches do not have magic 2, or have an invalid header or checksum."""
     batches, file_of_batch = small_logs.batches, small_logs.file_of_batch
-    base, last = batches.base_offset, batches.last_offset
-    previous_last = np.where(np.diff(file_of_batch, prepend=-1) != 0, base - 1, np.roll(last, 1))
-    base_offsets = (
+    batch_base_offsets, batch_last_offsets = batches.base_offset, batches.last_offset
+    previous_last_offsets = np.where(
+        np.diff(file_of_batch, prepend=-1) != 0,
+        batch_base_offsets - 1,
+        np.roll(batch_last_offsets, 1),
+    )
+    file_base_offsets = (
         UNKNOWN_OFFSET if file.base_offset is None else file.base_offset
         for file in small_logs.files
     )
-    segment_base = np.fromiter(base_offsets, np.int64, len(small_logs.files))[file_of_batch]
+    segment_base_offsets = np.fromiter(file_base_offsets, np.int64, len(small_logs.files))[
+        file_of_batch
+    ]
     # A file without an offset in its name may contain any.
     is_invalid = find_invalid_headers(
-        batches, previous_last, np.where(segment_base == UNKNOWN_OFFSET, base, segment_base)
+        batches,
+        previous_last_offsets,
+        np.where(segment_base_offsets == UNKNOWN_OFFSET, batch_base_offsets, segment_base_offsets),
     )
     is_invalid |= (batches.crc_valid == 0) | (batches.is_v2 == 0)
     return is_invalid
 
 
-def mark_invalid_records(pack: SmallLogs, limit: DecompressionLimit) -> None:
+def mark_invalid_records(small_logs: SmallLogs, limit: DecompressionLimit) -> None:
     """Mark the files with findings about their records as invalid."""
-    for decompressed_block in decompress_ahead(pack.valid_batches(), limit):
-        pack.mark_invalid(decompressed_block.findings)
+    for decompressed_block in decompress_ahead(small_logs.valid_batches(), limit):
+        small_logs.mark_invalid(decompressed_block.findings)
         records = read_lazy_records(decompressed_block, limit)
-        pack.mark_invalid(records.findings)
-        pack.mark_invalid(_iter_batch_findings(decompressed_block, records, Scope.RECORDS))
-    _check_each_file(pack, Scope.RECORDS, limit)
+        small_logs.mark_invalid(records.findings)
+        small_logs.mark_invalid(_iter_batch_findings(decompressed_block, records, Scope.RECORDS))
+    _check_each_file(small_logs, Scope.RECORDS, limit)
 
 
-def _other_checks(scope: Scope) -> list[type[LogCheck]]:
+def _non_bulk_checks(scope: Scope) -> list[type[LogCheck]]:
     """The checks of a scope that can have findings about small logs, except the ones in
     `_invalid_batch_mask`."""
     check_types: list[type[LogCheck]] = check_classes(scope)
     return [
-        check
-        for check in check_types
-        if check not in _BULK_CHECKS and SMALL_LOG_MAGIC in check.magics
+        check_type
+        for check_type in check_types
+        if check_type not in _BULK_CHECKS and SMALL_LOG_MAGIC in check_type.magics
     ]
 
 
@@ -115,22 +123,22 @@ def _iter_batch_findings(
     run: Block, records: RecordColumns | None, scope: Scope
 ) -> Iterator[Finding]:
     """The findings of checks of single batches, which get all files as one log."""
-    for check in _other_checks(scope):
+    for check in _non_bulk_checks(scope):
         if check.is_per_batch():
             yield from check().check_block(run, records)
 
 
 def _check_each_file(small_logs: SmallLogs, scope: Scope, limit: DecompressionLimit | None) -> None:
     """Mark the files with findings of other checks as invalid. limit: None for header checks."""
-    stateful = [check for check in _other_checks(scope) if not check.is_per_batch()]
-    if not stateful:
+    stateful_checks = [check for check in _non_bulk_checks(scope) if not check.is_per_batch()]
+    if not stateful_checks:
         return
     for i in np.flatnonzero(small_logs.is_valid).tolist():
         block, base_offset = small_logs.file_block(i), small_logs.files[i].base_offset
         records = None if limit is None else read_lazy_records(block, limit)
         findings = (
             finding
-            for check in stateful
+            for check in stateful_checks
             for finding in check(base_offset).check_block(block, records)
         )
         small_logs.is_valid[i] = next(findings, None) is None
@@ -139,14 +147,16 @@ def _check_each_file(small_logs: SmallLogs, scope: Scope, limit: DecompressionLi
 def _iter_offset_ranges(small_logs: SmallLogs) -> Iterator[OffsetRange]:
     """The offsets in each file."""
     batches, file_of_batch = small_logs.batches, small_logs.file_of_batch
-    base, last, counts = batches.base_offset, batches.last_offset, batches.records_count
-    has_hole = counts < last - base + 1
-    has_hole[1:] |= (np.diff(file_of_batch) == 0) & (base[1:] > last[:-1] + 1)
-    with_holes = np.bincount(file_of_batch, has_hole, len(small_logs.files)) > 0
+    base_offsets = batches.base_offset
+    last_offsets = batches.last_offset
+    counts = batches.records_count
+    has_hole = counts < last_offsets - base_offsets + 1
+    has_hole[1:] |= (np.diff(file_of_batch) == 0) & (base_offsets[1:] > last_offsets[:-1] + 1)
+    file_has_holes = np.bincount(file_of_batch, has_hole, len(small_logs.files)) > 0
     for (first, end), has_holes in zip(
-        small_logs.iter_batch_ranges(), with_holes.tolist(), strict=True
+        small_logs.iter_batch_ranges(), file_has_holes.tolist(), strict=True
     ):
         if first == end:
             yield OffsetRange()
         else:
-            yield OffsetRange(int(base[first]), int(last[end - 1]), has_holes)
+            yield OffsetRange(int(base_offsets[first]), int(last_offsets[end - 1]), has_holes)

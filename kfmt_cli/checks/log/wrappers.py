@@ -28,20 +28,22 @@ class WrapperOffsetsCheck(PrecedingOffsetCheck):
     def check_block(self, run: Block, records: RecordColumns | None) -> Iterator[Finding]:
         if records is None or not len(records):
             return
-        nonempty, batches = records.nonempty_batches, run.batches
+        nonempty_batches, batches = records.nonempty_batches, run.batches
         first_offsets, last_offsets = records.ranges.first_offset, records.ranges.last_offset
-        is_wrapper = (batches.is_v2[nonempty] == 0) & (batches.compression[nonempty] != 0)
-        later = WrapperOffsetsCheck()
-        self.file_name = later.file_name = run.name
-        later.facts = {
-            **batch_identity(run, int(nonempty[0])),
+        is_wrapper = (batches.is_v2[nonempty_batches] == 0) & (
+            batches.compression[nonempty_batches] != 0
+        )
+        run_check = WrapperOffsetsCheck()
+        self.file_name = run_check.file_name = run.name
+        run_check.facts = {
+            **batch_identity(run, int(nonempty_batches[0])),
             "first_offset": int(first_offsets[0]),
             "begins_with_wrapper": int(is_wrapper[0]),
             "last_offset": int(last_offsets[-1]),
         }
-        yield from self.merge_later(later)
+        yield from self.merge_later(run_check)
         for i in np.flatnonzero(is_wrapper[1:] & (first_offsets[1:] <= last_offsets[:-1])).tolist():
-            batch = batch_identity(run, int(nonempty[i + 1]))
+            identity = batch_identity(run, int(nonempty_batches[i + 1]))
             yield backwards_finding(
-                run.name, batch, int(first_offsets[i + 1]), int(last_offsets[i])
+                run.name, identity, int(first_offsets[i + 1]), int(last_offsets[i])
             )

@@ -40,7 +40,7 @@ class DirectoryNamesCheck(DirectoryCheck):
     )
 
     def check_names(self, listing: DirectoryListing) -> Iterator[Finding]:
-        yield from find_non_partitions(listing)
+        yield from iter_non_partition_findings(listing)
         for name in () if listing.accepts_any_log else sorted(listing.renamed_logs):
             message = "starts like a log, but was skipped because the directory has segments"
             yield Finding(listing.input_file(name).name, codes.LOG_NOT_CHECKED, None, message)
@@ -69,8 +69,12 @@ def _iter_swap_findings(listing: DirectoryListing) -> Iterator[Finding]:
     """Findings for `.swap` logs that a start renames, not for unfinished ones that it deletes."""
     if not any(name.endswith(SWAP_SUFFIX) for name in listing.files):
         return
-    cleaned_names = (file for file in listing.files if file.endswith(CLEANED_SUFFIX))
-    cleaned_offsets = [base for base in map(parse_offset_name, cleaned_names) if base is not None]
+    cleaned_names = (file_name for file_name in listing.files if file_name.endswith(CLEANED_SUFFIX))
+    cleaned_offsets = [
+        cleaned_offset
+        for cleaned_offset in map(parse_offset_name, cleaned_names)
+        if cleaned_offset is not None
+    ]
     for name in listing.files:
         offset = int(name.partition(".")[0]) if _SWAP_NAME.match(name) else None
         if offset is None or (cleaned_offsets and offset >= min(cleaned_offsets)):
@@ -82,7 +86,7 @@ def _iter_swap_findings(listing: DirectoryListing) -> Iterator[Finding]:
         yield Finding(listing.input_file(name).name, codes.SWAP_FILE, None, message, offset=offset)
 
 
-def find_non_partitions(listing: DirectoryListing) -> Iterator[Finding]:
+def iter_non_partition_findings(listing: DirectoryListing) -> Iterator[Finding]:
     """Findings for directories that prevent a broker from starting."""
     if not is_log_directory(listing):
         return

@@ -22,7 +22,7 @@ class SegmentOffsetsCheck(PartitionCheck):
     def __init__(self) -> None:
         self._findings: list[Finding] = []
         self._empty_segments: list[SegmentFacts] = []
-        self._previous: SegmentFacts | None = None
+        self._previous_segment: SegmentFacts | None = None
         # The highest last offset so far, and its segment.
         self._highest_offset: tuple[int, str] | None = None
 
@@ -33,20 +33,22 @@ class SegmentOffsetsCheck(PartitionCheck):
         self._findings += self._iter_gap_findings(segment)
         if not segment.size:
             self._empty_segments.append(segment)
-            self._previous = None  # the finding about the empty segment covers a gap after it
+            self._previous_segment = (
+                None  # the finding about the empty segment covers a gap after it
+            )
         last_offset = segment.offset_range.last
         # An impossible offset for the segment is damage, and proves nothing about others.
         if last_offset is not None and last_offset - segment.base_offset <= MAX_RELATIVE_OFFSET:
-            self._previous = segment
+            self._previous_segment = segment
             if self._highest_offset is None or last_offset > self._highest_offset[0]:
                 self._highest_offset = last_offset, segment.name
         elif segment.size:
-            self._previous = None
+            self._previous_segment = None
 
     def skip_segment(self) -> None:
         """Skip an unreadable segment: the segments on its two sides are not compared."""
         self._findings += self._iter_empty_findings()
-        self._previous = None
+        self._previous_segment = None
 
     def finish(self) -> list[Finding]:
         """The findings, after the last segment, which may be empty."""
@@ -84,20 +86,20 @@ class SegmentOffsetsCheck(PartitionCheck):
 
     def _iter_gap_findings(self, segment: SegmentFacts) -> Iterator[Finding]:
         """The finding for offsets missing between two segments without gaps of their own."""
-        previous, offset_range = self._previous, segment.offset_range
-        if previous is None or self._highest_offset is None:
+        previous_segment, offset_range = self._previous_segment, segment.offset_range
+        if previous_segment is None or self._highest_offset is None:
             return
         start_offset = segment.base_offset if offset_range.first is None else offset_range.first
         expected_offset = self._highest_offset[0] + 1
         if (
             start_offset <= expected_offset
-            or previous.offset_range.has_holes
+            or previous_segment.offset_range.has_holes
             or offset_range.has_holes
         ):
             return
         message = (
             f"offsets {expected_offset}–{start_offset - 1} are in neither this segment "
-            f"nor {previous.name}"
+            f"nor {previous_segment.name}"
         )
         yield Finding(
             segment.name,

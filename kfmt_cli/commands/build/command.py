@@ -40,8 +40,8 @@ def build_options(
     **other_options: Any,
 ) -> BuildOptions:
     """Options that shape batches; raises UsageError for unknown and for contradictory ones."""
-    if unknown := sorted(other_options.keys() - BuildOptions.__dataclass_fields__.keys()):
-        raise UsageError(f"no option named {unknown[0]!r}")
+    if unknown_names := sorted(other_options.keys() - BuildOptions.__dataclass_fields__.keys()):
+        raise UsageError(f"no option named {unknown_names[0]!r}")
     for kind, value, choices in (
         ("codec", compression, CODECS),
         ("timestamp type", timestamp_type, TIMESTAMP_TYPES),
@@ -79,8 +79,8 @@ class BuildCommand:
         """Build DST from the lines or tables; raises InputError, UsageError, OutputError."""
         run = self.run
         run.sink.begin_results(BUILD_RESULT_TYPE)
-        if (tables := _find_table_files(source)) is not None:
-            self._build_tables(tables, destination, force)
+        if (table_files := _find_table_files(source)) is not None:
+            self._build_tables(table_files, destination, force)
             return
         with stage_output(destination, force) as staging:
             run.report_leftovers(staging.removed_leftovers)
@@ -139,7 +139,7 @@ class BuildCommand:
                 n_records += restored_partition.counts.records
                 if restored_partition.counts.missing_records or restored_partition.counts.damaged:
                     run.host.raise_exit_code(ExitCode.FINDINGS)
-                for loss in restored_partition.counts.losses():
+                for loss in restored_partition.counts.describe_losses():
                     run.sink.note(f"{partition.name}: {loss}\n")
             self._write_derived_files(staging, logs, {})
         run.finish()
@@ -155,18 +155,26 @@ class BuildCommand:
         directory_names = {*logs, *snapshots}
         is_flat = len(directory_names) == 1 and self.topic is None
         for directory_name, segments in logs.items():
-            interval = self.roll_settings.index_interval_bytes
-            for rebuilt in write_derived_files(staging, directory_name, segments, interval):
-                display_name = PurePath(rebuilt.log.name).name if is_flat else rebuilt.log.name
+            index_interval_bytes = self.roll_settings.index_interval_bytes
+            for rebuilt_log in write_derived_files(
+                staging, directory_name, segments, index_interval_bytes
+            ):
+                display_name = (
+                    PurePath(rebuilt_log.log.name).name if is_flat else rebuilt_log.log.name
+                )
                 counts = {
-                    "bytes": rebuilt.size,
-                    "batches": rebuilt.batches,
-                    "entries": rebuilt.entries,
+                    "bytes": rebuilt_log.size,
+                    "batches": rebuilt_log.batches,
+                    "entries": rebuilt_log.entries,
                 }
                 result = FileResult(BUILD_RESULT_TYPE, display_name, LOG_KIND.name, counts)
-                result.add_findings(rebuilt.findings)
+                result.add_findings(rebuilt_log.findings)
                 self.run.handle_all(iter_result_events(result))
-        for snapshot in (snapshot for written in snapshots.values() for snapshot in written):
+        for snapshot in (
+            snapshot
+            for directory_snapshots in snapshots.values()
+            for snapshot in directory_snapshots
+        ):
             display_name = PurePath(snapshot.name).name if is_flat else snapshot.name
             counts = {"bytes": snapshot.file.size, "batches": sum(snapshot.batch_counts)}
             self.run.handle_event(
@@ -183,12 +191,12 @@ def _find_table_files(source: str) -> list[FileSplit] | None:
         return None
     if find_spec("pyarrow") is None:
         raise UsageError("pyarrow is not installed: pip install 'kfmt-cli[arrow]'")
-    from kfmt_cli.arrow.restore.restored_partition import find_tables
+    from kfmt_cli.arrow.restore.restored_partition import find_table_files
 
-    tables = find_tables(source)
-    if tables is None:
+    table_files = find_table_files(source)
+    if table_files is None:
         raise UsageError(f"{source}: no table of records in Parquet files")
-    return tables
+    return table_files
 
 
 NOTES_FILE = "notes-v0.bin"

@@ -71,32 +71,32 @@ class CatCommand:
         if self.selection_options.only_latest:
             self._latest_keys = LatestKeys()
             self._latest_keys.add_logs(partition.logs, selection, self.limit)
-        last_position = partition.logs[-1], 0
+        last_location = partition.logs[-1], 0
         for file in selection.select_logs(partition.logs):
-            findings = FindingCollector(self.run.max_findings)
-            last_position = file, 0
+            collector = FindingCollector(self.run.max_findings)
+            last_location = file, 0
             with self.run.catch_unreadable():
                 for _, block in read_log_blocks([file]):
-                    self.run.report_findings(block.findings, findings)
+                    self.run.report_findings(block.findings, collector)
                     if self.follow:
-                        last_position = file, complete_end(block, last_position[1])
-                    self._write_block(file, block, selection, findings)
+                        last_location = file, complete_end(block, last_location[1])
+                    self._write_block(file, block, selection, collector)
                     if self.n_remaining == 0:
                         break
-            self.run.report_suppressed(file.name, findings)
+            self.run.report_suppressed(file.name, collector)
             if self.n_remaining == 0:
                 return
         if self.follow:
-            findings = FindingCollector(self.run.max_findings)
+            collector = FindingCollector(self.run.max_findings)
             for file, block in tail_partition(
-                partition, last_position, lambda: self.sleep(POLL_SECONDS)
+                partition, last_location, lambda: self.sleep(POLL_SECONDS)
             ):
-                self._write_block(file, block, selection, findings)
+                self._write_block(file, block, selection, collector)
                 if self.n_remaining == 0:
                     return
 
     def _write_block(
-        self, file: InputFile, block: Block, selection: Selection, findings: FindingCollector
+        self, file: InputFile, block: Block, selection: Selection, collector: FindingCollector
     ) -> None:
         """Write the selected records of a block."""
         topic, partition = file_topic_partition(file.path)
@@ -104,7 +104,7 @@ class CatCommand:
         for batch_run, records in selection.iter_candidate_runs(
             undamaged_data_batches(block), self.limit
         ):
-            self.run.report_findings([*batch_run.findings, *records.findings], findings)
+            self.run.report_findings([*batch_run.findings, *records.findings], collector)
             self._write_records(batch_run, records, selection, topic_partition)
             if self.n_remaining == 0:
                 return
@@ -117,41 +117,43 @@ class CatCommand:
         topic_partition: tuple[str, int],
     ) -> None:
         rows = records.rows
-        selected = np.arange(len(rows))
+        selected_rows = np.arange(len(rows))
         if selection:
-            selected = np.flatnonzero(selection.record_mask(batch_run, records))
+            selected_rows = np.flatnonzero(selection.record_mask(batch_run, records))
         if self._latest_keys is not None:
-            selected = selected[self._latest_keys.latest_mask(records, selected)]
+            selected_rows = selected_rows[self._latest_keys.latest_mask(records, selected_rows)]
         if self.n_remaining is not None:
-            selected = selected[: self.n_remaining]
-            self.n_remaining -= len(selected)
-        if not len(selected):
+            selected_rows = selected_rows[: self.n_remaining]
+            self.n_remaining -= len(selected_rows)
+        if not len(selected_rows):
             return
         column_names = (
             *("offset", "timestamp", "has_timestamp", "timestamp_type"),
             *("key", "key_size", "value", "value_size"),
         )
-        columns = (rows[name][selected].tolist() for name in column_names)
+        columns = (rows[name][selected_rows].tolist() for name in column_names)
         data, lines = records.data, []
         is_terminal = self.run.host.width is not None
-        has_headers = "headers" in rows.index_by_name and bool((rows.headers[selected] > 0).any())
+        has_headers = "headers" in rows.index_by_name and bool(
+            (rows.headers[selected_rows] > 0).any()
+        )
         for (
             row,
             offset,
             timestamp,
             has_time,
             timestamp_type,
-            key,
+            key_position,
             key_size,
-            value,
+            value_position,
             value_size,
-        ) in zip(selected.tolist(), *columns, strict=True):
+        ) in zip(selected_rows.tolist(), *columns, strict=True):
             record = OutputRecord(
                 *topic_partition,
                 offset,
                 timestamp if has_time else -1,
-                self._decode_payload(self.key_decoder, data, key, key_size, offset),
-                self._decode_payload(self.value_decoder, data, value, value_size, offset),
+                self._decode_payload(self.key_decoder, data, key_position, key_size, offset),
+                self._decode_payload(self.value_decoder, data, value_position, value_size, offset),
                 key_size,
                 value_size,
                 record_headers(records, row) if has_headers else [],
@@ -172,16 +174,16 @@ class CatCommand:
         """A key or value to write, decoded if possible, otherwise as stored."""
         if size < 0:
             return None
-        stored = data[position : position + size]
+        stored_payload = data[position : position + size]
         if decoder is None:
-            return stored
+            return stored_payload
         name, decode = decoder
         try:
-            return format_value(decode(stored)).encode()
+            return format_value(decode(stored_payload)).encode()
         except ValueError as error:
             self._n_notes += 1
             if self._n_notes <= MAX_DECODE_NOTES:
                 self.run.sink.note(
                     f"offset {offset}: cannot be decoded as {name}: {escape_terminal(str(error))}\n"
                 )
-            return stored
+            return stored_payload

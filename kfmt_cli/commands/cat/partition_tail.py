@@ -13,14 +13,14 @@ from kfmt_cli.log.block import Block
 
 
 def tail_partition(
-    partition: Partition, start_position: tuple[InputFile, int], on_idle: Callable[[], None]
+    partition: Partition, start_location: tuple[InputFile, int], on_idle: Callable[[], None]
 ) -> Iterator[tuple[InputFile, Block]]:
     """The blocks of a partition from a byte of a log onward; never ends. Raises InputError.
 
-    A batch is yielded once it is complete. start_position: the log, and the byte in it. on_idle:
+    A batch is yielded once it is complete. start_location: the log, and the byte in it. on_idle:
     called if there is nothing new.
     """
-    file, position = start_position
+    file, position = start_location
     while True:
         has_new_batches = False
         for block in _iter_complete_blocks(file, position):
@@ -39,8 +39,8 @@ def tail_partition(
 def complete_end(block: Block, previous_end: int) -> int:
     """Position after the last batch of a block that is complete; `previous_end` if none is."""
     batches = block.batches
-    is_complete = batches.crc_valid == 1
-    return int((batches.position + batches.size)[is_complete].max(initial=previous_end))
+    complete_mask = batches.crc_valid == 1
+    return int((batches.position + batches.size)[complete_mask].max(initial=previous_end))
 
 
 def _iter_complete_blocks(file: InputFile, position: int) -> Iterator[Block]:
@@ -49,12 +49,12 @@ def _iter_complete_blocks(file: InputFile, position: int) -> Iterator[Block]:
         return
     try:
         for block in read_blocks_from(file, position):
-            is_complete = block.batches.crc_valid == 1
-            n_complete = len(is_complete) if is_complete.all() else int(is_complete.argmin())
+            complete_mask = block.batches.crc_valid == 1
+            n_complete = len(complete_mask) if complete_mask.all() else int(complete_mask.argmin())
             block.batches = block.batches.select_rows(slice(0, n_complete))
             if n_complete:
                 yield block
-            if n_complete < len(is_complete):  # still being written
+            if n_complete < len(complete_mask):  # still being written
                 return
     except InputError as error:
         if not error.is_missing:  # a broker removes old logs
@@ -63,5 +63,5 @@ def _iter_complete_blocks(file: InputFile, position: int) -> Iterator[Block]:
 
 def _find_next_log(partition: Partition, file: InputFile) -> InputFile | None:
     """The next log, once the broker has rolled; otherwise None."""
-    logs = list_directory(str(partition.directory), prefix="").logs
+    logs = list_directory(str(partition.directory), display_prefix="").logs
     return next((log for log in logs if log.base_or_zero > file.base_or_zero), None)

@@ -86,24 +86,27 @@ def compile_format(format_string: str, null: bytes) -> RecordFormatter:
     bytes to write for null."""
     formatters: list[Callable[[OutputRecord, bytes], bytes] | bytes] = []
     for match in _FORMAT_PART.finditer(format_string):
-        kind = match.lastgroup or ""
-        text = match[kind]
-        if kind == "token":
+        group_name = match.lastgroup or ""
+        text = match[group_name]
+        if group_name == "token":
             if text not in FORMAT_TOKENS:
                 choices = " ".join(f"%{token}" for token in FORMAT_TOKENS)
                 raise UsageError(f"-f: unknown %{text}; choose from {choices}")
             formatters.append(FORMAT_TOKENS[text][1])
-        elif kind == "byte":
+        elif group_name == "byte":
             try:
                 formatters.append(bytes([int(text, 16)]))
             except ValueError:
                 raise UsageError(f"-f: {match[0]!r} is not a byte escape such as \\x1f") from None
         else:
-            formatters.append(_BYTES_BY_ESCAPE[text] if kind == "escape" else os.fsencode(text))
+            formatters.append(
+                _BYTES_BY_ESCAPE[text] if group_name == "escape" else os.fsencode(text)
+            )
 
     def format_record(record: OutputRecord) -> bytes:
         return b"".join(
-            part if isinstance(part, bytes) else part(record, null) for part in formatters
+            formatter if isinstance(formatter, bytes) else formatter(record, null)
+            for formatter in formatters
         )
 
     return format_record

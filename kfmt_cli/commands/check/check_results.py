@@ -34,7 +34,7 @@ from kfmt_cli.broker.version import PredictedVersion
 from kfmt_cli.checks.base import Scope
 from kfmt_cli.checks.history.history_check import HistoryCheck, HistoryFiles
 from kfmt_cli.checks.history.offsets import OffsetEvidence
-from kfmt_cli.checks.partition.directory_names import find_non_partitions
+from kfmt_cli.checks.partition.directory_names import iter_non_partition_findings
 from kfmt_cli.checks.registry import check_classes
 from kfmt_cli.commands.check.directory_result import DirectoryCheckResult
 from kfmt_cli.commands.check.start_prediction import predict_starts
@@ -106,7 +106,7 @@ class CheckResults:
         for listing in listings:
             directory = self.log_directory_by_path.get(str(Path(listing.path)))
             if directory is not None:
-                invalid_directories = find_non_partitions(listing)
+                invalid_directories = iter_non_partition_findings(listing)
                 directory.failures += (
                     (finding.file, f"{finding.file}: {finding.message}")
                     for finding in invalid_directories
@@ -153,11 +153,11 @@ class CheckResults:
             starts += predict_starts(
                 listing, result, parent, self.index_interval_bytes, predicted_version
             )
-        contained = [
+        contained_ranges = [
             (first, end - 1) for first, end in result.offset_intervals.values() if end > first
         ]
         return PartitionReplica(
-            listing, result.display_path, {start.after: start for start in starts}, contained
+            listing, result.display_path, {start.after: start for start in starts}, contained_ranges
         )
 
     def _add_broker_starts(
@@ -287,10 +287,12 @@ class CheckResults:
                     for partition_listing in partition_listings
                 }
                 reported_ends = {
-                    parse_topic_partition(partition_listing.path.rpartition("/")[2]): lost[-1][1]
+                    parse_topic_partition(partition_listing.path.rpartition("/")[2]): lost_ranges[
+                        -1
+                    ][1]
                     + 1
                     for partition_listing in partition_listings
-                    if (lost := self.result_by_name[partition_listing.name].lost_offsets)
+                    if (lost_ranges := self.result_by_name[partition_listing.name].lost_offsets)
                 }
                 for check in check_classes(Scope.CHECKPOINTS):
                     self._report_all(
@@ -316,13 +318,15 @@ class CheckResults:
         for replica in broker.directories[0].replicas:
             if replica.name != METADATA_LOG_NAME:
                 continue
-            broker.metadata_fails = not all(
+            broker.metadata_log_fails = not all(
                 start.starts for start in replica.start_by_kind.values()
             )
             if self._is_only_voter(replica.directory):
-                ends = {kind: start.log_end_offset for kind, start in replica.start_by_kind.items()}
+                end_by_kind = {
+                    kind: start.log_end_offset for kind, start in replica.start_by_kind.items()
+                }
                 broker.metadata_end_by_kind = {
-                    kind: end for kind, end in ends.items() if end is not None
+                    kind: end for kind, end in end_by_kind.items() if end is not None
                 }
 
     def _is_only_voter(self, listing: DirectoryListing) -> bool:

@@ -50,7 +50,7 @@ from kfmt_cli.errors import (
     UsageError,
 )
 from kfmt_cli.execution.item_processor import WorkOutcome, process_items
-from kfmt_cli.execution.processes import useful_processes
+from kfmt_cli.execution.processes import useful_process_count
 from kfmt_cli.findings import history as codes
 from kfmt_cli.findings.damage import BATCH_TRUNCATED, FILE_GREW, GARBAGE, ZERO_TAIL
 from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCollector
@@ -111,29 +111,31 @@ class CheckCommand:
         self._report_missing_logs(input_paths, listings)
         groups = self._segment_groups(input_paths, listings)
         explicit_paths = frozenset(
-            str(Path(target.path))
-            for target in input_paths
-            if target.file is None and not is_tiered(target.path)
+            str(Path(input_path.path))
+            for input_path in input_paths
+            if input_path.file is None and not is_tiered(input_path.path)
         )
         self._explicit_files = {
-            path_identity(target.path) for target in input_paths if target.file is not None
+            path_identity(input_path.path)
+            for input_path in input_paths
+            if input_path.file is not None
         }
         results = CheckResults(
             self._result_by_name,
             self._add_finding,
-            self._result_of_file,
+            self._directory_result,
             self._report_unread,
             self.index_interval_bytes,
             _read_log_directories(listings, explicit_paths),
             self.explicit_version,
         )
-        segments = segment_sizes(groups)
-        total = sum(size for _, size in segments)
-        with self.run.host.progress(total) as progress:
+        sized_segments = segment_sizes(groups)
+        total_bytes = sum(size for _, size in sized_segments)
+        with self.run.host.progress(total_bytes) as progress:
             processor = SegmentCheckProcessor(self._segment_checker)
-            n_processes = useful_processes(self.jobs, total)
+            n_processes = useful_process_count(self.jobs, total_bytes)
             outcomes_in_order = process_items(
-                processor, segments, n_processes, progress.on_progress
+                processor, sized_segments, n_processes, progress.on_progress
             )
             for group in groups:
                 self._check_group(group, outcomes_in_order, results, progress.on_progress)
@@ -142,7 +144,7 @@ class CheckCommand:
             self._add_suppressed(collector)
         for listing in listings:
             self._check_other_files(listing.input_file(name) for name in listing.regular_files)
-        files = (target.file for target in input_paths if target.file is not None)
+        files = (input_path.file for input_path in input_paths if input_path.file is not None)
         self._check_other_files(file for file in files if file.kind not in SEGMENT_KINDS)
         self._add_findings(self._history_findings)
         results.check_lost_offsets(listings)
@@ -165,11 +167,11 @@ class CheckCommand:
     def _distinct_listings(self, input_paths: list[InputPath]) -> list[DirectoryListing]:
         """The distinct directories, by real path; creates a result for each."""
         listing_by_path: dict[str, DirectoryListing] = {}
-        for target in input_paths:
-            for listing in target.directories:
+        for input_path in input_paths:
+            for listing in input_path.directories:
                 listing_by_path.setdefault(path_identity(listing.path), listing)
         for listing in listing_by_path.values():
-            self._get_result(listing.name, listing.path, listing)
+            self._get_or_create_result(listing.name, listing.path, listing)
             self._listed_directories.add(str(Path(listing.path)))
         return list(listing_by_path.values())
 
@@ -177,14 +179,14 @@ class CheckCommand:
         self, input_paths: list[InputPath], listings: list[DirectoryListing]
     ) -> None:
         """Report directories that the user named and that contain no Kafka files."""
-        is_broker = any(is_log_directory(listing) for listing in listings)
-        for target in input_paths:
-            has_files = any(listing.has_broker_files for listing in target.directories)
-            if target.file or target.listing_errors or has_files:
+        has_log_directory = any(is_log_directory(listing) for listing in listings)
+        for input_path in input_paths:
+            has_files = any(listing.has_broker_files for listing in input_path.directories)
+            if input_path.file or input_path.listing_errors or has_files:
                 continue
             # An empty directory named together with a log directory may be a new log directory.
-            if not (is_broker and _are_empty(target.directories)):
-                self.run.report_unreadable(format_no_log(target.path))
+            if not (has_log_directory and _are_empty(input_path.directories)):
+                self.run.report_unreadable(format_no_log(input_path.path))
 
     def _segment_groups(
         self, input_paths: list[InputPath], listings: list[DirectoryListing]
@@ -193,34 +195,34 @@ class CheckCommand:
         selected_ids = set(map(id, listings))
         groups: list[SegmentGroup] = []
         index_segments: list[Segment] = []
-        for target in input_paths:
-            if target.file is not None:
-                path = target.path
-                self._get_result(str(Path(path).parent) if "/" in path else ".", path)
-                segment = self._find_segment(target, target.file)
-                if segment is not None and target.file.kind in INDEX_KINDS:
+        for input_path in input_paths:
+            if input_path.file is not None:
+                path = input_path.path
+                self._get_or_create_result(str(Path(path).parent) if "/" in path else ".", path)
+                segment = self._find_segment(input_path, input_path.file)
+                if segment is not None and input_path.file.kind in INDEX_KINDS:
                     index_segments.append(segment)
                 elif segment is not None:
                     groups.append(SegmentGroup(None, [segment]))
             groups += (
                 SegmentGroup(listing, segments_in(listing))
-                for listing in target.directories
+                for listing in input_path.directories
                 if id(listing) in selected_ids
             )
         visited: set[str] = set()
         for group in sorted(groups, key=lambda group: group.listing is None):
-            group.segments = list(_iter_unseen(group.segments, visited))
+            group.segments = list(_iter_unvisited(group.segments, visited))
         # If the user named an index, its log is not checked.
-        for segment in _iter_unseen(index_segments, visited):
+        for segment in _iter_unvisited(index_segments, visited):
             self._index_findings += self._check_indexes(segment)
         return groups
 
-    def _find_segment(self, target: InputPath, file: InputFile) -> Segment | None:
+    def _find_segment(self, input_path: InputPath, file: InputFile) -> Segment | None:
         """The segment of a file that the user named; None if the file belongs to no log."""
         if file.kind in SEGMENT_KINDS:
             with InputErrorHandler(self._report_unread):
-                return next(target.iter_segments())
-        return Segment(file, requested_indexes=frozenset()) if file.kind in _LOG_KINDS else None
+                return next(input_path.iter_segments())
+        return Segment(file, index_kinds=frozenset()) if file.kind in _LOG_KINDS else None
 
     def _check_group(
         self,
@@ -277,7 +279,7 @@ class CheckCommand:
             self._add_findings(findings)
             self._report_unread(result)
             if isinstance(result, UnreadableBytesError):
-                self._result_of_file(log.name).n_partly_read += 1
+                self._directory_result(log.name).n_partly_read += 1
             with InputErrorHandler(self._report_unread):  # its indexes may also be unreadable
                 self._segment_checker.index_checker.read_indexes(segment)
             return None
@@ -297,7 +299,7 @@ class CheckCommand:
             return [result.findings for result in results]
         return []
 
-    def _get_result(
+    def _get_or_create_result(
         self, name: str, path: str, listing: DirectoryListing | None = None
     ) -> DirectoryCheckResult:
         """The result for a directory, created if missing."""
@@ -308,12 +310,12 @@ class CheckCommand:
             )
         return self._result_by_name[name]
 
-    def _result_of_file(self, file: str) -> DirectoryCheckResult:
+    def _directory_result(self, file_name: str) -> DirectoryCheckResult:
         """The result for the directory of a file."""
-        if file in self._result_by_name:
-            return self._result_by_name[file]
-        directory = file.rpartition("/")[0] or "."
-        return self._get_result(directory, directory)
+        if file_name in self._result_by_name:
+            return self._result_by_name[file_name]
+        directory = file_name.rpartition("/")[0] or "."
+        return self._get_or_create_result(directory, directory)
 
     def _report_unread(self, error: InputError) -> None:
         """Report an unreadable input, unless it was deleted meanwhile."""
@@ -334,7 +336,7 @@ class CheckCommand:
     def _add_suppressed(self, collector: FindingCollector) -> None:
         """Count the findings about an index that its collector suppressed."""
         for code, n_suppressed in collector.iter_suppressed():
-            result = self._result_of_file(collector.shown[0].file)
+            result = self._directory_result(collector.shown_findings[0].file)
             if self.is_shown_code(code.name):
                 result.add(code, n_suppressed)
                 result.findings.suppress(code, n_suppressed)
@@ -342,7 +344,7 @@ class CheckCommand:
                 result.n_hidden += n_suppressed
 
     def _add_finding(self, finding: Finding, is_evaluated: bool = True) -> None:
-        result = self._result_of_file(finding.file)
+        result = self._directory_result(finding.file)
         if finding.code in _ACTIVE_TAIL_CODES and self._has_grown(result, finding.file):
             message = "the file was being written to; its end was not checked"
             finding = Finding(finding.file, FILE_GREW, finding.position, message)
@@ -354,16 +356,16 @@ class CheckCommand:
         else:
             result.n_hidden += 1
 
-    def _has_grown(self, result: DirectoryCheckResult, file: str) -> bool:
+    def _has_grown(self, result: DirectoryCheckResult, file_name: str) -> bool:
         """Whether a file has grown since it was read."""
-        previous_size = self._size_by_name.get(file)
+        previous_size = self._size_by_name.get(file_name)
         if previous_size is None or result.listing is None:
             return False
-        current_size = file_size(result.listing.input_file(file.rpartition("/")[2]))
+        current_size = file_size(result.listing.input_file(file_name.rpartition("/")[2]))
         return current_size > previous_size
 
     def _add_log_result(self, file: InputFile, log_result: LogCheckResult) -> None:
-        result = self._result_of_file(file.name)
+        result = self._directory_result(file.name)
         self._size_by_name[file.name] = log_result.bytes
         result.bytes += log_result.bytes
         # The log contains the state in a snapshot, or did.
@@ -383,7 +385,7 @@ class CheckCommand:
             if is_transient_file(file.path):
                 if file.path.endswith(LEFTOVER_SUFFIXES):
                     message = "leftover file: a broker had finished with it, or never completed it"
-                    self._add_finding(Finding(file.name, codes.LEFT_OVER, None, message))
+                    self._add_finding(Finding(file.name, codes.LEFT_OVER_FILE, None, message))
                 continue
             if file.kind in SEGMENT_KINDS or file.kind.holds_batches or file.kind.read is None:
                 continue
@@ -393,7 +395,7 @@ class CheckCommand:
                 self._add_findings(file.kind.read(file).findings)
 
 
-def _iter_unseen(segments: Iterable[Segment], visited: set[str]) -> Iterator[Segment]:
+def _iter_unvisited(segments: Iterable[Segment], visited: set[str]) -> Iterator[Segment]:
     """The segments not seen before, by real path; adds them to `visited`."""
     for segment in segments:
         path = segment.identity
@@ -427,9 +429,9 @@ def code_filter(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], b
     """A test whether findings with this code count; raises UsageError for an unknown one."""
     from kfmt_cli.checks.registry import codes_by_name
 
-    shown, hidden = (frozenset(map(str.lower, names)) for names in (only, ignore))
-    code_names = codes_by_name() if shown or hidden else ()
-    for name in sorted(shown | hidden):
+    shown_codes, hidden_codes = (frozenset(map(str.lower, names)) for names in (only, ignore))
+    code_names = codes_by_name() if shown_codes or hidden_codes else ()
+    for name in sorted(shown_codes | hidden_codes):
         if name not in code_names:
             from difflib import get_close_matches
 
@@ -440,4 +442,4 @@ def code_filter(only: Iterable[str], ignore: Iterable[str]) -> Callable[[str], b
                 else "run kfmt explain to list all"
             )
             raise UsageError(f"no finding named {name!r}; {hint}")
-    return lambda name: (not shown or name in shown) and name not in hidden
+    return lambda name: (not shown_codes or name in shown_codes) and name not in hidden_codes

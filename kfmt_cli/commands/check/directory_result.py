@@ -51,8 +51,14 @@ class DirectoryCheckResult(SeverityCounts):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to report about it."""
-        reportable = self.segments, self.records, self.n_partly_read, self.starts, self.all_findings
-        return not any(reportable)
+        reportable_values = (
+            self.segments,
+            self.records,
+            self.n_partly_read,
+            self.starts,
+            self.all_findings,
+        )
+        return not any(reportable_values)
 
     @property
     def needs_attention(self) -> bool:
@@ -66,9 +72,9 @@ class DirectoryCheckResult(SeverityCounts):
     @property
     def rank(self) -> tuple[int, ...]:
         """Sort key: worse directories first."""
-        fails = any(not start.starts for start in self.starts)
-        lost = sum(count_offsets(start.lost) for start in self.starts)
-        return (-fails, -self.errors, -lost, -self.warnings, -self.notes)
+        has_failing_start = any(not start.starts for start in self.starts)
+        n_lost_offsets = sum(count_offsets(start.lost) for start in self.starts)
+        return (-has_failing_start, -self.errors, -n_lost_offsets, -self.warnings, -self.notes)
 
     @property
     def log_errors(self) -> list[Finding]:

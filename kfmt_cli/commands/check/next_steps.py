@@ -28,7 +28,7 @@ from kfmt_cli.disk.path_resolution import RSM_PRIVATE_KEY
 from kfmt_cli.errors import InputError, InputErrorHandler, UnreadableBytesError
 from kfmt_cli.findings import files as kind_codes
 from kfmt_cli.findings import partition as partition_codes
-from kfmt_cli.findings.consequences import REBUILD_ABORTS, REBUILD_ADVICE
+from kfmt_cli.findings.consequences import REBUILD_ADVICE, REBUILD_TRANSACTION_INDEX
 from kfmt_cli.log.block import Block
 from kfmt_cli.render.start_lines import NextStep
 from kfmt_cli.render.style import format_count, format_grouped, shell_quote, shell_quote_path
@@ -60,17 +60,17 @@ def next_steps(
     blocking_paths = {start.file for start in starts if not start.starts}
     yield from add_private_key(_undelete_steps(results, on_error))
     yield from (_meta_properties_step(path, lines) for path, lines in missing_meta_properties)
-    moves = [step for result in results for step in _move_aside_steps(result, blocking_paths)]
-    yield from moves
-    yield from add_private_key(_salvage_steps(results, {step.file for step in moves}))
+    move_steps = [step for result in results for step in _move_aside_steps(result, blocking_paths)]
+    yield from move_steps
+    yield from add_private_key(_salvage_steps(results, {step.file for step in move_steps}))
     yield from _rebuild_steps(results)
     yield from _force_recovery_steps(results, starts)
 
 
 def add_private_key(steps: Iterable[NextStep]) -> Iterator[NextStep]:
     """The steps, with the option for the private key if this run reads encrypted segments."""
-    key = RSM_PRIVATE_KEY.get()
-    option = "" if key is None else f" --rsm-private-key {shell_quote_path(key)}"
+    key_path = RSM_PRIVATE_KEY.get()
+    option = "" if key_path is None else f" --rsm-private-key {shell_quote_path(key_path)}"
     for step in steps:
         joint_command = f"{step.joint_command}{option}" if step.joint_command else ""
         yield replace(step, command=f"{step.command}{option}", joint_command=joint_command)
@@ -151,8 +151,8 @@ def _count_deleted_records(listing: DirectoryListing, on_error: Callable[[str], 
                     n_records += _count_records(read_blocks_from(log))
                 except UnreadableBytesError as error:
                     on_error(str(error))
-                    with open_checked_log(log, False, UnreadableParts().fill_source) as opened:
-                        n_records += _count_records(opened.blocks)
+                    with open_checked_log(log, False, UnreadableParts().fill_source) as opened_log:
+                        n_records += _count_records(opened_log.blocks)
     return n_records
 
 
@@ -176,26 +176,26 @@ def _salvage_steps(
     for result in results:
         starts = (result.find_start(AFTER_CRASH), result.find_start(AFTER_CLEAN_SHUTDOWN))
         active_starts = [start for start in starts if start is not None and start.becomes is None]
-        at_risk = merge_intervals(range_ for start in active_starts for range_ in start.salvageable)
+        offsets_at_risk = merge_intervals(
+            range_ for start in active_starts for range_ in start.salvageable
+        )
         if (
             active_starts
             and result.display_path not in handled_paths
             and all(_prevents_start(result, start) for start in active_starts)
         ):
-            at_risk = merge_intervals(
+            offsets_at_risk = merge_intervals(
                 (first, end - 1) for first, end in result.offset_intervals.values()
             )
-        if at_risk and not result.n_partly_read:
+        if offsets_at_risk and not result.n_partly_read:
             # Consumers receive the records before the damage in a batch.
             amounts = (
                 record_amounts
                 if any(start.received_damaged for start in active_starts)
                 else batch_amounts
             )
-            amounts.append((result, count_offsets(at_risk)))
-    yield from _steps_per_partition(
-        partly_read, "kfmt salvage {} DST".format, _price_of_partly_read
-    )
+            amounts.append((result, count_offsets(offsets_at_risk)))
+    yield from _steps_per_partition(partly_read, "kfmt salvage {} DST".format, _partly_read_price)
     yield from _steps_per_partition(
         batch_amounts, "kfmt salvage {} DST".format, partial(_salvage_price, "undamaged batch")
     )
@@ -206,7 +206,7 @@ def _salvage_steps(
     )
 
 
-def _price_of_partly_read(n: int) -> str:
+def _partly_read_price(n: int) -> str:
     return f"copies every undamaged batch to DST; {format_count(n, 'log')} can be read in part only"
 
 
@@ -235,7 +235,7 @@ def _needed_rebuild(result: DirectoryCheckResult) -> bool | None:
     if not is_plain_disk_path(result.path):
         return None  # nothing is changed in an archive
     advice = [finding.code.advice for finding in result.findings if finding.code.advice]
-    needs_abort_indexes = any(REBUILD_ABORTS in text for text in advice)
+    needs_abort_indexes = any(REBUILD_TRANSACTION_INDEX in text for text in advice)
     needs_rebuild = needs_abort_indexes or any(
         rebuild_text in text for text in advice for rebuild_text in REBUILD_ADVICE
     )
@@ -293,32 +293,39 @@ def _count_served_offsets(result: DirectoryCheckResult, kind: str) -> int:
     start = result.find_start(kind)
     if start is None or start.fails:
         return 0
-    contained = [(first, end - 1) for first, end in result.offset_intervals.values()]
-    return count_offsets(subtract_intervals(contained, [*start.lost, *start.unreachable]))
+    contained_ranges = [(first, end - 1) for first, end in result.offset_intervals.values()]
+    return count_offsets(subtract_intervals(contained_ranges, [*start.lost, *start.unreachable]))
 
 
 def _gains_by_recovery(results: Sequence[DirectoryCheckResult]) -> bool:
     """Whether log recovery makes a partition serve more offsets than a start after a clean
     shutdown, and none of the others loses offsets that such a start serves."""
-    is_gain = False
+    has_gain = False
     for result in results:
-        crash, clean = result.find_start(AFTER_CRASH), result.find_start(AFTER_CLEAN_SHUTDOWN)
+        crash_start = result.find_start(AFTER_CRASH)
+        clean_start = result.find_start(AFTER_CLEAN_SHUTDOWN)
         n_gained_offsets = _count_served_offsets(result, AFTER_CRASH) - _count_served_offsets(
             result, AFTER_CLEAN_SHUTDOWN
         )
-        is_gain |= n_gained_offsets > 0
-        if crash is None or clean is None or clean.fails:
+        has_gain |= n_gained_offsets > 0
+        if crash_start is None or clean_start is None or clean_start.fails:
             continue
-        if crash.fails or n_gained_offsets < 0 or subtract_intervals(crash.lost, clean.lost):
+        if (
+            crash_start.fails
+            or n_gained_offsets < 0
+            or subtract_intervals(crash_start.lost, clean_start.lost)
+        ):
             return False
-    return is_gain
+    return has_gain
 
 
 def _meta_properties_step(path: str, lines: list[str]) -> NextStep:
     """The step that writes the missing meta.properties of a log directory."""
-    file = shell_quote_path(str(Path(path) / "meta.properties"))
+    quoted_path = shell_quote_path(str(Path(path) / "meta.properties"))
     command = " ".join(map(shell_quote, ("printf", "%s\\n", *lines)))
-    return NextStep(path, f"{command} > {file}", "the broker does not start without this file")
+    return NextStep(
+        path, f"{command} > {quoted_path}", "the broker does not start without this file"
+    )
 
 
 def _move_aside_steps(result: DirectoryCheckResult, blocking_paths: set[str]) -> Iterator[NextStep]:
@@ -335,16 +342,16 @@ def _move_aside_steps(result: DirectoryCheckResult, blocking_paths: set[str]) ->
         # A directory has its own result, unless it is a link to a directory that has one.
         is_directory = finding.file == result.display_path
         directory = Path(result.path)
-        file = directory if is_directory else directory / Path(finding.file).name
-        if file in moved_paths or blocking_paths.isdisjoint((finding.file, result.display_path)):
+        path = directory if is_directory else directory / Path(finding.file).name
+        if path in moved_paths or blocking_paths.isdisjoint((finding.file, result.display_path)):
             continue
-        moved_paths.add(file)
-        new_path = file.with_name(f"{file.name}.aside")
+        moved_paths.add(path)
+        new_path = path.with_name(f"{path.name}.aside")
         if finding.code is partition_codes.DIRECTORY_NOT_A_PARTITION:
-            new_path = Path(real_path(str(file), may_be_link=False)).parent.parent / new_path.name
+            new_path = Path(real_path(str(path), may_be_link=False)).parent.parent / new_path.name
         price = "the broker does not start with this file and does not need it"
         yield NextStep(
             result.display_path,
-            f"mv {shell_quote_path(str(file))} {shell_quote_path(str(new_path))}",
+            f"mv {shell_quote_path(str(path))} {shell_quote_path(str(new_path))}",
             price,
         )

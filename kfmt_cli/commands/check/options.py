@@ -97,5 +97,5 @@ def check(
         common.max_findings,
         is_shown_code,
     )
-    with READ_THROTTLE.limited(None if throttle is None else int(throttle * 1_000_000)):
+    with READ_THROTTLE.limit_rate(None if throttle is None else int(throttle * 1_000_000)):
         return command.check_and_show(paths or (".",))

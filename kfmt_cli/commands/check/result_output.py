@@ -132,11 +132,11 @@ def _show_to_people(
         *reversed(attention_results),
     ]
     if shown_results:
-        result_by_path = [(result.display_path, result) for result in shown_results]
-        table = LineTable("directory", result_by_path, _COLUMNS, theme, width)
+        named_results = [(result.display_path, result) for result in shown_results]
+        table = LineTable("directory", named_results, _COLUMNS, theme, width)
         sink.write_line(
             table.format_heading()
-            + "".join(table.format_line(name, result) for name, result in result_by_path)
+            + "".join(table.format_line(name, result) for name, result in named_results)
         )
     if attention_results and len(shown_results) < len(results):
         message = format_count(len(healthy_results), "healthy directory", "healthy directories")
@@ -213,14 +213,15 @@ def _with_outcome(finding: Finding, result: DirectoryCheckResult, is_log_damaged
 
     An index's effect on lookups is not an effect on the partition: its findings keep their texts.
     """
-    crash, clean = result.find_start(AFTER_CRASH), result.find_start(AFTER_CLEAN_SHUTDOWN)
+    crash_start = result.find_start(AFTER_CRASH)
+    clean_start = result.find_start(AFTER_CLEAN_SHUTDOWN)
     code = finding.code
     own_effects = code.after_crash, code.after_clean_shutdown
-    if crash is None or clean is None or own_effects == (None, None):
+    if crash_start is None or clean_start is None or own_effects == (None, None):
         return finding
     effects = [
-        _effect_text(finding, rule, start, is_log_damaged)
-        for rule, start in zip(own_effects, (crash, clean), strict=True)
+        _effect_text(finding, own_effect, start, is_log_damaged)
+        for own_effect, start in zip(own_effects, (crash_start, clean_start), strict=True)
     ]
     predicted_code = replace(code, after_crash=effects[0], after_clean_shutdown=effects[1])
     return replace(finding, code=predicted_code)
@@ -233,8 +234,8 @@ def _effect_text(
     is_index = finding.file.endswith(_INDEX_SUFFIXES)
     if own_effect is None or not is_index or start.fails:
         return format_start_sentence(start)
-    log = f"{finding.file.rpartition('.')[0]}{LOG_KIND.suffix}"
-    if log in start.deleted:
+    log_name = f"{finding.file.rpartition('.')[0]}{LOG_KIND.suffix}"
+    if log_name in start.deleted:
         return "The broker deletes the segment."
     return (
         own_effect

@@ -12,7 +12,7 @@ from kfmt_cli.disk.directory_listing import DirectoryListing, file_size, find_in
 from kfmt_cli.disk.kinds.logs import LOG_KIND, LOG_KINDS
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.execution.item_processor import ItemProcessor
-from kfmt_cli.log.small_logs import can_read_grouped
+from kfmt_cli.log.small_logs import can_read_in_group
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ def segments_in(listing: DirectoryListing) -> list[Segment]:
     other_logs = (
         file for file in find_input_files([listing], LOG_KINDS) if file.kind is not LOG_KIND
     )
-    segments += (Segment(other, requested_indexes=frozenset()) for other in other_logs)
+    segments += (Segment(log, index_kinds=frozenset()) for log in other_logs)
     return sorted(segments, key=_file_name)
 
 
@@ -52,13 +52,13 @@ class SegmentCheckProcessor(ItemProcessor[Segment, CheckOutcome[SegmentCheckResu
     checker: SegmentChecker
 
     def can_group(self, item: Segment) -> bool:
-        return item.log is not None and can_read_grouped(item.log)
+        return item.log is not None and can_read_in_group(item.log)
 
     def process_group(
         self, items: Sequence[Segment]
     ) -> list[CheckOutcome[SegmentCheckResult] | None]:
         results = self.checker.check_group(items)
-        return [None if checked is None else (checked, []) for checked in results]
+        return [None if result is None else (result, []) for result in results]
 
     def process_one(self, item: Segment) -> CheckOutcome[SegmentCheckResult] | None:
         if item.log is None:

@@ -15,8 +15,8 @@ from kfmt_cli.broker.start.offset_intervals import intervals_to_lists
 from kfmt_cli.broker.start.outcome import (
     AFTER_CLEAN_SHUTDOWN,
     AFTER_CRASH,
+    OffsetsByLog,
     PredictedStart,
-    ReadLogs,
     predict_partition_start,
 )
 from kfmt_cli.broker.version import PredictedVersion
@@ -59,18 +59,18 @@ def predict_starts(
             )
         return
     is_metadata_log = topic == CLUSTER_METADATA
-    damage = (f for f in result.all_findings if f.code.severity is not Severity.NOTE)
-    names_with_findings = {finding.file for finding in damage}
-    undamaged_bases = {
+    damage_findings = (f for f in result.all_findings if f.code.severity is not Severity.NOTE)
+    names_with_findings = {finding.file for finding in damage_findings}
+    undamaged_base_offsets = {
         log.base_or_zero for log in listing.logs if log.name not in names_with_findings
     }
-    trusted_bases = frozenset(
+    trusted_base_offsets = frozenset(
         file.base_or_zero
         for file in map(listing.input_file, listing.files)
         if file.kind is OFFSET_INDEX_KIND and file.name not in names_with_findings
     )
     positions_by_log = _finding_positions(listing, result)
-    offsets_by_log: ReadLogs = {}
+    offsets_by_log: OffsetsByLog = {}
     for kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN):
         loader_input = LogLoaderInput(
             replace(listing, display_prefix=f"{result.display_path}/"),
@@ -79,12 +79,12 @@ def predict_starts(
             version=predicted_version.version,
             recovery_point=0 if is_metadata_log else recovery_point,
             log_start=log_start_offset,
-            unchanged_logs={
+            unchanged_range_by_base={
                 base: interval
                 for base, interval in result.offset_intervals.items()
-                if base in undamaged_bases
+                if base in undamaged_base_offsets
             },
-            bases_with_valid_index=trusted_bases,
+            bases_with_valid_index=trusted_base_offsets,
             has_transactions=result.has_transactions,
             index_interval_bytes=index_interval_bytes,
         )

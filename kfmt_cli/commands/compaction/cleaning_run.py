@@ -64,7 +64,7 @@ class CleaningRun:
     dirty_range: DirtyRange
     settings: TopicSettings
     now_ms: int
-    records_offsets: bool = False
+    collects_offsets: bool = False
     """Whether to record the offsets that are kept in `remaining_offsets`."""
     buffer_bytes: int = DEFAULT_DEDUPE_BUFFER_BYTES
     limit: DecompressionLimit = field(default_factory=DecompressionLimit)
@@ -81,14 +81,15 @@ class CleaningRun:
 
     def clean(self) -> CleaningCounts:
         """Clean up to the first uncleanable offset, in as many passes as the map requires."""
-        start_offset, end_offset = self.dirty_range.first, self.dirty_range.end
-        retained_by_base: dict[int, BoolArray] = {}
+        start_offset = self.dirty_range.first_dirty_offset
+        end_offset = self.dirty_range.first_uncleanable_offset
+        mask_by_base_offset: dict[int, BoolArray] = {}
         counts = CleaningCounts()
         while True:
             self.n_passes += 1
             offset_map = self._build_offset_map(start_offset, end_offset)
             reached_offset = min(offset_map.latest_offset + 1, end_offset)
-            is_last = reached_offset >= end_offset or reached_offset <= start_offset
+            is_last_pass = reached_offset >= end_offset or reached_offset <= start_offset
             counts = CleaningCounts()
             self.remaining_offsets = []
             transaction_metadata = CleanedTransactionMetadata(())
@@ -96,39 +97,41 @@ class CleaningRun:
             for i, file in enumerate(self.partition.logs):
                 base_offset = file.base_or_zero
                 if base_offset >= reached_offset:
-                    if is_last:
+                    if is_last_pass:
                         self._count_retained(file, counts)
                     continue
-                next_base_offset = self._next_base(i)
+                next_base_offset = self._next_base_offset(i)
                 while pending_aborts and pending_aborts[0][0] < next_base_offset:
                     transaction_metadata.add_aborted(pending_aborts.pop(0))
                 rules = CleaningRules(
                     offset_map, self.now_ms, self._retains_legacy_tombstones(file)
                 )
-                retained_by_base[base_offset] = self._retained_records(
+                mask_by_base_offset[base_offset] = self._retained_records(
                     file,
                     rules,
                     transaction_metadata,
                     counts,
-                    retained_by_base.get(base_offset),
-                    is_last,
+                    mask_by_base_offset.get(base_offset),
+                    is_last_pass,
                 )
-            if is_last:
+            if is_last_pass:
                 return counts
             start_offset = reached_offset
             del offset_map, rules  # free this map before the next one is allocated
 
-    def _next_base(self, log_index: int) -> int:
+    def _next_base_offset(self, log_index: int) -> int:
         logs = self.partition.logs
         return logs[log_index + 1].base_or_zero if log_index + 1 < len(logs) else 1 << 62
 
     def _retains_legacy_tombstones(self, file: InputFile) -> bool:
         """Whether tombstones of magic 0 and 1 in a log are not yet due for removal."""
         clean_logs = [
-            log for log in self.partition.logs if log.base_or_zero < self.dirty_range.first
+            log
+            for log in self.partition.logs
+            if log.base_or_zero < self.dirty_range.first_dirty_offset
         ]
         delete_horizon = 0
-        if clean_logs and self.dirty_range.first > 0:
+        if clean_logs and self.dirty_range.first_dirty_offset > 0:
             delete_horizon = file_modified_ms(clean_logs[-1]) - self.settings.delete_retention_ms
         return file_modified_ms(file) > delete_horizon
 
@@ -143,7 +146,7 @@ class CleaningRun:
         logs = self.partition.logs
         for i, file in enumerate(logs):
             base_offset = file.base_or_zero
-            if base_offset >= end_offset or self._next_base(i) <= start_offset:
+            if base_offset >= end_offset or self._next_base_offset(i) <= start_offset:
                 continue
             for run, records in self._iter_records(file):
                 if not fill_offset_map(
@@ -151,7 +154,7 @@ class CleaningRun:
                 ):
                     return offset_map
             offset_map.latest_offset = max(
-                offset_map.latest_offset, min(self._next_base(i), end_offset) - 1
+                offset_map.latest_offset, min(self._next_base_offset(i), end_offset) - 1
             )
         return offset_map
 
@@ -161,42 +164,42 @@ class CleaningRun:
         rules: CleaningRules,
         transaction_metadata: CleanedTransactionMetadata,
         counts: CleaningCounts,
-        previously_retained: BoolArray | None,
-        is_last: bool,
+        previous_mask: BoolArray | None,
+        is_last_pass: bool,
     ) -> BoolArray:
         """Mask of the records of a log that survive this pass and all previous ones."""
         masks: list[BoolArray] = []
-        position = 0
+        first_row = 0
         for run, records in self._iter_records(file):
-            retained = retained_mask(
+            mask = retained_mask(
                 run, records, transaction_metadata.removable_mask(run), rules, counts
             )
-            if previously_retained is not None:
-                retained_before = previously_retained[position : position + len(retained)]
-                counts.retained -= int((retained & ~retained_before).sum())
-                counts.removed += int((retained & ~retained_before).sum())
-                retained &= retained_before
-            position += len(retained)
-            masks.append(retained)
-            if is_last:
-                self._add_remaining(records, retained)
+            if previous_mask is not None:
+                previous_run_mask = previous_mask[first_row : first_row + len(mask)]
+                counts.retained -= int((mask & ~previous_run_mask).sum())
+                counts.removed += int((mask & ~previous_run_mask).sum())
+                mask &= previous_run_mask
+            first_row += len(mask)
+            masks.append(mask)
+            if is_last_pass:
+                self._add_remaining(records, mask)
         return np.concatenate(masks) if masks else np.zeros(0, np.bool_)
 
     def _count_retained(self, file: InputFile, counts: CleaningCounts) -> None:
         """Count all records of a log that is not cleaned as kept."""
-        if not self.records_offsets:
-            for block in read_blocks_from(file, checked=False):
+        if not self.collects_offsets:
+            for block in read_blocks_from(file, check_crcs=False):
                 counts.retained += int(block.batches.record_counts.sum())
             return
         for _, records in self._iter_records(file):
             counts.retained += len(records.rows)
             self._add_remaining(records, np.ones(len(records.rows), np.bool_))
 
-    def _add_remaining(self, records: RecordColumns, retained: BoolArray) -> None:
+    def _add_remaining(self, records: RecordColumns, mask: BoolArray) -> None:
         """Add the offsets of the kept records to `remaining_offsets`."""
-        if not self.records_offsets:
+        if not self.collects_offsets:
             return
-        offsets: IntArray = records.rows.offset[retained]
+        offsets: IntArray = records.rows.offset[mask]
         if not len(offsets):
             return
         gap_rows = np.flatnonzero(np.diff(offsets) != 1)
@@ -210,7 +213,7 @@ class CleaningRun:
 
     def _iter_records(self, file: InputFile) -> Iterator[tuple[Block, RecordColumns]]:
         """The records of the undamaged batches of a log."""
-        for block in read_blocks_from(file, read_ahead=True, checked=False):
+        for block in read_blocks_from(file, read_ahead=True, check_crcs=False):
             for decompressed_block in decompress_ahead(block, self.limit):
                 for run in split_runs(decompressed_block):
                     records = read_records(run, self.limit)
@@ -228,11 +231,15 @@ class CleaningRun:
         n_segments, group_bytes, group_base_offset = 0, 0, None
         for file in self.partition.logs:
             base_offset, n_bytes = file.base_or_zero, file_size(file)
-            if base_offset >= self.dirty_range.end:
+            if base_offset >= self.dirty_range.first_uncleanable_offset:
                 n_segments, group_bytes, group_base_offset = n_segments + 1, 0, None
                 continue
-            fits = group_bytes + n_bytes <= self.settings.segment_bytes
-            if group_base_offset is None or not fits or base_offset - group_base_offset >= 1 << 31:
+            fits_in_group = group_bytes + n_bytes <= self.settings.segment_bytes
+            if (
+                group_base_offset is None
+                or not fits_in_group
+                or base_offset - group_base_offset >= 1 << 31
+            ):
                 n_segments, group_bytes, group_base_offset = n_segments + 1, 0, base_offset
             group_bytes += n_bytes
         return n_segments

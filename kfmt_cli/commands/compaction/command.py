@@ -64,11 +64,11 @@ class CompactionCommand:
             self.run.host.raise_exit_code(ExitCode.FINDINGS)
 
     def _show_partition(self, partition: Partition) -> None:
-        directory, topic_partition, settings = self.settings_resolver.resolve_partition(
+        log_directory, topic_partition, settings = self.settings_resolver.resolve_partition(
             partition, self.run.report_unreadable
         )
         cleaner_history = self._read_history(partition)
-        segment_times, _ = read_segment_times(partition, directory)
+        segment_times, _ = read_segment_times(partition, log_directory)
         cleaner_history.raise_log_end(segment_times[-1].end_offset)
         segments = [
             CleanerSegment(
@@ -81,9 +81,9 @@ class CompactionCommand:
         ]
         dirty_range = compute_dirty_range(
             segments,
-            directory.offsets_by_checkpoint.get(CLEANER_CHECKPOINT, {}).get(topic_partition),
+            log_directory.offsets_by_checkpoint.get(CLEANER_CHECKPOINT, {}).get(topic_partition),
             max(
-                directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition),
+                log_directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition),
                 segments[0].base_offset,
             ),
             cleaner_history.log_end_offset,
@@ -94,7 +94,7 @@ class CompactionCommand:
         )
         never_reason = self._never_cleaned_reason(partition, cleaner_history, settings)
         is_picked = never_reason is None and (
-            dirty_range.forced or dirty_range.ratio > settings.min_cleanable_ratio
+            dirty_range.is_forced or dirty_range.ratio > settings.min_cleanable_ratio
         )
         if self.key is not None:
             uncleaned_reason = never_reason or (
@@ -125,11 +125,11 @@ class CompactionCommand:
         if partition.topic_partition[0] == CLUSTER_METADATA:
             return "the metadata log is trimmed by snapshots, never by the log cleaner"
         sources = self.settings_resolver.setting_sources(partition)
-        is_known = (
+        is_policy_known = (
             self.settings_resolver.has_metadata_log(partition.log_directory)
             or "cleanup_policy" in sources
         )
-        if is_known and not settings.compacts:
+        if is_policy_known and not settings.compacts:
             source = sources.get("cleanup_policy", FROM_DEFAULT)
             policy = ",".join(sorted(settings.cleanup_policy))
             return (
@@ -163,10 +163,8 @@ class CompactionCommand:
                     cleaner_history.aborted_transactions.append(
                         (*transaction.aborted_offsets, transaction.producer_id)
                     )
-        cleaner_history.last_stable_offset, cleaner_history.log_end_offset = (
-            transaction_tracker.last_stable_offset,
-            transaction_tracker.log_end,
-        )
+        cleaner_history.last_stable_offset = transaction_tracker.last_stable_offset
+        cleaner_history.log_end_offset = transaction_tracker.log_end
         self.run.report_suppressed(partition.name, collector)
         return cleaner_history
 
@@ -177,19 +175,17 @@ class CompactionCommand:
         is_picked: bool,
         never_reason: str | None,
     ) -> None:
-        partition, dirty_range, settings = (
-            cleaning_run.partition,
-            cleaning_run.dirty_range,
-            cleaning_run.settings,
-        )
+        partition = cleaning_run.partition
+        dirty_range = cleaning_run.dirty_range
+        settings = cleaning_run.settings
         row = FieldDict(
             file=partition.name,
             cleanup_policy=sorted(settings.cleanup_policy),
             settings=settings_with_sources(
                 settings, self.settings_resolver.setting_sources(partition), _CLEANER_SETTINGS
             ),
-            first_dirty_offset=dirty_range.first,
-            first_uncleanable_offset=dirty_range.end,
+            first_dirty_offset=dirty_range.first_dirty_offset,
+            first_uncleanable_offset=dirty_range.first_uncleanable_offset,
             held_by=dirty_range.why,
             clean_bytes=dirty_range.clean_bytes,
             dirty_bytes=dirty_range.dirty_bytes,

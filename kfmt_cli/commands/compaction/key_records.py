@@ -14,7 +14,7 @@ from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.log.selection.record_filter import RecordFilter
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.render.style import format_count
-from kfmt_cli.rows.documents import KEY_FATE_ROW
+from kfmt_cli.rows.documents import KEY_OUTCOME_ROW
 
 
 def show_key_records(
@@ -37,7 +37,7 @@ def show_key_records(
             else _predict_retention(row, rows[i + 1 :], dirty_range)
         )
         heading = partition.name if i == 0 else None
-        run.sink.write_document(KEY_FATE_ROW, row, key_lines(row, run.sink.out.theme, heading))
+        run.sink.write_document(KEY_OUTCOME_ROW, row, key_lines(row, run.sink.out.theme, heading))
     if rows:
         run.sink.write_hint(format_count(len(rows), "record"))
     return len(rows)
@@ -46,7 +46,8 @@ def show_key_records(
 def _read_key_records(
     partition: Partition, key: bytes, limit: DecompressionLimit
 ) -> list[FieldDict]:
-    """The records of a key, with the members of `KEY_FATE_ROW` that do not depend on a cleaning."""
+    """The records of a key, with the members of `KEY_OUTCOME_ROW` that do not depend on a
+    cleaning."""
     selection, key_records = Selection(record_filter=RecordFilter(key=key)), []
     for file in partition.logs:
         for block in read_blocks_from(file, read_ahead=True):
@@ -76,15 +77,23 @@ def _predict_retention(
     record: FieldDict, later_records: list[FieldDict], dirty_range: DirtyRange
 ) -> tuple[bool, str]:
     """Whether the next cleaning keeps a record, and the reason. later_records: of the same key."""
-    if record.offset >= dirty_range.end:
+    if record.offset >= dirty_range.first_uncleanable_offset:
         if not later_records:
             return True, LATEST_REASON
         return True, f"not cleanable yet: {dirty_range.why}"
-    superseding = next(
-        (other for other in reversed(later_records) if other.offset < dirty_range.end), None
+    superseding_record = next(
+        (
+            later_record
+            for later_record in reversed(later_records)
+            if later_record.offset < dirty_range.first_uncleanable_offset
+        ),
+        None,
     )
-    if superseding is not None:
-        return False, f"superseded by offset {superseding.offset}: removed by the next cleaning"
+    if superseding_record is not None:
+        return (
+            False,
+            f"superseded by offset {superseding_record.offset}: removed by the next cleaning",
+        )
     if later_records:
         reason = f"superseded by offset {later_records[-1].offset}"
         return True, f"{reason}, which is not cleanable yet: {dirty_range.why}"

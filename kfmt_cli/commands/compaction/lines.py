@@ -52,10 +52,10 @@ def cleaning_lines(row: FieldDict, theme: Theme) -> Iterator[str]:
             f"{format_count(markers, 'marker')} kept; {horizon_text}\n"
         )
     n_before, n_after = row.segments_before, row.segments_after
-    passes = format_count(row.passes, "pass", "passes") if row.passes else "no cleaning pass"
+    passes_text = format_count(row.passes, "pass", "passes") if row.passes else "no cleaning pass"
     yield (
         f"   segments: {format_grouped(n_before)} before, {format_grouped(n_after)} after; "
-        f"{passes}\n"
+        f"{passes_text}\n"
     )
     for first, last in row.remaining_offsets or ():
         yield f"   {format_range(first, last)}\n"

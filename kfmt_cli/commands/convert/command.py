@@ -24,10 +24,10 @@ from kfmt_cli.rows.file_result import FileResult, FileResultType
 from kfmt_cli.writers.convert.converter import Converter
 from kfmt_cli.writers.output import (
     Staging,
+    check_source_and_destination,
     copy_file,
     copy_times,
     require_free_space,
-    require_new,
     stage_output,
 )
 from kfmt_cli.writers.segment_writer import SegmentWriter
@@ -48,12 +48,12 @@ class ConvertCommand:
     run: CommandRun
     converter: Converter
     skip_damaged: bool
-    n_copied: int = 0
+    n_copied_files: int = 0
     skipped_files: list[str] = field(default_factory=list)
 
     def convert(self, source: str, destination: str) -> None:
         """Convert SRC to DST; raises UsageError, InputError, OutputError."""
-        require_new(source, destination)
+        check_source_and_destination(source, destination)
         run = self.run
         files = list(_iter_files(source, run.report_unreadable))
         logs = [file for file, _ in files if file.kind is LOG_KIND]
@@ -76,7 +76,7 @@ class ConvertCommand:
                     segment_file_path(file.path, LOG_KIND)
                 ):
                     copy_file(staging, file, relative_path)
-                    self.n_copied += 1
+                    self.n_copied_files += 1
             if is_damaged and not self.skip_damaged:
                 staging.reject()
         run.finish()
@@ -96,9 +96,11 @@ class ConvertCommand:
             counts = self.converter.convert(log, writer, progress.on_progress)
         if not counts.damaged or self.skip_damaged:
             self._read_back(staging.directory / relative_path, log, counts.digest, progress)
-        values: dict[str, int | None] = {name: getattr(counts, name) for name in COUNTED_ATTRIBUTES}
-        values |= {"bytes": file_size(log), "bytes_after": writer.size}
-        result = FileResult(CONVERT_RESULT, log.name, log.kind.name, values)
+        result_counts: dict[str, int | None] = {
+            name: getattr(counts, name) for name in COUNTED_ATTRIBUTES
+        }
+        result_counts |= {"bytes": file_size(log), "bytes_after": writer.size}
+        result = FileResult(CONVERT_RESULT, log.name, log.kind.name, result_counts)
         result.add_findings(counts.findings)
         self.run.handle_all(iter_result_events(result))
         copy_times(log.path, staging.directory / relative_path)
@@ -134,7 +136,7 @@ class ConvertCommand:
         sink.write_hint(
             f"{format_grouped(totals['bytes'])} bytes converted to "
             f"{format_grouped(totals['bytes_after'])} and "
-            f"verified; {format_count(self.n_copied, 'other file')} copied",
+            f"verified; {format_count(self.n_copied_files, 'other file')} copied",
             "good",
         )
 
@@ -144,17 +146,17 @@ def _iter_files(source: str, on_error: Callable[[str], None]) -> Iterator[tuple[
 
     on_error: called with a message for each unreadable file or directory.
     """
-    target = resolve_path(source)
-    for message in target.listing_errors:
+    input_path = resolve_path(source)
+    for message in input_path.listing_errors:
         on_error(message)
-    if target.file is not None:
-        if target.file.kind is not LOG_KIND:
-            raise InputError(f"{target.file.name}: not a .log file")
+    if input_path.file is not None:
+        if input_path.file.kind is not LOG_KIND:
+            raise InputError(f"{input_path.file.name}: not a .log file")
         if compressed_suffix(source):
-            raise InputError(f"{target.file.name}: {COMPRESSED_FILE_MESSAGE}")
-        yield target.file, Path(source).name
+            raise InputError(f"{input_path.file.name}: {COMPRESSED_FILE_MESSAGE}")
+        yield input_path.file, Path(source).name
         return
-    for listing in target.directories:
+    for listing in input_path.directories:
         for name in listing.files:
             path = listing.input_file(name).path
             try:

@@ -125,10 +125,14 @@ def _describe_divergence(
     a, b = comparison.a, comparison.b
     epoch_a, epoch_b = a.leader_epochs.latest_epoch, b.leader_epochs.latest_epoch
     newer_replica = None if epoch_a == epoch_b else "A" if epoch_a > epoch_b else "B"
-    row: dict[str, object] = {"diverged_at": diverged_at, "later": newer_replica, "cut_to": None}
-    row |= {"a_latest_epoch": epoch_a, "b_latest_epoch": epoch_b}
+    members: dict[str, object] = {
+        "diverged_at": diverged_at,
+        "later": newer_replica,
+        "cut_to": None,
+    }
+    members |= {"a_latest_epoch": epoch_a, "b_latest_epoch": epoch_b}
     if mismatch := _format_mismatch(a.partition, b.partition):
-        return row, [f"{mismatch}: their records differ from offset {diverged_at} onward\n"]
+        return members, [f"{mismatch}: their records differ from offset {diverged_at} onward\n"]
     unshared_texts = [
         _format_unshared(comparison.ranges, diverged_at, relation)
         for relation in (ReplicaRelation.ONLY_A, ReplicaRelation.ONLY_B)
@@ -139,13 +143,13 @@ def _describe_divergence(
     ]
     if newer_replica is not None:
         follower, leader = (a, b) if newer_replica == "B" else (b, a)
-        row["cut_to"] = truncation_offset(follower.leader_epochs, leader.leader_epochs)
+        members["cut_to"] = truncation_offset(follower.leader_epochs, leader.leader_epochs)
         older_replica = "A" if newer_replica == "B" else "B"
         lines.append(
             f"  under a leader with the later epoch, {newer_replica} stays unchanged and "
-            f"{older_replica} is truncated to offset {row['cut_to']}\n"
+            f"{older_replica} is truncated to offset {members['cut_to']}\n"
         )
-    return row, lines
+    return members, lines
 
 
 def _format_mismatch(left: Partition, right: Partition) -> str | None:
@@ -156,29 +160,30 @@ def _format_mismatch(left: Partition, right: Partition) -> str | None:
         or left.topic_partition == right.topic_partition
     ):
         return None
-    kind = "partitions" if left.topic_partition[0] == right.topic_partition[0] else "topics"
-    a, b = (
+    noun = "partitions" if left.topic_partition[0] == right.topic_partition[0] else "topics"
+    left_name, right_name = (
         f"{escape_terminal(str(topic))}-{partition_index}"
         for topic, partition_index in (left.topic_partition, right.topic_partition)
     )
-    return f"{a} and {b} are two {kind}, not replicas"
+    return f"{left_name} and {right_name} are two {noun}, not replicas"
 
 
 def _pair_by_name(
     left_partitions: list[Partition],
     right_partitions: list[Partition],
-    name_of_partition: Callable[[Partition], str],
+    get_name: Callable[[Partition], str],
 ) -> list[tuple[Partition, Partition]]:
     """Pair partitions by name; raises UsageError if one has several of the other side."""
     left_by_name, right_by_name = (
-        _group_by_name(partitions, name_of_partition)
-        for partitions in (left_partitions, right_partitions)
+        _group_by_name(partitions, get_name) for partitions in (left_partitions, right_partitions)
     )
     for name in left_by_name.keys() & right_by_name.keys():
         for partitions in (left_by_name[name], right_by_name[name]):
             if len(partitions) > 1:
-                names = f"{partitions[0].name} and {partitions[1].name}"
-                raise UsageError(f"{names} have the same name; give the two partitions to compare")
+                names_text = f"{partitions[0].name} and {partitions[1].name}"
+                raise UsageError(
+                    f"{names_text} have the same name; give the two partitions to compare"
+                )
     return [
         (left_by_name[name][0], right_by_name[name][0])
         for name in left_by_name
@@ -187,12 +192,12 @@ def _pair_by_name(
 
 
 def _group_by_name(
-    partitions: Iterable[Partition], name_of_partition: Callable[[Partition], str]
+    partitions: Iterable[Partition], get_name: Callable[[Partition], str]
 ) -> dict[str, list[Partition]]:
     """The partitions by name, in order."""
     partitions_by_name: dict[str, list[Partition]] = {}
     for partition in partitions:
-        partitions_by_name.setdefault(name_of_partition(partition), []).append(partition)
+        partitions_by_name.setdefault(get_name(partition), []).append(partition)
     return partitions_by_name
 
 
@@ -211,4 +216,4 @@ def _format_unshared(
             intervals[-1][1] = range_.last_offset
         else:
             intervals.append([range_.first_offset, range_.last_offset])
-    return ", ".join(f"{a}–{b}" for a, b in intervals) or "nothing"
+    return ", ".join(f"{first}–{last}" for first, last in intervals) or "nothing"

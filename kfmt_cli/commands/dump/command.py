@@ -70,47 +70,50 @@ class DumpCommand:
     selection_options: SelectionOptions = field(default_factory=SelectionOptions)
     """The selection for every partition."""
     _user_paths: tuple[str, ...] = ()
-    _is_after_unknown: bool = False
+    _follows_unknown_file: bool = False
     _log_start_notes: LogStartNotes = field(init=False)
-    _n_empty: int = 0
-    _n_read: int = 0
+    _n_empty_files: int = 0
+    _n_read_files: int = 0
 
     def dump_paths(self, paths: tuple[str, ...]) -> None:
         """Dump every file."""
         run, visited = self.run, set[str]()
         self._log_start_notes = LogStartNotes(run)
         self._user_paths = paths
-        all_inputs: list[InputFile] = []
+        input_files: list[InputFile] = []
         has_one_heading = self.rows_reader.with_records and not run.sink.mixes_types
-        for target in resolve_paths(
+        for input_path in resolve_paths(
             paths, run.report_unreadable, accepts_stdin=not self.selection_options.must_read_logs
         ):
             with run.catch_unreadable():
                 files = self._iter_shown_files(
-                    distinct_files(target.iter_files(self.directory_kinds), visited), target.path
+                    distinct_files(input_path.iter_files(self.directory_kinds), visited),
+                    input_path.path,
                 )
                 # Logs that the user named individually may share a partition, or a heading.
                 if self.selection_options or has_one_heading:
-                    all_inputs += files
+                    input_files += files
                 else:
                     self._dump_files(files)
             if self.n_remaining_rows == 0:
                 break
         if has_one_heading:
-            decoders = {self._find_decoder(file) for file in all_inputs}
+            decoders = {self._find_decoder(file) for file in input_files}
             self._fallback_decoder = NO_DECODER if len(decoders) > 1 else None
         if self.selection_options:
-            self._dump_partitions(all_inputs)
-        elif all_inputs:
-            self._dump_files(iter(all_inputs))
-        if self._n_empty:
+            self._dump_partitions(input_files)
+        elif input_files:
+            self._dump_files(iter(input_files))
+        if self._n_empty_files:
             run.sink.write_hint(
-                f"{format_count(self._n_empty, 'empty file')} not shown; use --all to list them"
+                f"{format_count(self._n_empty_files, 'empty file')} not shown; use --all to "
+                "list them"
             )
         n_unread = run.summary.n_unread
-        if n_unread and self._n_read:
+        if n_unread and self._n_read_files:
             run.sink.note(
-                f"kfmt: {format_count(self._n_read, 'file')} read, {format_grouped(n_unread)} "
+                f"kfmt: {format_count(self._n_read_files, 'file')} read, "
+                f"{format_grouped(n_unread)} "
                 "could not be read\n"
             )
 
@@ -118,9 +121,11 @@ class DumpCommand:
         self, files: Iterator[InputFile], explicit_path: str
     ) -> Iterator[InputFile]:
         """The files to show; counts omitted empty ones."""
-        for original in files:
+        for listed_file in files:
             file = (
-                original if self.forced_kind is None else replace(original, kind=self.forced_kind)
+                listed_file
+                if self.forced_kind is None
+                else replace(listed_file, kind=self.forced_kind)
             )
             is_shown = (
                 self.shows_empty_files
@@ -132,7 +137,7 @@ class DumpCommand:
                     self._log_start_notes.note_log(file.path, file.base_offset, file.name)
                 yield file
             else:
-                self._n_empty += 1
+                self._n_empty_files += 1
 
     def _dump_files(self, files: Iterator[InputFile]) -> None:
         """Dump files in order, small ones in groups if the format allows it."""
@@ -152,7 +157,7 @@ class DumpCommand:
             self._render_small_logs, log_groups, self.jobs, lambda files: len(files) == 1
         )
         for chunks, n_read in rendered_groups:
-            self._n_read += n_read
+            self._n_read_files += n_read
             for chunk in chunks:
                 if isinstance(chunk, InputFile):
                     self._dump_file(chunk)
@@ -187,13 +192,13 @@ class DumpCommand:
                 and file.kind is UNKNOWN_KIND
                 and file.path not in self._user_paths
             ):
-                self._show_unknown(file)
+                self._show_unknown_file(file)
             else:
                 self._dump_log(file)
         except InputError as error:
             self.run.report_unreadable(str(error))
         else:
-            self._n_read += 1
+            self._n_read_files += 1
 
     def _dump_partitions(self, files: list[InputFile]) -> None:
         """Dump the selected records of partitions, and of files that are not logs."""
@@ -241,14 +246,14 @@ class DumpCommand:
             self._write_chunk(finding, collector)
         self.run.report_suppressed(file.name, collector)
 
-    def _show_unknown(self, file: InputFile) -> None:
+    def _show_unknown_file(self, file: InputFile) -> None:
         """Show a file of a directory as unknown."""
         sink, size = self.run.sink, file_size(file)
         name = escape_terminal(file.name)
         details = f"   {format_grouped(size)} bytes   not a file kfmt recognises"
         line = name + append_details(name, details, sink.out.width)
-        blank_line = "" if self._is_after_unknown else "\n"
-        self._is_after_unknown = True
+        blank_line = "" if self._follows_unknown_file else "\n"
+        self._follows_unknown_file = True
         sink.write_document(
             UNKNOWN_FILE_ROW, {"file": file.name, "bytes": size}, [f"{blank_line}{line}\n"]
         )
@@ -266,7 +271,7 @@ class DumpCommand:
         return nested_rows
 
     def _dump_log(self, file: InputFile) -> None:
-        rows_reader = self._reader_for(file)
+        rows_reader = self._create_rows_reader(file)
         run = self.run
         with open_checked_log(file, read_ahead=not rows_reader.with_records) as log:
             record_type = None
@@ -280,13 +285,13 @@ class DumpCommand:
             run.sink.flush()
             collector = FindingCollector(run.max_findings)
             with run.host.progress(log.size) as progress:
-                blocks = rows_reader.iter_prepared(log.blocks, progress.on_progress)
+                blocks = rows_reader.iter_prepared_blocks(log.blocks, progress.on_progress)
                 for chunk in self._iter_chunks(rows_reader, writer, blocks, log):
                     self._write_chunk(chunk, collector)
             run.sink.write_line(writer.closing_text())
             run.report_suppressed(file.name, collector)
 
-    def _reader_for(self, file: InputFile) -> LogRowsReader:
+    def _create_rows_reader(self, file: InputFile) -> LogRowsReader:
         """The rows reader for a log, with the decoder of its topic."""
         decoder = self._find_decoder(file) if self.rows_reader.with_records else None
         return replace(self.rows_reader, decoder=decoder, as_text=self.run.sink.for_people)
@@ -296,25 +301,25 @@ class DumpCommand:
     ) -> Iterator[OutputChunk]:
         """Output and findings in file order."""
         if self.n_remaining_rows is not None:
-            for rows_part in self._iter_first_rows(rows_reader, blocks):
-                yield from interleave_findings(writer, rows_part)
+            for rows_and_findings in self._iter_first_rows(rows_reader, blocks):
+                yield from interleave_findings(writer, rows_and_findings)
             return
         n_workers = (
-            self.jobs if log.is_large and (rows_reader.with_records or writer.stateless) else 0
+            self.jobs if log.is_large and (rows_reader.with_records or writer.is_stateless) else 0
         )
-        if not writer.stateless:
-            for rows_parts in map_ordered(
+        if not writer.is_stateless:
+            for block_results in map_ordered(
                 rows_reader.read_rows, blocks, n_workers, must_decode_separately
             ):
-                for rows_part in rows_parts:
-                    yield from interleave_findings(writer, rows_part)
+                for rows_and_findings in block_results:
+                    yield from interleave_findings(writer, rows_and_findings)
             return
 
         def render_block(block: Block) -> Iterable[OutputChunk]:
             chunks = (
                 chunk
-                for rows_part in rows_reader.iter_rows(block)
-                for chunk in interleave_findings(writer, rows_part)
+                for rows_and_findings in rows_reader.iter_rows(block)
+                for chunk in interleave_findings(writer, rows_and_findings)
             )
             return chunks if must_decode_separately(block) else list(chunks)
 
@@ -326,9 +331,9 @@ class DumpCommand:
     ) -> Iterator[RowsAndFindings]:
         """The first rows, up to the number that remains to be written."""
         for block in blocks:
-            for rows_part in rows_reader.iter_rows(block):
+            for rows_and_findings in rows_reader.iter_rows(block):
                 assert self.n_remaining_rows is not None
-                first_rows = rows_part.first(self.n_remaining_rows)
+                first_rows = rows_and_findings.first_rows(self.n_remaining_rows)
                 self.n_remaining_rows -= len(first_rows.rows)
                 yield first_rows
                 if self.n_remaining_rows == 0:
@@ -347,26 +352,28 @@ class DumpCommand:
 def file_notes(file: InputFile) -> tuple[str, ...]:
     """Notes from the names of a file and its directory: topic, markers."""
     directory, _, name = file.path.rpartition(os.sep)
-    name_marks = (classify_name(name)[2], directory_mark(directory.rpartition(os.sep)[2]))
+    markers = (classify_name(name)[2], directory_mark(directory.rpartition(os.sep)[2]))
     topic = None if file.base_offset is None else find_known_topic(file_topic(file))
     notes = (
         "" if topic is None or topic.name.startswith("__") else topic.doc,
-        f"a copy marked .{name_marks[0]}" if name_marks[0] else "",
-        f"in a directory marked -{name_marks[1]}" if name_marks[1] else "",
+        f"a copy marked .{markers[0]}" if markers[0] else "",
+        f"in a directory marked -{markers[1]}" if markers[1] else "",
     )
     return tuple(note for note in notes if note)
 
 
-def interleave_findings(writer: RowWriter, rows_part: RowsAndFindings) -> Iterator[OutputChunk]:
+def interleave_findings(
+    writer: RowWriter, rows_and_findings: RowsAndFindings
+) -> Iterator[OutputChunk]:
     """The rows as text, each finding after the outer row that contains it."""
-    findings = sort_findings(rows_part.findings)
-    positions = rows_part.rows.outer.table.as_type(BatchTable).position
+    findings = sort_findings(rows_and_findings.findings)
+    positions = rows_and_findings.rows.outer.table.as_type(BatchTable).position
     n_rendered = 0
     for finding in findings:
         end_row = int(np.searchsorted(positions, finding.position or 0, side="right"))
         if end_row > n_rendered:
-            yield from writer.render(rows_part.rows, n_rendered, end_row)
+            yield from writer.render(rows_and_findings.rows, n_rendered, end_row)
             n_rendered = end_row
         yield finding
     if n_rendered < len(positions):
-        yield from writer.render(rows_part.rows, n_rendered, len(positions))
+        yield from writer.render(rows_and_findings.rows, n_rendered, len(positions))

@@ -22,7 +22,7 @@ from kfmt_cli.topics.decoder import Decoder
 
 MAX_BLOCKS = 2  # a group of logs that decompresses to more is read file by file
 
-RenderedOrInput = InputFile | memoryview
+OutputOrInputFile = InputFile | memoryview
 
 
 def render_small_logs(
@@ -30,37 +30,39 @@ def render_small_logs(
     rows_reader: LogRowsReader,
     find_decoder: Callable[[InputFile], Decoder | None],
     files: list[InputFile],
-) -> list[RenderedOrInput]:
+) -> list[OutputOrInputFile]:
     """The text of files, in order; one that must be read individually replaces its text."""
     small_logs = read_checked_logs(files)
     for i, file in enumerate(files):
         if rows_reader.with_records and find_decoder(file) is not None:
             small_logs.is_valid[i] = False
     small_logs.batches.file_number = small_logs.file_of_batch
-    decompressed_rows = list(_iter_rows(small_logs, rows_reader))
+    decompressed_rows = list(_iter_decompressed_rows(small_logs, rows_reader))
     if len(decompressed_rows) > MAX_BLOCKS or not small_logs.is_valid.any():
         return [*files]
     file_heading = FileHeading("", files=tuple(file.name for file in files))
     writer = sink.begin_rows(
         file_heading, BATCH_ROW, RECORD_ROW if rows_reader.with_records else None
     )
-    output: list[RenderedOrInput] = []
-    group_boundaries = np.flatnonzero(
+    output: list[OutputOrInputFile] = []
+    range_boundaries = np.flatnonzero(
         np.diff(small_logs.is_valid.astype(np.int8), prepend=0, append=0)
     ).tolist()
-    next_file = 0
-    for first, end in zip(group_boundaries[::2], group_boundaries[1::2], strict=True):
-        output += files[next_file:first]
+    next_file_index = 0
+    for first_file, end_file in zip(range_boundaries[::2], range_boundaries[1::2], strict=True):
+        output += files[next_file_index:first_file]
         for rows in decompressed_rows:
-            file_index = rows.outer.table.as_type(BatchTable).file_number
-            first_row, end_row = np.searchsorted(file_index, [first, end]).tolist()
+            file_numbers = rows.outer.table.as_type(BatchTable).file_number
+            first_row, end_row = np.searchsorted(file_numbers, [first_file, end_file]).tolist()
             output += writer.render(rows, first_row, end_row)
-        next_file = end
-    output += files[next_file:]
+        next_file_index = end_file
+    output += files[next_file_index:]
     return output
 
 
-def _iter_rows(small_logs: SmallLogs, rows_reader: LogRowsReader) -> Iterator[NestedRows]:
+def _iter_decompressed_rows(
+    small_logs: SmallLogs, rows_reader: LogRowsReader
+) -> Iterator[NestedRows]:
     """The rows of the valid files; marks files with findings as invalid."""
     block = small_logs.valid_batches()
     if not rows_reader.with_records:

@@ -77,11 +77,11 @@ class ExplainCommand:
         if page.name == "timing-wheel" and not sink.for_people:
             from kfmt_cli.commands.explain.pages.wheel import iter_timer_events
 
-            for step in iter_timer_events(page_facts):
-                event_members = {"at": step.time_ms, "kind": step.kind, "timer": step.timer.name}
+            for event in iter_timer_events(page_facts):
+                event_members = {"at": event.time_ms, "kind": event.kind, "timer": event.timer.name}
                 location_members = {
-                    "level": step.level,
-                    "bucket": step.bucket,
-                    "looked_at": step.bucket_due_ms,
+                    "level": event.level,
+                    "bucket": event.bucket,
+                    "looked_at": event.bucket_due_ms,
                 }
                 sink.write_document(WHEEL_STEP_ROW, {**event_members, **location_members}, ())

@@ -19,8 +19,8 @@ MEANING_BY_SEVERITY = {
 
 def format_code_line(code: FindingCode, theme: Theme, width: int | None) -> list[str]:
     """A line in the list of codes."""
-    width_left = max((width or 1 << 20) - 12 - max(34, len(code.name)), 20)
-    meaning = textwrap.shorten(code.meaning, width_left, placeholder=" …")
+    meaning_width = max((width or 1 << 20) - 12 - max(34, len(code.name)), 20)
+    meaning = textwrap.shorten(code.meaning, meaning_width, placeholder=" …")
     severity = theme.paint(STYLE_BY_SEVERITY[code.severity], f"{code.severity.value:<7}")
     return [f" {severity}  {code.name:<34} {meaning}\n"]
 
@@ -39,15 +39,15 @@ def code_page(code: FindingCode, theme: Theme, width: int | None) -> list[str]:
 def topic_line(page: PageSpec, width: int | None) -> list[str]:
     """A line in the list of mechanisms."""
     text = f"{page.name:<43} {page.title}"
-    return [f"{line}\n" for line in wrap_labelled(text, width, margin=1, hanging=45)]
+    return [f"{line}\n" for line in wrap_labelled(text, width, margin=1, hanging_indent=45)]
 
 
 def topic_page(
-    page: PageSpec, parts: Iterable[PageSection], theme: Theme, width: int | None
+    page: PageSpec, sections: Iterable[PageSection], theme: Theme, width: int | None
 ) -> list[str]:
     """A mechanism's page: wrapped sentences, and drawings printed verbatim."""
     lines = [f"{theme.paint('bold', page.title)}\n"]
-    for section in parts:
+    for section in sections:
         lines.append("\n")
         if isinstance(section, str):
             lines += [f"{line}\n" for line in wrap_labelled(section, width or 80, margin=0)]

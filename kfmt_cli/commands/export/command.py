@@ -38,7 +38,7 @@ from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.processes import map_processes
 from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
 from kfmt_cli.execution.split_merger import SplitMerger, needs_whole_read
-from kfmt_cli.findings.damage import UNREAD_CODES
+from kfmt_cli.findings.damage import UNREADABLE_FILE_CODES
 from kfmt_cli.findings.finding import MAX_FINDINGS, FindingCollector
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.render.style import format_count
@@ -277,7 +277,7 @@ class ExportCommand:
             for name, n_rows in split_export.n_rows_by_table.items():
                 result.counts[name] = (result.counts[name] or 0) + n_rows
             for finding in findings:
-                if finding.code in UNREAD_CODES:
+                if finding.code in UNREADABLE_FILE_CODES:
                     yield InputError(finding.message.replace(path, result.file))
                     result.is_partial, result.counts["bytes"] = True, 0
                     continue

@@ -98,23 +98,27 @@ def export(
     from kfmt_cli.arrow.export.lake_options import parse_lake_options
     from kfmt_cli.commands.each_partition import LogStartNotes
     from kfmt_cli.commands.export.command import ExportCommand
-    from kfmt_cli.disk.path_resolution import listable_path
+    from kfmt_cli.disk.path_resolution import prepare_listable_path
     from kfmt_cli.execution.read_request import ReadRequest, build_request
     from kfmt_cli.rows.table_types import export_result_type
 
     if max_split_bytes is not None:
         options["target_file_bytes"] = max_split_bytes
-    rows = parse_lake_options({"columns": columns, "tables": tables, **options}, file_format)
-    paths = tuple(map(listable_path, paths))
+    parsed_options = parse_lake_options(
+        {"columns": columns, "tables": tables, **options}, file_format
+    )
+    paths = tuple(map(prepare_listable_path, paths))
     request = ReadRequest(
         selection_options=asked,
-        max_split_bytes=rows.target_file_bytes,
+        max_split_bytes=parsed_options.target_file_bytes,
         parallelism=common.jobs,
         decompression_limit=common.decompression_limit,
         payloads=payloads,
     )
     request = build_request(request, paths, columns, topics)
-    run = common.start_run(export_result_type(rows.tables))
-    command = ExportCommand(request, to, rows, common.jobs, force, common.max_findings, dry_run)
+    run = common.start_run(export_result_type(parsed_options.tables))
+    command = ExportCommand(
+        request, to, parsed_options, common.jobs, force, common.max_findings, dry_run
+    )
     command.log_start_notes, command.on_note = LogStartNotes(run), run.sink.note
     return run.run_task(command, paths)

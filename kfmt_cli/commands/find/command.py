@@ -53,20 +53,20 @@ class FindCommand:
     limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     _n_matches: int = 0
     _n_files: int = 0
-    _collector: FindingCollector = field(init=False)
+    _finding_collector: FindingCollector = field(init=False)
     """Findings of the segment that is searched."""
 
     def search_paths(self, paths: tuple[str, ...]) -> None:
         """Search every partition under some paths."""
         segment_by_path: dict[str, Segment] = {}
-        for target in resolve_paths(paths, self.run.report_unreadable):
+        for input_path in resolve_paths(paths, self.run.report_unreadable):
             with self.run.catch_unreadable():
-                path_segments = list(target.exclude_marked(self.run.sink.note).iter_segments())
+                path_segments = list(input_path.exclude_marked(self.run.sink.note).iter_segments())
                 segments_with_log = [
                     segment for segment in path_segments if segment.log is not None
                 ]
                 if path_segments and not segments_with_log:
-                    raise InputError(_format_missing_log(target))
+                    raise InputError(_format_missing_log(input_path))
                 for segment in segments_with_log:
                     segment_by_path.setdefault(segment.identity, segment)
         segments_with_log = list(segment_by_path.values())
@@ -75,11 +75,13 @@ class FindCommand:
             [segment.any_file for segment in segments_with_log] if self.selection_options else []
         )
         with log_progress(self.run, logs_to_read):
-            for group in _segments_by_directory(segments_with_log).values():
-                partition = sorted(group, key=lambda segment: segment.any_file.base_or_zero)
-                first = partition[0].any_file
-                log_start_notes.note_log(first.path, first.base_offset, first.name)
-                self._search_partition(partition)
+            for directory_segments in _segments_by_directory(segments_with_log).values():
+                sorted_segments = sorted(
+                    directory_segments, key=lambda segment: segment.any_file.base_or_zero
+                )
+                first_log = sorted_segments[0].any_file
+                log_start_notes.note_log(first_log.path, first_log.base_offset, first_log.name)
+                self._search_partition(sorted_segments)
         if self._n_files > 1:
             self.run.sink.write_hint(format_count(self._n_matches, "place"))
         elif segments_with_log and not self._n_matches:
@@ -125,7 +127,7 @@ class FindCommand:
         """Search a segment and show the matches; returns their number."""
         if self.n_remaining_rows == 0:
             return 0
-        self._collector = FindingCollector(self.run.max_findings)
+        self._finding_collector = FindingCollector(self.run.max_findings)
         matches = islice(self._iter_matches(segment, search), self.n_remaining_rows)
         n_found = 0
         if (first := next(matches, None)) is not None:
@@ -138,7 +140,7 @@ class FindCommand:
             self.n_remaining_rows = (
                 None if self.n_remaining_rows is None else self.n_remaining_rows - n_found
             )
-        self.run.report_suppressed(segment.required_log.name, self._collector)
+        self.run.report_suppressed(segment.required_log.name, self._finding_collector)
         return n_found
 
     def _iter_matches(
@@ -152,14 +154,14 @@ class FindCommand:
 
     def _find_offset(self, offset: int, segment: Segment) -> Iterator[RowCells]:
         read_position = self._note_scan(segment, find_start_for_offset(segment, offset))
-        n_later, next_base_offset, end_offset = 0, None, None
+        n_later_batches, next_base_offset, end_offset = 0, None, None
         for block in self._iter_blocks_from(segment, read_position):
             batches = block.batches
             begins_later = (batches.base_offset > offset) & (batches.has_base_offset == 1)
             may_contain = (batches.last_offset >= offset) & ~begins_later
-            undamaged = may_contain & (batches.crc_valid == 1)
+            is_undamaged = may_contain & (batches.crc_valid == 1)
             if may_contain.any():
-                i = int(np.argmax(undamaged if undamaged.any() else may_contain))
+                i = int(np.argmax(is_undamaged if is_undamaged.any() else may_contain))
                 matches = self._iter_matching_records(
                     block, i, lambda records: records.rows.offset == offset, read_position.via
                 )
@@ -169,8 +171,8 @@ class FindCommand:
                 next_base_offset = int(batches.base_offset[begins_later].min())
             if len(batches):
                 end_offset = int(batches.last_offset.max()) + 1
-            n_later += int(begins_later.sum())
-            if n_later >= MAX_LATER_BATCHES:
+            n_later_batches += int(begins_later.sum())
+            if n_later_batches >= MAX_LATER_BATCHES:
                 break  # compaction has removed it
         reason = f"the next batch starts at offset {next_base_offset}"
         if next_base_offset is None:
@@ -221,7 +223,9 @@ class FindCommand:
         """The records of a batch that match; reports the findings about it."""
         for batch_run in split_runs(slice_block(block, batch_index, batch_index + 1)):
             records = read_complete_records(batch_run, self.limit)
-            self.run.report_findings([*batch_run.findings, *records.findings], self._collector)
+            self.run.report_findings(
+                [*batch_run.findings, *records.findings], self._finding_collector
+            )
             for row in np.flatnonzero(record_mask(records)).tolist():
                 yield _match_cells(block, batch_index, via, records, row)
 
@@ -230,7 +234,9 @@ class FindCommand:
     def _iter_selected_records(self, selection: Selection, segment: Segment) -> Iterator[RowCells]:
         for block in self._iter_all_blocks(segment):
             for batch_run, records in selection.iter_candidate_runs(block, self.limit):
-                self.run.report_findings([*batch_run.findings, *records.findings], self._collector)
+                self.run.report_findings(
+                    [*batch_run.findings, *records.findings], self._finding_collector
+                )
                 for row in np.flatnonzero(selection.record_mask(batch_run, records)).tolist():
                     i = int(np.searchsorted(records.row_ends, row, side="right"))
                     yield _match_cells(batch_run, i, BY_SCAN, records, row)
@@ -243,7 +249,7 @@ class FindCommand:
     def _iter_all_blocks(self, segment: Segment) -> Iterator[Block]:
         """All blocks of a log, whose findings are reported."""
         for _, block in read_log_blocks([segment.required_log]):
-            self.run.report_findings(block.findings, self._collector)
+            self.run.report_findings(block.findings, self._finding_collector)
             yield replace(block, findings=[])
 
 

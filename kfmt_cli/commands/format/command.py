@@ -15,12 +15,12 @@ from kfmt_cli.errors import UsageError
 from kfmt_cli.formats.batch import RECORD, RECORD_BATCH, RECORD_HEADER
 from kfmt_cli.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
 from kfmt_cli.formats.kafka_messages import load_definitions, message_layout
-from kfmt_cli.formats.kraft import KRAFT_MESSAGES
+from kfmt_cli.formats.kraft import KRAFT_LAYOUT_BY_TYPE
 from kfmt_cli.formats.legacy import MESSAGE_V0, MESSAGE_V1, NOTES_V0
 from kfmt_cli.render.style import format_count
 from kfmt_cli.rows.types.format_entries import field_row, format_row, iter_format_entries
 from kfmt_cli.rows.types.reference_rows import FORMAT_FIELD_ROW, FORMAT_ROW
-from kfmt_cli.topics import DECODED_TOPICS, topic_messages
+from kfmt_cli.topics import DECODED_TOPICS, topic_message_types
 from kfmt_cli.topics.coordinator_records import KEY_HEADER, VALUE_HEADER
 from kfmt_cli.topics.enveloped_records import RECORD_ENVELOPE
 
@@ -38,8 +38,8 @@ class FormatChapter:
 def format_chapters() -> Iterator[FormatChapter]:
     """All formats, in the order of the page."""
     yield FormatChapter("Record batch, magic 2", (RECORD_BATCH, RECORD, RECORD_HEADER), ("*.log",))
-    control = (CONTROL_RECORD_KEY, END_TXN_MARKER, *KRAFT_MESSAGES.values())
-    yield FormatChapter("Control records", control, ("*.checkpoint",))
+    control_layouts = (CONTROL_RECORD_KEY, END_TXN_MARKER, *KRAFT_LAYOUT_BY_TYPE.values())
+    yield FormatChapter("Control records", control_layouts, ("*.checkpoint",))
     yield FormatChapter("Messages, magic 0 and 1", (MESSAGE_V0, MESSAGE_V1))
     for kind in KINDS:
         yield from _kind_chapters(kind)
@@ -47,7 +47,7 @@ def format_chapters() -> Iterator[FormatChapter]:
         "Envelopes of internal topic records", (KEY_HEADER, VALUE_HEADER, RECORD_ENVELOPE)
     )
     for topic in DECODED_TOPICS:
-        messages = topic_messages(topic)
+        messages = topic_message_types(topic)
         if not messages:
             continue  # its records are JSON
         key_and_value_layouts = (
@@ -95,17 +95,17 @@ def find_layouts(name: str) -> list[Layout]:
     """The formats with this name, or of the file or topic with this name; raises UsageError."""
     normalized_name, all_chapters = _normalize_name(name), list(format_chapters())
     all_layouts = [layout for chapter in all_chapters for layout in chapter.layouts]
-    if same_name := [
+    if exact_matches := [
         layout for layout in all_layouts if _normalize_name(layout.name) == normalized_name
     ]:
-        return same_name[:1]
+        return exact_matches[:1]
     kind, _, _ = classify_name(name.rpartition("/")[2])
     file_names = {normalized_name, *map(_normalize_name, kind.name_patterns)}
     matching_chapters = [
         chapter
         for chapter in all_chapters
-        for file in chapter.files
-        if _normalize_name(file) in file_names
+        for file_name in chapter.files
+        if _normalize_name(file_name) in file_names
     ]
     if file_layouts := [layout for chapter in matching_chapters for layout in chapter.layouts]:
         return file_layouts

@@ -86,8 +86,8 @@ _CHANGE_SCHEMAS: dict[str, JsonSchema] = {"change": STRING_SCHEMA, "before": {"t
 def json_schema() -> JsonSchema:
     """The schema of one line: an object of any type."""
     definitions: dict[str, JsonSchema] = {}
-    by_name = shapes_by_name()
-    for name, shapes in by_name.items():
+    shapes_by_type_name = shapes_by_name()
+    for name, shapes in shapes_by_type_name.items():
         if len(shapes) == 1:
             definitions[name] = _object_schema(shapes[0])
             continue
@@ -106,7 +106,7 @@ def json_schema() -> JsonSchema:
         "title": "kfmt line",
         "description": "One line of what kfmt prints with --json. Within this version, types, "
         "members and words may be added; none is removed, renamed or given another meaning.",
-        "anyOf": [_reference_schema(name) for name in by_name],
+        "anyOf": [_reference_schema(name) for name in shapes_by_type_name],
         "$defs": {**definitions, "kcat": _KCAT_SCHEMA},
     }
 
@@ -129,7 +129,7 @@ def _object_schema(row_type: RowType) -> JsonSchema:
             "properties": {"type": {"const": row_type.name}},
             "required": ["type"],
         }
-    members, required = _member_schemas(row_type.columns)
+    members, required_names = _member_schemas(row_type.columns)
     leading_members: dict[str, JsonSchema] = {"type": {"const": row_type.name}}
     if row_type.location_source is not LocationSource.NO_FILE:
         leading_members["file"] = STRING_SCHEMA
@@ -138,7 +138,7 @@ def _object_schema(row_type: RowType) -> JsonSchema:
             name: {**_LOCATION_SCHEMAS[name], "description": doc}
             for name, doc in LOCATION_COLUMNS.items()
         }
-        required = [*(name for name in leading_members if name != "type"), *required]
+        required_names = [*(name for name in leading_members if name != "type"), *required_names]
     other_members: JsonSchema = (
         {"additionalProperties": INTEGER_SCHEMA}
         if row_type.name == "summary"
@@ -152,7 +152,10 @@ def _object_schema(row_type: RowType) -> JsonSchema:
             **members,
             **(_CHANGE_SCHEMAS if row_type in state_types() else {}),
         },
-        "required": ["type", *(() if row_type.name in VARYING_TYPES else dict.fromkeys(required))],
+        "required": [
+            "type",
+            *(() if row_type.name in VARYING_TYPES else dict.fromkeys(required_names)),
+        ],
         **other_members,
     }
 
@@ -163,14 +166,14 @@ _NO_OTHER_MEMBERS: JsonSchema = {"unevaluatedProperties": False}
 def _member_schemas(columns: Iterable[Column]) -> tuple[dict[str, JsonSchema], list[str]]:
     """The schemas of members by name, and the names of the required ones."""
     members: dict[str, JsonSchema] = {}
-    required: list[str] = []
+    required_names: list[str] = []
     for column in columns:
         members[column.name] = _member_schema(column)
         if column.kind is ColumnKind.BYTES:
             members[f"{column.name}_encoding"] = {"enum": list(BYTES_ENCODINGS)}
         if not column.present_if:
-            required.append(column.name)
-    return members, required
+            required_names.append(column.name)
+    return members, required_names
 
 
 def _member_schema(column: Column) -> JsonSchema:

@@ -10,11 +10,11 @@ from kfmt_cli.render.style import Theme
 from kfmt_cli.rows.types.format_entries import describe_size, iter_format_entries
 
 
-def draw_layout(layout: Layout, theme: Theme, screen: int | None) -> Iterator[str]:
+def draw_layout(layout: Layout, theme: Theme, width: int | None) -> Iterator[str]:
     """Draw a format as a table with a wrapped last column."""
     size_text = describe_size(layout)
     yield theme.paint("bold", layout.name) + (f"   {size_text}" if size_text else "") + "\n"
-    yield from (f" {line}\n" for line in textwrap.wrap(layout.doc, (screen or 100) - 2))
+    yield from (f" {line}\n" for line in textwrap.wrap(layout.doc, (width or 100) - 2))
     yield theme.paint("dim", f" Source: {layout.source}") + "\n\n"
     entries = list(iter_format_entries(layout))
     cells_by_title = {
@@ -33,7 +33,7 @@ def draw_layout(layout: Layout, theme: Theme, screen: int | None) -> Iterator[st
             )
     heading, *rows = map("  ".join, zip(*aligned_columns, strict=True))
     indent = len(f" {heading}  ")
-    meaning_width = max((screen or 120) - indent, 24)
+    meaning_width = max((width or 120) - indent, 24)
     yield theme.paint("bold", f" {heading}  meaning") + "\n"
     for row, entry in zip(rows, entries, strict=True):
         first_line, *more_lines = textwrap.wrap(entry.meaning, meaning_width) or [""]

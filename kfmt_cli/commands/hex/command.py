@@ -49,7 +49,7 @@ class HexCommand:
     offset: int | None
     position: int | None
     entry_index: int | None
-    only_record: bool
+    shows_only_record: bool
     """Show only the header of the batch, and the record with the offset."""
     limit: DecompressionLimit = field(default_factory=DecompressionLimit)
     shows_long_fields: bool = False
@@ -144,7 +144,7 @@ class HexCommand:
 
     def _select_record(self, part: AnatomyPart) -> AnatomyPart:
         """The part; if `only_record` is set, without the records at other offsets."""
-        if not self.only_record:
+        if not self.shows_only_record:
             return part
         nodes = (node for node in part.nodes if _record_offset(node) in (None, self.offset))
         return AnatomyPart(part.title, part.data, part.position, nodes, part.codec)

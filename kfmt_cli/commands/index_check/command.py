@@ -20,8 +20,8 @@ from kfmt_cli.disk.input_paths import InputPath, resolve_paths
 from kfmt_cli.disk.segment import Segment
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.execution.item_processor import ItemProcessor, process_items
-from kfmt_cli.execution.processes import useful_processes
-from kfmt_cli.log.small_logs import can_read_grouped
+from kfmt_cli.execution.processes import useful_process_count
+from kfmt_cli.log.small_logs import can_read_in_group
 from kfmt_cli.rows.documents import LOOKUP_ROW
 from kfmt_cli.rows.file_result import FileResult
 
@@ -41,14 +41,14 @@ class IndexCheckCommand:
         """Find the distinct segments of all paths; yields unreadable inputs."""
         segment_by_path: dict[str, Segment] = {}
         error_messages: list[str] = []
-        for target in resolve_paths(paths, error_messages.append, includes_duplicates=True):
+        for input_path in resolve_paths(paths, error_messages.append, includes_duplicates=True):
             try:
-                for segment in target.iter_segments(self.skipped_counts):
-                    if segment.is_explicit and not segment.requested_indexes:
+                for segment in input_path.iter_segments(self.skipped_counts):
+                    if segment.is_explicit and not segment.index_kinds:
                         raise InputError(f"{segment.any_file.name}: {COMPRESSED_FILE_MESSAGE}")
-                    existing = segment_by_path.setdefault(segment.identity, segment)
-                    existing.requested_indexes |= segment.requested_indexes
-                    existing.is_explicit |= segment.is_explicit
+                    existing_segment = segment_by_path.setdefault(segment.identity, segment)
+                    existing_segment.index_kinds |= segment.index_kinds
+                    existing_segment.is_explicit |= segment.is_explicit
             except InputError as error:
                 error_messages.append(str(error))
         yield from map(InputError, error_messages)
@@ -64,7 +64,7 @@ class IndexCheckCommand:
 
     def process(self, on_progress: Callable[[int], None] = lambda _: None) -> Iterator[RunEvent]:
         """Check every segment; yields findings and results in order."""
-        n_processes = useful_processes(self.n_processes, self.total_bytes)
+        n_processes = useful_process_count(self.n_processes, self.total_bytes)
         outcomes_in_order = process_items(
             IndexCheckProcessor(self.index_checker), self._segments, n_processes, on_progress
         )
@@ -90,17 +90,17 @@ class IndexCheckProcessor(ItemProcessor[Segment, list[FileResult], None]):
     index_checker: IndexChecker
 
     def can_group(self, item: Segment) -> bool:
-        return item.log is not None and can_read_grouped(item.log)
+        return item.log is not None and can_read_in_group(item.log)
 
     def process_group(self, items: Sequence[Segment]) -> list[list[FileResult] | None]:
         from kfmt_cli.checks.index.small_segments import check_small_segments
 
-        sizes_of_healthy = check_small_segments(items, self.index_checker.index_interval_bytes)
+        healthy_index_sizes = check_small_segments(items, self.index_checker.index_interval_bytes)
         return [
             None
             if index_sizes is None
             else list(self.index_checker.healthy_results(segment, index_sizes))
-            for segment, index_sizes in zip(items, sizes_of_healthy, strict=True)
+            for segment, index_sizes in zip(items, healthy_index_sizes, strict=True)
         ]
 
     def process_one(self, item: Segment) -> list[FileResult]:
@@ -135,8 +135,10 @@ def _show_lookups_in_path(
     version_by_directory: dict[Path, PredictedVersion],
 ) -> None:
     segments = [segment for segment in input_path.iter_segments() if segment.log is not None]
-    for directory in sorted({_directory(segment) for segment in segments}):
-        directory_segments = [segment for segment in segments if _directory(segment) == directory]
+    for directory in sorted({_segment_directory(segment) for segment in segments}):
+        directory_segments = [
+            segment for segment in segments if _segment_directory(segment) == directory
+        ]
         log_directory = partition_directory(directory).parent
         if log_directory not in version_by_directory:
             version_by_directory[log_directory] = explicit_version or predict_broker_version(
@@ -155,7 +157,7 @@ def _show_lookups_in_path(
         raise InputError(f"{input_path.path}: no log to search")
 
 
-def _directory(segment: Segment) -> str:
+def _segment_directory(segment: Segment) -> str:
     return str(Path(segment.any_file.path).parent)
 
 

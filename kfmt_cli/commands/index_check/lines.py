@@ -10,11 +10,11 @@ from kfmt_cli.core.times import format_time
 from kfmt_cli.render.style import Theme, escape_terminal, format_count, format_grouped
 
 
-def lookup_lines(lookup: IndexLookup, theme: Theme, version: str) -> Iterator[str]:
-    """The lines of a lookup. version: text about the predicted broker version."""
+def lookup_lines(lookup: IndexLookup, theme: Theme, version_text: str) -> Iterator[str]:
+    """The lines of a lookup. version_text: text about the predicted broker version."""
     target = _format_value(lookup.column, lookup.target)
     yield theme.paint("bold", f"{escape_terminal(lookup.log)}   {lookup.column} {target}")
-    yield f"   {version}\n"
+    yield f"   {version_text}\n"
     for search in lookup.searches:
         yield from _search_lines(search, theme)
     yield f" scan from byte {format_grouped(lookup.scan_from)} of the log\n"
@@ -48,12 +48,12 @@ def _search_lines(search: IndexSearch, theme: Theme) -> Iterator[str]:
     if search.entry is None:
         yield "   no such entry: start at the base offset, byte 0\n"
         return
-    columns_text = [
+    column_texts = [
         f"{name.replace('_', ' ')} {_format_value(name, value)}"
         for name, value in search.found.items()
         if name != "position"
     ]
-    yield theme.paint("offset", f"   entry {search.entry}: {', '.join(columns_text)}") + "\n"
+    yield theme.paint("offset", f"   entry {search.entry}: {', '.join(column_texts)}") + "\n"
 
 
 def _format_batch(batch: FieldDict) -> str:

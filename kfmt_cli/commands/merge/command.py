@@ -21,16 +21,16 @@ from kfmt_cli.commands.command_run import CommandRun, Progress
 from kfmt_cli.commands.merge.replica_logs import (
     MergeContribution,
     MergeSources,
-    end_replica_offset,
-    epochs_and_sources,
-    first_replica_offset,
+    epochs_and_contributions,
     has_batches,
     iter_partly_read_interval,
     iter_undecodable_intervals,
     max_replica_bytes,
     merged_directory_name,
+    replica_end_offset,
     replica_logs,
     replica_rank,
+    replica_start_offset,
     shared_end_offsets,
     swap_logs,
 )
@@ -53,9 +53,9 @@ from kfmt_cli.rows.types.cluster_rows import MERGE_ROW
 from kfmt_cli.writers.derived_files import encode_epoch_checkpoint, write_missing_files
 from kfmt_cli.writers.output import (
     Staging,
+    check_source_and_destination,
     copy_file,
     require_free_space,
-    require_new,
     stage_output,
 )
 from kfmt_cli.writers.salvage.arrangement_writer import RearrangementPlan, write_rearranged
@@ -91,7 +91,7 @@ class MergeCommand:
         """Merge the replicas under some paths into DST; raises UsageError, InputError and
         OutputError."""
         for path in paths:
-            require_new(path, destination)
+            check_source_and_destination(path, destination)
         cluster = ReplicasCommand(self.run, self.jobs, self.limit).compare_paths(paths, ())
         self._note_marked(cluster)
         partitions = list(self._select_partitions(cluster.partitions))
@@ -135,17 +135,19 @@ class MergeCommand:
     ) -> Iterator[PartitionComparison]:
         """The selected partitions, by name; raises UsageError for unknown topics or brokers."""
         replicas = [replica for partition in partitions for replica in partition.replicas]
-        brokers = sorted(
+        broker_ids = sorted(
             {replica.broker_id for replica in replicas if replica.broker_id is not None}
         )
-        if self.branch_broker_id is not None and self.branch_broker_id not in brokers:
-            ids_text = ", ".join(map(str, brokers)) or "none"
+        if self.branch_broker_id is not None and self.branch_broker_id not in broker_ids:
+            ids_text = ", ".join(map(str, broker_ids)) or "none"
             raise UsageError(
                 f"--branch: no replica of broker {self.branch_broker_id}; known: {ids_text}"
             )
-        topics = {partition.topic_partition[0] for partition in partitions}
-        for topic in sorted(self.topics - topics):
-            raise UsageError(f"--topics: no replica of {topic}; known: {', '.join(sorted(topics))}")
+        topic_names = {partition.topic_partition[0] for partition in partitions}
+        for topic in sorted(self.topics - topic_names):
+            raise UsageError(
+                f"--topics: no replica of {topic}; known: {', '.join(sorted(topic_names))}"
+            )
         for partition in sorted(partitions, key=lambda partition: partition.topic_partition):
             is_selected = not self.topics or partition.topic_partition[0] in self.topics
             if is_selected and any(map(replica_logs, partition.replicas)):
@@ -166,7 +168,7 @@ class MergeCommand:
                 MAX_LOG_END,
             )
         )
-        best_batches = [scan.undamaged for scan in best_scans]
+        best_batches = [scan.undamaged_batches for scan in best_scans]
         is_compacted = self._is_compacted(partition)
         expected_intervals, searched_intervals = _find_gaps(sources, best_scans, is_compacted)
         scans = list(best_scans)
@@ -176,10 +178,10 @@ class MergeCommand:
                 *([] if replica is sources.best else replica_logs(replica)),
                 *swap_logs(replica),
             ]
-            shared_end = sources.end_by_replica[replica]
+            shared_end = sources.shared_end_by_replica[replica]
             scans += self._iter_scans(replica, logs, searched_intervals, shared_end)
             replica_of_scan += [replica] * (len(scans) - len(replica_of_scan))
-        other_batches = [scan.undamaged for scan in scans[len(best_batches) :]]
+        other_batches = [scan.undamaged_batches for scan in scans[len(best_batches) :]]
         arrangement = arrange_replicas(best_batches, other_batches, searched_intervals)
         if not arrangement.segments:
             self._refuse_partition(partition, NO_BATCH_MESSAGE)
@@ -194,7 +196,7 @@ class MergeCommand:
             expected_intervals = [(sources.start_offset, last_offset)]
         directory = PurePath(merged_directory_name(partition, sources.best))
         self._write_log(directory, RearrangementPlan(scans, arrangement), sources.replicas)
-        epochs, contributions = epochs_and_sources(
+        epochs, contributions = epochs_and_contributions(
             arrangement, scans, replica_of_scan, is_compacted
         )
         self._staging.write_file(
@@ -258,7 +260,7 @@ class MergeCommand:
         branches_text = " and ".join(
             (
                 f"{escape_terminal(branch.owner_names)} (latest epoch {branch.latest_epoch}, "
-                f"log end offset {branch.end})"
+                f"log end offset {branch.end_offset})"
             )
             for branch in branches
         )
@@ -278,7 +280,7 @@ class MergeCommand:
     ) -> Iterator[ScannedLog]:
         """Scan the logs of a replica that may contain `searched_intervals`, for undamaged batches
         from the first of these up to `end_offset`."""
-        interval_by_base = {base: (first, last) for base, first, last, _ in replica.segments}
+        interval_by_base = {base: (first, end) for base, first, end, _ in replica.segments}
         salvager, on_progress = Salvager(self.limit, self.jobs), self._progress.on_progress
         for log in logs:
             interval = None if is_swap_file(log) else interval_by_base.get(log.base_or_zero)
@@ -292,7 +294,10 @@ class MergeCommand:
                     log, base_offset_in_name(log) or 0, False, lambda _: None, on_progress
                 )
                 min_offset = min(first for first, _ in searched_intervals)
-                yield replace(scan, undamaged=scan.undamaged.select_within(min_offset, end_offset))
+                yield replace(
+                    scan,
+                    undamaged_batches=scan.undamaged_batches.select_within(min_offset, end_offset),
+                )
 
     def _copy_other_files(
         self, directory: PurePath, replicas: Iterable[DiskReplica], first_log: InputFile
@@ -320,15 +325,15 @@ class MergeCommand:
         self,
         partition: PartitionComparison,
         directory: PurePath,
-        sources: list[MergeContribution],
+        contributions: list[MergeContribution],
         expected_intervals: OffsetIntervals,
     ) -> None:
         """Report which replicas the offsets of a partition came from, and which are in none.
         expected_intervals: offsets that some replica should have."""
-        offset_intervals = merge_intervals(
-            range_ for source in sources for range_ in source.offset_intervals
+        merged_intervals = merge_intervals(
+            interval for contribution in contributions for interval in contribution.offset_intervals
         )
-        missing_intervals = subtract_intervals(expected_intervals, offset_intervals)
+        missing_intervals = subtract_intervals(expected_intervals, merged_intervals)
         self._n_missing_offsets += count_offsets(missing_intervals)
         if missing_intervals:
             self.run.host.raise_exit_code(ExitCode.FINDINGS)
@@ -336,27 +341,27 @@ class MergeCommand:
             "topic": partition.topic_partition[0],
             "partition": partition.topic_partition[1],
             "file": format_display_name(str(directory)),
-            "offsets": intervals_to_lists(offset_intervals),
+            "offsets": intervals_to_lists(merged_intervals),
             "from": [
                 {
-                    "broker_id": source.replica.broker_id,
-                    "file": source.replica.file,
-                    "offsets": intervals_to_lists(source.offset_intervals),
-                    "bytes": source.n_bytes,
+                    "broker_id": contribution.replica.broker_id,
+                    "file": contribution.replica.file,
+                    "offsets": intervals_to_lists(contribution.offset_intervals),
+                    "bytes": contribution.n_bytes,
                 }
-                for source in sources
+                for contribution in contributions
             ],
             "missing": intervals_to_lists(missing_intervals),
         }
         source_texts = [
             (
-                f"{_format_ranges(source.offset_intervals)} from "
-                f"{escape_terminal(source.replica.owner)}"
+                f"{_format_intervals(contribution.offset_intervals)} from "
+                f"{escape_terminal(contribution.replica.owner)}"
             )
-            for source in sources
+            for contribution in contributions
         ]
         missing_text = (
-            f"; in {self._no_replica_text}: {_format_ranges(missing_intervals)}"
+            f"; in {self._no_replica_text}: {_format_intervals(missing_intervals)}"
             if missing_intervals
             else ""
         )
@@ -389,8 +394,8 @@ class MergeCommand:
         self.run.sink.write_hint(summary, "warn" if is_incomplete else "good")
 
 
-def _format_ranges(ranges: OffsetIntervals) -> str:
-    return ", ".join(starmap(format_range, ranges))
+def _format_intervals(intervals: OffsetIntervals) -> str:
+    return ", ".join(starmap(format_range, intervals))
 
 
 def _find_sources(partition: PartitionComparison, branch: ReplicaBranch) -> MergeSources:
@@ -408,11 +413,11 @@ def _find_sources(partition: PartitionComparison, branch: ReplicaBranch) -> Merg
         (best, *other_replicas),
         end_by_replica,
         min(
-            first_replica_offset(replica, partition.topic_partition)
+            replica_start_offset(replica, partition.topic_partition)
             for replica in (best, *other_replicas)
         ),
         max(
-            min(end_replica_offset(replica), end_by_replica.get(replica, MAX_LOG_END))
+            min(replica_end_offset(replica), end_by_replica.get(replica, MAX_LOG_END))
             for replica in (*branch.replicas, *other_replicas)
         ),
     )
@@ -426,10 +431,10 @@ def _find_gaps(
     Offsets that the log cleaner removed are not restored: in a compacted log, only damaged offsets
     of the best replica are searched for.
     """
-    best_batches = [scan.undamaged for scan in best_scans]
+    best_batches = [scan.undamaged_batches for scan in best_scans]
     gaps = subtract_intervals(
         [(sources.start_offset, MAX_LOG_END)],
-        (interval for log in best_batches for interval in log.offset_intervals),
+        (interval for batches in best_batches for interval in batches.offset_intervals),
     )
     if not is_compacted:
         return [(sources.start_offset, sources.end_offset - 1)], gaps
@@ -439,5 +444,5 @@ def _find_gaps(
         *iter_undecodable_intervals(best_scans, sources.end_offset),
     ]
     expected_intervals = intersect_intervals(damaged_intervals, gaps)
-    ends = [gap for gap in gaps if sources.start_offset in gap or MAX_LOG_END in gap]
-    return expected_intervals, merge_intervals([*expected_intervals, *ends])
+    end_gaps = [gap for gap in gaps if sources.start_offset in gap or MAX_LOG_END in gap]
+    return expected_intervals, merge_intervals([*expected_intervals, *end_gaps])

@@ -46,7 +46,7 @@ class MergeSources:
 
     replicas: tuple[DiskReplica, ...]
     """The best replica of the branch, then the others, most undamaged offsets first."""
-    end_by_replica: Mapping[DiskReplica, int]
+    shared_end_by_replica: Mapping[DiskReplica, int]
     """Offset below which each replica has the history of the selected branch."""
     start_offset: int
     end_offset: int
@@ -112,8 +112,10 @@ def iter_undecodable_intervals(
     """The offsets between undamaged batches where a log has other batches, such as those that
     cannot be decompressed. log_end_offset: of the last log."""
     for scan, next_scan in zip(scans, [*scans, None][1:], strict=True):
-        batches = scan.undamaged
-        next_base_offset = log_end_offset if next_scan is None else next_scan.undamaged.base_offset
+        batches = scan.undamaged_batches
+        next_base_offset = (
+            log_end_offset if next_scan is None else next_scan.undamaged_batches.base_offset
+        )
         undecodable_positions = scan.header_positions[
             ~np.isin(scan.header_positions, batches.position)
         ]
@@ -130,7 +132,7 @@ def iter_undecodable_intervals(
             )
 
 
-def first_replica_offset(replica: DiskReplica, topic_partition: TopicAndPartition) -> int:
+def replica_start_offset(replica: DiskReplica, topic_partition: TopicAndPartition) -> int:
     """The first offset of a replica's logs, whether they can be read or not."""
     base_offsets = [log.base_or_zero for log in replica_logs(replica)]
     return max(
@@ -144,13 +146,13 @@ def iter_partly_read_interval(
 ) -> Iterator[OffsetInterval]:
     """The offsets of a replica's last log, if it can be read in part only. batches_by_log: the
     undamaged batches of each log, in order."""
-    known_bases = {base for base, *_ in replica.segments}
+    fully_read_bases = {base for base, *_ in replica.segments}
     for last_batches in batches_by_log[-1:]:
-        if last_batches.base_offset not in known_bases and len(last_batches.last_offset):
+        if last_batches.base_offset not in fully_read_bases and len(last_batches.last_offset):
             yield last_batches.base_offset, int(last_batches.last_offset.max())
 
 
-def end_replica_offset(replica: DiskReplica) -> int:
+def replica_end_offset(replica: DiskReplica) -> int:
     """End of the offsets that a replica had: all below its high watermark existed."""
     return max(replica.log_end or 0, replica.high_watermark or 0)
 
@@ -162,7 +164,7 @@ def merged_directory_name(partition: PartitionComparison, replica: DiskReplica) 
     return name if format_display_name(name) == partition.name else partition.name
 
 
-def epochs_and_sources(
+def epochs_and_contributions(
     arrangement: BatchArrangement,
     scans: Sequence[ScannedLog],
     replica_of_scan: Sequence[DiskReplica],
@@ -171,22 +173,22 @@ def epochs_and_sources(
     """The leader epochs of a merged log, each with its first offset, and the contribution of each
     replica. is_compacted: offsets between batches are not missing."""
     epochs: list[tuple[int, int]] = []
-    source_by_replica: dict[DiskReplica, MergeContribution] = {}
+    contribution_by_replica: dict[DiskReplica, MergeContribution] = {}
     for _, batch_runs in arrangement.segments:
         for batch_run in batch_runs:
             replica = replica_of_scan[batch_run.log_index]
-            source = source_by_replica.setdefault(replica, MergeContribution(replica))
-            batches = scans[batch_run.log_index].undamaged
+            contribution = contribution_by_replica.setdefault(replica, MergeContribution(replica))
+            batches = scans[batch_run.log_index].undamaged_batches
             full_interval = [(batch_run.first_offset, batch_run.last_offset)]
-            source.offset_intervals += (
+            contribution.offset_intervals += (
                 full_interval
                 if is_compacted
                 else batches.offset_intervals_in(batch_run.position, batch_run.size)
             )
-            source.n_bytes += batch_run.size
+            contribution.n_bytes += batch_run.size
             for epoch, offset in batches.epochs_in(batch_run.position, batch_run.size):
                 if epoch >= 0 and (not epochs or epoch > epochs[-1][0]):
                     epochs.append((epoch, offset))
-    for source in source_by_replica.values():
-        source.offset_intervals = merge_intervals(source.offset_intervals)
-    return epochs, list(source_by_replica.values())
+    for contribution in contribution_by_replica.values():
+        contribution.offset_intervals = merge_intervals(contribution.offset_intervals)
+    return epochs, list(contribution_by_replica.values())

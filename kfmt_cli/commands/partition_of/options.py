@@ -13,7 +13,11 @@ from kfmt_cli.broker.cluster.coordinators import (
     coordinator_partition,
     java_string_hash,
 )
-from kfmt_cli.broker.partitioners import PARTITIONERS, RANDOM_FOR_EMPTY, hash_to_partition
+from kfmt_cli.broker.partitioners import (
+    EMPTY_KEY_AS_NULL_PARTITIONER,
+    PARTITIONERS,
+    hash_to_partition,
+)
 from kfmt_cli.cli.grouped_options import grouped_command
 from kfmt_cli.cli.options import CommonOptions, common_options
 from kfmt_cli.cli.selection_options import parse_bytes_pattern
@@ -115,7 +119,7 @@ def _iter_key_placements(
 ) -> Iterator[tuple[RowType, dict[str, object], str]]:
     for text in keys:
         key = parse_bytes_pattern("--key", text)
-        if not key and partitioner == RANDOM_FOR_EMPTY:
+        if not key and partitioner == EMPTY_KEY_AS_NULL_PARTITIONER:
             raise UsageError(f"{partitioner} sends an empty key to any partition")
         hash_value = PARTITIONERS[partitioner](key)
         partition = hash_to_partition(hash_value, n_partitions)

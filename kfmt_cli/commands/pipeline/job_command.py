@@ -32,7 +32,7 @@ class PipelineCommand:
     """One call of `pipeline` with a job."""
 
     job: JobSpec
-    screen: CommandOutput
+    output: CommandOutput
     options: FieldDict
     job_options: dict[str, Any]
     """Options that not every job has."""
@@ -46,9 +46,10 @@ class PipelineCommand:
         from kfmt_cli.spark.jobs.context import JobContext
         from kfmt_cli.spark.lake.lease import hold_lease
 
-        without_snapshots = self.job_options.get("tables") == "batches"  # of KRaft snapshots
+        excludes_snapshots = self.job_options.get("tables") == "batches"  # of KRaft snapshots
         request = replace(
-            self._create_request(), table="batches" if without_snapshots else self.job.listing_table
+            self._create_request(),
+            table="batches" if excludes_snapshots else self.job.listing_table,
         )
         output_directory = self._resolve_destination()
         context = JobContext(
@@ -65,7 +66,7 @@ class PipelineCommand:
             with start_session(*session_arguments) as get_session:
                 files = context.files = self._list_inputs(request)
                 context.spark = get_session()
-                with self.screen.progress(files.n_bytes) as progress:
+                with self.output.progress(files.n_bytes) as progress:
                     context.on_progress = progress.on_progress
                     summary = self._run_job(run_job, context)
             remove_unfinished(output_directory)
@@ -82,7 +83,7 @@ class PipelineCommand:
     def _list_inputs(self, request: Any) -> Any:
         """The inputs of the job; raises InputError, UsageError."""
         return load_target(self.job.inputs_function)(
-            request, self.screen.write_error, require_topics=True
+            request, self.output.write_error, require_topics=True
         )
 
     def _show_plan(self, context: Any) -> ExitCode:
@@ -106,7 +107,7 @@ class PipelineCommand:
             load_target(self.job.forecast_function)(context) if self.job.forecast_function else ()
         )
         for line in (*plan_lines[:-1], *removal_lines, plan_lines[-1]):
-            self.screen.write_text(f"{escape_terminal(line)}\n")
+            self.output.write_text(f"{escape_terminal(line)}\n")
         return ExitCode.CLEAN
 
     def _summary_json(self, summary: Any, files: Sequence[Any]) -> dict[str, Any]:
@@ -124,7 +125,7 @@ class PipelineCommand:
     def _show_result(self, summary: Any) -> ExitCode:
         """Show the result of a finished job; returns the exit code."""
         for line in summary.lines:
-            self.screen.write_text(f"  {escape_terminal(line)}\n")
+            self.output.write_text(f"  {escape_terminal(line)}\n")
         count_texts = [_format_count(name, n) for name, n in summary.counts.items()]
         has_findings = summary.n_errors or (
             self.options.get("strict") and summary.counts.get("warnings")
@@ -135,12 +136,12 @@ class PipelineCommand:
             count_texts = [text for text in count_texts if text != NO_DAMAGE_LABEL]
             count_texts.append(f"{format_count(len(summary.unreadable_inputs), 'input')} not read")
         style = "good" if exit_code is ExitCode.CLEAN else "bad"
-        summary_line = self.screen.theme.paint(style, ", ".join(count_texts))
-        self.screen.write_text(f"{summary_line}   exit {int(exit_code)}\n")
+        summary_line = self.output.theme.paint(style, ", ".join(count_texts))
+        self.output.write_text(f"{summary_line}   exit {int(exit_code)}\n")
         for path in summary.output_paths:
-            self.screen.write_text(f"  {escape_terminal(path)}\n")
+            self.output.write_text(f"  {escape_terminal(path)}\n")
         for line in summary.unreadable_inputs:
-            self.screen.write_error(f"kfmt: {escape_terminal(line)}\n")
+            self.output.write_error(f"kfmt: {escape_terminal(line)}\n")
         return exit_code
 
     def _run_job(self, run_job: Callable[[Any], Any], context: Any) -> Any:
@@ -154,7 +155,7 @@ class PipelineCommand:
         except (PySparkException, Py4JError) as error:
             error_text = redact_credentials(failure_reason(error))
             if self.options.traceback:
-                self.screen.write_error(
+                self.output.write_error(
                     "".join(
                         f"{escape_terminal(line)}\n"
                         for line in redact_credentials(str(error)).splitlines()

@@ -100,10 +100,10 @@ def read_bytes_argument(text: str) -> tuple[str, bytes]:
         name = format_display_name(text)
         data = read_bytes_at(text, 0, MAX_INPUT_BYTES, name)
         return name, _parse_hex(data.decode("ascii", "replace")) or data
-    digits = _parse_hex(text)
-    if digits is None:
+    parsed_bytes = _parse_hex(text)
+    if parsed_bytes is None:
         raise UsageError(f"{text!r}: neither a file nor hex digits")
-    return "argument", digits
+    return "argument", parsed_bytes
 
 
 def _parse_hex(text: str) -> bytes | None:
@@ -190,11 +190,11 @@ def _iter_messages(
 def header_values(header: ProtocolHeader, data: bytes) -> dict[str, Any]:
     """The members of a header's row, by name."""
     message_bytes = data[header.header_start : header.message_end]
-    decoded = read_message(header.layout, message_bytes, 0, len(message_bytes))
-    values: dict[str, object] = {**decoded.values}
+    decoded_message = read_message(header.layout, message_bytes, 0, len(message_bytes))
+    values: dict[str, object] = {**decoded_message.values}
     tags = values.pop(UNKNOWN_TAGS, None)
-    is_flexible = header.layout.tagged is not None and decoded.error is None
-    error_text = decoded.error
+    is_flexible = header.layout.tagged_fields is not None and decoded_message.error is None
+    error_text = decoded_message.error
     if header.declared_size == 0 and header.header_start == header.message_position:
         n_trailing = header.message_end - header.header_start
         error_text = f"{n_trailing} trailing bytes are too few for a size field"
@@ -222,14 +222,14 @@ def show_headers(
     run: CommandRun, name: str, data: bytes, headers: list[ProtocolHeader], row_type: RowType
 ) -> None:
     """Show headers: a single one byte by byte, several with one line each."""
-    values = [header_values(header, data) for header in headers]
-    if any(row["fault"] is not None for row in values):
+    header_rows = [header_values(header, data) for header in headers]
+    if any(row["fault"] is not None for row in header_rows):
         run.host.raise_exit_code(ExitCode.FINDINGS)
     if run.sink.for_people and len(headers) == 1:
         header_name = row_type.name.replace("_", " ")
-        _draw_header(run, f"{name}: {header_name}", data, headers[0], values[0])
+        _draw_header(run, f"{name}: {header_name}", data, headers[0], header_rows[0])
     else:
-        rows = [tuple(row.get(column.name) for column in row_type.columns) for row in values]
+        rows = [tuple(row.get(column.name) for column in row_type.columns) for row in header_rows]
         writer = run.sink.begin_rows(FileHeading(name, len(data)), row_type)
         run.sink.flush()
         for chunk in writer.render(NestedRows(build_columnar_rows(row_type, rows)), 0, len(rows)):
@@ -238,11 +238,11 @@ def show_headers(
 
 
 def _draw_header(
-    run: CommandRun, name: str, data: bytes, header: ProtocolHeader, values: Mapping[str, Any]
+    run: CommandRun, title: str, data: bytes, header: ProtocolHeader, values: Mapping[str, Any]
 ) -> None:
     """Show a header byte by byte."""
     hex_dumper = HexDumper(run.sink.out.theme, run.sink.out.width, shows_all_bytes=False)
-    run.sink.write_line(hex_dumper.format_title(f"{name} of version {header.version}"))
+    run.sink.write_line(hex_dumper.format_title(f"{title} of version {header.version}"))
     nodes: list[FieldNode] = []
     if header.declared_size is not None:
         size_node = FieldNode(

@@ -134,7 +134,7 @@ class LogRowReader:
     def arrow(self) -> Iterator[pa.RecordBatch]:
         """Arrow record batches; needs pyarrow."""
         from kfmt_cli.arrow.columns.arrow_batches import arrow_batch, arrow_rows, split_rows
-        from kfmt_cli.arrow.columns.tables import shared_file_columns
+        from kfmt_cli.arrow.columns.tables import file_column_factory
         from kfmt_cli.arrow.topic_ids import TopicIdCache
 
         columns, topic_ids = select_columns(self._table, self._columns), TopicIdCache()
@@ -146,7 +146,7 @@ class LogRowReader:
 
         for file, rows in self._iter_rows():
             find_topic_id = partial(topic_id_in, file.path.rpartition("/")[0] or ".")
-            shared_columns = shared_file_columns(
+            shared_columns = file_column_factory(
                 file.path, file.kind.name, file_topic_partition(file.path), find_topic_id
             )
             for batch_rows in split_rows(arrow_rows(rows)):
@@ -210,7 +210,7 @@ class LogRowReader:
         reading = replace(self._reading, decoder=decoder)
         with open_checked_log(file, read_ahead=False) as log:
             workers = self._jobs if log.is_large and reading.with_records else 0
-            blocks = reading.iter_prepared(log.blocks)
+            blocks = reading.iter_prepared_blocks(log.blocks)
             for decoded_parts in map_ordered(
                 reading.read_rows, blocks, workers, must_decode_separately
             ):

@@ -71,9 +71,9 @@ def stat(paths: Paths, *, by: str = "partition", deep: bool = False) -> CommandR
         raise unknown_name_error("level", by, STAT_LEVELS)
 
     def command(run: CommandRun) -> None:
-        StatCommand(run, (by,), deep, (), False, available_cores(), DecompressionLimit()).paths(
-            resolve_paths(paths)
-        )
+        StatCommand(
+            run, (by,), deep, (), False, available_cores(), DecompressionLimit()
+        ).show_paths(resolve_paths(paths))
 
     return run_command(command)
 
@@ -114,7 +114,7 @@ def txn(paths: Paths, *, only_open: bool = False) -> CommandResult:
     """List the transactions of partitions, as `kfmt txn` does."""
     from kfmt_cli.commands.txn.command import TxnCommand
 
-    return run_command(lambda run: TxnCommand(run, only_open).paths(resolve_paths(paths)))
+    return run_command(lambda run: TxnCommand(run, only_open).show_paths(resolve_paths(paths)))
 
 
 def diff(a: Path, b: Path) -> CommandResult:
@@ -172,7 +172,7 @@ def state(
 
     def command(run: CommandRun) -> None:
         selection = StateSelection(at_offset, since_offset, group, topic, of_topic)
-        StateCommand(run, selection, DecompressionLimit()).paths(resolve_paths(paths))
+        StateCommand(run, selection, DecompressionLimit()).show_paths(resolve_paths(paths))
 
     return run_command(command)
 

@@ -132,7 +132,7 @@ def export(
     from kfmt_cli.arrow.export.file_formats import FILE_FORMATS
     from kfmt_cli.arrow.export.lake_options import DEFAULT_LAKE_OPTIONS, parse_lake_options
     from kfmt_cli.commands.export.command import ExportCommand
-    from kfmt_cli.disk.path_resolution import listable_path
+    from kfmt_cli.disk.path_resolution import prepare_listable_path
     from kfmt_cli.execution.read_request import ReadRequest, build_request
     from kfmt_cli.rows.table_types import LAKE_TABLES, export_result_type
 
@@ -151,7 +151,7 @@ def export(
     n_jobs = jobs or available_cores()
     request = build_request(
         ReadRequest(max_split_bytes=lake_options.target_file_bytes, parallelism=n_jobs),
-        map(listable_path, resolve_paths(paths)),
+        map(prepare_listable_path, resolve_paths(paths)),
         names["columns"],
         ",".join(as_tuple(topics)),
     )

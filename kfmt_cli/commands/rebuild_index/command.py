@@ -66,27 +66,27 @@ class RebuildIndexCommand:
 
     def rebuild(self, paths: tuple[str, ...], output_directory: str | None) -> None:
         """Rebuild under the directory `output_directory`; next to the logs if None."""
-        logs_by_directory = list(self._group_partitions(paths, output_directory))
-        logs = [log for _, group in logs_by_directory for log in group]
+        output_groups = list(self._group_partitions(paths, output_directory))
+        logs = [log for _, group in output_groups for log in group]
         self.run.sink.begin_results(REBUILD_RESULT)
         total_bytes = sum(map(file_size, logs))
         with self.run.host.progress(total_bytes) as progress:
             is_next_to_logs = output_directory is not None and self._contains_logs(
-                output_directory, logs_by_directory
+                output_directory, output_groups
             )
             if output_directory is not None and not is_next_to_logs:
                 require_outside_inputs(
                     output_directory, [*paths, *(str(Path(log.path).parent) for log in logs)]
                 )
             if output_directory is None or is_next_to_logs:
-                for _, group in logs_by_directory:
+                for _, group in output_groups:
                     self._replace_files(group, progress)
-            elif logs_by_directory:
+            elif output_groups:
                 with stage_output(output_directory, self.force) as staging:
                     self.run.report_leftovers(staging.removed_leftovers)
-                    for subdirectory, group in logs_by_directory:
-                        for rebuilt in self._iter_rebuilt(group, progress):
-                            self._write_to_staging(staging, subdirectory, rebuilt)
+                    for subdirectory, group in output_groups:
+                        for rebuilt_log in self._iter_rebuilt_logs(group, progress):
+                            self._write_to_staging(staging, subdirectory, rebuilt_log)
                     if staging.is_empty:
                         staging.reject()
         self.run.finish()
@@ -96,16 +96,16 @@ class RebuildIndexCommand:
             )
 
     def _contains_logs(
-        self, output_directory: str, logs_by_directory: list[tuple[str, list[InputFile]]]
+        self, output_directory: str, output_groups: list[tuple[str, list[InputFile]]]
     ) -> bool:
         """Whether DST contains the logs; then sets all_files. Raises UsageError unless files may be
         replaced."""
         output_paths = (
             Path(os.path.realpath(Path(output_directory, subdirectory)))
-            for subdirectory, _ in logs_by_directory
+            for subdirectory, _ in output_groups
         )
         log_directories = {
-            Path(os.path.realpath(Path(group[0].path).parent)) for _, group in logs_by_directory
+            Path(os.path.realpath(Path(group[0].path).parent)) for _, group in output_groups
         }
         contains_any = any(path in log_directories for path in output_paths)
         if contains_any and not self.force:
@@ -121,17 +121,17 @@ class RebuildIndexCommand:
         logs_by_key: dict[tuple[str, str], list[InputFile]] = {}
         input_paths = list(resolve_paths(paths, self.run.report_unreadable))
         n_directories = sum(target.file is None for target in input_paths)
-        for target in input_paths:
+        for input_path in input_paths:
             with self.run.catch_unreadable():
-                for log in target.iter_files(frozenset({LOG_KIND})):
+                for log in input_path.iter_files(frozenset({LOG_KIND})):
                     if log.kind is not LOG_KIND:
                         raise InputError(f"{log.name}: not a .log file")
                     subdirectory = ""
-                    if target.file is None:
+                    if input_path.file is None:
                         self._full_directories.add(Path(log.path).parent)
-                        subdirectory = str(Path(log.path).parent.relative_to(target.path))
+                        subdirectory = str(Path(log.path).parent.relative_to(input_path.path))
                         if n_directories > 1:
-                            subdirectory = str(Path(Path(target.path).name) / subdirectory)
+                            subdirectory = str(Path(Path(input_path.path).name) / subdirectory)
                     key = str(Path(log.path).parent), subdirectory
                     logs_by_key.setdefault(key, []).append(log)
         source_by_subdirectory: dict[str, str] = {}
@@ -152,9 +152,9 @@ class RebuildIndexCommand:
                 )
             yield subdirectory, sorted(logs, key=lambda log: log.base_or_zero)
 
-    def _iter_rebuilt(self, logs: list[InputFile], progress: Progress) -> Iterator[RebuiltLog]:
-        remaining = list(logs)
-        with InputErrorHandler(lambda error: self._report_stop(error, remaining)):
+    def _iter_rebuilt_logs(self, logs: list[InputFile], progress: Progress) -> Iterator[RebuiltLog]:
+        remaining_logs = list(logs)
+        with InputErrorHandler(lambda error: self._report_stop(error, remaining_logs)):
             index_interval_bytes = self.index_interval_bytes
             if index_interval_bytes is None:
                 index_interval_bytes = read_index_interval(Path(logs[0].path).parent)
@@ -164,27 +164,31 @@ class RebuildIndexCommand:
                 predicts_start=True,
                 as_started=self.reproduces_start,
             )
-            for rebuilt in rebuild_files(
+            for rebuilt_log in rebuild_files(
                 logs, rebuild_options, progress.on_progress, swap_files=self._swapped_in_files(logs)
             ):
                 counts = {
-                    "bytes": rebuilt.size,
-                    "batches": rebuilt.batches,
-                    "entries": rebuilt.entries,
+                    "bytes": rebuilt_log.size,
+                    "batches": rebuilt_log.batches,
+                    "entries": rebuilt_log.entries,
                 }
-                result = FileResult(REBUILD_RESULT, rebuilt.log.name, rebuilt.log.kind.name, counts)
-                result.add_findings(rebuilt.findings)
-                self._is_damaged |= not rebuilt.is_fully_retained
-                del remaining[0]
-                yield rebuilt
+                result = FileResult(
+                    REBUILD_RESULT, rebuilt_log.log.name, rebuilt_log.log.kind.name, counts
+                )
+                result.add_findings(rebuilt_log.findings)
+                self._is_damaged |= not rebuilt_log.is_fully_retained
+                del remaining_logs[0]
+                yield rebuilt_log
                 self.run.handle_all(iter_result_events(result))
 
-    def _report_stop(self, error: InputError, remaining: list[InputFile]) -> None:
+    def _report_stop(self, error: InputError, remaining_logs: list[InputFile]) -> None:
         """Report a log that cannot be read, and the later ones, whose producers depend on it."""
         self.run.report_unreadable(str(error))
-        if len(remaining) > 1:
-            message = f"neither this segment nor the {len(remaining) - 1} after it were rebuilt"
-            self.run.sink.note(f"{escape_terminal(remaining[0].name)}: {message}\n")
+        if len(remaining_logs) > 1:
+            message = (
+                f"neither this segment nor the {len(remaining_logs) - 1} after it were rebuilt"
+            )
+            self.run.sink.note(f"{escape_terminal(remaining_logs[0].name)}: {message}\n")
 
     def _swapped_in_files(self, logs: list[InputFile]) -> list[InputFile]:
         """Completed .swap files of a partition whose directory the user named, and the logs that a
@@ -192,8 +196,8 @@ class RebuildIndexCommand:
         path = Path(logs[0].path).parent
         if path not in self._full_directories:
             return []
-        directory_listing = list_directory(str(path), prefix="")
-        swaps = [
+        directory_listing = list_directory(str(path), display_prefix="")
+        swap_files = [
             directory_listing.input_file(name)
             for name in directory_listing.regular_files
             if name.endswith(SWAP_SUFFIX)
@@ -208,11 +212,11 @@ class RebuildIndexCommand:
             for log in log_files
             if log.base_offset is None and parse_offset_name(log.name) is not None
         ]
-        return swaps + renamed_logs
+        return swap_files + renamed_logs
 
     @staticmethod
-    def _write_to_staging(staging: Staging, subdirectory: str, rebuilt: RebuiltLog) -> None:
-        for name, data in rebuilt.files.items():
+    def _write_to_staging(staging: Staging, subdirectory: str, rebuilt_log: RebuiltLog) -> None:
+        for name, data in rebuilt_log.files.items():
             if data is not None:
                 staging.write_file(str(Path(subdirectory) / name), data)
 
@@ -223,26 +227,26 @@ class RebuildIndexCommand:
             require_unlocked(directory)
         self.run.report_leftovers(remove_output_leftovers(directory))
         size_by_path = {file.path: file_size(file) for file in logs}
-        for rebuilt in self._iter_rebuilt(logs, progress):
-            if file_size(rebuilt.log) != size_by_path[rebuilt.log.path] and not self.force:
+        for rebuilt_log in self._iter_rebuilt_logs(logs, progress):
+            if file_size(rebuilt_log.log) != size_by_path[rebuilt_log.log.path] and not self.force:
                 raise UsageError(
-                    f"{rebuilt.log.name}: the log grew while it was being read, so a broker is "
+                    f"{rebuilt_log.log.name}: the log grew while it was being read, so a broker is "
                     "probably writing to it; use --force to replace its indexes anyway"
                 )
-            if not self.force and has_errors(rebuilt.findings):
+            if not self.force and has_errors(rebuilt_log.findings):
                 message = (
                     "the log is damaged; a rebuilt index would end at the damage, while the "
                     "existing one may reach beyond it. Not replaced; use --force to replace it "
                     "anyway"
                 )
-                self.run.report_unreadable(f"{rebuilt.log.name}: {message}")
+                self.run.report_unreadable(f"{rebuilt_log.log.name}: {message}")
                 continue
-            self._replace_changed(rebuilt)
+            self._replace_changed(rebuilt_log)
 
-    def _replace_changed(self, rebuilt: RebuiltLog) -> None:
+    def _replace_changed(self, rebuilt_log: RebuiltLog) -> None:
         """Replace files that differ, leaving correct ones untouched."""
-        for name, data in rebuilt.files.items():
-            path = Path(rebuilt.log.path).with_name(name)
+        for name, data in rebuilt_log.files.items():
+            path = Path(rebuilt_log.log.path).with_name(name)
             if path.is_dir():
                 self.run.report_unreadable(f"{path}: is a directory; remove it to write the file")
                 continue

@@ -80,10 +80,10 @@ def producer_settings(path: Path | None) -> dict[str, str]:
 
 @dataclass(slots=True)
 class ClusterClient:
-    """A client of a live cluster. address: the bootstrap servers as the user gave them. settings:
-    librdkafka settings of all clients."""
+    """A client of a live cluster. bootstrap_servers: the bootstrap servers as the user gave them.
+    settings: librdkafka settings of all clients."""
 
-    address: str
+    bootstrap_servers: str
     settings: Mapping[str, str]
     n_brokers: int = 0
     cluster_id: str = ""
@@ -95,7 +95,7 @@ class ClusterClient:
     def connect(self) -> None:
         """Fetch the cluster's metadata; raises OutputError if it does not answer, UsageError for a
         setting that librdkafka rejects."""
-        self._admin = self._client(AdminClient, {})
+        self._admin = self._create_client(AdminClient, {})
         with self.raise_output_errors():
             metadata = self._fetch_metadata()
         self.n_brokers, self.cluster_id = len(metadata.brokers), metadata.cluster_id or ""
@@ -117,9 +117,11 @@ class ClusterClient:
                     raise
         raise AssertionError
 
-    def _client(self, client_class: Callable[..., Any], settings: Mapping[str, object]) -> Any:
+    def _create_client(
+        self, client_class: Callable[..., Any], settings: Mapping[str, object]
+    ) -> Any:
         """A client that writes nothing to standard error; raises UsageError."""
-        all_settings = {**self.settings, "bootstrap.servers": self.address, **settings}
+        all_settings = {**self.settings, "bootstrap.servers": self.bootstrap_servers, **settings}
         try:
             return client_class({**all_settings, "error_cb": self._on_error}, logger=_LOG)
         except (KafkaException, TypeError, ValueError) as error:
@@ -154,7 +156,7 @@ class ClusterClient:
         except (KafkaException, SystemError) as error:
             subject_prefix = f"{subject}: " if subject else ""
             raise OutputError(
-                f"{self.address}: {subject_prefix}{self.format_error(error)}"
+                f"{self.bootstrap_servers}: {subject_prefix}{self.format_error(error)}"
             ) from None
 
     # Topics.
@@ -177,7 +179,7 @@ class ClusterClient:
             )
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 message = "exists, but this user is not allowed to describe it"
-            raise OutputError(f"{self.address}: {plan.name}: {message}") from None
+            raise OutputError(f"{self.bootstrap_servers}: {plan.name}: {message}") from None
         deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             with self.raise_output_errors(plan.name):
@@ -191,7 +193,9 @@ class ClusterClient:
                 self.n_partitions_by_topic[plan.name] = plan.n_partitions
                 return
             time.sleep(0.1)
-        raise OutputError(f"{self.address}: {plan.name}: was created, but has no leaders yet")
+        raise OutputError(
+            f"{self.bootstrap_servers}: {plan.name}: was created, but has no leaders yet"
+        )
 
     def topic_limits(self, topic: str) -> TargetTopicLimits:
         """The limits of a topic; the defaults if the user is not allowed to read its settings."""
@@ -203,16 +207,16 @@ class ClusterClient:
             configs = futures_by_resource[resource].result()
         except KafkaException:
             return TargetTopicLimits()
-        sizes = (int(configs[name].value) for name in ("max.message.bytes", "segment.bytes"))
-        return TargetTopicLimits(min(sizes), configs[TIMESTAMP_TYPE].value != "LogAppendTime")
+        size_limits = (int(configs[name].value) for name in ("max.message.bytes", "segment.bytes"))
+        return TargetTopicLimits(min(size_limits), configs[TIMESTAMP_TYPE].value != "LogAppendTime")
 
     def log_end_offsets(
         self, topic_partitions: Iterable[tuple[str, int]]
     ) -> dict[tuple[str, int], int]:
         """The log end offsets of some partitions; raises OutputError."""
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        latest_spec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         offset_specs = {
-            TopicPartition(topic, partition): latest for topic, partition in topic_partitions
+            TopicPartition(topic, partition): latest_spec for topic, partition in topic_partitions
         }
         if not offset_specs:
             return {}
@@ -267,7 +271,7 @@ class ClusterClient:
         settings |= {
             name: value for name, value in default_settings.items() if name not in self.settings
         }
-        return self._client(Producer, settings)
+        return self._create_client(Producer, settings)
 
     def iter_digests(
         self, topic: str, partition: int, offset_bounds: tuple[int, int], *, has_timestamps: bool
@@ -277,13 +281,15 @@ class ClusterClient:
         begin, end = offset_bounds
         if end - begin > MAX_TAIL_RECORDS:
             reason = f"{end - begin} records were written since the last acknowledged one"
-            raise OutputError(f"{self.address}: {topic}-{partition}: {reason}, by another producer")
-        for message in self._read(topic, partition, begin, end) if end > begin else ():
+            raise OutputError(
+                f"{self.bootstrap_servers}: {topic}-{partition}: {reason}, by another producer"
+            )
+        for message in self._iter_messages(topic, partition, begin, end) if end > begin else ():
             timestamp = message.timestamp()[1] if has_timestamps else 0
             content = message.key(), message.value(), message.headers()
             yield record_digest(partition, timestamp, *content), message.offset()
 
-    def _read(self, topic: str, partition: int, begin: int, end: int) -> Iterator[Any]:
+    def _iter_messages(self, topic: str, partition: int, begin: int, end: int) -> Iterator[Any]:
         settings = {
             "group.id": "kfmt-replay",
             "enable.auto.commit": False,
@@ -291,7 +297,7 @@ class ClusterClient:
             "auto.offset.reset": "earliest",
             "isolation.level": "read_uncommitted",
         }
-        consumer = self._client(Consumer, settings)
+        consumer = self._create_client(Consumer, settings)
         try:
             consumer.assign([TopicPartition(topic, partition, begin)])
             last_progress = time.monotonic()
@@ -307,7 +313,7 @@ class ClusterClient:
                         error_text = (
                             f"{topic}-{partition}: {self.format_error(KafkaException(error))}"
                         )
-                        raise OutputError(f"{self.address}: {error_text}")
+                        raise OutputError(f"{self.bootstrap_servers}: {error_text}")
                     if message.offset() >= end:
                         return
                     yield message
@@ -316,7 +322,7 @@ class ClusterClient:
         finally:
             consumer.close()
         error_text = f"records from offset {begin} onward cannot be read"
-        raise OutputError(f"{self.address}: {topic}-{partition}: {error_text}")
+        raise OutputError(f"{self.bootstrap_servers}: {topic}-{partition}: {error_text}")
 
     # Groups.
 
@@ -332,11 +338,11 @@ class ClusterClient:
 
     def _group_state(self, group: str) -> ConsumerGroupState:
         """The state of a group, DEAD for an unknown one; raises KafkaException."""
-        answers = self._admin.describe_consumer_groups(
+        future_by_group = self._admin.describe_consumer_groups(
             [group], request_timeout=REQUEST_TIMEOUT_SECONDS
         )
         try:
-            state: ConsumerGroupState = answers[group].result().state
+            state: ConsumerGroupState = future_by_group[group].result().state
         except KafkaException as error:
             if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return ConsumerGroupState.DEAD
@@ -355,11 +361,11 @@ class ClusterClient:
 
         def alter_offsets() -> None:
             request = [ConsumerGroupTopicPartitions(group, topic_partitions)]
-            answers = self._admin.alter_consumer_group_offsets(
+            future_by_group = self._admin.alter_consumer_group_offsets(
                 request, request_timeout=REQUEST_TIMEOUT_SECONDS
             )
-            for answer in answers.values():
-                for topic_partition in answer.result().topic_partitions:
+            for future in future_by_group.values():
+                for topic_partition in future.result().topic_partitions:
                     if topic_partition.error is not None:
                         raise KafkaException(topic_partition.error)
 
@@ -390,8 +396,8 @@ def record_digest(
     """The digest that identifies a record in a partition, independent of its offset."""
     hasher = hashlib.blake2b(digest_size=16)
     field_values: list[bytes | None] = [b"%d" % timestamp, key, value]
-    for name, content in headers or ():
-        field_values += [name.encode(), content]
+    for name, header_value in headers or ():
+        field_values += [name.encode(), header_value]
     for field_value in field_values:
         hasher.update(b"-" if field_value is None else b"%d:" % len(field_value))
         hasher.update(field_value or b"")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +18,7 @@ from kfmt_cli.commands.replay.sources import (
     ReplaySource,
     ReplaySourceReader,
     find_sources,
+    split_chunks,
 )
 from kfmt_cli.commands.replay.state_file import ReplaySourceState, ReplayState, load_state
 from kfmt_cli.commands.replay.topic_plans import DEFAULT_REPLICATION_FACTOR, TopicPlan, create_plans
@@ -116,7 +117,7 @@ class ReplayCommand:
     _state: ReplayState = field(init=False)
     _cluster: ClusterClient = field(init=False)
 
-    def paths(self, paths: tuple[str, ...]) -> None:
+    def replay_paths(self, paths: tuple[str, ...]) -> None:
         """Replay the partitions under some paths; raises UsageError, NotFoundError, OutputError."""
         run = self.run
         self._start_notes = LogStartNotes(run)
@@ -125,15 +126,15 @@ class ReplayCommand:
             return
         self._sources = find_sources(partitions, self.options.topics, self.options.as_topic)
         self._target_topics = {source.name: source.target_topic for source in self._sources}
-        plans = create_plans(self._sources, partitions, run.report_unreadable)
-        self._group_commits = self._group_offsets(partitions)
+        plan_by_topic = create_plans(self._sources, partitions, run.report_unreadable)
+        self._group_commits = self._find_group_commits(partitions)
         start_time = time.monotonic()
         logs = [log for source in self._sources for log in source.partition.logs]
         with log_progress(run, [*logs, *logs]):  # transactions first, then records
             if self.options.dry_run:
-                self._preview(plans)
+                self._preview(plan_by_topic)
             else:
-                self._replay(plans)
+                self._replay(plan_by_topic)
         count_text = format_count(self._n_records, "record")
         if self.options.dry_run:
             run.sink.write_hint(f"{count_text} to be sent; nothing was sent")
@@ -141,35 +142,35 @@ class ReplayCommand:
             seconds = time.monotonic() - start_time
             run.sink.write_hint(f"{count_text} sent and acknowledged in {seconds:.1f} s")
 
-    def _group_offsets(self, partitions: Iterable[Partition]) -> list[FieldDict]:
+    def _find_group_commits(self, partitions: Iterable[Partition]) -> list[FieldDict]:
         """The offsets that groups had committed in the partitions to replay."""
         if not self.options.groups:
             return []
-        committed = committed_offsets(self.run, partitions, self.limit)
-        if not committed:
+        commits = committed_offsets(self.run, partitions, self.limit)
+        if not commits:
             self.run.sink.note("no group has committed offsets in __consumer_offsets here\n")
-        return [offset for offset in committed if offset.place in self._target_topics]
+        return [commit for commit in commits if commit.source_name in self._target_topics]
 
     # Without a cluster.
 
-    def _preview(self, plans: dict[str, TopicPlan]) -> None:
+    def _preview(self, plan_by_topic: dict[str, TopicPlan]) -> None:
         state = load_state(self.options.state, "", self.options.resume_options)
         for source in self._sources:
             self._start_notes.note_partition(source.partition)
             source_state = state.sources.get(source.name, ReplaySourceState())
-            progress = self._start_progress(
-                source, source_state, plans[source.target_topic].n_partitions
+            progress = self._create_progress(
+                source, source_state, plan_by_topic[source.target_topic].n_partitions
             )
             with self.run.catch_unreadable():
                 for chunk in progress.reader.iter_chunks(progress.resumed_at):
                     progress.add_chunk(chunk, 0)
             self._report_partition(progress)
-        for offset in self._group_commits:
-            self._report_group(offset, None, None)
+        for commit in self._group_commits:
+            self._report_group(commit, None, None)
 
     # With a cluster.
 
-    def _replay(self, plans: dict[str, TopicPlan]) -> None:
+    def _replay(self, plan_by_topic: dict[str, TopicPlan]) -> None:
         from kfmt_cli.commands.replay.cluster import ClusterClient, producer_settings
 
         settings = producer_settings(self.options.producer_config)
@@ -178,19 +179,21 @@ class ReplayCommand:
         self._state = load_state(
             self.options.state, cluster.cluster_id, self.options.resume_options
         )
-        for plan in plans.values():
+        for plan in plan_by_topic.values():
             self._ensure_topic(plan)
-        end_offsets_by_topic = {name: self._state.targets.get(name, {}) for name in plans}
+        end_offsets_by_topic = {name: self._state.targets.get(name, {}) for name in plan_by_topic}
         topic_partitions = [
             (topic, partition)
             for topic, partitions in end_offsets_by_topic.items()
             for partition in partitions
         ]
-        ends = cluster.settled_log_end_offsets(topic_partitions) if topic_partitions else {}
+        log_end_offsets = (
+            cluster.settled_log_end_offsets(topic_partitions) if topic_partitions else {}
+        )
         for topic, topic_sources in groupby(self._sources, key=lambda source: source.target_topic):
             sender = self._create_sender(topic)
             try:
-                self._send_topic(sender, list(topic_sources), ends)
+                self._send_topic(sender, list(topic_sources), log_end_offsets)
             finally:
                 sender.discard_unsent()
         self._commit_groups()
@@ -218,7 +221,7 @@ class ReplayCommand:
                 f"{max_partition} cannot be kept"
             )
             raise OutputError(
-                f"{cluster.address}: {plan.name}: {message}; add partitions or --by-key"
+                f"{cluster.bootstrap_servers}: {plan.name}: {message}; add partitions or --by-key"
             )
 
     def _create_sender(self, topic: str) -> ReplaySender:
@@ -234,22 +237,32 @@ class ReplayCommand:
         )
 
     def _send_topic(
-        self, sender: ReplaySender, sources: list[ReplaySource], ends: Mapping[tuple[str, int], int]
+        self,
+        sender: ReplaySender,
+        sources: list[ReplaySource],
+        log_end_offsets: Mapping[tuple[str, int], int],
     ) -> None:
-        """Send the records of a topic, and report partitions that cannot be read. ends: log end
-        offsets of the partitions to which an earlier run has sent records."""
-        self._read_topic_ends(sender, sources, ends)
+        """Send the records of a topic, and report partitions that cannot be read. log_end_offsets:
+        log end offsets of the partitions to which an earlier run has sent records."""
+        self._record_log_end_offsets(sender, sources, log_end_offsets)
         for source in sources:
             self._start_notes.note_partition(source.partition)
             group_offsets = sorted(
-                {commit.offset for commit in self._group_commits if commit.place == source.name}
+                {
+                    commit.offset
+                    for commit in self._group_commits
+                    if commit.source_name == source.name
+                }
             )
             with self.run.catch_unreadable():
                 self._send_source(source, sender, group_offsets)
                 self._completed_sources.add(source.name)
 
-    def _read_topic_ends(
-        self, sender: ReplaySender, sources: list[ReplaySource], ends: Mapping[tuple[str, int], int]
+    def _record_log_end_offsets(
+        self,
+        sender: ReplaySender,
+        sources: list[ReplaySource],
+        log_end_offsets: Mapping[tuple[str, int], int],
     ) -> None:
         """Write the topic's log end offsets to the state file before anything is sent; after an
         earlier run, read back the records that have arrived without being acknowledged."""
@@ -257,24 +270,26 @@ class ReplayCommand:
         partitions = {source.partition_index for source in sources}
         if self.options.by_key:
             partitions = set(range(cluster.n_partitions_by_topic[topic]))
-        known_ends = state.targets.setdefault(topic, {})
-        if self.options.by_key and known_ends and set(known_ends) != partitions:
+        known_end_offsets = state.targets.setdefault(topic, {})
+        if self.options.by_key and known_end_offsets and set(known_end_offsets) != partitions:
             message = (
                 f"has {format_count(len(partitions), 'partition')}, but an earlier run "
-                f"saw {len(known_ends)}"
+                f"saw {len(known_end_offsets)}"
             )
             raise OutputError(
-                f"{cluster.address}: {topic}: {message}; keys would change partitions"
+                f"{cluster.bootstrap_servers}: {topic}: {message}; keys would change partitions"
             )
-        for partition, begin in known_ends.items():
-            end = ends[topic, partition]
+        for partition, begin in known_end_offsets.items():
+            end = log_end_offsets[topic, partition]
             if end < begin:
                 message = f"ends at offset {end}, before {begin} of the state file"
                 message += "; was the topic recreated?"
-                raise OutputError(f"{cluster.address}: {topic}-{partition}: {message}")
+                raise OutputError(f"{cluster.bootstrap_servers}: {topic}-{partition}: {message}")
             sender.read_arrived(partition, begin, end, 2 * MAX_PENDING_RECORDS)
-        new_partitions = [(topic, partition) for partition in sorted(partitions - set(known_ends))]
-        known_ends |= {
+        new_partitions = [
+            (topic, partition) for partition in sorted(partitions - set(known_end_offsets))
+        ]
+        known_end_offsets |= {
             partition: end
             for (_, partition), end in cluster.log_end_offsets(new_partitions).items()
         }
@@ -296,11 +311,11 @@ class ReplayCommand:
             [offset for offset in relevant_offsets if offset not in source_state.points],
             source_state.points,
         )
-        progress = self._start_progress(
+        progress = self._create_progress(
             source, source_state, self._cluster.n_partitions_by_topic[source.target_topic]
         )
         try:
-            self._send_all(progress, sender, points)
+            self._send_chunks(progress, sender, points)
         except InputError:
             self._save_acknowledged(progress, sender)
             self._report_partition(progress)
@@ -312,7 +327,7 @@ class ReplayCommand:
             raise OutputError(f"{error}; {position_text}") from None
         self._report_partition(progress)
 
-    def _send_all(
+    def _send_chunks(
         self, progress: _PartitionProgress, sender: ReplaySender, points: GroupOffsetPoints
     ) -> None:
         n_pending, last_save = 0, time.monotonic()
@@ -320,7 +335,7 @@ class ReplayCommand:
         max_records = (
             MAX_CHUNK_RECORDS if rate is None else max(min(MAX_CHUNK_RECORDS, rate // 2), 1)
         )
-        for chunk in _limit_chunks(progress.reader.iter_chunks(progress.resumed_at), max_records):
+        for chunk in split_chunks(progress.reader.iter_chunks(progress.resumed_at), max_records):
             first_offset = int(chunk.offsets[0])
             if progress.first_offset is None and first_offset not in [
                 *points.target_offsets,
@@ -349,16 +364,16 @@ class ReplayCommand:
             source_state.target_offset = last_offsets.get(
                 source.partition_index, source_state.target_offset
             )
-        ends = self._state.targets[source.target_topic]
-        ends.update(
+        end_offsets = self._state.targets[source.target_topic]
+        end_offsets.update(
             {
-                partition: max(offset + 1, ends[partition])
+                partition: max(offset + 1, end_offsets[partition])
                 for partition, offset in last_offsets.items()
             }
         )
         self._state.write_file()
 
-    def _start_progress(
+    def _create_progress(
         self, source: ReplaySource, source_state: ReplaySourceState, n_partitions: int
     ) -> _PartitionProgress:
         """The progress of a partition from which this run has sent nothing yet. n_partitions:
@@ -381,16 +396,18 @@ class ReplayCommand:
         reader, source_state = progress.reader, progress.state
         source, options = reader.source, self.options
         self._n_records += progress.records
-        is_placed = not (options.dry_run or options.by_key or progress.first_offset is None)
+        has_target_offsets = not (
+            options.dry_run or options.by_key or progress.first_offset is None
+        )
         row: dict[str, object] = {
             **REPLAYED_ROW.members_from(progress, reader, options),
             "file": source.partition.name,
             "target_topic": source.target_topic,
             "target_partition": None if options.by_key else source.partition_index,
             "target_first_offset": source_state.points.get(progress.first_offset or 0)
-            if is_placed
+            if has_target_offsets
             else None,
-            "target_last_offset": source_state.target_offset if is_placed else None,
+            "target_last_offset": source_state.target_offset if has_target_offsets else None,
             "resumed_at": progress.resumed_at or None,
         }
         self.run.report_suppressed(source.partition.name, progress.findings)
@@ -402,62 +419,72 @@ class ReplayCommand:
     def _commit_groups(self) -> None:
         """Commit the translated offsets of groups, and report active groups, whose offsets are not
         committed."""
-        active = self._cluster.active_groups({offset.group for offset in self._group_commits})
+        state_by_active_group = self._cluster.active_groups(
+            {commit.group for commit in self._group_commits}
+        )
         for group, commits in groupby(self._group_commits, key=lambda offset: offset.group):
-            commits_and_targets = [(offset, self._target_offset(offset)) for offset in commits]
+            commits_and_targets = [(commit, self._target_offset(commit)) for commit in commits]
             committable = [
-                (offset, target) for offset, target in commits_and_targets if target is not None
+                (commit, target) for commit, target in commits_and_targets if target is not None
             ]
             reason = None
-            if group in active:
-                reason = f"the group is {active[group]} in the cluster; stop its members"
+            if group in state_by_active_group:
+                reason = (
+                    f"the group is {state_by_active_group[group]} in the cluster; stop its members"
+                )
             elif committable:
                 try:
                     self._cluster.commit_offsets(
                         group,
                         [
                             (
-                                self._target_topics[offset.place],
-                                offset.partition,
+                                self._target_topics[commit.source_name],
+                                commit.partition,
                                 target,
-                                offset.metadata,
+                                commit.metadata,
                             )
-                            for offset, target in committable
+                            for commit, target in committable
                         ],
                     )
                 except OutputError as error:
                     reason = str(error)
             if reason is not None:
                 self.run.report_unreadable(f"group {group}: offsets not committed: {reason}")
-            for commit, target in commits_and_targets:
-                self._report_group(commit, target, reason)
+            for commit, target_offset in commits_and_targets:
+                self._report_group(commit, target_offset, reason)
 
     def _target_offset(self, commit: FieldDict) -> int | None:
         """The offset at which a group continues in the cluster; None if that is unknown."""
-        if commit.place not in self._completed_sources:
+        if commit.source_name not in self._completed_sources:
             return None
-        source_state = self._state.sources[commit.place]
+        source_state = self._state.sources[commit.source_name]
         if commit.offset in source_state.points:
             return source_state.points[commit.offset]
         if commit.offset < source_state.next_offset:
             return None
         if source_state.target_offset is not None:
             return source_state.target_offset + 1
-        return self._state.targets[self._target_topics[commit.place]][commit.partition]
+        return self._state.targets[self._target_topics[commit.source_name]][commit.partition]
 
-    def _report_group(self, commit: FieldDict, target: int | None, reason: str | None) -> None:
+    def _report_group(
+        self, commit: FieldDict, target_offset: int | None, reason: str | None
+    ) -> None:
         if self.options.dry_run:
             reason = "dry run"
-        elif reason is None and target is None and commit.place not in self._completed_sources:
+        elif (
+            reason is None
+            and target_offset is None
+            and commit.source_name not in self._completed_sources
+        ):
             reason = "its partition could not be read to the end"
-        elif reason is None and target is None:
+        elif reason is None and target_offset is None:
             reason = "its records were sent by a run without --groups"
-            message = f"offset {commit.offset} of {commit.place} not committed: {reason}"
+            message = f"offset {commit.offset} of {commit.source_name} not committed: {reason}"
             self.run.report_unreadable(f"group {commit.group}: {message}")
         row: dict[str, object] = {
             **REPLAYED_GROUP_ROW.members_from(commit),
-            "target_topic": self._target_topics[commit.place],
-            "target_offset": target,
+            "target_topic": self._target_topics[commit.source_name],
+            "target_offset": target_offset,
             "committed": reason is None,
             "reason": reason,
         }
@@ -465,14 +492,3 @@ class ReplayCommand:
         sink.write_document(
             REPLAYED_GROUP_ROW, row, [format_group_line(FieldDict(row), sink.out.theme)]
         )
-
-
-def _limit_chunks(chunks: Iterable[RecordChunk], max_records: int) -> Iterator[RecordChunk]:
-    """Chunks of at most this many records."""
-    for chunk in chunks:
-        for first in range(0, len(chunk), max_records):
-            yield (
-                chunk
-                if len(chunk) <= max_records
-                else chunk.select_range(first, first + max_records)
-            )

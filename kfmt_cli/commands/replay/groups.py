@@ -21,8 +21,8 @@ def committed_offsets(
 ) -> list[FieldDict]:
     """The committed offsets in the partitions of __consumer_offsets, the latest commit of each.
 
-    Each has the columns of `COMMITTED_OFFSET_ROW`, and in `place` the name of its partition in the
-    state file. Reports partitions that cannot be read.
+    Each has the columns of `COMMITTED_OFFSET_ROW`, and in `source_name` the name of its partition
+    in the state file. Reports partitions that cannot be read.
     """
     row_by_key: dict[tuple[str, str, int], FieldDict] = {}
     for partition in partitions:
@@ -45,6 +45,6 @@ def _iter_committed_offsets(
         run.report_findings(iter_replay_findings(replay, file, limit), findings)
         run.report_suppressed(file.name, findings)
     for row in replay.sorted_rows()[COMMITTED_OFFSET_ROW].values():
-        fields = FieldDict(zip(COMMITTED_OFFSET_ROW.member_names, row, strict=True))
-        fields.place = f"{fields.topic}-{fields.partition}"
-        yield fields
+        commit = FieldDict(zip(COMMITTED_OFFSET_ROW.member_names, row, strict=True))
+        commit.source_name = f"{commit.topic}-{commit.partition}"
+        yield commit

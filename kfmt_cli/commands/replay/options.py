@@ -87,4 +87,4 @@ def replay(
     if not dry_run and find_spec("confluent_kafka") is None:
         raise UsageError("confluent-kafka is not installed: pip install 'kfmt-cli[replay]'")
     options = ReplayOptions(bootstrap_server or "", dry_run=dry_run, **replay_options)
-    ReplayCommand(common.start_run(), options, common.decompression_limit).paths(paths)
+    ReplayCommand(common.start_run(), options, common.decompression_limit).replay_paths(paths)

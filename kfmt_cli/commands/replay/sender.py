@@ -18,7 +18,7 @@ from kfmt_cli.render.style import format_grouped
 
 RECORDS_PER_POLL = 2000  # records between two polls for acknowledgements
 POLL_SECONDS = 0.05  # seconds to wait for space in the producer's queue
-Acknowledged = dict[Any, Any]
+DeliveryResults = dict[Any, Any]
 """The delivery results of a partition: the last acknowledged message under None, failed messages
 under their errors. Its `__setitem__(error, message)` is the delivery callback, because calls of a
 Python function would cost a third of the rate."""
@@ -34,14 +34,16 @@ class GroupOffsetPoints:
     target_offsets: dict[int, int]
     """For each offset, the target offset of the first record at or after it."""
 
-    def take_rows(self, chunk: RecordChunk) -> dict[int, list[int]]:
+    def pop_offsets_by_row(self, chunk: RecordChunk) -> dict[int, list[int]]:
         """Remove the pending offsets for which a chunk has the first record at or after them, and
         return them by the row of that record."""
-        rows: dict[int, list[int]] = {}
+        offsets_by_row: dict[int, list[int]] = {}
         while self.pending_offsets and self.pending_offsets[0] <= chunk.offsets[-1]:
             offset = self.pending_offsets.pop(0)
-            rows.setdefault(int(np.searchsorted(chunk.offsets, offset)), []).append(offset)
-        return rows
+            offsets_by_row.setdefault(int(np.searchsorted(chunk.offsets, offset)), []).append(
+                offset
+            )
+        return offsets_by_row
 
     def resolve(self, offsets: Sequence[int], target_offset: int) -> None:
         """Set the target offset of some offsets."""
@@ -57,11 +59,11 @@ class ReplaySender:
     limits: TargetTopicLimits
     producer: Any
     rate: int | None = None
-    _arrived_offsets: dict[Digest, list[int]] = field(default_factory=dict)
+    _arrived_offsets_by_digest: dict[Digest, list[int]] = field(default_factory=dict)
     _n_possibly_arrived: dict[int, int] = field(default_factory=dict)
     """By partition: how many of the next records may have arrived already."""
-    _acknowledged: dict[int, Acknowledged] = field(default_factory=dict)
-    _last_offsets: dict[int, int] = field(default_factory=dict)
+    _delivery_results: dict[int, DeliveryResults] = field(default_factory=dict)
+    _last_offset_by_partition: dict[int, int] = field(default_factory=dict)
     _n_sent: int = 0
     _rate_start: float = 0.0
 
@@ -70,19 +72,19 @@ class ReplaySender:
         again. max_records: how many of the next records to send may be among them. Raises
         OutputError."""
         has_timestamps, cluster = self.limits.keeps_timestamps, self.cluster
-        for record_hash, offset in cluster.iter_digests(
+        for digest, offset in cluster.iter_digests(
             self.topic, partition, (begin, end), has_timestamps=has_timestamps
         ):
-            self._arrived_offsets.setdefault(record_hash, []).append(offset)
+            self._arrived_offsets_by_digest.setdefault(digest, []).append(offset)
         self._n_possibly_arrived[partition] = max_records
 
     def send_chunk(self, chunk: RecordChunk, points: GroupOffsetPoints) -> int:
         """Send records in order; returns the number of records that had arrived before and are not
         sent again. Raises OutputError."""
-        offsets_by_row = points.take_rows(chunk)
+        offsets_by_row = points.pop_offsets_by_row(chunk)
         n_arrived = 0
         n_by_partition = Counter(chunk.partitions)
-        if self._arrived_offsets and any(
+        if self._arrived_offsets_by_digest and any(
             self._n_possibly_arrived.get(partition, 0) > 0 for partition in n_by_partition
         ):
             for partition, n in n_by_partition.items():
@@ -111,7 +113,7 @@ class ReplaySender:
             }
             self._produce(subchunk, self._create_callbacks(subchunk, subchunk_offsets, points))
             self._poll(0)
-            self._keep_rate(len(subchunk))
+            self._limit_rate(len(subchunk))
         return n_arrived
 
     def _rows_not_arrived(
@@ -126,20 +128,20 @@ class ReplaySender:
                 strict=True,
             )
         ):
-            record_hash = record_digest(
+            digest = record_digest(
                 partition, timestamp if self.limits.keeps_timestamps else 0, key, value, headers
             )
-            target_offsets = self._arrived_offsets.get(record_hash)
+            target_offsets = self._arrived_offsets_by_digest.get(digest)
             if not target_offsets:
                 rows_to_send.append(row)
                 continue
             target_offset = target_offsets.pop(0)
             points.resolve(offsets_by_row.get(row, ()), target_offset)
-            self._last_offsets[partition] = max(
-                target_offset, self._last_offsets.get(partition, -1)
+            self._last_offset_by_partition[partition] = max(
+                target_offset, self._last_offset_by_partition.get(partition, -1)
             )
             if not target_offsets:
-                del self._arrived_offsets[record_hash]
+                del self._arrived_offsets_by_digest[digest]
         return rows_to_send
 
     def _create_callbacks(
@@ -148,7 +150,7 @@ class ReplaySender:
         """The delivery callback of each record."""
         callback_by_partition = {}
         for partition in set(chunk.partitions):
-            callback_by_partition[partition] = self._acknowledged.setdefault(
+            callback_by_partition[partition] = self._delivery_results.setdefault(
                 partition, {None: None}
             ).__setitem__
         callbacks: list[Callable[[Any, Any], None]] = [
@@ -187,27 +189,29 @@ class ReplaySender:
             error_text = (
                 f"a record of {format_grouped(size)} bytes: {self.cluster.format_error(error)}"
             )
-            raise OutputError(f"{self.cluster.address}: {location}: {error_text}") from None
+            raise OutputError(
+                f"{self.cluster.bootstrap_servers}: {location}: {error_text}"
+            ) from None
 
-    def _keep_rate(self, n_records: int) -> None:
+    def _limit_rate(self, n_records: int) -> None:
         if self.rate is None:
             return
         self._rate_start = self._rate_start or time.monotonic()
         self._n_sent += n_records
-        while (ahead := self._rate_start + self._n_sent / self.rate - time.monotonic()) > 0:
-            self._poll(ahead)  # returns early if a record is acknowledged
+        while (seconds_ahead := self._rate_start + self._n_sent / self.rate - time.monotonic()) > 0:
+            self._poll(seconds_ahead)  # returns early if a record is acknowledged
 
     def _poll(self, seconds: float) -> None:
         """Wait for acknowledgements; raises OutputError for a record that was not accepted."""
         with self.cluster.raise_output_errors(self.topic):
             self.producer.poll(seconds)
-        for partition, outcomes in self._acknowledged.items():
+        for partition, outcomes in self._delivery_results.items():
             if len(outcomes) > 1:
                 error, message = next(item for item in outcomes.items() if item[0] is not None)
                 size = sum(len(data) for data in (message.key(), message.value()) if data)
                 error_text = f"a record of {format_grouped(size)} bytes was not accepted"
                 reason = self.cluster.format_error(KafkaException(error))
-                location = f"{self.cluster.address}: {self.topic}-{partition}"
+                location = f"{self.cluster.bootstrap_servers}: {self.topic}-{partition}"
                 raise OutputError(f"{location}: {error_text}: {reason}")
 
     def await_acknowledgements(self) -> dict[int, int]:
@@ -217,12 +221,12 @@ class ReplaySender:
             with self.cluster.raise_output_errors(self.topic):
                 self.producer.flush(POLL_SECONDS)
             self._poll(0)
-        for partition, outcomes in self._acknowledged.items():
+        for partition, outcomes in self._delivery_results.items():
             if outcomes[None] is not None:
-                self._last_offsets[partition] = max(
-                    outcomes[None].offset(), self._last_offsets.get(partition, -1)
+                self._last_offset_by_partition[partition] = max(
+                    outcomes[None].offset(), self._last_offset_by_partition.get(partition, -1)
                 )
-        return self._last_offsets
+        return self._last_offset_by_partition
 
     def discard_unsent(self) -> None:
         """Discard the records that have not been sent."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from kfmt_cli.broker.partitioners import partition_keys
-from kfmt_cli.broker.transactions.committed import find_committed
+from kfmt_cli.broker.transactions.committed import find_committed_records
 from kfmt_cli.checks.log.checker import open_checked_log
 from kfmt_cli.commands.each_partition import read_log_blocks
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
@@ -70,8 +70,10 @@ def find_sources(
             names = f"{existing.partition.name} and {partition.name}"
             raise UsageError(f"{names} are copies of {source.name}; give only one of them")
     topic_names = sorted({topic for topic, _ in source_by_key})
-    if missing := [topic for topic in topics if topic not in topic_names]:
-        raise NotFoundError(f"no partition of topic {' or '.join(missing)} under these paths")
+    if missing_topics := [topic for topic in topics if topic not in topic_names]:
+        raise NotFoundError(
+            f"no partition of topic {' or '.join(missing_topics)} under these paths"
+        )
     if not source_by_key:
         raise NotFoundError("only internal topics found under these paths")
     if as_topic is not None and len(topic_names) > 1:
@@ -147,7 +149,7 @@ class ReplaySourceReader:
     def iter_chunks(self, next_offset: int) -> Iterator[RecordChunk]:
         """The committed records, starting at an offset; raises InputError."""
         partition = self.source.partition
-        committed = find_committed(
+        committed_records = find_committed_records(
             (block for _, block in read_log_blocks(partition.logs)), abort_open=True
         )
         remaining_selection = self.selection.starting_at(next_offset)
@@ -158,8 +160,8 @@ class ReplaySourceReader:
                         self.on_finding(finding)
                     batches = block.batches
                     is_valid = (batches.crc_valid == 1) & (batches.control == 0)
-                    is_committed = committed.delivered_mask(batches)
-                    is_aborted = self._in_bounds(block, is_valid & ~is_committed)
+                    is_committed = committed_records.delivered_mask(batches)
+                    is_aborted = self._narrow_to_bounds(block, is_valid & ~is_committed)
                     self.not_committed += int(batches.record_counts[is_aborted].sum())
                     committed_batches = batches.select_rows(is_valid & is_committed)
                     committed_block = replace(
@@ -167,7 +169,7 @@ class ReplaySourceReader:
                     )
                     yield from self._iter_block_chunks(committed_block, remaining_selection)
 
-    def _in_bounds(self, block: Block, mask: IntArray) -> IntArray:
+    def _narrow_to_bounds(self, block: Block, mask: IntArray) -> IntArray:
         batches = block.batches
         first, last = self.selection.first_offset, self.selection.last_offset
         if first is not None:
@@ -175,10 +177,10 @@ class ReplaySourceReader:
         return mask if last is None else mask & (batches.base_offset <= last)
 
     def _iter_block_chunks(self, block: Block, selection: Selection) -> Iterator[RecordChunk]:
-        for run, records in selection.iter_candidate_runs(block, self.limit):
-            for finding in (*run.findings, *records.findings):
+        for batch_run, records in selection.iter_candidate_runs(block, self.limit):
+            for finding in (*batch_run.findings, *records.findings):
                 self.on_finding(finding)
-            rows = np.flatnonzero(selection.record_mask(run, records))
+            rows = np.flatnonzero(selection.record_mask(batch_run, records))
             if len(rows):
                 yield self._create_chunk(records, rows)
 
@@ -191,15 +193,15 @@ class ReplaySourceReader:
         self.timestamps_changed += int((timestamps == 0).sum())
         timestamps = np.where(timestamps == 0, 1, timestamps)
         offsets = rows.offset[selected_rows]
-        starts, sizes = rows.key[selected_rows], rows.key_size[selected_rows]
+        key_starts, key_sizes = rows.key[selected_rows], rows.key_size[selected_rows]
         return RecordChunk(
             offsets,
             timestamps.tolist(),
-            _slice_values(data, starts, sizes),
+            _slice_values(data, key_starts, key_sizes),
             _slice_values(data, rows.value[selected_rows], rows.value_size[selected_rows]),
             self._headers(records, selected_rows),
-            self._target_partitions(data, starts, sizes),
-            sizes.clip(0) + rows.value_size[selected_rows].clip(0),
+            self._target_partitions(data, key_starts, key_sizes),
+            key_sizes.clip(0) + rows.value_size[selected_rows].clip(0),
         )
 
     def _target_partitions(
@@ -230,8 +232,10 @@ class ReplaySourceReader:
         header_rows = records.headers[:, : int((first_headers + counts).max())]
         names: dict[bytes, str | None] = {}
         pairs: list[Any] = []
-        for start, size, value_start, value_size in zip(*header_rows.tolist(), strict=True):
-            name = data[start : start + size]
+        for name_start, name_size, value_start, value_size in zip(
+            *header_rows.tolist(), strict=True
+        ):
+            name = data[name_start : name_start + name_size]
             if name not in names:
                 names[name] = _decode_header_name(name)
             content = None if value_size < 0 else data[value_start : value_start + value_size]
@@ -259,3 +263,11 @@ def _decode_header_name(name: bytes) -> str | None:
 def _slice_values(data: bytes, starts: IntArray, sizes: IntArray) -> list[bytes | None]:
     pairs = zip(starts.tolist(), sizes.tolist(), strict=True)
     return [data[start : start + size] if size >= 0 else None for start, size in pairs]
+
+
+def split_chunks(chunks: Iterable[RecordChunk], max_records: int) -> Iterator[RecordChunk]:
+    """Chunks of at most this many records."""
+    for chunk in chunks:
+        for first in range(0, len(chunk), max_records):
+            is_small = len(chunk) <= max_records
+            yield chunk if is_small else chunk.select_range(first, first + max_records)

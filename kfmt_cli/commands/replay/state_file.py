@@ -70,8 +70,10 @@ def load_state(path: Path | None, cluster_id: str, options: dict[str, Any]) -> R
         _require_same_replay(path, content, state)
         for name, source in content["sources"].items():
             points = {int(offset): int(target) for offset, target in source["points"].items()}
-            target = source["target_offset"]
-            state.sources[name] = ReplaySourceState(int(source["next_offset"]), target, points)
+            target_offset = source["target_offset"]
+            state.sources[name] = ReplaySourceState(
+                int(source["next_offset"]), target_offset, points
+            )
         for topic, partitions in content["targets"].items():
             state.targets[topic] = {
                 int(partition): int(end_offset) for partition, end_offset in partitions.items()

@@ -58,10 +58,10 @@ def create_plans(
     a topic has as many partitions as are on the disks. report_error: called with errors about
     unreadable metadata logs.
     """
-    plans: dict[str, TopicPlan] = {}
+    plan_by_topic: dict[str, TopicPlan] = {}
     target_by_topic: dict[str, str] = {}
     for source in sources:
-        plan = plans.setdefault(source.target_topic, TopicPlan(source.target_topic))
+        plan = plan_by_topic.setdefault(source.target_topic, TopicPlan(source.target_topic))
         plan.n_partitions = max(plan.n_partitions, source.partition_index + 1)
         target_by_topic[source.topic] = source.target_topic
     read_errors: list[InputError] = []
@@ -69,22 +69,22 @@ def create_plans(
         sorted({str(partition.log_directory) for partition in partitions}), read_errors
     )
     if metadata_log is None:
-        return plans
-    state = replay_undamaged_metadata(metadata_log, read_errors, read_errors).sorted_rows()
+        return plan_by_topic
+    rows_by_type = replay_undamaged_metadata(metadata_log, read_errors, read_errors).sorted_rows()
     for error in read_errors:
         report_error(str(error))
-    for row in state[PARTITION_STATE_ROW].values():
+    for row in rows_by_type[PARTITION_STATE_ROW].values():
         values = dict(zip(PARTITION_STATE_ROW.member_names, row, strict=True))
         if (name := target_by_topic.get(str(values["topic"]))) is not None:
-            plan = plans[name]
+            plan = plan_by_topic[name]
             plan.n_partitions = max(plan.n_partitions, int(values["partition"] or 0) + 1)
             plan.replication_factor = str(values["replicas"]).count(",") + 1
-    for row in state[CONFIG_ROW].values():
+    for row in rows_by_type[CONFIG_ROW].values():
         values = dict(zip(CONFIG_ROW.member_names, row, strict=True))
         name = target_by_topic.get(str(values["resource"]))
         if name is not None and values["resource_type"] == "TOPIC" and values["value"] is not None:
-            _apply_setting(plans[name], str(values["name"]), str(values["value"]))
-    return plans
+            _apply_setting(plan_by_topic[name], str(values["name"]), str(values["value"]))
+    return plan_by_topic
 
 
 def _apply_setting(plan: TopicPlan, name: str, value: str) -> None:
@@ -108,6 +108,6 @@ def _find_newest_metadata(
         with InputErrorHandler(read_errors.append):
             if is_directory(path):
                 directory_listing = list_directory(path)
-                end, epoch = read_metadata_end(directory_listing, read_errors)
-                candidates.append((epoch, end, directory_listing))
+                end_offset, epoch = read_metadata_end(directory_listing, read_errors)
+                candidates.append((epoch, end_offset, directory_listing))
     return max(candidates, key=lambda candidate: candidate[:2], default=(0, 0, None))[2]

@@ -83,19 +83,19 @@ def compute_costs(cluster: OfflineCluster) -> list[StartOrderCost]:
     ]
 
 
-def find_best(costs: Sequence[StartOrderCost]) -> StartOrderCost:
+def find_best_cost(costs: Sequence[StartOrderCost]) -> StartOrderCost:
     """The cheapest order; one that starts a single broker first, if there is one."""
-    single_starters = [cost for cost in costs if len(cost.order.stages[0].nodes) == 1]
-    return min(single_starters or costs, key=lambda cost: cost.rank)
+    single_start_costs = [cost for cost in costs if len(cost.order.stages[0].nodes) == 1]
+    return min(single_start_costs or costs, key=lambda cost: cost.rank)
 
 
 def answer_lines(cluster: OfflineCluster) -> Iterator[str]:
     """The answer, the most important line first."""
     yield from _cost_lines(compute_costs(cluster))
     if missing_brokers := cluster.missing_brokers:
-        brokers, verb = ("broker", "is") if len(missing_brokers) == 1 else ("brokers", "are")
+        noun, verb = ("broker", "is") if len(missing_brokers) == 1 else ("brokers", "are")
         yield (
-            f"No directory of {brokers} {_join_nodes(missing_brokers)} was given, which {verb} "
+            f"No directory of {noun} {_join_nodes(missing_brokers)} was given, which {verb} "
             "registered: what the replicas there hold is unknown, and not counted as lost."
         )
 
@@ -104,18 +104,21 @@ def _cost_lines(costs: Sequence[StartOrderCost]) -> Iterator[str]:
     """The brokers to start first, and the cost."""
     if not costs:
         return
-    best = find_best(costs)
+    best_cost = find_best_cost(costs)
     if all(cost.is_free for cost in costs) and len(costs) > 1:
         yield "Start the brokers in any order, or together: nothing is lost."
         return
-    prefix = "Start " if not best.n_lost else "EVERY ORDER LOSES OFFSETS; the fewest with "
+    prefix = "Start " if not best_cost.n_lost else "EVERY ORDER LOSES OFFSETS; the fewest with "
     if len(costs) == 1:
         prefix = ""
-    yield f"{prefix}{_format_order(best.order)}: {best.description}."
-    worse = [cost for cost in costs if cost.n_lost > best.n_lost]
-    if worse:
-        max_lost_text = format_count(max(cost.n_lost for cost in worse), "offset")
-        yield f"DO NOT start {_format_first_brokers(worse)}: up to {max_lost_text} would be lost."
+    yield f"{prefix}{_format_order(best_cost.order)}: {best_cost.description}."
+    worse_costs = [cost for cost in costs if cost.n_lost > best_cost.n_lost]
+    if worse_costs:
+        max_lost_text = format_count(max(cost.n_lost for cost in worse_costs), "offset")
+        yield (
+            f"DO NOT start {_format_first_brokers(worse_costs)}: up to {max_lost_text} would "
+            "be lost."
+        )
 
 
 def _format_order(order: StartOrder) -> str:
@@ -159,21 +162,25 @@ def next_steps(cluster: OfflineCluster, paths: Iterable[str]) -> Iterator[NextSt
     """The commands that save records that every order loses or that only older branches have."""
     steps: list[NextStep] = []
     costs = compute_costs(cluster)
-    if costs and (best := find_best(costs)).n_lost:
-        steps.append(_merge_step(cluster, best, " ".join(shell_quote_path(path) for path in paths)))
+    if costs and (best_cost := find_best_cost(costs)).n_lost:
+        steps.append(
+            _merge_step(cluster, best_cost, " ".join(shell_quote_path(path) for path in paths))
+        )
     for partition in cluster.partitions:
         steps += _salvage_steps(partition)
     return add_private_key(steps)
 
 
-def _merge_step(cluster: OfflineCluster, best: StartOrderCost, path_arguments: str) -> NextStep:
+def _merge_step(
+    cluster: OfflineCluster, best_cost: StartOrderCost, path_arguments: str
+) -> NextStep:
     """The command that saves the offsets that even the best order loses. If replicas have diverged,
     it merges the branch of the broker that leads, whose log the others then copy."""
     outcomes = (
         outcome
         for partition in cluster.partitions
         for outcome in partition.outcomes
-        if outcome.order is best.order
+        if outcome.order is best_cost.order
     )
     leaders = sorted(
         {
@@ -182,11 +189,11 @@ def _merge_step(cluster: OfflineCluster, best: StartOrderCost, path_arguments: s
             if outcome.lost_offsets and outcome.leader is not None
         }
     )
-    leaders = leaders or [best.order.stages[0].nodes[0]]
+    leaders = leaders or [best_cost.order.stages[0].nodes[0]]
     has_diverged = any(
         len(partition.replica_branches.branches) > 1 for partition in cluster.partitions
     )
-    branch = f" --branch {leaders[0]}" if has_diverged else ""
+    branch_option = f" --branch {leaders[0]}" if has_diverged else ""
     replacement_text = f"broker {leaders[0]}'s directories with these, and start it first"
     if len(leaders) > 1:
         replacement_text = (
@@ -194,9 +201,9 @@ def _merge_step(cluster: OfflineCluster, best: StartOrderCost, path_arguments: s
         )
     return NextStep(
         path_arguments,
-        f"kfmt merge {path_arguments} --to DST{branch}",
+        f"kfmt merge {path_arguments} --to DST{branch_option}",
         "merges the best log of each partition, with the "
-        f"{format_count(best.n_lost, 'offset')} that even "
+        f"{format_count(best_cost.n_lost, 'offset')} that even "
         f"the best order loses; replace {replacement_text}",
     )
 
@@ -210,8 +217,8 @@ def _salvage_steps(partition: PartitionComparison) -> Iterator[NextStep]:
         )
         if replica.file is not None and n_own_offsets:
             command = f"kfmt salvage {shell_quote_path(replica.file)} DST"
-            records = format_count(n_own_offsets, "offset")
-            description = f"keeps the {records} that only {replica.owner} has"
+            offsets_text = format_count(n_own_offsets, "offset")
+            description = f"keeps the {offsets_text} that only {replica.owner} has"
             if branch.diverged_at:
                 description += f", from offset {branch.diverged_at} onward"
             yield NextStep(replica.file, command, description)

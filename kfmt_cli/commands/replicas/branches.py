@@ -31,7 +31,7 @@ class ReplicaBranch:
     """The first offset at which it differs from the newest branch; None for the newest one."""
 
     @property
-    def end(self) -> int:
+    def end_offset(self) -> int:
         """The greatest log end offset of its replicas."""
         return max(replica.log_end or 0 for replica in self.replicas)
 
@@ -61,12 +61,16 @@ class ReplicaBranches:
         if not self.branches:
             return []
         intervals = [
-            range_ for replica in self.branches[0].replicas for range_ in replica.undamaged_offsets
+            interval
+            for replica in self.branches[0].replicas
+            for interval in replica.undamaged_offsets
         ]
         for branch in self.branches[1:]:
-            after_divergence = [(branch.diverged_at or 0, _MAX_OFFSET)]
+            intervals_after_divergence = [(branch.diverged_at or 0, _MAX_OFFSET)]
             for replica in branch.replicas:
-                intervals += subtract_intervals(replica.undamaged_offsets, after_divergence)
+                intervals += subtract_intervals(
+                    replica.undamaged_offsets, intervals_after_divergence
+                )
         return merge_intervals(intervals)
 
     @property
@@ -91,17 +95,17 @@ class ReplicaBranches:
         leader_offsets, diverged_at = leader.offsets_after_start, self.divergence_offset(leader)
         if diverged_at is not None:
             leader_offsets = subtract_intervals(leader_offsets, [(diverged_at, _MAX_OFFSET)])
-        below_log_start = [(-1, (leader.log_start_after or 0) - 1)]
+        intervals_below_log_start = [(-1, (leader.log_start_after or 0) - 1)]
         newest_replicas = (replica for branch in self.branches[:1] for replica in branch.replicas)
         tiered_offsets = [
-            range_
+            interval
             for replica in newest_replicas
             if replica.is_tiered
-            for range_ in replica.undamaged_offsets
+            for interval in replica.undamaged_offsets
         ]
         return subtract_intervals(
             subtract_intervals(self.newest_branch_offsets, leader_offsets),
-            intersect_intervals(merge_intervals(tiered_offsets), below_log_start),
+            intersect_intervals(merge_intervals(tiered_offsets), intervals_below_log_start),
         )
 
     def offsets_returning_with(self, leader: DiskReplica | None) -> OffsetIntervals:
@@ -119,13 +123,13 @@ class ReplicaBranches:
 def find_branches(replicas: Sequence[DiskReplica], limit: DecompressionLimit) -> ReplicaBranches:
     """Compare the replicas of a partition; raises InputError."""
     result = ReplicaBranches()
-    readable = [
+    readable_replicas = [
         replica for replica in replicas if replica.log_end is not None and not replica.is_set_aside
     ]
-    empty = [
+    empty_replicas = [
         replica for replica in replicas if replica.log_end is None and not replica.is_set_aside
     ]
-    for replica in sorted(readable, key=_newness, reverse=True):
+    for replica in sorted(readable_replicas, key=_newness_key, reverse=True):
         for branch in result.branches:
             if _find_divergence(branch.replicas[0], replica, limit) is None:
                 branch.replicas.append(replica)
@@ -138,11 +142,11 @@ def find_branches(replicas: Sequence[DiskReplica], limit: DecompressionLimit) ->
             )
             result.branches.append(ReplicaBranch([replica], diverged_at))
     if result.branches:
-        result.branches[0].replicas += empty
+        result.branches[0].replicas += empty_replicas
     return result
 
 
-def _newness(replica: DiskReplica) -> tuple[int, int]:
+def _newness_key(replica: DiskReplica) -> tuple[int, int]:
     """Sort key: newer logs have the greater one."""
     last = replica.undamaged_offsets[-1][1] if replica.undamaged_offsets else -1
     return (-1 if replica.latest_epoch is None else replica.latest_epoch), last
@@ -153,14 +157,14 @@ def _find_divergence(
 ) -> int | None:
     """The first offset at which two replicas have different records; None if they agree."""
     segment_pairs = zip(left.segments, right.segments, strict=False)
-    same_segments = list(takewhile(lambda pair: pair[0] == pair[1], segment_pairs))
-    if len(same_segments) == min(len(left.segments), len(right.segments)) and not (
+    same_segment_pairs = list(takewhile(lambda pair: pair[0] == pair[1], segment_pairs))
+    if len(same_segment_pairs) == min(len(left.segments), len(right.segments)) and not (
         left.damaged_offsets or right.damaged_offsets
     ):
         return None
-    if same_segments and not (left.damaged_offsets or right.damaged_offsets):
-        same_segments.pop()  # batches of two logs may overlap
-    first_offset = same_segments[-1][0][2] if same_segments else 0
+    if same_segment_pairs and not (left.damaged_offsets or right.damaged_offsets):
+        same_segment_pairs.pop()  # batches of two logs may overlap
+    first_offset = same_segment_pairs[-1][0][2] if same_segment_pairs else 0
     comparison = ReplicaComparison.from_partitions(
         _logs_from(left, first_offset), _logs_from(right, first_offset), limit
     )

@@ -31,7 +31,7 @@ from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.errors import InputError, InputErrorHandler, UsageError
 from kfmt_cli.render.style import escape_terminal
 
-_STRAY = (
+_STRAY_MESSAGE = (
     "the newest metadata log does not contain the partition: brokers rename its directories to "
     "-stray"
 )
@@ -65,11 +65,13 @@ class PartitionComparison:
             return "damaged"
         if any(not replica.log_end for replica in replicas):
             return "empty" if self.replica_branches.newest_branch_offsets else "identical"
-        last = max((replica.log_end or 0 for replica in replicas), default=0)
+        max_log_end = max((replica.log_end or 0 for replica in replicas), default=0)
         # Tiered storage has closed segments only: it ends before the brokers' logs.
         broker_replicas = [replica for replica in replicas if not replica.is_tiered] or replicas
         return (
-            "behind" if any(replica.log_end != last for replica in broker_replicas) else "identical"
+            "behind"
+            if any(replica.log_end != max_log_end for replica in broker_replicas)
+            else "identical"
         )
 
     @property
@@ -83,8 +85,8 @@ class PartitionComparison:
     @property
     def rank(self) -> tuple[int, int, TopicAndPartition]:
         """Sort key: worse ones first."""
-        worst = max((outcome.n_lost for outcome in self.outcomes), default=0)
-        return -worst, -len(self.replica_branches.branches), self.topic_partition
+        max_lost = max((outcome.n_lost for outcome in self.outcomes), default=0)
+        return -max_lost, -len(self.replica_branches.branches), self.topic_partition
 
 
 @dataclass(slots=True)
@@ -107,8 +109,8 @@ class OfflineCluster:
     @property
     def missing_brokers(self) -> list[int]:
         """The registered brokers without an admitted directory among the named ones."""
-        present = {node.node_id for node in self.nodes if node.rejection_reason is None}
-        return sorted(set(self.image.brokers) - present) if self.image is not None else []
+        present_ids = {node.node_id for node in self.nodes if node.rejection_reason is None}
+        return sorted(set(self.image.brokers) - present_ids) if self.image is not None else []
 
     @property
     def newest_metadata_key(self) -> tuple[int, int]:
@@ -131,8 +133,8 @@ class ReplicasCommand:
 
     def compare_paths(self, paths: tuple[str, ...], orders: Sequence[str]) -> OfflineCluster:
         """Compare the replicas under some paths; raises UsageError, InputError."""
-        check = CheckCommand(self.run, self.jobs, self.limit, with_fingerprints=True)
-        return self.compare_results(check.check_paths(paths, is_one_broker=False), orders)
+        check_command = CheckCommand(self.run, self.jobs, self.limit, with_fingerprints=True)
+        return self.compare_results(check_command.check_paths(paths, is_one_broker=False), orders)
 
     def compare_results(
         self, check_results: CheckResults, orders: Sequence[str] = ()
@@ -151,7 +153,8 @@ class ReplicasCommand:
             predictor = OutcomePredictor(image, [node for node in nodes if _is_broker(node, image)])
             node_ids = {node.node_id for node in nodes if node.node_id is not None}
             start_orders = [
-                parse_order(text, node_ids) for text in orders or default_orders(predictor.brokers)
+                parse_order(text, node_ids)
+                for text in orders or default_orders(predictor.broker_ids)
             ]
         elif orders:
             raise UsageError("--order needs the metadata log: name the controllers' directories")
@@ -197,7 +200,7 @@ class ReplicasCommand:
             partition.evidence = find_evidence(metadata, replicas, branches, predictor)
         elif predictor is not None and _is_in_newest_metadata(topic_partition, nodes):
             partition.outcomes = [PartitionOutcome(order) for order in orders]
-            partition.evidence = [_STRAY]
+            partition.evidence = [_STRAY_MESSAGE]
         return partition
 
 
@@ -206,8 +209,8 @@ def _is_in_newest_metadata(
 ) -> bool:
     """Whether the newest of all metadata logs contains a partition."""
     images = (node.image for node in nodes if node.image is not None)
-    newest = max(images, key=attrgetter("recency_key"), default=None)
-    return newest is not None and topic_partition in newest.partitions
+    newest_image = max(images, key=attrgetter("recency_key"), default=None)
+    return newest_image is not None and topic_partition in newest_image.partitions
 
 
 def find_deciding_node(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None, list[str]]:
@@ -219,24 +222,26 @@ def find_deciding_node(nodes: Sequence[ClusterNode]) -> tuple[ClusterNode | None
     if not nodes_with_image:
         return None, ["no metadata log: also name the controllers' directories"]
     controllers = [node for node in nodes_with_image if is_controller(node, nodes)]
-    deciding = max(controllers or nodes_with_image, key=_image_key)
+    deciding_node = max(controllers or nodes_with_image, key=_image_key)
     sentences: list[str] = []
     if not controllers:
         sentences.append(
             f"no controller's directory was given: the newest copy of the metadata log is in "
-            f"{deciding.display_path}, but a controller may have a newer one"
+            f"{deciding_node.display_path}, but a controller may have a newer one"
         )
-    same_cluster = [node for node in nodes_with_image if node.cluster_id == deciding.cluster_id]
-    newest = max(same_cluster, key=_image_key)
-    if _image_key(newest) > _image_key(deciding):
+    same_cluster_nodes = [
+        node for node in nodes_with_image if node.cluster_id == deciding_node.cluster_id
+    ]
+    newest_node = max(same_cluster_nodes, key=_image_key)
+    if _image_key(newest_node) > _image_key(deciding_node):
         sentences.append(
-            f"the controller {deciding.display_path} is older than its brokers: its metadata "
+            f"the controller {deciding_node.display_path} is older than its brokers: its metadata "
             "log ends at "
-            f"{_image_key(deciding)[1]}, the one in {newest.display_path} at "
-            f"{_image_key(newest)[1]}; it is an old "
+            f"{_image_key(deciding_node)[1]}, the one in {newest_node.display_path} at "
+            f"{_image_key(newest_node)[1]}; it is an old "
             "copy or was reformatted: do not start it"
         )
-    return deciding, sentences
+    return deciding_node, sentences
 
 
 def _image_key(node: ClusterNode) -> tuple[int, int]:
@@ -259,45 +264,47 @@ def _is_broker(node: ClusterNode, image: ClusterImage) -> bool:
     return is_registered or node.node_id not in image.voters
 
 
-def classify_nodes(nodes: Sequence[ClusterNode], deciding: ClusterNode | None) -> list[str]:
+def classify_nodes(nodes: Sequence[ClusterNode], deciding_node: ClusterNode | None) -> list[str]:
     """Set the `rejection_reason` of nodes that the cluster does not admit; returns sentences about
     them, and about nodes that do not start."""
-    if deciding is None or deciding.image is None:
+    if deciding_node is None or deciding_node.image is None:
         return []
-    image = deciding.image
+    image = deciding_node.image
     owner_by_directory_id = {
-        id_: registration.node
+        directory_id: registration.node_id
         for registration in image.brokers.values()
-        for id_ in registration.directory_ids
+        for directory_id in registration.directory_ids
     }
     node_by_id: dict[int, ClusterNode] = {}
     for node in nodes:
         registered_owners = {
-            owner_by_directory_id[id_] for id_ in node.directory_ids if id_ in owner_by_directory_id
+            owner_by_directory_id[directory_id]
+            for directory_id in node.directory_ids
+            if directory_id in owner_by_directory_id
         }
-        if node.cluster_id not in (None, deciding.cluster_id):
+        if node.cluster_id not in (None, deciding_node.cluster_id):
             node.rejection_reason = (
-                f"its cluster id is {node.cluster_id}, not {deciding.cluster_id}"
+                f"its cluster id is {node.cluster_id}, not {deciding_node.cluster_id}"
             )
         elif node.node_id is not None and registered_owners - {node.node_id}:
-            owner = next(iter(registered_owners - {node.node_id}))
-            node.rejection_reason = f"its directory id is registered to broker {owner}"
+            owner_id = next(iter(registered_owners - {node.node_id}))
+            node.rejection_reason = f"its directory id is registered to broker {owner_id}"
         elif node.node_id is not None:
-            first = node_by_id.setdefault(node.node_id, node)
-            if first is not node:
-                registered = image.brokers.get(node.node_id)
-                registered_directories = (
-                    set() if registered is None else set(registered.directory_ids)
+            first_node = node_by_id.setdefault(node.node_id, node)
+            if first_node is not node:
+                node_registration = image.brokers.get(node.node_id)
+                registered_directory_ids = (
+                    set() if node_registration is None else set(node_registration.directory_ids)
                 )
-                is_second = bool(registered_directories & node.directory_ids) > bool(
-                    registered_directories & first.directory_ids
+                prefers_later_node = bool(registered_directory_ids & node.directory_ids) > bool(
+                    registered_directory_ids & first_node.directory_ids
                 )
-                rejected = first if is_second else node
-                admitted = node if rejected is first else first
-                rejected.rejection_reason = (
-                    f"{admitted.display_path} has the same node id, {node.node_id}"
+                rejected_node = first_node if prefers_later_node else node
+                admitted_node = node if rejected_node is first_node else first_node
+                rejected_node.rejection_reason = (
+                    f"{admitted_node.display_path} has the same node id, {node.node_id}"
                 )
-                node_by_id[node.node_id] = admitted
+                node_by_id[node.node_id] = admitted_node
     return [
         f"{node.display_path} is not admitted: {node.rejection_reason}"
         if node.rejection_reason
@@ -332,7 +339,7 @@ def _mark_set_aside(
         for replica in replicas
         if nodes[replica.node_index].rejection_reason is None
     }
-    missing = [
+    missing_replicas = [
         DiskReplica(
             node.index,
             node.node_id,
@@ -349,7 +356,8 @@ def _mark_set_aside(
         and node.rejection_reason is None
     ]
     return sorted(
-        [*replicas, *missing], key=lambda replica: (replica.broker_id is None, replica.broker_id)
+        [*replicas, *missing_replicas],
+        key=lambda replica: (replica.broker_id is None, replica.broker_id),
     )
 
 

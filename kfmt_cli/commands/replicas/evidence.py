@@ -28,19 +28,21 @@ def find_evidence(
     sentences += [
         f"the metadata assigns broker {node}'s replica to a log directory that the broker does not "
         "have: its disk was replaced, or a directory was not given"
-        for node in sorted(predictor.without_directory(metadata))
+        for node in sorted(predictor.brokers_without_directory(metadata))
     ]
     return list(dict.fromkeys(sentences))
 
 
 def _truncated_leaders(
-    state: PartitionLeadership, replicas: Sequence[DiskReplica], branches: ReplicaBranches
+    leadership: PartitionLeadership, replicas: Sequence[DiskReplica], branches: ReplicaBranches
 ) -> Iterator[str]:
     """Last leaders and last ISR members that end below another replica of their branch."""
-    role_by_broker = {state.leader: "was the last leader"} if state.leader != NO_LEADER else {}
-    if len(state.isr) == 1:
-        role_by_broker.setdefault(state.isr[0], "was the last in the ISR")
-    for node in state.last_known:
+    role_by_broker = (
+        {leadership.leader: "was the last leader"} if leadership.leader != NO_LEADER else {}
+    )
+    if len(leadership.isr) == 1:
+        role_by_broker.setdefault(leadership.isr[0], "was the last in the ISR")
+    for node in leadership.last_known:
         role_by_broker.setdefault(node, "was the last known leader")
     for replica in replicas:
         if (
@@ -51,40 +53,43 @@ def _truncated_leaders(
             continue
         own_end = replica.log_end or 0
         diverged_at = branches.divergence_offset(replica)
-        same_branch = [
+        same_branch_replicas = [
             other
             for other in replicas
             if other is not replica
             and not other.is_set_aside
             and branches.divergence_offset(other) == diverged_at
         ]
-        longest = max(same_branch, key=lambda other: other.log_end or 0, default=None)
-        if longest is not None and (longest.log_end or 0) > own_end:
+        longest_replica = max(
+            same_branch_replicas, key=lambda other: other.log_end or 0, default=None
+        )
+        if longest_replica is not None and (longest_replica.log_end or 0) > own_end:
             yield (
                 f"{replica.owner} {role_by_broker[replica.broker_id]}, but its log ends at "
-                f"{own_end} and "
-                f"{longest.owner}'s at {longest.log_end}: its last records are lost, or its disk "
-                "is new or an old copy"
+                f"{own_end} and {longest_replica.owner}'s at {longest_replica.log_end}: its last "
+                "records are lost, or its disk is new or an old copy"
             )
 
 
-def _below_watermarks(state: PartitionLeadership, replicas: Sequence[DiskReplica]) -> Iterator[str]:
+def _below_watermarks(
+    leadership: PartitionLeadership, replicas: Sequence[DiskReplica]
+) -> Iterator[str]:
     """Replicas that end below their own high watermark, or in the ISR below another replica's."""
     for replica in replicas:
         if replica.is_set_aside or not replica.is_end_known:
             continue
         other_watermarks = (other.high_watermark or 0 for other in replicas if other is not replica)
-        highest = max(other_watermarks, default=0)
+        max_other_watermark = max(other_watermarks, default=0)
         own_end, own_watermark = replica.log_end or 0, replica.high_watermark or 0
         if own_end < own_watermark and replica.listing is not None:
             yield (
                 f"the log of {replica.owner} ends at {own_end}, below its own high watermark, "
                 f"{own_watermark}: it has lost offsets"
             )
-        elif replica.broker_id in state.isr and own_end < highest:
+        elif replica.broker_id in leadership.isr and own_end < max_other_watermark:
             yield (
                 f"{replica.owner} is in the ISR, but its log ends at {own_end}, below the high "
-                f"watermark of another replica, {highest}"
+                f"watermark of another replica, {max_other_watermark}"
             )
 
 

@@ -28,7 +28,7 @@ from kfmt_cli.render.tables.line_table import LineColumn, LineTable
 
 _MAX_EVIDENCE_LINES = 8
 LEGEND = "broker: log end offset   → after its own start   ✗ damaged"
-_NONE = "–"
+_NONE_TEXT = "–"
 
 Column = LineColumn[PartitionComparison]
 Cell = Callable[[PartitionComparison], str]
@@ -101,21 +101,21 @@ def _write_partitions(sink: Sink, cluster: OfflineCluster) -> None:
 
 def _heading_lines(cluster: OfflineCluster) -> Iterator[str]:
     """The nodes, and the metadata log that is used."""
-    node_lists = []
-    registered = {} if cluster.image is None else cluster.image.brokers
+    node_texts = []
+    registered_brokers = {} if cluster.image is None else cluster.image.brokers
     controllers = [
         node
         for node in cluster.nodes
-        if node.node_id not in registered and is_controller(node, cluster.nodes)
+        if node.node_id not in registered_brokers and is_controller(node, cluster.nodes)
     ]
     brokers = [node for node in cluster.nodes if node not in controllers]
     for role, nodes in (("broker", brokers), ("controller", controllers)):
-        ids = sorted(node.node_id for node in nodes if node.node_id is not None)
-        if ids:
-            plural = "" if len(ids) == 1 else "s"
-            node_lists.append(f"{role}{plural} {', '.join(map(str, ids))}")
+        node_ids = sorted(node.node_id for node in nodes if node.node_id is not None)
+        if node_ids:
+            plural = "" if len(node_ids) == 1 else "s"
+            node_texts.append(f"{role}{plural} {', '.join(map(str, node_ids))}")
     n_directories = sum(len(node.directories) for node in cluster.nodes)
-    line = f"{format_count(n_directories, 'directory', 'directories')}: {', '.join(node_lists)}"
+    line = f"{format_count(n_directories, 'directory', 'directories')}: {', '.join(node_texts)}"
     image, metadata_node = cluster.image, cluster.metadata_node
     if metadata_node is None or image is None:
         yield line
@@ -138,13 +138,13 @@ def _columns(cluster: OfflineCluster) -> list[Column]:
     if cluster.image is not None and cluster.image.has_elr:
         columns.append(LineColumn("ELR", _metadata_cell("elr"), hide_rank=4))
         columns.append(LineColumn("last known", _metadata_cell("last_known"), hide_rank=5))
-    ids = {
+    broker_ids = {
         replica.broker_id
         for partition in cluster.partitions
         for replica in partition.replicas
         if replica.broker_id is not None
     }
-    columns += [_broker_column(id_) for id_ in sorted(ids)]
+    columns += [_broker_column(id_) for id_ in sorted(broker_ids)]
     columns.append(LineColumn("replicas", _relation_text, hide_rank=6, align_right=False))
     orders = enumerate(cluster.orders)
     columns += [
@@ -163,16 +163,16 @@ def _metadata_cell(name: str) -> Cell:
         value = getattr(partition.metadata.leadership, name)
         if name == "leader":
             return "none" if value == NO_LEADER else str(value)
-        return ",".join(map(str, value)) or _NONE
+        return ",".join(map(str, value)) or _NONE_TEXT
 
     return cell
 
 
-def _broker_column(broker: int) -> Column:
+def _broker_column(broker_id: int) -> Column:
     """The column of a broker's replicas."""
 
     def cell(partition: PartitionComparison) -> str:
-        replica = replica_by_broker(partition.replicas).get(broker)
+        replica = replica_by_broker(partition.replicas).get(broker_id)
         if replica is None:
             return ""
         if replica.is_set_aside:
@@ -189,7 +189,7 @@ def _broker_column(broker: int) -> Column:
         return f"{end}{after_start_text}{' ✗' if replica.damaged_offsets else ''}"
 
     def style(partition: PartitionComparison) -> str:
-        replica = replica_by_broker(partition.replicas).get(broker)
+        replica = replica_by_broker(partition.replicas).get(broker_id)
         is_bad = (
             replica is None
             or replica.damaged_offsets
@@ -198,7 +198,7 @@ def _broker_column(broker: int) -> Column:
         )
         return "bad" if is_bad else "good"
 
-    return LineColumn(f"broker {broker}", cell, style=style)
+    return LineColumn(f"broker {broker_id}", cell, style=style)
 
 
 def _relation_text(partition: PartitionComparison) -> str:

@@ -105,11 +105,11 @@ class DiskReplica:
 
 def replica_by_broker(replicas: Iterable[DiskReplica]) -> dict[int | None, DiskReplica]:
     """The replica of each broker; of several, the one that is not set aside."""
-    by_broker: dict[int | None, DiskReplica] = {}
+    replica_by_id: dict[int | None, DiskReplica] = {}
     for replica in replicas:
-        if replica.broker_id not in by_broker or not replica.is_set_aside:
-            by_broker[replica.broker_id] = replica
-    return by_broker
+        if replica.broker_id not in replica_by_id or not replica.is_set_aside:
+            replica_by_id[replica.broker_id] = replica
+    return replica_by_id
 
 
 @dataclass(slots=True)
@@ -162,13 +162,13 @@ class ClusterNode:
     def clean_shutdown_epoch(self) -> int | None:
         """The broker epoch in `.kafka_cleanshutdown`, NO_EPOCH if it has none; None if a
         directory lacks the file."""
-        markers = [directory.clean_shutdown_path for directory in self.directories]
-        if None in markers:
+        marker_paths = [directory.clean_shutdown_path for directory in self.directories]
+        if None in marker_paths:
             return None
-        marker = markers[0] or ""
+        marker_path = marker_paths[0] or ""
         with suppress(InputError, ValueError, AttributeError, TypeError):
             data = read_small_file(
-                classify_file(marker, format_display_name(marker)), _MARKER_BYTES
+                classify_file(marker_path, format_display_name(marker_path)), _MARKER_BYTES
             )
             return int(json.loads(data).get("brokerEpoch", NO_EPOCH))
         return NO_EPOCH  # before 3.7, the file is empty
@@ -184,11 +184,11 @@ def read_nodes(check_results: CheckResults, read_errors: list[InputError]) -> li
         nodes.append(node)
     for next_start in check_results.next_starts:
         for node in nodes:
-            is_own = any(
+            is_start_of_node = any(
                 next_start.file == format_display_name(directory.path)
                 for directory in node.directories
             )
-            if is_own and not next_start.starts and node.start_failure_reason is None:
+            if is_start_of_node and not next_start.starts and node.start_failure_reason is None:
                 node.start_failure_reason = next_start.reason
     return nodes
 
@@ -211,7 +211,7 @@ def _next_start(replica: PartitionReplica, directory: LogDirectory) -> Predicted
 
 def read_replicas(
     nodes: Iterable[ClusterNode],
-    reports: Mapping[str, DirectoryCheckResult],
+    result_by_name: Mapping[str, DirectoryCheckResult],
     read_errors: list[InputError],
 ) -> dict[TopicAndPartition, list[DiskReplica]]:
     """The replicas of each partition on the disks of some nodes."""
@@ -226,9 +226,9 @@ def read_replicas(
                     or topic_partition[0] == CLUSTER_METADATA
                 ):
                     continue
-                report = reports[replica.directory.name]
+                check_result = result_by_name[replica.directory.name]
                 disk_replica = _read_replica(
-                    node, directory, replica, report, topic_partition, read_errors
+                    node, directory, replica, check_result, topic_partition, read_errors
                 )
                 replicas_by_partition.setdefault(topic_partition, []).append(disk_replica)
     return replicas_by_partition
@@ -238,32 +238,32 @@ def _read_replica(
     node: ClusterNode,
     directory: LogDirectory,
     replica: PartitionReplica,
-    report: DirectoryCheckResult,
+    check_result: DirectoryCheckResult,
     topic_partition: TopicAndPartition,
     read_errors: list[InputError],
 ) -> DiskReplica:
     disk_replica = DiskReplica(
-        node.index, node.node_id, directory, replica.directory, report.display_path
+        node.index, node.node_id, directory, replica.directory, check_result.display_path
     )
     disk_replica.topic_id = _read_topic_id(replica.directory, read_errors)
     disk_replica.is_tiered = is_tiered(replica.directory.path)
-    disk_replica.n_partly_read = report.n_partly_read
-    for log in report.fingerprints:
-        first, end = report.offset_intervals.get(
+    disk_replica.n_partly_read = check_result.n_partly_read
+    for log in check_result.fingerprints:
+        first, end = check_result.offset_intervals.get(
             log.base_offset, (log.base_offset, log.base_offset)
         )
         disk_replica.segments.append((log.base_offset, first, end, log.fingerprint))
         for epoch, offset in log.epochs:
             if not disk_replica.epochs or disk_replica.epochs[-1][0] != epoch:
                 disk_replica.epochs.append((epoch, offset))
-    end_offsets = [end for _, end in report.offset_intervals.values()]
+    end_offsets = [end for _, end in check_result.offset_intervals.values()]
     for last_log in replica.directory.logs[-1:]:
         disk_replica.is_end_known = any(
-            log.base_offset == last_log.base_or_zero for log in report.fingerprints
+            log.base_offset == last_log.base_or_zero for log in check_result.fingerprints
         )
-    checkpoint = directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition)
+    checkpointed_log_start = directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition)
     if end_offsets:
-        disk_replica.log_start = max(checkpoint, min(report.offset_intervals))
+        disk_replica.log_start = max(checkpointed_log_start, min(check_result.offset_intervals))
         disk_replica.log_end = max(end_offsets)
     disk_replica.high_watermark = directory.offsets_by_checkpoint.get(
         REPLICATION_CHECKPOINT, {}
@@ -271,7 +271,9 @@ def _read_replica(
     disk_replica.recovery_point = directory.offsets_by_checkpoint.get(
         RECOVERY_POINT_CHECKPOINT, {}
     ).get(topic_partition)
-    disk_replica.damaged_offsets = _find_damaged_offsets(replica.directory, report, read_errors)
+    disk_replica.damaged_offsets = _find_damaged_offsets(
+        replica.directory, check_result, read_errors
+    )
     predicted_start = _next_start(replica, directory)
     disk_replica.is_predicted = predicted_start is not None
     if predicted_start is None or predicted_start.becomes == OFFLINE or not predicted_start.starts:
@@ -292,21 +294,25 @@ def _read_topic_id(
 
 
 def _find_damaged_offsets(
-    directory_listing: DirectoryListing, report: DirectoryCheckResult, read_errors: list[InputError]
+    directory_listing: DirectoryListing,
+    check_result: DirectoryCheckResult,
+    read_errors: list[InputError],
 ) -> OffsetIntervals:
     """The offsets in damaged batches of a partition's logs, and those of unreadable logs."""
     base_offsets = [log.base_or_zero for log in directory_listing.logs]
-    read_bases = {log.base_offset for log in report.fingerprints}
+    read_bases = {log.base_offset for log in check_result.fingerprints}
     last_offsets = [*(base - 1 for base in base_offsets[1:]), *base_offsets[-1:]]
     intervals = [
-        pair for pair in zip(base_offsets, last_offsets, strict=True) if pair[0] not in read_bases
+        interval
+        for interval in zip(base_offsets, last_offsets, strict=True)
+        if interval[0] not in read_bases
     ]
-    bases = sorted(report.offset_intervals)
+    bases = sorted(check_result.offset_intervals)
     next_base_by_base = dict(zip(bases, [*bases[1:], None], strict=True)) if bases else {}
-    files_with_errors = {Path(finding.file).name for finding in report.log_errors}
+    names_with_errors = {Path(finding.file).name for finding in check_result.log_errors}
     for file in map(
         directory_listing.input_file,
-        sorted(files_with_errors.intersection(directory_listing.files)),
+        sorted(names_with_errors.intersection(directory_listing.files)),
     ):
         with InputErrorHandler(read_errors.append):
             log_offsets = read_log_offsets(file, file.base_or_zero)

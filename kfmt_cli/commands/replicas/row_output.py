@@ -90,7 +90,7 @@ def _replica_row(
 ) -> Row:
     metadata = partition.metadata
     may_lead, why_not = _may_lead(partition, replica, cluster)
-    state = None if metadata is None else metadata.leadership
+    leadership = None if metadata is None else metadata.leadership
     return {
         **REPLICA_ROW.members_from(replica),
         "topic": partition.topic_partition[0],
@@ -101,8 +101,8 @@ def _replica_row(
         "epochs": intervals_to_lists(replica.epochs),
         "high_watermark_checkpoint": replica.high_watermark,
         "damaged_offsets": intervals_to_lists(replica.damaged_offsets),
-        "in_isr": None if state is None else replica.broker_id in state.isr,
-        "in_elr": None if state is None else replica.broker_id in state.elr,
+        "in_isr": None if leadership is None else replica.broker_id in leadership.isr,
+        "in_elr": None if leadership is None else replica.broker_id in leadership.elr,
         "may_lead": may_lead,
         "why_not": why_not,
     }
@@ -119,37 +119,43 @@ def _may_lead(
         return "no", f"the broker does not start: {node.start_failure_reason}"
     if partition.metadata is None:
         return "no", "the metadata does not contain the partition"
-    state = partition.metadata.leadership
-    if replica.broker_id not in state.replicas:
+    leadership = partition.metadata.leadership
+    if replica.broker_id not in leadership.replicas:
         return "no", "the metadata does not assign a replica to the broker"
-    lists = {"isr": state.isr, "elr": state.elr, "last_known_leader": state.last_known}
-    for name, brokers in lists.items():
+    brokers_by_list = {
+        "isr": leadership.isr,
+        "elr": leadership.elr,
+        "last_known_leader": leadership.last_known,
+    }
+    for list_name, brokers in brokers_by_list.items():
         if replica.broker_id in brokers:
-            return name, None
-    if state.allows_unclean_election:
+            return list_name, None
+    if leadership.allows_unclean_election:
         return "unclean", None
     return "no", "not in the ISR, and unclean.leader.election.enable is false"
 
 
 def _replicas_row(partition: PartitionComparison, cluster: OfflineCluster) -> Row:
     metadata, metadata_node = partition.metadata, cluster.metadata_node
-    state = None if metadata is None else metadata.leadership
+    leadership = None if metadata is None else metadata.leadership
     return {
-        **REPLICAS_ROW.members_from(state, metadata, partition, partition.replica_branches),
+        **REPLICAS_ROW.members_from(leadership, metadata, partition, partition.replica_branches),
         "topic": partition.topic_partition[0],
         "partition": partition.topic_partition[1],
-        "replicas": [] if state is None else list(state.replicas),
-        "isr": [] if state is None else list(state.isr),
-        "eligible_leader_replicas": [] if state is None else list(state.elr),
-        "last_known_elr": [] if state is None else list(state.last_known),
-        "min_insync_replicas": None if state is None else state.min_isr,
-        "unclean_leader_election_enable": None if state is None else state.allows_unclean_election,
+        "replicas": [] if leadership is None else list(leadership.replicas),
+        "isr": [] if leadership is None else list(leadership.isr),
+        "eligible_leader_replicas": [] if leadership is None else list(leadership.elr),
+        "last_known_elr": [] if leadership is None else list(leadership.last_known),
+        "min_insync_replicas": None if leadership is None else leadership.min_isr,
+        "unclean_leader_election_enable": None
+        if leadership is None
+        else leadership.allows_unclean_election,
         "metadata_from": None if metadata_node is None else metadata_node.display_path,
         "branches": [
             {
                 "brokers": [replica.broker_id for replica in branch.replicas],
                 "latest_epoch": branch.latest_epoch,
-                "end": branch.end,
+                "end": branch.end_offset,
             }
             for branch in partition.replica_branches.branches
         ],

@@ -63,10 +63,10 @@ def parse_order(text: str, node_ids: Set[int]) -> StartOrder:
     hint = "write broker ids as in 1,2,3 (in turn), 1+2+3 (together), 2!,1 (an unclean election)"
     stages: list[StartStage] = []
     for stage_text in text.replace(" ", "").split(","):
-        names = stage_text.removesuffix("!").split("+")
-        if not all(name.isdecimal() for name in names):
+        id_texts = stage_text.removesuffix("!").split("+")
+        if not all(id_text.isdecimal() for id_text in id_texts):
             raise UsageError(f"--order {text}: {stage_text!r} is not a valid stage; {hint}")
-        nodes = tuple(map(int, names))
+        nodes = tuple(map(int, id_texts))
         for node in nodes:
             if node not in node_ids:
                 known_text = ", ".join(map(str, sorted(node_ids))) or "none"
@@ -151,26 +151,30 @@ class OutcomePredictor:
     _results_by_key: dict[object, list[ElectionResult]] = field(default_factory=dict)
 
     @cached_property
-    def brokers(self) -> list[int]:
+    def broker_ids(self) -> list[int]:
         """The ids of the brokers."""
         return sorted({node.node_id for node in self.nodes if node.node_id is not None})
 
     @cached_property
-    def cluster(self) -> ClusterBrokers:
+    def cluster_brokers(self) -> ClusterBrokers:
         """The state of the brokers that elections depend on."""
         image = self.image
-        epochs = {broker.node: broker.epoch for broker in image.brokers.values()}
-        unfenced = [broker.node for broker in image.brokers.values() if not broker.is_fenced]
-        expiring = fencing_order(list(epochs.items()), unfenced, level=image.metadata_version_level)
+        epoch_by_broker = {broker.node_id: broker.epoch for broker in image.brokers.values()}
+        unfenced_ids = [broker.node_id for broker in image.brokers.values() if not broker.is_fenced]
+        expiring_ids = fencing_order(
+            list(epoch_by_broker.items()), unfenced_ids, feature_level=image.metadata_version_level
+        )
         clean_epoch_by_broker = {node.node_id: node.clean_shutdown_epoch() for node in self.nodes}
         cleanly_stopped = frozenset(
-            node for node, epoch in epochs.items() if clean_epoch_by_broker.get(node) == epoch
+            node
+            for node, epoch in epoch_by_broker.items()
+            if clean_epoch_by_broker.get(node) == epoch
         )
         voters = image.voters if image.voters & set(image.brokers) else frozenset()
         rules = ElectionRules(
             image.has_elr, image.metadata_version_level >= _MIN_FENCING_LEVEL, voters
         )
-        return ClusterBrokers(cleanly_stopped, tuple(expiring), rules)
+        return ClusterBrokers(cleanly_stopped, tuple(expiring_ids), rules)
 
     def iter_outcomes(
         self,
@@ -180,16 +184,16 @@ class OutcomePredictor:
         orders: Iterable[StartOrder],
     ) -> Iterator[PartitionOutcome]:
         """The outcome of each order for a partition."""
-        offline_directory_nodes = self.without_directory(partition)
+        offline_directory_nodes = self.brokers_without_directory(partition)
         replica_by_id = replica_by_broker(replicas)
         watermarks = [replica.high_watermark or 0 for replica in replica_by_id.values()]
         for order in orders:
-            elected = self._elect_leaders(partition.leadership, offline_directory_nodes, order)
-            leaders = [replica_by_id.get(election.leader) for election in elected]
-            outcome = PartitionOutcome(order, elected, leaders)
-            worst = self._worst_losses(outcome, branches)
-            if worst is not None:
-                outcome.lost_offsets, outcome.returning_offsets = worst
+            elections = self._elect_leaders(partition.leadership, offline_directory_nodes, order)
+            leaders = [replica_by_id.get(election.leader) for election in elections]
+            outcome = PartitionOutcome(order, elections, leaders)
+            worst_losses = self._worst_losses(outcome, branches)
+            if worst_losses is not None:
+                outcome.lost_offsets, outcome.returning_offsets = worst_losses
                 below_watermark = [(0, max(watermarks, default=0) - 1)]
                 outcome.lost_acknowledged_offsets = intersect_intervals(
                     outcome.lost_offsets, below_watermark
@@ -208,27 +212,30 @@ class OutcomePredictor:
         return max(losses, key=lambda pair: count_offsets(pair[0]), default=None)
 
     def _elect_leaders(
-        self, state: PartitionLeadership, offline_directory_nodes: frozenset[int], order: StartOrder
+        self,
+        leadership: PartitionLeadership,
+        offline_directory_nodes: frozenset[int],
+        order: StartOrder,
     ) -> list[ElectionResult]:
-        cache_key = state, offline_directory_nodes, order.text
+        cache_key = leadership, offline_directory_nodes, order.text
         if cache_key not in self._results_by_key:
             stages = []
             for stage in order.stages:
-                nodes = tuple(node for node in stage.nodes if node in self.brokers)
+                nodes = tuple(node for node in stage.nodes if node in self.broker_ids)
                 if nodes:
                     stages.append(StartStage(nodes, stage.ends_with_election))
             self._results_by_key[cache_key] = possible_leaders(
-                self.cluster, state, offline_directory_nodes, stages
+                self.cluster_brokers, leadership, offline_directory_nodes, stages
             )
         return self._results_by_key[cache_key]
 
-    def without_directory(self, partition: PartitionRegistration) -> frozenset[int]:
+    def brokers_without_directory(self, partition: PartitionRegistration) -> frozenset[int]:
         """The brokers without the log directory that the metadata assigns to their replica."""
-        ids = {node.node_id: node.directory_ids for node in self.nodes}
+        directory_ids_by_broker = {node.node_id: node.directory_ids for node in self.nodes}
         pairs = zip(partition.leadership.replicas, partition.directory_ids, strict=False)
         return frozenset(
-            broker
-            for broker, directory in pairs
-            if directory not in _RESERVED_DIRECTORY_IDS
-            and directory not in ids.get(broker, {directory})
+            broker_id
+            for broker_id, directory_id in pairs
+            if directory_id not in _RESERVED_DIRECTORY_IDS
+            and directory_id not in directory_ids_by_broker.get(broker_id, {directory_id})
         )

@@ -22,31 +22,33 @@ from kfmt_cli.writers.output import Staging, require_outside_inputs, stage_outpu
 def write_page(
     run: CommandRun,
     gather: Callable[[], PageData],
-    to: str,
+    page_path: str,
     data_path: str | None,
     inputs: Sequence[str],
     *,
     force: bool = False,
 ) -> None:
-    """Write the page of the gathered data to `to` and, if requested, the data to `data_path`; the
-    files appear only if all are complete. inputs: paths to keep free of output. Raises UsageError,
-    OutputError."""
-    outputs = [path for path in (to, data_path) if path is not None]
+    """Write the page of the gathered data to `page_path` and, if requested, the data to
+    `data_path`; the files appear only if all are complete. inputs: paths to keep free of output.
+    Raises UsageError, OutputError."""
+    outputs = [path for path in (page_path, data_path) if path is not None]
     if len(set(map(os.path.abspath, outputs))) < len(outputs):
-        raise UsageError(f"{to}: --to and --data must be different files")
+        raise UsageError(f"{page_path}: --to and --data must be different files")
     for path in outputs:
         require_outside_inputs(path, inputs)
         _require_replaceable(path)
     path_parts = map(os.path.split, outputs)
     directories_and_names = [(directory or os.curdir, name) for directory, name in path_parts]
     with ExitStack() as stack, ThreadPoolExecutor(1) as executor:
-        stagings: dict[str, Staging] = {}
+        staging_by_directory: dict[str, Staging] = {}
         for directory, _ in directories_and_names:
-            if directory not in stagings:
-                stagings[directory] = stack.enter_context(stage_output(directory, force))
-                run.report_leftovers(stagings[directory].removed_leftovers)
+            if directory not in staging_by_directory:
+                staging_by_directory[directory] = stack.enter_context(
+                    stage_output(directory, force)
+                )
+                run.report_leftovers(staging_by_directory[directory].removed_leftovers)
         files = [
-            stack.enter_context(stagings[directory].create_file(name))
+            stack.enter_context(staging_by_directory[directory].create_file(name))
             for directory, name in directories_and_names
         ]
         script = executor.submit(vega_script)  # takes a second; meanwhile, files are read
@@ -55,12 +57,12 @@ def write_page(
         for text in data.message_lines:
             run.sink.note(f"{text}\n")
         if data.exit_code is ExitCode.UNREADABLE and not data.partitions:
-            for staging in stagings.values():
+            for staging in staging_by_directory.values():
                 staging.reject()
             return
         contents = [render_page(data, partial(_chart_script, run, script))]
         if data_path is not None:
-            objects_json = ",\n".join(map(json_text, data.objects()))
+            objects_json = ",\n".join(map(json_text, data.iter_objects()))
             contents.append(f"[\n{objects_json}\n]\n")
         for file, text in zip(files, contents, strict=True):
             file.write(text.encode("utf-8", "backslashreplace"))

@@ -24,7 +24,7 @@ from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import ExitCode, InputError, UsageError
 from kfmt_cli.rows.columnar_rows import JsonObject
 from kfmt_cli.rows.documents import FINDING_ROW, STATISTICS_ROW
-from kfmt_cli.rows.types.log_shape_rows import SEGMENT_STRIP_ROW
+from kfmt_cli.rows.types.log_shape_rows import SEGMENT_MAP_ROW
 
 JOB_DIRECTORY = "_kfmt"
 MAX_LOG_ROWS = 5_000  # logs with a row on the page
@@ -38,11 +38,11 @@ class _MetricTotals:
     file: str
     values: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, row: FieldDict, segments: int | None) -> None:
+    def add(self, row: FieldDict, n_segments: int | None) -> None:
         """Add the numbers of a log, or of a partition with several."""
         totals = self.values
         name_lists = {name: dict.fromkeys(row.get(name) or ()) for name in _NAME_LIST_COLUMNS}
-        for name, value in {**row, "segments": segments, **name_lists}.items():
+        for name, value in {**row, "segments": n_segments, **name_lists}.items():
             if name in _MERGE_BY_COLUMN and value is not None:
                 totals[name] = (
                     _MERGE_BY_COLUMN[name](totals[name], value) if name in totals else value
@@ -78,10 +78,12 @@ class _JobPage:
     partitions: dict[tuple[str, TopicAndPartition], _MetricTotals] = field(default_factory=dict)
     """By directory and topic-partition."""
     _partition_keys: set[TopicAndPartition] = field(default_factory=set)
-    _files: set[str] = field(default_factory=set)
-    _findings: set[tuple[str, ...]] = field(default_factory=set)
+    _added_files: set[str] = field(default_factory=set)
+    _added_findings: set[tuple[str, ...]] = field(default_factory=set)
 
-    def _totals_of(self, directory: str, topic_and_partition: TopicAndPartition) -> _MetricTotals:
+    def _partition_totals(
+        self, directory: str, topic_and_partition: TopicAndPartition
+    ) -> _MetricTotals:
         self._partition_keys.add(topic_and_partition)
         return self.partitions.setdefault(
             (directory, topic_and_partition), _MetricTotals(directory)
@@ -92,21 +94,21 @@ class _JobPage:
         file = str(row.file)
         if classify_file(file, file).kind is not LOG_KIND:
             return  # metadata log snapshots are not part of a log
-        if file in self._files:
+        if file in self._added_files:
             return  # another job has also read it
-        self._files.add(file)
-        self._totals_of(file.rpartition("/")[0], (row.topic, row.partition)).add(row, 1)
-        if len(self.data.rows_of_type(SEGMENT_STRIP_ROW.name)) >= MAX_LOG_ROWS:
+        self._added_files.add(file)
+        self._partition_totals(file.rpartition("/")[0], (row.topic, row.partition)).add(row, 1)
+        if len(self.data.rows_of_type(SEGMENT_MAP_ROW.name)) >= MAX_LOG_ROWS:
             return
         values = {name: row[name] for name in ("file", "base_offset", *SEGMENT_MAP_COUNTS)}
-        self.data.add_row(SEGMENT_STRIP_ROW, {**values, "cells": []})
+        self.data.add_row(SEGMENT_MAP_ROW, {**values, "cells": []})
 
     def add_finding(self, row: FieldDict) -> None:
         """Add a finding from `verify`."""
         values = {column.name: row[column.name] for column in FINDING_ROW.columns}
         identity = tuple(map(str, values.values()))
-        if identity not in self._findings:
-            self._findings.add(identity)
+        if identity not in self._added_findings:
+            self._added_findings.add(identity)
             self.data.add_row(FINDING_ROW, values)
 
     def add_partition(self, row: FieldDict) -> None:
@@ -116,7 +118,7 @@ class _JobPage:
             return  # a job that read its logs gave more details
         name = row.topic if row.partition is None else f"{row.topic}-{row.partition}"
         times = {"min_timestamp": row.first_time, "max_timestamp": row.last_time}
-        self._totals_of(str(name), topic_and_partition).add(FieldDict(row, **times), None)
+        self._partition_totals(str(name), topic_and_partition).add(FieldDict(row, **times), None)
 
     def finish(self, inputs: tuple[str, ...]) -> PageData:
         """Complete and return the data, once all tables are read."""
@@ -138,7 +140,7 @@ class _JobPage:
 
 
 # In reading order: the most detailed tables first.
-_READERS: dict[str, Callable[[_JobPage, FieldDict], None]] = {
+_ADD_ROW_BY_TABLE: dict[str, Callable[[_JobPage, FieldDict], None]] = {
     "segments": _JobPage.add_segment,
     "findings": _JobPage.add_finding,
     "partitions": _JobPage.add_partition,
@@ -160,18 +162,18 @@ def gather_jobs(directories: tuple[str, ...]) -> PageData:
             page.data.exit_code = ExitCode.UNREADABLE
         page.data.is_checked |= summary.job == "verify"
         format_ = str(_read_job_file(output_directory, "job.json").options.get("format", "parquet"))
-        tables: dict[str, list[str]] = {}
+        paths_by_table: dict[str, list[str]] = {}
         for path in summary.written:
             relative_path = _relative_path(str(path))
-            tables.setdefault(PurePosixPath(relative_path).parts[0].partition(".")[0], []).append(
-                relative_path
-            )
-        if not tables.keys() & _READERS.keys():
+            paths_by_table.setdefault(
+                PurePosixPath(relative_path).parts[0].partition(".")[0], []
+            ).append(relative_path)
+        if not paths_by_table.keys() & _ADD_ROW_BY_TABLE.keys():
             job = summary.job
             message = f"job {job} writes no tables that a report can use"
             raise UsageError(f"{directory}: {message}; use verify, segments or stats")
-        for name, add_row in _READERS.items():
-            for relative_path in tables.get(name, ()):
+        for name, add_row in _ADD_ROW_BY_TABLE.items():
+            for relative_path in paths_by_table.get(name, ()):
                 for row in _read_rows(output_directory, relative_path, format_):
                     add_row(page, row)
     return page.finish(tuple(inputs))
@@ -225,11 +227,11 @@ def _read_rows(output_directory: str, relative_path: str, format_: str) -> Itera
         types = {name: pa.string() for name in _TEXT_COLUMNS}
         options = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
         arrow_format = ds.CsvFileFormat(convert_options=options)
-    system, path = fs.LocalFileSystem(), absolute_path(output_directory)
+    file_system, path = fs.LocalFileSystem(), absolute_path(output_directory)
     if not is_local(output_directory):
-        system, path = file_system_at(output_directory)
+        file_system, path = file_system_at(output_directory)
     try:
-        dataset = ds.dataset(f"{path}/{relative_path}", filesystem=system, format=arrow_format)
+        dataset = ds.dataset(f"{path}/{relative_path}", filesystem=file_system, format=arrow_format)
         for batch in dataset.to_batches():
             yield from map(_parse_row, batch.to_pylist())
     except (OSError, ValueError) as error:

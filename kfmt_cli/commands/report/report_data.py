@@ -26,7 +26,7 @@ from kfmt_cli.commands.retention.command import RetentionCommand
 from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 from kfmt_cli.commands.stat.codec_trial import CodecTrial
 from kfmt_cli.commands.stat.command import BY_PARTITION, BY_TOPIC, StatCommand
-from kfmt_cli.commands.stat.shape_totals import LogNumbersCache, create_shapes
+from kfmt_cli.commands.stat.shape_totals import LogNumbersCache, create_shape_factory
 from kfmt_cli.commands.state.command import StateCommand, StateSelection
 from kfmt_cli.commands.state.internal_topics import find_internal_partitions
 from kfmt_cli.commands.txn.command import TxnCommand
@@ -39,10 +39,10 @@ from kfmt_cli.render.sinks.objects import ObjectSink
 from kfmt_cli.render.start_lines import NextStep, step_lines
 from kfmt_cli.render.style import NO_COLOUR
 from kfmt_cli.rows.columnar_rows import JsonObject
-from kfmt_cli.rows.documents import FINDING_ROW, FINDINGS_LEFT_OUT_ROW
+from kfmt_cli.rows.documents import FINDING_ROW, SUPPRESSED_FINDINGS_ROW
 from kfmt_cli.rows.file_result import FileResultType
 from kfmt_cli.rows.json_schemas import CONTRACT_VERSION
-from kfmt_cli.rows.types.log_shape_rows import REPORT_ROW, SEGMENT_STRIP_ROW
+from kfmt_cli.rows.types.log_shape_rows import REPORT_ROW, SEGMENT_MAP_ROW
 
 CODEC_SAMPLE_BYTES = 16 << 20  # to try other codecs on, over all partitions
 
@@ -104,7 +104,7 @@ class PageCollector:
         user_paths = resolve_all_paths(paths)
         partitions = find_partitions(user_paths, lambda _: None, lambda _: None)
         log_numbers = LogNumbersCache(
-            create_shapes([log for partition in partitions for log in partition.logs])
+            create_shape_factory([log for partition in partitions for log in partition.logs])
         )
         check = partial(self._check, user_paths=user_paths, log_numbers=log_numbers)
         self._run_command(check, CHECK_RESULT, is_selected=lambda _: True)
@@ -139,7 +139,7 @@ class PageCollector:
     def _check(
         self, run: CommandRun, user_paths: Sequence[InputPath | str], log_numbers: LogNumbersCache
     ) -> None:
-        task = CheckCommand(
+        check_command = CheckCommand(
             run,
             self.jobs,
             self.limit,
@@ -148,11 +148,11 @@ class PageCollector:
             log_counts=log_numbers,
         )
         run.sink.begin_results(CHECK_RESULT)
-        results = task.check_paths(user_paths)
+        results = check_command.check_paths(user_paths)
         show_check_results(run, results)
         if len(results.brokers) > 1:
             cluster = ReplicasCommand(run, self.jobs, self.limit).compare_results(results)
-            if cluster.predictor is None or len(cluster.predictor.brokers) < 2:
+            if cluster.predictor is None or len(cluster.predictor.broker_ids) < 2:
                 return
             self.data.cluster = [*answer_lines(cluster), *cluster.evidence]
             output_rows(
@@ -165,23 +165,25 @@ class PageCollector:
         self, run: CommandRun, user_paths: Sequence[InputPath | str], log_numbers: LogNumbersCache
     ) -> None:
         files_with_findings = frozenset(row.file for row in self.data.rows_of_type("finding"))
-        task = StatCommand(
+        stat_command = StatCommand(
             run,
             (BY_PARTITION, BY_TOPIC),
             what_if=tuple(map(CodecTrial, COMPRESSORS)),
             jobs=self.jobs,
             limit=self.limit,
             shows_shapes=True,
-            first_with_map=files_with_findings,
+            first_mapped_files=files_with_findings,
             log_numbers=log_numbers,
             codec_sample_bytes=CODEC_SAMPLE_BYTES,
             settings=self.settings,
             now=self.now,
         )
-        task.paths(user_paths)
+        stat_command.show_paths(user_paths)
 
     def _retention(self, run: CommandRun, user_paths: Sequence[InputPath | str]) -> None:
-        RetentionCommand(run, self.settings, self.now, notes_skipped=False).show_paths(user_paths)
+        RetentionCommand(run, self.settings, self.now, reports_skipped_partitions=False).show_paths(
+            user_paths
+        )
 
     def _state(self, run: CommandRun, user_paths: Sequence[InputPath | str]) -> None:
         partitions = find_internal_partitions(user_paths, None, lambda _: None)
@@ -196,15 +198,15 @@ class PageCollector:
         names_with_transactions = {
             row.file for row in partition_rows if row.transactional_batches or row.control_batches
         }
-        task = TxnCommand(run)
+        txn_command = TxnCommand(run)
         for partition in partitions:
             if partition.name in names_with_transactions:
                 with run.catch_unreadable():
-                    task.show_partition(partition)
+                    txn_command.show_partition(partition)
 
 
 def _is_no_finding(row: JsonObject) -> bool:
-    return row["type"] not in (FINDING_ROW.name, FINDINGS_LEFT_OUT_ROW.name)
+    return row["type"] not in (FINDING_ROW.name, SUPPRESSED_FINDINGS_ROW.name)
 
 
 def _is_transaction_row(row: JsonObject) -> bool:
@@ -218,8 +220,8 @@ def add_page_row(data: PageData, paths: tuple[str, ...], now: int) -> None:
     """Add the page's own row, after all other data. now: in milliseconds."""
     rows = data.partitions
     n_logs = sum(row.segments for row in rows)
-    if n_logs > (n_strips := len(data.rows_of_type(SEGMENT_STRIP_ROW.name))):
-        data.left_out[SEGMENT_STRIP_ROW.name] = n_logs - n_strips
+    if n_logs > (n_segment_maps := len(data.rows_of_type(SEGMENT_MAP_ROW.name))):
+        data.left_out[SEGMENT_MAP_ROW.name] = n_logs - n_segment_maps
     min_timestamps = (row.min_timestamp for row in rows if row.min_timestamp is not None)
     max_timestamps = (row.max_timestamp for row in rows if row.max_timestamp is not None)
     data.add_row(

@@ -11,9 +11,9 @@ from kfmt_cli.broker.retention_rules import (
     FROM_TIME_INDEX,
     ActiveSegmentFacts,
     DeletionBounds,
+    RetentionSegmentFacts,
     SegmentRetention,
     SegmentRoll,
-    SegmentTimes,
     check_retention,
     predict_roll,
 )
@@ -71,7 +71,7 @@ class RetentionCommand:
     settings_resolver: TopicSettingsResolver
     now_ms: int
     """Current time in milliseconds."""
-    notes_skipped: bool = True
+    reports_skipped_partitions: bool = True
     """Whether to note the partitions to which retention.ms does not apply."""
     _freed_bytes: FreedBytes = field(default_factory=list)
     _late_bytes: int = 0
@@ -80,15 +80,15 @@ class RetentionCommand:
         """Show when retention deletes the segments under some paths."""
         for_each_partition(self.run, paths, self._show_partition)
         sink = self.run.sink
-        freed_later = [
+        later_freed_bytes = [
             (time_ms, size) for time_ms, size in self._freed_bytes if time_ms > self.now_ms
         ]
         row = FieldDict(
             bytes_now=sum(size for time_ms, size in self._freed_bytes if time_ms <= self.now_ms),
-            bytes_later=sum(size for _, size in freed_later),
+            bytes_later=sum(size for _, size in later_freed_bytes),
             bytes_odd=self._late_bytes,
         )
-        sink.write_document(FREED_ROW, row, freed_lines(row, freed_later, sink.out.width))
+        sink.write_document(FREED_ROW, row, freed_lines(row, later_freed_bytes, sink.out.width))
 
     def _show_partition(self, partition: Partition) -> None:
         sink = self.run.sink
@@ -102,7 +102,7 @@ class RetentionCommand:
             self.now_ms,
             self.run.report_unreadable,
         )
-        if forecast is None and not self.notes_skipped:
+        if forecast is None and not self.reports_skipped_partitions:
             return
         if forecast is None:
             reason = (
@@ -115,11 +115,11 @@ class RetentionCommand:
                 )
             sink.note(f"{partition.name}: {reason}\n")
             return
-        shown_bases = {log.base_or_zero for log in partition.logs}
+        shown_base_offsets = {log.base_or_zero for log in partition.logs}
         shown_segments = [
             retention
             for retention in forecast.segment_retentions
-            if retention.segment.base_offset in shown_bases
+            if retention.segment.base_offset in shown_base_offsets
         ]
         forecast, roll = replace(forecast, segment_retentions=shown_segments), forecast.next_roll
         self._freed_bytes += forecast.freed_bytes(self.now_ms)
@@ -181,17 +181,19 @@ def predict_retention(
     """Predict a retention check of a partition; None if retention does not apply: the metadata
     log, tiered storage, marked directories. now_ms: in milliseconds. on_error: receives errors
     about unreadable files next to the partition. Raises InputError."""
-    directory, topic_partition, settings = settings_resolver.resolve_partition(partition, on_error)
+    log_directory, topic_partition, settings = settings_resolver.resolve_partition(
+        partition, on_error
+    )
     if topic_partition[0] == CLUSTER_METADATA or _is_tiered_or_marked(partition):
         return None
-    high_watermarks = directory.offsets_by_checkpoint.get(REPLICATION_CHECKPOINT, {})
+    high_watermarks = log_directory.offsets_by_checkpoint.get(REPLICATION_CHECKPOINT, {})
     remote_end_offset = find_remote_end(partition) if settings.remote else None
     bounds = DeletionBounds(
         high_watermarks.get(topic_partition),
         remote_end_offset,
-        directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition),
+        log_directory.checkpoint_offset(LOG_START_CHECKPOINT, topic_partition),
     )
-    segment_times, active_facts = read_segment_times(partition, directory)
+    segment_times, active_facts = read_segment_times(partition, log_directory)
     segment_retentions = check_retention(segment_times, settings, bounds, now_ms)
     if settings.remote and remote_end_offset is None:
         segment_retentions = [
@@ -213,13 +215,16 @@ def _with_all_segments(partition: Partition) -> Partition:
     InputError."""
     if not partition.is_explicit or not all(map(is_segment_log, partition.logs)):
         return partition
-    log_by_base = {log.base_or_zero: log for log in partition.logs}
+    log_by_base_offset = {log.base_or_zero: log for log in partition.logs}
     all_logs = list_directory(str(partition.directory)).logs
-    merged_by_base = {
-        log.base_or_zero: log_by_base.get(log.base_or_zero, log)
+    merged_log_by_base_offset = {
+        log.base_or_zero: log_by_base_offset.get(log.base_or_zero, log)
         for log in [*all_logs, *partition.logs]
     }
-    return replace(partition, logs=[merged_by_base[base] for base in sorted(merged_by_base)])
+    return replace(
+        partition,
+        logs=[merged_log_by_base_offset[base] for base in sorted(merged_log_by_base_offset)],
+    )
 
 
 def _is_tiered_or_marked(partition: Partition) -> bool:
@@ -252,7 +257,7 @@ def _retention_row(
 
 def read_segment_times(
     partition: Partition, directory: LogDirectory
-) -> tuple[list[SegmentTimes], ActiveSegmentFacts]:
+) -> tuple[list[RetentionSegmentFacts], ActiveSegmentFacts]:
     """The size and time of each segment of a partition that retention goes by, and facts about the
     active segment; raises InputError."""
     active_facts, end_offset = read_active_segment(partition.logs[-1])
@@ -272,14 +277,14 @@ def read_segment_times(
     return segment_times, active_facts
 
 
-def _read_segment_times(file: InputFile, end_offset: int) -> SegmentTimes:
+def _read_segment_times(file: InputFile, end_offset: int) -> RetentionSegmentFacts:
     base_offset, size = file.base_or_zero, file_size(file)
     max_timestamp, reason = _read_last_timestamp(file)
     if max_timestamp is not None and max_timestamp >= 0:
-        return SegmentTimes(
+        return RetentionSegmentFacts(
             file.name, base_offset, size, max_timestamp, FROM_TIME_INDEX, end_offset
         )
-    return SegmentTimes(
+    return RetentionSegmentFacts(
         file.name, base_offset, size, file_modified_ms(file), FROM_FILE_TIME, end_offset, reason
     )
 

@@ -16,20 +16,22 @@ FreedBytes = list[tuple[int, int]]
 
 
 def format_heading(
-    partition: str, settings: Mapping[str, Mapping[str, object]], theme: Theme
+    partition_name: str, settings: Mapping[str, Mapping[str, object]], theme: Theme
 ) -> str:
     """A partition and the settings that decide about its retention, each with its source."""
     setting_texts = [
         f"{name}={setting['value']} ({setting['source']})" for name, setting in settings.items()
     ]
     return (
-        f"{theme.paint('bold', escape_terminal(partition))}   "
+        f"{theme.paint('bold', escape_terminal(partition_name))}   "
         f"{escape_terminal(' '.join(setting_texts))}\n"
     )
 
 
-def format_segment_retention(segment_retention: SegmentRetention, width: int, theme: Theme) -> str:
-    """Whether a segment is kept or deletable, and why. width: columns for its size."""
+def format_segment_retention(
+    segment_retention: SegmentRetention, size_width: int, theme: Theme
+) -> str:
+    """Whether a segment is kept or deletable, and why. size_width: columns for its size."""
     if segment_retention.deletable:
         verdict = theme.paint("warn", "deletable now")
     elif segment_retention.deletable_at is not None:
@@ -42,7 +44,8 @@ def format_segment_retention(segment_retention: SegmentRetention, width: int, th
     verdict_and_reason = f"{verdict}: {segment_retention.why}"
     return (
         f" {escape_terminal(name)}{active_label}  "
-        f"{format_grouped(segment_retention.segment.size):>{width}} bytes  {verdict_and_reason}\n"
+        f"{format_grouped(segment_retention.segment.size):>{size_width}} bytes  "
+        f"{verdict_and_reason}\n"
     )
 
 
@@ -54,14 +57,14 @@ def format_roll(roll: SegmentRoll) -> str:
     return f"   rolls {roll.text} (or at {format_grouped(roll.at_bytes)} bytes{time_condition})\n"
 
 
-def freed_lines(row: FieldDict, freed_later: FreedBytes, width: int | None) -> Iterator[str]:
+def freed_lines(row: FieldDict, later_freed_bytes: FreedBytes, width: int | None) -> Iterator[str]:
     """The bytes deletable now, later, and only at unusually late times. row: has the members of
     `FREED_ROW`."""
     yield (
         f"{format_grouped(row.bytes_now)} bytes deletable now, "
         f"{format_grouped(row.bytes_later)} later\n"
     )
-    yield from retention_plot(freed_later, width)
+    yield from retention_plot(later_freed_bytes, width)
     if row.bytes_odd:
         reason = "kept much longer because of timestamps in the future"
         yield f"   {format_grouped(row.bytes_odd)} bytes {reason}\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import starmap
 from pathlib import PurePath
 
 from kfmt_cli.broker.start.checkpoints import (
@@ -17,7 +16,6 @@ from kfmt_cli.broker.start.checkpoints import (
 )
 from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
 from kfmt_cli.broker.start.offset_intervals import (
-    OffsetIntervals,
     intervals_to_lists,
     merge_intervals,
 )
@@ -47,16 +45,21 @@ from kfmt_cli.disk.kinds.kind import InputFile
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.findings.finding import Finding, FindingCollector, is_error
-from kfmt_cli.render.style import escape_terminal, format_count, format_grouped, format_range
+from kfmt_cli.render.style import (
+    escape_terminal,
+    format_count,
+    format_first_ranges,
+    format_grouped,
+)
 from kfmt_cli.rows.documents import HOLE_ROW, MISSING_OFFSETS_ROW, REARRANGED_ROW
 from kfmt_cli.rows.file_result import FileResult, FileResultType
 from kfmt_cli.writers.derived_files import write_missing_files
 from kfmt_cli.writers.output import (
     Staging,
+    check_source_and_destination,
     copy_file,
     copy_times,
     require_free_space,
-    require_new,
     stage_output,
 )
 from kfmt_cli.writers.rebuilt_log import RebuildOptions, rebuild_files
@@ -107,7 +110,7 @@ class SalvageCommand:
 
     def salvage(self, source: str, destination: str) -> None:
         """Salvage SRC into DST; raises UsageError, InputError, OutputError."""
-        require_new(source, destination)
+        check_source_and_destination(source, destination)
         run = self.run
         self._source = SalvageSource(run, self.includes_deleted)
         partitions = self._source.find_partitions(source)
@@ -184,9 +187,9 @@ class SalvageCommand:
                     file, self.limit, self._unreadable_parts
                 )
         self._has_unread_logs |= len(range_by_path) < len(logs)
-        for other in partition.other_logs:
-            if other.path in range_by_path and range_by_path[other.path] is None:
-                self._skip_log(other)
+        for other_log in partition.other_logs:
+            if other_log.path in range_by_path and range_by_path[other_log.path] is None:
+                self._skip_log(other_log)
         if is_in_order(partition, range_by_path):
             written_logs = self._write_in_order(partition, range_by_path)
         else:
@@ -215,7 +218,7 @@ class SalvageCommand:
             "offsets": n_missing,
             "ranges": intervals_to_lists(gaps),
         }
-        ranges_text = _format_first_ranges(gaps, self.run.max_findings)
+        ranges_text = format_first_ranges(gaps, self.run.max_findings)
         line = (
             f"{escape_terminal(partition.display_path)}: "
             f"{format_count(n_missing, 'offset')} missing: {ranges_text}\n"
@@ -227,11 +230,11 @@ class SalvageCommand:
 
     def _report_unreadable(self, log: InputFile) -> None:
         """Report the bytes of a log that cannot be read."""
-        unreadable_ranges = self._unreadable_parts.ranges_of_file(log).ranges
+        unreadable_ranges = self._unreadable_parts.file_ranges(log).ranges
         if not unreadable_ranges:
             return
         error = unreadable_ranges[0].error
-        ranges_text = _format_first_ranges(
+        ranges_text = format_first_ranges(
             merge_intervals((range_.start, range_.end - 1) for range_ in unreadable_ranges),
             MAX_LOST_RANGES,
         )
@@ -262,14 +265,18 @@ class SalvageCommand:
         for i, log in enumerate(logs):
             if log.path not in range_by_path:
                 continue
-            later_bases = (log.base_or_zero for log in logs[i + 1 :] if log.path not in empty_paths)
+            later_base_offsets = (
+                log.base_or_zero for log in logs[i + 1 :] if log.path not in empty_paths
+            )
             output_name = str(partition.output_directory / PurePath(log.path).name)
-            salvaged_log = self._salvage_log(salvager, log, output_name, next(later_bases, NO_END))
-            if salvaged_log is None:
+            salvage_counts = self._salvage_log(
+                salvager, log, output_name, next(later_base_offsets, NO_END)
+            )
+            if salvage_counts is None:
                 continue
             # An empty last segment sets the log end offset.
             sets_log_end = i + 1 == len(logs) and log.base_or_zero > salvager.last_offset
-            if salvaged_log.batches_after or sets_log_end:
+            if salvage_counts.batches_after or sets_log_end:
                 written_logs.append(self._written_log(output_name))
             else:
                 (self._staging.directory / output_name).unlink()
@@ -298,75 +305,79 @@ class SalvageCommand:
                 )
                 results.append(result)
         plan = plan_rearrangement(scanned_logs)
-        empty_bases = (
+        empty_base_offsets = (
             log.base_or_zero for log in partition.logs if range_by_path.get(log.path) is None
         )
-        last_empty_base = max(empty_bases, default=0)
+        last_empty_base = max(empty_base_offsets, default=0)
         log_names, conflicting_names = write_rearranged(
             self._staging, str(partition.output_directory), plan, last_empty_base
         )
         for name in conflicting_names:
             self._write_indexes(self._written_log(name), PurePath(name).parent)
-        for scanned_log, result, (salvaged_log, holes) in zip(
+        for scanned_log, result, (salvage_counts, holes) in zip(
             scanned_logs, results, iter_log_results(plan), strict=True
         ):
             for hole in holes:
                 self._report_hole(scanned_log.log, hole)
-            self._show_result(result, salvaged_log)
+            self._show_result(result, salvage_counts)
         self._report_arrangement(partition, plan)
         return list(map(self._written_log, log_names))
 
     def _write_indexes(self, log: InputFile, directory: PurePath) -> None:
         """Write the indexes of a log of conflicting batches, if they can express its offsets."""
         with suppress(InputError):
-            for rebuilt in rebuild_files(
+            for rebuilt_log in rebuild_files(
                 [log],
                 RebuildOptions(self.index_interval_bytes),
                 lambda _: None,
                 no_earlier_producers=True,
             ):
-                for name, data in rebuilt.files.items():
+                for name, data in rebuilt_log.files.items():
                     if data is not None and name.endswith(INDEX_SUFFIXES):
                         self._staging.write_file(str(directory / name), data)
 
     def _report_arrangement(self, partition: SalvagedPartition, plan: RearrangementPlan) -> None:
         """Report the conflicting batches and the dropped duplicates."""
         arrangement = plan.arrangement
-        n_conflicting = sum(
+        n_conflicting_batches = sum(
             batch_run.n_batches
-            for conflict_log in arrangement.conflicting
+            for conflict_log in arrangement.conflict_logs
             for batch_run in conflict_log
         )
         conflict_directory = partition.output_directory / CONFLICT_DIRECTORY
         row: dict[str, object] = {
             "file": partition.display_path,
-            "aside_batches": n_conflicting,
-            "aside": str(conflict_directory) if n_conflicting else None,
+            "aside_batches": n_conflicting_batches,
+            "aside": str(conflict_directory) if n_conflicting_batches else None,
             "copies": arrangement.n_copies,
         }
         lines = []
-        if n_conflicting:
-            batches = format_count(n_conflicting, "undamaged batch", "undamaged batches")
+        if n_conflicting_batches:
+            batches_text = format_count(
+                n_conflicting_batches, "undamaged batch", "undamaged batches"
+            )
             lines.append(
-                f"   written to {escape_terminal(str(conflict_directory))}: {batches} whose "
+                f"   written to {escape_terminal(str(conflict_directory))}: {batches_text} whose "
                 "offsets\n"
             )
             lines.append("   conflict with the rest\n")
         if arrangement.n_copies:
-            copies = format_count(arrangement.n_copies, "duplicate batch", "duplicate batches")
-            lines.append(f"   {copies} kept once\n")
+            copies_text = format_count(arrangement.n_copies, "duplicate batch", "duplicate batches")
+            lines.append(f"   {copies_text} kept once\n")
         self.run.sink.write_document(REARRANGED_ROW, row, lines)
 
     def _note_open_transactions(self, directory_name: str) -> None:
         """Note transactions open at the end: their markers may have been dropped."""
-        directory_listing = list_directory(str(self._staging.directory / directory_name), prefix="")
-        snapshots = [
-            file for file in directory_listing.files if file.endswith(PRODUCER_SNAPSHOT_KIND.suffix)
+        directory_listing = list_directory(
+            str(self._staging.directory / directory_name), display_prefix=""
+        )
+        snapshot_names = [
+            name for name in directory_listing.files if name.endswith(PRODUCER_SNAPSHOT_KIND.suffix)
         ]
-        if not snapshots:
+        if not snapshot_names:
             return
         open_first_offsets = (
-            directory_listing.input_file(snapshots[-1])
+            directory_listing.input_file(snapshot_names[-1])
             .read_contents()
             .table.current_txn_first_offset
         )
@@ -391,7 +402,7 @@ class SalvageCommand:
         with self.run.catch_unreadable():
             with self._staging.create_file(output_name) as output_file:
                 on_progress = self._progress.on_progress
-                salvaged_log = salvager.salvage(
+                salvage_counts = salvager.salvage(
                     log,
                     next_base_offset,
                     output_file.write,
@@ -401,21 +412,21 @@ class SalvageCommand:
                 )
             # Retention of messages without timestamps uses the file time.
             copy_times(log.path, self._staging.directory / output_name)
-            self._show_result(result, salvaged_log)
-            return salvaged_log
+            self._show_result(result, salvage_counts)
+            return salvage_counts
         (self._staging.directory / output_name).unlink()
         return None
 
-    def _show_result(self, result: FileResult, salvaged_log: SalvageCounts) -> None:
+    def _show_result(self, result: FileResult, salvage_counts: SalvageCounts) -> None:
         """Show a log's result, then the holes that are buffered for people."""
         result.counts = {
-            attribute: getattr(salvaged_log, attribute) for attribute in COUNTED_ATTRIBUTES
+            attribute: getattr(salvage_counts, attribute) for attribute in COUNTED_ATTRIBUTES
         }
         self.run.handle_all(iter_result_events(result))
         for row, line in self._buffered_holes:
             self.run.sink.write_document(HOLE_ROW, row, [line])
-        if self._buffered_holes and salvaged_log.holes > len(self._buffered_holes):
-            more_text = format_count(salvaged_log.holes - len(self._buffered_holes), "more hole")
+        if self._buffered_holes and salvage_counts.holes > len(self._buffered_holes):
+            more_text = format_count(salvage_counts.holes - len(self._buffered_holes), "more hole")
             self.run.sink.write_hint(f"and {more_text}; use --json to list all")
         self._buffered_holes.clear()
 
@@ -429,22 +440,20 @@ class SalvageCommand:
         else:
             offsets_text = f"offsets {hole.first_offset}–{hole.last_offset} lost"
         if hole.reencoded:
-            offsets_text += (
-                f" except for {format_count(hole.reencoded, 'record')}, recovered and re-encoded"
-            )
-        n_unreadable = self._unreadable_parts.ranges_of_file(log).count_bytes_in(
+            records_text = format_count(hole.reencoded, "record")
+            offsets_text += f" except for {records_text}, recovered and re-encoded"
+        n_unreadable_bytes = self._unreadable_parts.file_ranges(log).count_unreadable_bytes(
             hole.position, hole.size
         )
-        reasons = [
-            *hole.codes,
-            *([f"{format_count(n_unreadable, 'byte')} cannot be read"] if n_unreadable else ()),
-        ]
+        reasons = list(hole.codes)
+        if n_unreadable_bytes:
+            reasons.append(f"{format_count(n_unreadable_bytes, 'byte')} cannot be read")
         reasons_text = f" ({', '.join(reasons)})" if reasons else ""
         row: dict[str, object] = {
             **HOLE_ROW.members_from(hole),
             "file": log.name,
             "codes": list(hole.codes),
-            "unread_bytes": n_unreadable or None,
+            "unread_bytes": n_unreadable_bytes or None,
         }
         line = (
             f"{escape_terminal(log.name)}: dropped {byte_range_text}: "
@@ -474,21 +483,13 @@ class SalvageCommand:
         destination_text = escape_terminal(format_display_name(destination))
         # A batch truncated by the end of its file is not among the batches that were counted.
         n_salvaged = min(totals.batches_after, totals.batches)
-        summary = f"salvaged {format_grouped(n_salvaged)} of {total_text} into {destination_text}"
-        holes = f"; {format_count(totals.holes, 'hole')}" if totals.holes else "; no holes"
+        summary_text = (
+            f"salvaged {format_grouped(n_salvaged)} of {total_text} into {destination_text}"
+        )
+        details_text = f"; {format_count(totals.holes, 'hole')}" if totals.holes else "; no holes"
         if self._n_missing_offsets:
             missing_text = format_count(self._n_missing_offsets, "offset")
-            holes += f"; {missing_text} missing (lost, or already removed by compaction)"
+            details_text += f"; {missing_text} missing (lost, or already removed by compaction)"
         if totals.reencoded:
-            holes += f"; {format_count(totals.reencoded, 'record')} re-encoded and marked"
-        self.run.sink.write_hint(summary + holes, "warn" if totals.holes else "good")
-
-
-def _format_first_ranges(ranges: OffsetIntervals, max_ranges: int) -> str:
-    """The first ranges, and how many more there are."""
-    first_text = ", ".join(starmap(format_range, ranges[:max_ranges]))
-    return (
-        f"{first_text} and {format_count(len(ranges) - max_ranges, 'more range')}"
-        if len(ranges) > max_ranges
-        else first_text
-    )
+            details_text += f"; {format_count(totals.reencoded, 'record')} re-encoded and marked"
+        self.run.sink.write_hint(summary_text + details_text, "warn" if totals.holes else "good")

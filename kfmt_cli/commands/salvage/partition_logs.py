@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from kfmt_cli.commands.settings_resolver import is_topic_compacted
-from kfmt_cli.disk.file_names import log_directory_path, parse_offset_name, parse_topic_partition
+from kfmt_cli.disk.file_names import (
+    log_partition_directory,
+    parse_offset_name,
+    parse_topic_partition,
+)
 from kfmt_cli.disk.kinds.kind import SWAP_SUFFIX, InputFile
 from kfmt_cli.formats.index import MAX_RELATIVE_OFFSET
 from kfmt_cli.writers.salvage.salvager import LogOffsetRange
@@ -26,7 +30,7 @@ class SalvagedPartition:
     @property
     def _source_directory(self) -> Path:
         """Their directory in SRC."""
-        return log_directory_path([*self.logs, *self.other_logs][0].path)
+        return log_partition_directory([*self.logs, *self.other_logs][0].path)
 
     @property
     def topic_and_partition(self) -> tuple[str | None, int | None]:
@@ -56,8 +60,8 @@ def base_offset_in_name(log: InputFile) -> int | None:
     """The base offset that a broker reads from a log's name; None without one."""
     if log.base_offset is not None:
         return log.base_offset
-    base = parse_offset_name(PurePath(log.path).name)
-    return base if base is not None and base >= 0 else None
+    base_offset = parse_offset_name(PurePath(log.path).name)
+    return base_offset if base_offset is not None and base_offset >= 0 else None
 
 
 def is_swap_file(log: InputFile) -> bool:

@@ -52,26 +52,26 @@ class SalvageSource:
 
     def find_partitions(self, source: str) -> list[SalvagedPartition]:
         """The partitions of SRC; raises InputError."""
-        target = resolve_path(source)
-        for reason in target.listing_errors:
+        input_path = resolve_path(source)
+        for reason in input_path.listing_errors:
             self.run.report_unreadable(reason)
-        if target.file is not None:
-            if not is_segment_log(target.file):
+        if input_path.file is not None:
+            if not is_segment_log(input_path.file):
                 reason = "not named like a log segment (a 20-digit base offset)"
-                raise InputError(f"{target.file.name}: {reason}")
-            return [SalvagedPartition(PurePath(), [target.file])]
+                raise InputError(f"{input_path.file.name}: {reason}")
+            return [SalvagedPartition(PurePath(), [input_path.file])]
         partitions = []
-        directories = {listing.relative_path for listing in target.directories}
-        for listing in target.directories:
+        output_directories = {listing.relative_path for listing in input_path.directories}
+        for listing in input_path.directories:
             name = Path(listing.path).name
             mark = directory_mark(name)
             directory = PurePath(listing.relative_path)
             if mark == "delete" and self.includes_deleted and listing.path != source:
                 topic, partition = parse_topic_partition(name)
                 directory = directory.with_name(f"{topic}-{partition}")
-                if str(directory) in directories:  # the topic was created again
+                if str(directory) in output_directories:  # the topic was created again
                     directory = directory.parent / DELETED_DIRECTORY / directory.name
-                directories.add(str(directory))
+                output_directories.add(str(directory))
             elif mark and listing.path != source:
                 reason = "marked by a broker as moved; name it as SRC to salvage it"
                 if mark == "delete":
@@ -86,29 +86,29 @@ class SalvageSource:
     ) -> list[SalvagedPartition]:
         """The same partitions in directories of another topic; raises UsageError unless all belong
         to one topic. Drops the files to copy that name the topic or its broker."""
-        partition_by_directory = {
+        topic_partition_by_directory = {
             partition.output_directory: partition.topic_and_partition for partition in partitions
         }
-        topics = {name for name, _ in partition_by_directory.values()}
+        topics = {name for name, _ in topic_partition_by_directory.values()}
         has_one_topic = len(topics) == 1 and None not in topics
-        if not has_one_topic or len({*partition_by_directory.values()}) < len(partitions):
+        if not has_one_topic or len({*topic_partition_by_directory.values()}) < len(partitions):
             requirement = "needs the partitions of one topic, in directories named TOPIC-PARTITION"
             raise UsageError(
                 f"--as: {requirement}; {format_display_name(source)} has "
                 f"{escape_terminal(', '.join(sorted(map(str, topics))))}"
             )
-        new_by_old_directory = {
+        new_directory_by_old = {
             directory: PurePath(f"{topic}-{partition_index}")
-            for directory, (_, partition_index) in partition_by_directory.items()
+            for directory, (_, partition_index) in topic_partition_by_directory.items()
         }
         self.files_to_copy = [
-            (file, new_by_old_directory[directory])
+            (file, new_directory_by_old[directory])
             for file, directory in self.files_to_copy
-            if directory in new_by_old_directory
+            if directory in new_directory_by_old
             and file.kind in (CHECKPOINT_KIND, PRODUCER_SNAPSHOT_KIND)
         ]
         return [
-            replace(partition, output_directory=new_by_old_directory[partition.output_directory])
+            replace(partition, output_directory=new_directory_by_old[partition.output_directory])
             for partition in partitions
         ]
 

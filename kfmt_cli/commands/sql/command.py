@@ -92,8 +92,8 @@ class SqlCommand:
         self.run.sink.flush()
         for batch in result_stream:
             nested_rows = NestedRows(result_rows(row_type, batch))
-            for text in writer.render(nested_rows, 0, len(nested_rows)):
-                self.run.host.write(text)
+            for chunk in writer.render(nested_rows, 0, len(nested_rows)):
+                self.run.host.write(chunk)
         self.run.sink.write_line(writer.closing_text())
         self.run.sink.flush()
 
@@ -133,14 +133,14 @@ class SqlCommand:
         """Report unreadable inputs and damage."""
         for message in self._scan_status.unread_messages:
             self.run.report_unreadable(message)
-        if damaged := self._scan_status.n_errors_by_path:
+        if n_errors_by_path := self._scan_status.n_errors_by_path:
             self.run.host.raise_exit_code(ExitCode.FINDINGS)
-            errors = format_count(sum(damaged.values()), "error")
+            errors_text = format_count(sum(n_errors_by_path.values()), "error")
             message = (
-                f"{errors} in {format_count(len(damaged), 'file')}, "
-                f"{format_display_name(next(iter(damaged)))}"
+                f"{errors_text} in {format_count(len(n_errors_by_path), 'file')}, "
+                f"{format_display_name(next(iter(n_errors_by_path)))}"
             )
-            ellipsis = ", …" if len(damaged) > 1 else ""
+            ellipsis = ", …" if len(n_errors_by_path) > 1 else ""
             self.run.sink.note(
                 f"kfmt: {message}{ellipsis}: only readable rows are returned; see the table "
                 "findings\n"

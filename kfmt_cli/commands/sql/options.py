@@ -78,13 +78,13 @@ def _open_session(common: CommonOptions, paths: tuple[str, ...]) -> SqlCommand:
     from kfmt_cli.commands.python.read import require_path
     from kfmt_cli.commands.sql.command import SqlCommand
     from kfmt_cli.disk.input_paths import reject_stdin
-    from kfmt_cli.disk.path_resolution import listable_path
+    from kfmt_cli.disk.path_resolution import prepare_listable_path
 
     reject_stdin(*paths)
     run, existing_paths = common.start_run(), []
     for path in paths:
         with run.catch_unreadable():
-            existing_paths.append(require_path(listable_path(path)))
+            existing_paths.append(require_path(prepare_listable_path(path)))
     if not existing_paths:
         raise click.exceptions.Exit(ExitCode.UNREADABLE)
     return SqlCommand(run, tuple(existing_paths), common.decompression_limit)

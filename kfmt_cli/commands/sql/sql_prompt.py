@@ -69,7 +69,7 @@ class SqlPrompt:
             if self.is_terminal:
                 self.session.run.sink.note("\n")
             elif self._statement.strip():
-                self._run_buffered()
+                self._run_buffered_statement()
             return None
 
     def _handle_line(self, line: str) -> bool:
@@ -80,7 +80,7 @@ class SqlPrompt:
         if not self._statement.strip():
             self._statement = ""
         elif self._is_complete():
-            self._run_buffered()
+            self._run_buffered_statement()
         return True
 
     def _is_complete(self) -> bool:
@@ -96,14 +96,14 @@ class SqlPrompt:
             return "unterminated" not in str(error).partition("\n")[0]
         return True
 
-    def _run_buffered(self) -> None:
+    def _run_buffered_statement(self) -> None:
         statement, self._statement = self._statement, ""
         self._run_statements(statement)
 
-    def _run_statements(self, statements: str) -> None:
+    def _run_statements(self, text: str) -> None:
         """Run statements; on a terminal, reports a mistake and continues."""
         try:
-            self.session.run_statements(statements)
+            self.session.run_statements(text)
         except OutputClosed:
             raise
         except KfmtError as error:
@@ -122,8 +122,8 @@ class SqlPrompt:
             self._run_statements("show tables")
         elif name == ".schema":
             for table in arguments or TABLES:
-                quoted = table.replace('"', '""')
-                self._run_statements(f'describe "{quoted}"')
+                quoted_name = table.replace('"', '""')
+                self._run_statements(f'describe "{quoted_name}"')
         else:
             self._report_error(f"no such command: {name}; choose from .tables, .schema NAME, .quit")
         return True

@@ -23,7 +23,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import MIB, FileSplit, group_splits, name_file_in_errors
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest
-from kfmt_cli.findings.damage import UNREAD_CODES
+from kfmt_cli.findings.damage import UNREADABLE_FILE_CODES
 from kfmt_cli.findings.finding import is_error
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
 from kfmt_cli.rows.table_types import FINDINGS_TABLE, has_records
@@ -46,7 +46,7 @@ class ScanStatus:
         """Store the findings of a split: messages about unreadable bytes, and the error count."""
         n_errors = 0
         for finding in read_result.findings:
-            if finding.code in UNREAD_CODES:
+            if finding.code in UNREADABLE_FILE_CODES:
                 self.unread_messages[format_display_name(finding.message)] = None
             else:
                 n_errors += is_error(finding)

@@ -32,13 +32,13 @@ class CodecTrial:
     """None for the producer's default."""
 
     @property
-    def text(self) -> str:
+    def label(self) -> str:
         """Its name on the command line, such as zstd:3."""
         return self.name if self.level is None else f"{self.name}:{self.level}"
 
 
 @dataclass(slots=True)
-class CodecTrials:
+class CodecTrialResults:
     """Results of several codecs on the same sample."""
 
     codecs: tuple[CodecTrial, ...]
@@ -91,7 +91,7 @@ def try_codecs(
 ) -> None:
     """Show the result of each codec on a sample of each partition. total_bytes: limit for all
     samples, which skip partitions if there are many; None for full samples of all partitions."""
-    trials = CodecTrials(tuple(dict.fromkeys(codecs)))
+    results = CodecTrialResults(tuple(dict.fromkeys(codecs)))
     sample_bytes, step = SAMPLE_BYTES, 1
     if total_bytes is not None and partitions:
         sample_bytes = min(max(total_bytes // len(partitions), MIN_SAMPLE_BYTES), SAMPLE_BYTES)
@@ -100,33 +100,33 @@ def try_codecs(
         log_bytes = max(
             sample_bytes // max(len(partition.logs), 1), min(sample_bytes, MIN_LOG_SAMPLE_BYTES)
         )
-        end_bytes = trials.record_bytes + sample_bytes
+        end_bytes = results.record_bytes + sample_bytes
         with run.catch_unreadable():
             for file in partition.logs:
-                trials.add_sample(file, limit, log_bytes)
-                if trials.record_bytes >= end_bytes:
+                results.add_sample(file, limit, log_bytes)
+                if results.record_bytes >= end_bytes:
                     break
     for codec in codecs:
-        _write_result(run, codec, trials)
+        _write_result(run, codec, results)
 
 
-def _write_result(run: CommandRun, codec: CodecTrial, trials: CodecTrials) -> None:
-    compressed_bytes, seconds = trials.bytes_by_codec[codec], trials.seconds_by_codec[codec]
-    saved = 1 - compressed_bytes / trials.stored_bytes if trials.stored_bytes else 0.0
+def _write_result(run: CommandRun, codec: CodecTrial, results: CodecTrialResults) -> None:
+    compressed_bytes, seconds = results.bytes_by_codec[codec], results.seconds_by_codec[codec]
+    saved = 1 - compressed_bytes / results.stored_bytes if results.stored_bytes else 0.0
     row: dict[str, object] = {
-        "codec": codec.text,
-        "sample_bytes": trials.record_bytes,
-        "stored_bytes": trials.stored_bytes,
+        "codec": codec.label,
+        "sample_bytes": results.record_bytes,
+        "stored_bytes": results.stored_bytes,
         "would_be_bytes": compressed_bytes,
         "saved": round(saved, 4),
         "seconds": round(seconds, 3),
     }
     comparison = "smaller" if saved >= 0 else "larger"
     line = (
-        f"{codec.text}: {format_grouped(compressed_bytes)} bytes instead of "
-        f"{format_grouped(trials.stored_bytes)} for the "
+        f"{codec.label}: {format_grouped(compressed_bytes)} bytes instead of "
+        f"{format_grouped(results.stored_bytes)} for the "
         f"sample, {abs(saved):.1%} {comparison}"
     )
     if seconds:
-        line += f"; compresses at {trials.record_bytes / seconds / 1e6:.0f} MB/s"
+        line += f"; compresses at {results.record_bytes / seconds / 1e6:.0f} MB/s"
     run.sink.write_document(WHAT_IF_ROW, row, [f"{line}\n"])

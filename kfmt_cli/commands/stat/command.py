@@ -14,13 +14,13 @@ from kfmt_cli.commands.partition_selection import resolve_selection
 from kfmt_cli.commands.settings_resolver import TopicSettingsResolver
 from kfmt_cli.commands.stat.codec_trial import CodecTrial, try_codecs
 from kfmt_cli.commands.stat.disk_usage import partitions_by_directory, write_usage
-from kfmt_cli.commands.stat.lines import columns, detail_lines
+from kfmt_cli.commands.stat.lines import detail_lines, iter_columns
 from kfmt_cli.commands.stat.log_processor import StatProcessor
 from kfmt_cli.commands.stat.shape_totals import (
     LogNumbersCache,
     LogShapeFactory,
     ShapeTotals,
-    create_shapes,
+    create_shape_factory,
 )
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.times import now_ms
@@ -33,10 +33,10 @@ from kfmt_cli.disk.partition_path import location_members
 from kfmt_cli.disk.partitions import Partition, find_partitions
 from kfmt_cli.errors import InputError
 from kfmt_cli.execution.item_processor import process_items
-from kfmt_cli.execution.processes import useful_processes
+from kfmt_cli.execution.processes import useful_process_count
 from kfmt_cli.execution.sampling import choose_byte_ranges, sample_log, written_size
 from kfmt_cli.log.selection.selection import Selection, SelectionOptions
-from kfmt_cli.log.summary.log_summary import LogNumbers, without_shape
+from kfmt_cli.log.summary.log_summary import LogSummary, create_no_shape
 from kfmt_cli.log.summary.statistics import LogStatistics
 from kfmt_cli.render.style import format_bytes, format_count
 from kfmt_cli.render.tables.line_table import LineTable
@@ -86,7 +86,7 @@ class StatCommand:
     """Sort key of rows: name, or a count, largest first."""
     shows_shapes: bool = False
     """Show log shapes: the distribution over time and more."""
-    first_with_map: frozenset[str] | None = None
+    first_mapped_files: frozenset[str] | None = None
     """With plot: the files whose logs get segment maps first; None for no maps."""
     log_numbers: LogNumbersCache = field(default_factory=LogNumbersCache)
     """With plot: statistics of logs that need not be read again."""
@@ -98,7 +98,7 @@ class StatCommand:
     """Current time in milliseconds."""
     _sample_note: str = ""
 
-    def paths(self, paths: Sequence[InputPath | str]) -> None:
+    def show_paths(self, paths: Sequence[InputPath | str]) -> None:
         """Show the statistics of everything under some paths."""
         run = self.run
         accepts_pipe = (
@@ -112,7 +112,7 @@ class StatCommand:
         sizes = list(map(file_size, files))
         is_sample = self.sample_bytes is not None
         log_results = self._sample_logs(files) if is_sample else self._count_logs(logs, sizes)
-        rows: dict[StatSubject, LogStatistics] = {}
+        statistics_by_subject: dict[StatSubject, LogStatistics] = {}
         directories_by_topic: dict[str | None, set[str]] = {}
         shapes = ShapeTotals()
         with self.run.host.progress(sum(sizes)) as progress:
@@ -128,24 +128,26 @@ class StatCommand:
                 for subject in dict.fromkeys(
                     _subject(level, partition, file) for level in self.levels
                 ):
-                    rows.setdefault(subject, LogStatistics()).merge_later(result.statistics)
+                    statistics_by_subject.setdefault(subject, LogStatistics()).merge_later(
+                        result.statistics
+                    )
                     directories_by_topic.setdefault(subject.topic, set()).add(log_directory)
                 if result.index_error:
                     self.run.report_unreadable(result.index_error)
                 shapes.add_log(partition, file, result)
-        self._write_rows(rows, directories_by_topic)
+        self._write_rows(statistics_by_subject, directories_by_topic)
         if self.shows_shapes:
             shapes.write(self.run.sink)
         if self._sample_note:
             self.run.sink.write_hint(self._sample_note)
-        if n_damaged := sum(statistics.damaged for statistics in rows.values()):
+        if n_damaged := sum(statistics.damaged for statistics in statistics_by_subject.values()):
             count_text = format_count(n_damaged, "batch was", "batches were")
             reason = "damaged, or cannot be decompressed; see kfmt verify-crc --deep"
             self.run.sink.note(f"{count_text} not decoded: {reason}\n")
         if not self.selection and self.sample_bytes is None:
             user_paths = (path if isinstance(path, str) else path.path for path in paths)
             partitions_by_path = partitions_by_directory(partitions)
-            for path, real_path in _outermost(filter(_is_directory, user_paths)):
+            for path, real_path in _outermost_directories(filter(_is_directory, user_paths)):
                 partitions_under_path = partitions_by_path.get(real_path, [])
                 write_usage(
                     run,
@@ -153,28 +155,32 @@ class StatCommand:
                     partitions_under_path,
                     self.settings,
                     self.now,
-                    always_prints=len(rows) > 1,
+                    always_prints=len(statistics_by_subject) > 1,
                 )
         try_codecs(self.run, self.what_if, partitions, self.limit, self.codec_sample_bytes)
 
     def _count_logs(
         self, logs: list[tuple[Partition, InputFile, Selection]], sizes: list[int]
-    ) -> Iterator[LogNumbers | InputError]:
+    ) -> Iterator[LogSummary | InputError]:
         """The statistics of each full log, or the error if it is unreadable. sizes: in bytes."""
         shape_factory = LogShapeFactory()
-        if self.first_with_map is not None:
-            shape_factory = create_shapes([log for _, log, _ in logs], self.first_with_map)
+        if self.first_mapped_files is not None:
+            shape_factory = create_shape_factory(
+                [log for _, log, _ in logs], self.first_mapped_files
+            )
         cached_numbers = [self.log_numbers.pop(log, shape_factory) for _, log, _ in logs]
-        remaining = [
+        remaining_tasks = [
             ((log, selection), size)
             for (_, log, selection), size, numbers in zip(logs, sizes, cached_numbers, strict=True)
             if numbers is None
         ]
         processor = StatProcessor(
-            self.deep, self.limit, shape_factory if self.shows_shapes else without_shape
+            self.deep, self.limit, shape_factory if self.shows_shapes else create_no_shape
         )
-        outcomes = process_items(processor, remaining, useful_processes(self.jobs, sum(sizes)))
-        remaining_results = zip(remaining, outcomes, strict=True)
+        outcomes = process_items(
+            processor, remaining_tasks, useful_process_count(self.jobs, sum(sizes))
+        )
+        remaining_results = zip(remaining_tasks, outcomes, strict=True)
         for numbers in cached_numbers:
             if numbers is None:
                 (task, _), outcome = next(remaining_results)
@@ -183,7 +189,7 @@ class StatCommand:
                 yield numbers
         assert next(remaining_results, None) is None  # this also ends the processes
 
-    def _sample_logs(self, logs: list[InputFile]) -> Iterator[LogNumbers | InputError]:
+    def _sample_logs(self, logs: list[InputFile]) -> Iterator[LogSummary | InputError]:
         """The statistics of each log from a sample, or the error if it is unreadable."""
         sizes = list(map(written_size, logs))
         byte_ranges = choose_byte_ranges(sizes, self.sample_bytes or 0)
@@ -191,17 +197,17 @@ class StatCommand:
             i: list(log_ranges)
             for i, log_ranges in groupby(byte_ranges, key=lambda byte_range: byte_range.log_index)
         }
-        n_read = 0
+        n_bytes_read = 0
         for i, (file, size) in enumerate(zip(logs, sizes, strict=True)):
             try:
                 statistics, n_sampled_bytes = sample_log(file, size, ranges_by_log.get(i, ()))
             except InputError as error:
                 yield error
                 continue
-            n_read += n_sampled_bytes
-            yield LogNumbers(None, statistics)
+            n_bytes_read += n_sampled_bytes
+            yield LogSummary(None, statistics)
         sampled_text = (
-            f"sampled {format_bytes(n_read)} of {format_bytes(sum(sizes))}, "
+            f"sampled {format_bytes(n_bytes_read)} of {format_bytes(sum(sizes))}, "
             "bypassing the page cache"
         )
         self._sample_note = f"{sampled_text}; totals are extrapolated"
@@ -220,14 +226,15 @@ class StatCommand:
 
     def _write_rows(
         self,
-        rows: dict[StatSubject, LogStatistics],
+        statistics_by_subject: dict[StatSubject, LogStatistics],
         directories_by_topic: dict[str | None, set[str]],
     ) -> None:
         """Show the rows; for people, with totals. directories_by_topic: the log directories of each
         topic."""
         sink = self.run.sink
         subject_statistics = [
-            (subject, statistics.extrapolated()) for subject, statistics in rows.items()
+            (subject, statistics.extrapolated())
+            for subject, statistics in statistics_by_subject.items()
         ]
         if self.sort != SORT_BY_NAME:
             subject_statistics.sort(key=lambda row: -getattr(row[1], self.sort))
@@ -235,42 +242,44 @@ class StatCommand:
             (subject.file or str(subject.topic), statistics)
             for subject, statistics in subject_statistics
         ]
-        total = sum(statistics.bytes for _, statistics in named_statistics)
-        totals = (
-            list(_totals(list(rows.items())))
+        total_bytes = sum(statistics.bytes for _, statistics in named_statistics)
+        named_totals = (
+            list(_totals(list(statistics_by_subject.items())))
             if len(subject_statistics) > 1 and sink.for_people
             else []
         )
         width = None if sink.display_options.wide else sink.out.width
-        share_total = total if len(subject_statistics) > 1 else None
-        is_old = any(statistics.magics.keys() & {"0", "1"} for _, statistics in subject_statistics)
-        table_columns = list(
-            columns(share_total, is_sample=self.sample_bytes is not None, is_old=is_old)
+        share_total = total_bytes if len(subject_statistics) > 1 else None
+        has_old_magic = any(
+            statistics.magics.keys() & {"0", "1"} for _, statistics in subject_statistics
         )
+        is_sample = self.sample_bytes is not None
+        table_columns = list(
+            iter_columns(share_total, is_sample=is_sample, has_old_magic=has_old_magic)
+        )
+        table_rows = [*named_statistics, *named_totals]
         table = LineTable(
-            self.levels[0],
-            [*named_statistics, *totals],
-            table_columns,
-            sink.out.theme,
-            width,
-            MIN_NAME_WIDTH,
+            self.levels[0], table_rows, table_columns, sink.out.theme, width, MIN_NAME_WIDTH
         )
         for i, (subject, statistics) in enumerate(subject_statistics):
-            text = [] if i else [table.format_heading()]
-            text.append(table.format_line(named_statistics[i][0], statistics))
-            text += detail_lines(statistics) if self.deep or self.histogram else []
+            lines = [] if i else [table.format_heading()]
+            lines.append(table.format_line(named_statistics[i][0], statistics))
+            lines += detail_lines(statistics) if self.deep or self.histogram else []
             row = asdict(subject)
             if not subject.file:
                 log_directories = directories_by_topic[subject.topic]
-                common = _common_path(log_directories)
-                row |= {"file": common, "log_dir": common if len(log_directories) == 1 else None}
+                common_directory = _common_path(log_directories)
+                row |= {
+                    "file": common_directory,
+                    "log_dir": common_directory if len(log_directories) == 1 else None,
+                }
             row |= {"codecs": dict(statistics.codecs), "magics": dict(statistics.magics)}
             sink.write_document(
                 STATISTICS_ROW,
                 build_row(STATISTICS_ROW, statistics, row | _adapted_numbers(statistics)),
-                text,
+                lines,
             )
-        for name, statistics in totals:
+        for name, statistics in named_totals:
             sink.write_line(table.format_line(name, statistics))
 
 
@@ -292,15 +301,17 @@ def _subject(level: str, partition: Partition, file: InputFile) -> StatSubject:
     return StatSubject(name, **location_members(partition.name, LocationSource.PARTITION))
 
 
-def _totals(rows: list[tuple[StatSubject, LogStatistics]]) -> Iterator[tuple[str, LogStatistics]]:
+def _totals(
+    subject_statistics: list[tuple[StatSubject, LogStatistics]],
+) -> Iterator[tuple[str, LogStatistics]]:
     """The totals of topics with several rows, and of everything."""
     statistics_by_topic: dict[str | None, list[LogStatistics]] = {}
-    for subject, statistics in rows:
+    for subject, statistics in subject_statistics:
         statistics_by_topic.setdefault(subject.topic, []).append(statistics)
     for topic, topic_statistics in statistics_by_topic.items():
-        if topic is not None and 1 < len(topic_statistics) < len(rows):
+        if topic is not None and 1 < len(topic_statistics) < len(subject_statistics):
             yield f"topic {topic}", _sum_statistics(topic_statistics)
-    yield "all", _sum_statistics([statistics for _, statistics in rows])
+    yield "all", _sum_statistics([statistics for _, statistics in subject_statistics])
 
 
 def _sum_statistics(all_statistics: list[LogStatistics]) -> LogStatistics:
@@ -319,7 +330,7 @@ def _is_directory(path: str) -> bool:
         return False
 
 
-def _outermost(paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
+def _outermost_directories(paths: Iterable[str]) -> Iterator[tuple[str, Path]]:
     """The distinct directories that are not inside another of them, with their real paths."""
     path_by_real_path: dict[Path, str] = {}
     for path in paths:

@@ -14,7 +14,7 @@ from kfmt_cli.commands.stat.usage_lines import usage_lines
 from kfmt_cli.core.urls import absolute_path, format_display_name
 from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.path_resolution import is_stored_differently
-from kfmt_cli.disk.usage import FATE_BY_PURPOSE, LOGS_PURPOSE, DiskUsage, read_disk_usage
+from kfmt_cli.disk.usage import LOGS_PURPOSE, OUTCOME_BY_PURPOSE, DiskUsage, read_disk_usage
 from kfmt_cli.rows.documents import DISK_USAGE_ROW
 
 
@@ -51,19 +51,21 @@ def write_usage(
     for usage in usages:
         if usage.purpose == LOGS_PURPOSE:
             _set_freed_bytes(run, usage, partitions, settings_resolver, now_ms)
-    is_known = any(
+    has_topic_settings = any(
         settings_resolver.has_metadata_log(partition.log_directory) for partition in partitions
     )
     lines = []
     if always_prints or any(usage.purpose.startswith("marked") for usage in usages):
         lines = list(
-            usage_lines(path, usages, sink.out.theme, sink.out.width, has_topic_settings=is_known)
+            usage_lines(
+                path, usages, sink.out.theme, sink.out.width, has_topic_settings=has_topic_settings
+            )
         )
     for i, usage in enumerate(usages):
         row = {
             "file": format_display_name(path),
             **asdict(usage),
-            "becomes": FATE_BY_PURPOSE.get(usage.purpose),
+            "becomes": OUTCOME_BY_PURPOSE.get(usage.purpose),
         }
         sink.write_document(DISK_USAGE_ROW, row, () if i else lines)
 

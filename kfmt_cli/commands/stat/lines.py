@@ -20,11 +20,11 @@ def _time_or_dash(milliseconds: int | None) -> str:
     return "–" if milliseconds is None else format_time(milliseconds)[:19]
 
 
-def columns(
-    total: int | None, *, is_sample: bool, is_old: bool
+def iter_columns(
+    total: int | None, *, is_sample: bool, has_old_magic: bool
 ) -> Iterator[LineColumn[LogStatistics]]:
-    """The columns of the table. total: bytes of all rows; None to omit shares. is_old: there are
-    batches of magic 0 or 1."""
+    """The columns of the table. total: bytes of all rows; None to omit shares. has_old_magic: there
+    are batches of magic 0 or 1."""
     yield LineColumn("size", lambda row: format_bytes(row.bytes))
     if total:
         yield LineColumn("share", lambda row: f"{row.bytes / total:.0%}", hide_rank=1)
@@ -49,7 +49,7 @@ def columns(
         lambda row: ", ".join(sorted(row.codecs, key=lambda name: -row.codecs[name])) or "–",
         hide_rank=2,
     )
-    if is_old:
+    if has_old_magic:
         yield LineColumn("magic", lambda row: ", ".join(sorted(row.magics)) or "–")
     yield LineColumn(
         "dense",

@@ -15,33 +15,33 @@ from kfmt_cli.findings.finding import Finding
 from kfmt_cli.log.log_opening import format_no_batch, require_log
 from kfmt_cli.log.reader import BLOCK_BYTES, LogReader
 from kfmt_cli.log.selection.selection import Selection
-from kfmt_cli.log.small_logs import can_read_grouped, read_small_logs
-from kfmt_cli.log.summary.log_summary import LogNumbers, LogShapeFactory, summarize_small_logs
+from kfmt_cli.log.small_logs import can_read_in_group, read_small_logs
+from kfmt_cli.log.summary.log_summary import LogShapeFactory, LogSummary, summarize_small_logs
 
 LogTask = tuple[InputFile, Selection]
 
 
 @dataclass(frozen=True, slots=True)
-class StatProcessor(ItemProcessor[LogTask, LogNumbers, None]):
+class StatProcessor(ItemProcessor[LogTask, LogSummary, None]):
     """Counts the selected records of logs."""
 
     deep: bool
     limit: DecompressionLimit
-    shape_of: LogShapeFactory
+    create_shape: LogShapeFactory
 
     def can_group(self, item: LogTask) -> bool:
         file, selection = item
-        return not (self.deep or selection) and can_read_grouped(file)
+        return not (self.deep or selection) and can_read_in_group(file)
 
-    def process_group(self, items: Sequence[LogTask]) -> list[LogNumbers | None]:
+    def process_group(self, items: Sequence[LogTask]) -> list[LogSummary | None]:
         return summarize_small_logs(
-            read_small_logs([file for file, _ in items], check_crcs=False), self.shape_of
+            read_small_logs([file for file, _ in items], check_crcs=False), self.create_shape
         )
 
-    def process_one(self, item: LogTask) -> LogNumbers:
+    def process_one(self, item: LogTask) -> LogSummary:
         file, selection = item
         require_log(file)
-        numbers, n_bytes = LogNumbers(self.shape_of(file)), 0
+        numbers, n_bytes = LogSummary(self.create_shape(file)), 0
         with closing(open_source(file.path, file.name)) as source:
             reader = LogReader(
                 source, file.base_offset, check_crcs=self.deep, first_block_bytes=BLOCK_BYTES
@@ -54,7 +54,7 @@ class StatProcessor(ItemProcessor[LogTask, LogNumbers, None]):
                     else (block,)
                 ):
                     n_bytes += int(counted_block.batches.size.sum())
-                    numbers.add_block(counted_block, is_counted=bool(selection))
+                    numbers.add_block(counted_block, has_wrapper_counts=bool(selection))
                 if self.deep:
                     numbers.statistics.add_records(block, self.limit, findings)
                 if self.deep or selection:
@@ -69,7 +69,7 @@ class StatProcessor(ItemProcessor[LogTask, LogNumbers, None]):
         numbers.statistics.finish(n_bytes if selection else reader.bytes_read)
         return numbers
 
-    def count_or_error(self, item: LogTask) -> LogNumbers | InputError:
+    def count_or_error(self, item: LogTask) -> LogSummary | InputError:
         """The statistics of a log, or the error if it cannot be read."""
         try:
             return self.process_one(item)

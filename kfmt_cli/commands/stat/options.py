@@ -97,7 +97,7 @@ def stat(
             "--sample reads batch headers only and cannot be combined with --plot, with record "
             "filters or with options that read records"
         )
-    task = StatCommand(
+    stat_command = StatCommand(
         run,
         (by,),
         deep,
@@ -110,7 +110,7 @@ def stat(
         sort,
         plot,
     )
-    task.paths(paths)
+    stat_command.show_paths(paths)
 
 
 def _parse_codec(text: str) -> CodecTrial:

@@ -19,14 +19,14 @@ from kfmt_cli.disk.partitions import Partition
 from kfmt_cli.disk.segment import SEGMENT_KINDS, segment_file_path
 from kfmt_cli.errors import InputError
 from kfmt_cli.formats.index import OFFSET_INDEX_ENTRY
-from kfmt_cli.log.summary.log_summary import LogNumbers
+from kfmt_cli.log.summary.log_summary import LogSummary
 from kfmt_cli.log.summary.shape import LogShape, SegmentMap, TimeOrder
 from kfmt_cli.log.summary.statistics import LogStatistics
 from kfmt_cli.render.plot import shape_lines
 from kfmt_cli.render.sinks.sink import Sink
 from kfmt_cli.rows.types.log_shape_rows import (
     CODEC_USE_ROW,
-    SEGMENT_STRIP_ROW,
+    SEGMENT_MAP_ROW,
     TIME_BUCKET_ROW,
     TIME_ORDER_ROW,
 )
@@ -58,21 +58,25 @@ class LogShapeFactory:
 
     def __call__(self, log: InputFile) -> LogShape:
         """The shape of a log."""
-        return LogShape(segment_map=create_segment_map(log, self.n_cells_of(log)))
+        return LogShape(segment_map=create_segment_map(log, self.n_map_cells(log)))
 
-    def n_cells_of(self, log: InputFile) -> int:
+    def n_map_cells(self, log: InputFile) -> int:
         """Number of map cells of a log; 0 for one without a segment map."""
         return self.n_cells_by_path.get(log.path, 0)
 
 
-def create_shapes(logs: Sequence[InputFile], first_names: Collection[str] = ()) -> LogShapeFactory:
+def create_shape_factory(
+    logs: Sequence[InputFile], first_names: Collection[str] = ()
+) -> LogShapeFactory:
     """A factory of shapes for some logs. The files named in `first_names` get segment maps first,
     then the largest ones."""
     sizes = list(map(file_size, logs))
-    ranked = sorted(range(len(logs)), key=lambda i: (logs[i].name not in first_names, -sizes[i], i))
-    with_map = ranked[:MAX_SEGMENT_MAPS]
-    n_cells = max(min(TOTAL_MAP_CELLS // max(len(with_map), 1), MAX_CELLS_PER_MAP), 1)
-    return LogShapeFactory({logs[i].path: n_cells for i in with_map})
+    ranked_indexes = sorted(
+        range(len(logs)), key=lambda i: (logs[i].name not in first_names, -sizes[i], i)
+    )
+    mapped_indexes = ranked_indexes[:MAX_SEGMENT_MAPS]
+    n_cells = max(min(TOTAL_MAP_CELLS // max(len(mapped_indexes), 1), MAX_CELLS_PER_MAP), 1)
+    return LogShapeFactory({logs[i].path: n_cells for i in mapped_indexes})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +84,12 @@ class LogNumbersCache:
     """Statistics of healthy logs that another command has read."""
 
     shape_factory: LogShapeFactory = field(default_factory=LogShapeFactory)
-    numbers_by_path: dict[str, LogNumbers] = field(default_factory=dict)
+    numbers_by_path: dict[str, LogSummary] = field(default_factory=dict)
 
-    def pop(self, log: InputFile, shapes: LogShapeFactory) -> LogNumbers | None:
+    def pop(self, log: InputFile, shape_factory: LogShapeFactory) -> LogSummary | None:
         """Remove and return the statistics of a log; None if they are missing, or have another
         number of map cells."""
-        is_same = self.shape_factory.n_cells_of(log) == shapes.n_cells_of(log)
+        is_same = self.shape_factory.n_map_cells(log) == shape_factory.n_map_cells(log)
         return self.numbers_by_path.pop(log.path, None) if is_same else None
 
 
@@ -96,12 +100,12 @@ def create_segment_map(log: InputFile, n_cells: int) -> SegmentMap | None:
         return None
     segment_map = SegmentMap(file_size(log), n_cells)
     try:
-        entries = _read_index_positions(log)
+        index_positions = _read_index_positions(log)
     except InputError as error:
         segment_map.index_error = "" if error.is_missing else str(error)
     else:
-        if entries is not None:
-            segment_map.add_index_positions(entries)
+        if index_positions is not None:
+            segment_map.add_index_positions(index_positions)
     return segment_map
 
 
@@ -113,8 +117,11 @@ def _read_index_positions(log: InputFile) -> np.ndarray[tuple[int], np.dtype[np.
     data = read_bytes_at(path, 0, MAX_INDEX_BYTES, format_display_name(path))
     entry_dtype = OFFSET_INDEX_ENTRY.dtype
     entries = np.frombuffer(data, entry_dtype, len(data) // entry_dtype.itemsize)
-    used = np.flatnonzero(entries["relative_offset"])  # a preallocated index ends with zeros
-    return entries["log_position"][: used[-1] + 1 if len(used) else 0].astype(np.int64)
+    # A preallocated index ends with zeros.
+    used_indexes = np.flatnonzero(entries["relative_offset"])
+    return entries["log_position"][: used_indexes[-1] + 1 if len(used_indexes) else 0].astype(
+        np.int64
+    )
 
 
 @dataclass(slots=True)
@@ -122,11 +129,11 @@ class ShapeTotals:
     """Combines the shapes of all logs."""
 
     shape_by_topic: dict[str | None, LogShape] = field(default_factory=dict)
-    order_by_partition: dict[str, TimeOrder] = field(default_factory=dict)
+    time_order_by_partition: dict[str, TimeOrder] = field(default_factory=dict)
     total_statistics: LogStatistics = field(default_factory=LogStatistics)
     _segment_map_rows: list[dict[str, object]] = field(default_factory=list)
 
-    def add_log(self, partition: Partition, file: InputFile, numbers: LogNumbers) -> None:
+    def add_log(self, partition: Partition, file: InputFile, numbers: LogSummary) -> None:
         """Add the next log of a partition."""
         statistics, shape = numbers.statistics, numbers.shape
         if shape is None:
@@ -134,7 +141,7 @@ class ShapeTotals:
         topic, _ = file_topic_partition(file.path)
         self.total_statistics.merge_later(statistics)
         self.shape_by_topic.setdefault(topic, LogShape()).merge_later(shape)
-        self.order_by_partition.setdefault(partition.name, TimeOrder()).merge_later(
+        self.time_order_by_partition.setdefault(partition.name, TimeOrder()).merge_later(
             shape.time_order
         )
         if shape.segment_map is None:
@@ -157,20 +164,23 @@ class ShapeTotals:
             sink.write_line(
                 "".join(shape_lines(total_shape, self.total_statistics, sink.out.width))
             )
-        for row in self._bucket_rows():
+        for row in self._iter_bucket_rows():
             sink.write_document(TIME_BUCKET_ROW, row, ())
         for topic, shape in self.shape_by_topic.items():
             for codec, (batches, records, size) in sorted(shape.counts_by_codec.items()):
                 counts = {"batches": batches, "records": records, "bytes": size}
                 sink.write_document(CODEC_USE_ROW, {"topic": topic, "codec": codec, **counts}, ())
-        for name, order in self.order_by_partition.items():
+        for name, order in self.time_order_by_partition.items():
             gaps = [list(gap[1:]) for gap in order.gaps]
-            counts = {"batches_with_time": order.batches, "batches_out_of_order": order.late}
+            counts = {
+                "batches_with_time": order.batches,
+                "batches_out_of_order": order.n_out_of_order,
+            }
             sink.write_document(TIME_ORDER_ROW, {"file": name, **counts, "gaps": gaps}, ())
         for row in self._segment_map_rows:
-            sink.write_document(SEGMENT_STRIP_ROW, row, ())
+            sink.write_document(SEGMENT_MAP_ROW, row, ())
 
-    def _bucket_rows(self) -> Iterator[dict[str, object]]:
+    def _iter_bucket_rows(self) -> Iterator[dict[str, object]]:
         max_buckets = min(
             max(MAX_BUCKETS // max(len(self.shape_by_topic), 1), MIN_BUCKETS_PER_TOPIC),
             MAX_BUCKETS_PER_TOPIC,

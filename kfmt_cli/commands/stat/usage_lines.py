@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kfmt_cli.core.times import YEAR_10000_MS, format_interval_end
-from kfmt_cli.disk.usage import FATE_BY_PURPOSE, USAGE_PURPOSES, DiskUsage
+from kfmt_cli.disk.usage import OUTCOME_BY_PURPOSE, USAGE_PURPOSES, DiskUsage
 from kfmt_cli.render.style import (
     Theme,
     escape_terminal,
@@ -43,8 +43,8 @@ def usage_lines(
         if usage.freed_now is not None:
             yield f"{_retention_text(usage, has_topic_settings=has_topic_settings)}\n"
     for usage in usages:
-        if usage.purpose in FATE_BY_PURPOSE:
-            text = FATE_BY_PURPOSE[usage.purpose]
+        if usage.purpose in OUTCOME_BY_PURPOSE:
+            text = OUTCOME_BY_PURPOSE[usage.purpose]
             text = text[0].lower() + text[1:].removesuffix(".")
             yield f"{_purpose_name(usage)}, {format_bytes(usage.disk_bytes)}: {text}\n"
     text = "shows which segments are deleted, and when"
@@ -72,5 +72,5 @@ def _retention_text(usage: DiskUsage, *, has_topic_settings: bool) -> str:
         )
     if n_kept_bytes := usage.bytes - freed_now - freed_later - freed_odd:
         texts.append(f"{format_bytes(n_kept_bytes)} kept")
-    source = "the topics' settings" if has_topic_settings else "Kafka's default settings"
-    return f"logs, under {source}: {', '.join(texts)}"
+    settings_source = "the topics' settings" if has_topic_settings else "Kafka's default settings"
+    return f"logs, under {settings_source}: {', '.join(texts)}"

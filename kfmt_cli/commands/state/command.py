@@ -103,14 +103,14 @@ class StateCommand:
     run: CommandRun
     selection: StateSelection
     limit: DecompressionLimit
-    _n_rows: dict[str, int] = field(default_factory=dict)
+    _n_rows_by_type: dict[str, int] = field(default_factory=dict)
     _n_records: int = 0
     _n_errors: int = 0
     _last_offset: int = -1
     _end_offset_by_name: dict[str, int | None] = field(default_factory=dict)
     _topic_names_by_directory: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def paths(self, paths: tuple[str, ...]) -> None:
+    def show_paths(self, paths: tuple[str, ...]) -> None:
         """Show the state of the topics under some paths; raises UsageError."""
         selection = self.selection
         partitions = find_internal_partitions(paths, selection.of_topic, self.run.report_unreadable)
@@ -123,9 +123,11 @@ class StateCommand:
         """Show the state of some partitions."""
         selection = self.selection
         partition_states: list[tuple[InternalTopicPartition, ReplayedState]] = []
-        for topic_partition in partitions:
+        for internal_partition in partitions:
             with self.run.catch_unreadable():
-                partition_states.append((topic_partition, self._state_of(topic_partition)))
+                partition_states.append(
+                    (internal_partition, self._selected_state(internal_partition))
+                )
         if self.run.sink.for_people:
             self._write_tables(partition_states)
         else:
@@ -140,15 +142,17 @@ class StateCommand:
 
     # Computing the state.
 
-    def _state_of(self, partition: InternalTopicPartition) -> ReplayedState:
+    def _selected_state(self, partition: InternalTopicPartition) -> ReplayedState:
         """The selected rows; with --since-offset, only changed ones and their changes."""
-        current_state = self._state_at(partition, self.selection.at_offset, reports_findings=True)
+        current_state = self._replay_state(
+            partition, self.selection.at_offset, reports_findings=True
+        )
         if self.selection.since_offset is not None:
             last_offset = self._last_offset
             if self.selection.since_offset > last_offset:
                 message = f"--since-offset {self.selection.since_offset} is after the last record"
                 self.run.sink.note(f"{partition.name}: {message}, at {last_offset}\n")
-            earlier_state = self._state_at(
+            earlier_state = self._replay_state(
                 partition, self.selection.since_offset, reports_findings=False
             )
             current_state = {
@@ -157,19 +161,21 @@ class StateCommand:
             }
         return {type_: self._filter_rows(type_, rows) for type_, rows in current_state.items()}
 
-    def _state_at(
+    def _replay_state(
         self, partition: InternalTopicPartition, at_offset: int | None, reports_findings: bool
     ) -> ReplayedState:
         """The state of a partition after replaying the records up to an offset."""
         replay = create_replay(partition.topic)
         replay.shows_values = self.selection.shows_values
-        findings = FindingCollector(self.run.max_findings)
+        collector = FindingCollector(self.run.max_findings)
         next_offset = 0
         for snapshot in partition.snapshots:
             snapshot_end = snapshot_end_offset(snapshot)
             if snapshot_end is not None and at_offset is not None and snapshot_end > at_offset + 1:
                 continue
-            if self._replay_file(replay, snapshot, None, 0, findings if reports_findings else None):
+            if self._replay_file(
+                replay, snapshot, None, 0, collector if reports_findings else None
+            ):
                 next_offset = snapshot_end or 0
                 self._last_offset = next_offset - 1
                 break
@@ -180,28 +186,30 @@ class StateCommand:
                 "there is no undamaged snapshot at or before it, and the log begins at offset"
             )
             offset_text = "the end" if at_offset is None else at_offset
-            error = f"{partition.name}: the state at {offset_text}: {reason_text} {log_start}"
+            error_message = (
+                f"{partition.name}: the state at {offset_text}: {reason_text} {log_start}"
+            )
             if at_offset is not None:
-                raise InputError(error)
-            self.run.report_unreadable(error)
+                raise InputError(error_message)
+            self.run.report_unreadable(error_message)
         for log, next_log in zip_longest(partition.logs, partition.logs[1:]):
             if next_log is None or next_log.base_or_zero > next_offset:
                 self._replay_file(
-                    replay, log, at_offset, next_offset, findings if reports_findings else None
+                    replay, log, at_offset, next_offset, collector if reports_findings else None
                 )
         state = replay.sorted_rows()
         if reports_findings:
-            for offset, reason in replay.malformed:
+            for offset, reason in replay.malformed_records:
                 message = f"offset {offset}: {reason}"
                 finding = Finding(partition.name, PAYLOAD_MALFORMED, None, message, offset=offset)
-                self._report_finding(finding, findings)
-            if replay.n_unknown:
+                self._report_finding(finding, collector)
+            if replay.n_unknown_records:
                 kind_text = "of an unknown type or version"
                 reason_text = format_count(
-                    replay.n_unknown, f"record {kind_text} was", f"records {kind_text} were"
+                    replay.n_unknown_records, f"record {kind_text} was", f"records {kind_text} were"
                 )
                 self.run.sink.note(f"{partition.name}: {reason_text} skipped\n")
-            self.run.report_suppressed(partition.name, findings)
+            self.run.report_suppressed(partition.name, collector)
         for type_ in READ_OFFSET_COLUMN:
             rows = state.get(type_, {}) if partition.log_directory is not None else {}
             for key, row in rows.items():
@@ -214,7 +222,7 @@ class StateCommand:
         file: InputFile,
         at_offset: int | None,
         start_offset: int,
-        findings: FindingCollector | None,
+        collector: FindingCollector | None,
     ) -> bool:
         """Replay a file from an offset onward; returns whether it was undamaged."""
         is_undamaged = True
@@ -222,19 +230,19 @@ class StateCommand:
             for record in iter_records_and_findings(log, self.limit):
                 if isinstance(record, Finding):
                     is_undamaged &= not is_error(record)
-                    if findings is not None:
-                        self._report_finding(record, findings)
+                    if collector is not None:
+                        self._report_finding(record, collector)
                 elif at_offset is not None and record.offset > at_offset:
                     break
                 elif record.offset >= start_offset:
-                    self._n_records += findings is not None
+                    self._n_records += collector is not None
                     self._last_offset = record.offset
                     replay.apply_record(record)
         return is_undamaged
 
-    def _report_finding(self, finding: Finding, findings: FindingCollector) -> None:
+    def _report_finding(self, finding: Finding, collector: FindingCollector) -> None:
         """Report a finding and count errors: damaged records are not included in the state."""
-        self.run.report_findings([finding], findings)
+        self.run.report_findings([finding], collector)
         self._n_errors += is_error(finding)
 
     def _add_lag(self, type_: StateType, row: StateRow, log_directory: str) -> StateRow:
@@ -320,10 +328,11 @@ class StateCommand:
             ]
             for type_ in states[0]:
                 nouns = (_noun(type_.name, 1), _noun(type_.name, 2))
-                for title, rows in _divide_tables(topic, names, [state[type_] for state in states]):
+                for title, rows in _split_tables(topic, names, [state[type_] for state in states]):
                     self._write_rows(f"{title}: {nouns[1]}", type_, rows, nouns)
         counts = [
-            format_count(n, _noun(name, 1), _noun(name, 2)) for name, n in self._n_rows.items()
+            format_count(n, _noun(name, 1), _noun(name, 2))
+            for name, n in self._n_rows_by_type.items()
         ]
         summary = ", ".join(counts) or ("no changes" if self._shows_changes else "nothing")
         summary += f", from {format_count(self._n_records, 'record')}"
@@ -350,7 +359,7 @@ class StateCommand:
             return
         run = self.run
         if type_.n_key_columns:
-            self._n_rows[type_.name] = self._n_rows.get(type_.name, 0) + len(rows)
+            self._n_rows_by_type[type_.name] = self._n_rows_by_type.get(type_.name, 0) + len(rows)
         row_type = add_change_columns(type_) if self._shows_changes else type_
         run.output_rows(name, row_type, [rows], nouns)
 
@@ -363,10 +372,10 @@ def _n_read_ahead(type_: StateType, values: FieldDict) -> int | None:
     """
     if type_ is not SHARE_PARTITION_ROW:
         return int(type_ is MIRROR_SYNC_ROW)
-    start, complete = values.start_offset, values.delivery_complete_count
-    if not isinstance(start, int) or not isinstance(complete, int):
+    start_offset, n_complete = values.start_offset, values.delivery_complete_count
+    if not isinstance(start_offset, int) or not isinstance(n_complete, int):
         return None
-    return complete if start >= 0 and complete >= 0 else None
+    return n_complete if start_offset >= 0 and n_complete >= 0 else None
 
 
 def _noun(name: str, n: int) -> str:
@@ -380,25 +389,25 @@ def _noun(name: str, n: int) -> str:
 
 
 def _find_changes(
-    type_: StateType, earlier: dict[StateRow, StateRow], current: dict[StateRow, StateRow]
+    type_: StateType, earlier_rows: dict[StateRow, StateRow], current_rows: dict[StateRow, StateRow]
 ) -> dict[StateRow, StateRow]:
     """The rows that differ, each with its kind of change and the old values."""
-    changed: dict[StateRow, StateRow] = {}
-    for key, row in current.items():
-        if key not in earlier:
-            changed[key] = (*row, "added", None)
-        elif earlier[key] != row:
-            columns = zip(type_.columns, earlier[key], row, strict=True)
-            old = {
+    changed_rows: dict[StateRow, StateRow] = {}
+    for key, row in current_rows.items():
+        if key not in earlier_rows:
+            changed_rows[key] = (*row, "added", None)
+        elif earlier_rows[key] != row:
+            column_values = zip(type_.columns, earlier_rows[key], row, strict=True)
+            old_values = {
                 column.name: _json_value(column, old_value)
-                for column, old_value, new_value in columns
+                for column, old_value, new_value in column_values
                 if old_value != new_value
             }
-            changed[key] = (*row, "changed", json_text(old))
-    for key, row in earlier.items():
-        if key not in current:
-            changed[key] = (*row, "removed", None)
-    return changed
+            changed_rows[key] = (*row, "changed", json_text(old_values))
+    for key, row in earlier_rows.items():
+        if key not in current_rows:
+            changed_rows[key] = (*row, "removed", None)
+    return changed_rows
 
 
 def _json_value(column: Column, cell: str | int | None) -> object:
@@ -406,16 +415,16 @@ def _json_value(column: Column, cell: str | int | None) -> object:
     return json.loads(cell) if column.kind is ColumnKind.JSON and isinstance(cell, str) else cell
 
 
-def _divide_tables(
+def _split_tables(
     topic: str, names: list[str], states: list[dict[StateRow, StateRow]]
 ) -> Iterator[tuple[str, list[StateRow]]]:
     """Titles and rows of tables: one for all partitions, or one for each if their keys overlap."""
-    nonempty = [(name, state) for name, state in zip(names, states, strict=True) if state]
-    merged: dict[StateRow, StateRow] = {}
-    for _, state in nonempty:
-        merged |= state
-    if len(merged) == sum(len(state) for _, state in nonempty):
-        rows = [row for _, state in nonempty for row in state.values()]
+    nonempty_states = [(name, state) for name, state in zip(names, states, strict=True) if state]
+    merged_rows: dict[StateRow, StateRow] = {}
+    for _, state in nonempty_states:
+        merged_rows |= state
+    if len(merged_rows) == sum(len(state) for _, state in nonempty_states):
+        rows = [row for _, state in nonempty_states for row in state.values()]
         yield from [(topic, rows)] if rows else ()
     else:
-        yield from ((name, list(state.values())) for name, state in nonempty)
+        yield from ((name, list(state.values())) for name, state in nonempty_states)

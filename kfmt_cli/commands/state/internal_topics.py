@@ -45,33 +45,33 @@ def find_internal_partitions(
     for each unreadable input and each path without such a partition.
     """
     partition_by_path: dict[str, InternalTopicPartition] = {}
-    for target in resolve_paths(paths, report_error):
+    for input_path in resolve_paths(paths, report_error):
         try:
-            partitions_at_path = dict(_iter_partitions(target, of_topic))
+            partitions_at_path = dict(_iter_partitions(input_path, of_topic))
         except InputError as error:
             report_error(str(error))
             continue
-        if not partitions_at_path and not target.listing_errors:
+        if not partitions_at_path and not input_path.listing_errors:
             message = "contains no internal topic partitions"
             topic = find_known_topic(
-                parse_topic_partition(partition_directory(target.path).name)[0]
+                parse_topic_partition(partition_directory(input_path.path).name)[0]
             )
             if topic is not None:
                 message = f"kfmt does not replay this topic ({topic.doc})"
-            report_error(f"{format_display_name(target.path)}: {message}")
+            report_error(f"{format_display_name(input_path.path)}: {message}")
         for real_path, partition in partitions_at_path.items():
             partition_by_path.setdefault(real_path, partition)
     return list(partition_by_path.values())
 
 
 def _iter_partitions(
-    target: InputPath, of_topic: str | None
+    input_path: InputPath, of_topic: str | None
 ) -> Iterator[tuple[str, InternalTopicPartition]]:
     """The partitions at a path, each with its real path; raises InputError."""
-    path = target.path
-    if target.file is not None:
-        yield os.path.realpath(path), _partition_of_file(target.file, of_topic)
-    for directory in target.directories:
+    path = input_path.path
+    if input_path.file is not None:
+        yield os.path.realpath(path), _file_partition(input_path.file, of_topic)
+    for directory in input_path.directories:
         named_directory = partition_directory(directory.path)
         is_user_path = directory.path == path
         topic = parse_topic_partition(named_directory.name)[0] or (
@@ -83,12 +83,12 @@ def _iter_partitions(
             or (directory_mark(named_directory.name) and not is_user_path)
         ):
             continue
-        partition = _partition_of_directory(directory, topic, str(named_directory.parent))
+        partition = _directory_partition(directory, topic, str(named_directory.parent))
         if partition.logs or partition.snapshots:
             yield os.path.realpath(named_directory), partition
 
 
-def _partition_of_file(file: InputFile, of_topic: str | None) -> InternalTopicPartition:
+def _file_partition(file: InputFile, of_topic: str | None) -> InternalTopicPartition:
     topic = of_topic or file_topic(file)
     if topic is None or not can_replay(topic):
         message = "not inside an internal topic's directory; name the topic with --of-topic"
@@ -97,7 +97,7 @@ def _partition_of_file(file: InputFile, of_topic: str | None) -> InternalTopicPa
     return InternalTopicPartition(file.name, topic, logs, snapshots, None)
 
 
-def _partition_of_directory(
+def _directory_partition(
     directory: DirectoryListing, topic: str, log_directory: str
 ) -> InternalTopicPartition:
     from kfmt_cli.broker.start.metadata_files import metadata_snapshots, snapshot_end_offset
@@ -112,8 +112,8 @@ def iter_replay_findings(
     replay: TopicReplay, log: InputFile, limit: DecompressionLimit | None = None
 ) -> Iterator[Finding]:
     """Apply the records of a log to a replay; yields the findings. Raises InputError."""
-    with open_checked_log(log, read_ahead=False) as opened:
-        for record in iter_records_and_findings(opened, limit or DecompressionLimit()):
+    with open_checked_log(log, read_ahead=False) as opened_log:
+        for record in iter_records_and_findings(opened_log, limit or DecompressionLimit()):
             if isinstance(record, Finding):
                 yield record
             else:

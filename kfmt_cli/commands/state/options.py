@@ -69,4 +69,4 @@ def state(
 
     run = common.start_run()
     selection = StateSelection(at_offset, since_offset, group, topic, of_topic, show_values)
-    StateCommand(run, selection, common.decompression_limit).paths(paths)
+    StateCommand(run, selection, common.decompression_limit).show_paths(paths)

@@ -61,7 +61,7 @@ class TxnCommand:
     _n_skipped: int = 0
     """Number of partitions without transactions to show."""
 
-    def paths(self, paths: tuple[str, ...]) -> None:
+    def show_paths(self, paths: tuple[str, ...]) -> None:
         """Show the transactions of every partition under some paths."""
         for_each_partition(self.run, paths, self.show_partition, shows_progress=True)
         if self._n_skipped and not self._n_shown:
@@ -72,7 +72,7 @@ class TxnCommand:
         sink = self.run.sink
         tracker = TransactionTracker()
         counts = {"committed": 0, "aborted": 0, OPEN_TRANSACTION: 0}
-        for transaction in self._iter_ended(partition, tracker, reports_findings=True):
+        for transaction in self._iter_ended_transactions(partition, tracker, reports_findings=True):
             counts[transaction.outcome] += 1
         counts[OPEN_TRANSACTION] = len(tracker.open_by_producer)
         n_selected = counts[OPEN_TRANSACTION] if self.only_open else sum(counts.values())
@@ -85,16 +85,16 @@ class TxnCommand:
             tracker.open_by_producer.values(), key=lambda transaction: transaction.first_offset or 0
         )
         open_rows = (
-            self._cells_of_transaction(partition, transaction, tracker, coordinators)
+            self._transaction_cells(partition, transaction, tracker, coordinators)
             for transaction in open_transactions
         )
         ended_rows: Iterator[RowCells] = iter(())
         if not self.only_open:
-            ended_transactions = self._iter_ended(
+            ended_transactions = self._iter_ended_transactions(
                 partition, TransactionTracker(), reports_findings=False
             )
             ended_rows = (
-                self._cells_of_transaction(partition, transaction, tracker, coordinators)
+                self._transaction_cells(partition, transaction, tracker, coordinators)
                 for transaction in ended_transactions
             )
         if self.counts_first:
@@ -107,31 +107,31 @@ class TxnCommand:
         if not self.counts_first:
             self._write_summary(partition, counts, tracker)
 
-    def _iter_ended(
+    def _iter_ended_transactions(
         self, partition: Partition, tracker: TransactionTracker, reports_findings: bool
     ) -> Iterator[Transaction]:
         """The transactions that end in the logs of a partition. reports_findings: also report
         findings."""
         findings = FindingCollector(self.run.max_findings)
         for file in partition.logs:
-            is_new = reports_findings and self._is_first_report(
+            is_first_report = reports_findings and self._is_first_report(
                 partition.directory / Path(file.path).name
             )
             with open_checked_log(file, read_ahead=False) as log:
                 for block in log.blocks:
                     yield from tracker.process_block(block)
-                    if is_new:
+                    if is_first_report:
                         self.run.report_findings(block.findings, findings)
         if reports_findings:
             self.run.report_suppressed(partition.name, findings)
 
     def _is_first_report(self, log: Path) -> bool:
         """Whether the findings of a log have not been reported yet."""
-        is_new = log not in self._reported_logs
+        is_first_report = log not in self._reported_logs
         self._reported_logs.add(log)
-        return is_new
+        return is_first_report
 
-    def _cells_of_transaction(
+    def _transaction_cells(
         self,
         partition: Partition,
         transaction: Transaction,
@@ -140,8 +140,8 @@ class TxnCommand:
     ) -> RowCells:
         coordinator_state = coordinators.states.get(transaction.producer_id)
         is_open = transaction.outcome == OPEN_TRANSACTION
-        end = None if is_open else transaction.end_timestamp
-        measured_until = (
+        end_timestamp = None if is_open else transaction.end_timestamp
+        measured_until_ms = (
             max(tracker.newest_timestamp, transaction.start_timestamp or 0) if is_open else None
         )
         values: dict[str, object] = {
@@ -152,10 +152,10 @@ class TxnCommand:
             if coordinator_state is None
             else coordinator_state.transactional_id,
             "marker_offset": transaction.marker_offset,
-            "duration_ms": _elapsed_ms(transaction.start_timestamp, end),
+            "duration_ms": _elapsed_ms(transaction.start_timestamp, end_timestamp),
             "start_timestamp": transaction.start_timestamp,
-            "end_timestamp": end,
-            "open_for_ms": _elapsed_ms(transaction.start_timestamp, measured_until),
+            "end_timestamp": end_timestamp,
+            "open_for_ms": _elapsed_ms(transaction.start_timestamp, measured_until_ms),
             "holds_last_stable_offset": int(transaction is tracker.oldest_open),
         }
         return tuple(map(_cell_value, build_row(TRANSACTION_ROW, transaction, values).values()))
@@ -174,8 +174,8 @@ class TxnCommand:
         if tracker.oldest_open is not None:
             line += f"; held back by producer {tracker.oldest_open.producer_id}"
         if tracker.open_by_producer:
-            newest = format_time(tracker.newest_timestamp)
-            line += f"; open times are measured up to the partition's newest record, {newest}"
+            newest_text = format_time(tracker.newest_timestamp)
+            line += f"; open times are measured up to the partition's newest record, {newest_text}"
         self.run.sink.write_document(TRANSACTIONS_ROW, row, [f"{line}\n"])
 
     def _coordinators(self, log_directory: Path) -> TransactionCoordinators:
@@ -197,11 +197,11 @@ class TxnCommand:
         replay = create_replay(TRANSACTION_STATE_TOPIC)
         findings = FindingCollector(self.run.max_findings)
         for log in directory.logs:
-            is_new = self._is_first_report(Path(log.path))
+            is_first_report = self._is_first_report(Path(log.path))
             try:
                 for finding in iter_replay_findings(replay, log):
                     coordinators.is_damaged |= is_error(finding)
-                    if is_new:
+                    if is_first_report:
                         self.run.report_findings([finding], findings)
             except InputError as error:
                 coordinators.is_damaged = True
@@ -224,8 +224,10 @@ def _elapsed_ms(start: int | None, end: int | None) -> int | None:
 
 def _has_later_logs(partition: Partition) -> bool:
     """Whether the directory has logs after the last one that the user named."""
-    last = max(log.base_or_zero for log in partition.logs)
-    return any(log.base_or_zero > last for log in list_directory(str(partition.directory)).logs)
+    last_base_offset = max(log.base_or_zero for log in partition.logs)
+    return any(
+        log.base_or_zero > last_base_offset for log in list_directory(str(partition.directory)).logs
+    )
 
 
 def _is_hanging(

@@ -31,4 +31,4 @@ def txn(
     """
     from kfmt_cli.commands.txn.command import TxnCommand
 
-    TxnCommand(common.start_run(), only_open).paths(paths)
+    TxnCommand(common.start_run(), only_open).show_paths(paths)

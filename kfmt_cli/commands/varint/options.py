@@ -116,9 +116,9 @@ def _parse_number(text: str, encoding: VarintWireType) -> int:
     lowest = -(1 << encoding.bits - 1) if encoding.signed else 0
     highest = lowest + VARINT_MASKS[encoding.bits]
     if not lowest <= value <= highest:
-        unsigned = value & VARINT_MASKS[encoding.bits]
-        is_negative = not encoding.signed and -unsigned < value < 0
-        hint = f"; for its {encoding.bits} bits without zigzag, give {unsigned}"
+        unsigned_value = value & VARINT_MASKS[encoding.bits]
+        is_negative = not encoding.signed and -unsigned_value < value < 0
+        hint = f"; for its {encoding.bits} bits without zigzag, give {unsigned_value}"
         raise UsageError(
             f"{text} is out of range: {encoding.name} takes "
             f"{lowest} to {highest}{hint if is_negative else ''}"

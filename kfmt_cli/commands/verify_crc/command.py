@@ -25,7 +25,7 @@ from kfmt_cli.disk.kinds.kind import InputFile, Kind
 from kfmt_cli.disk.kinds.logs import LOG_KIND, LOG_KINDS
 from kfmt_cli.errors import ExitCode, InputError
 from kfmt_cli.execution.item_processor import WorkOutcome, process_items
-from kfmt_cli.execution.processes import useful_processes
+from kfmt_cli.execution.processes import useful_process_count
 from kfmt_cli.findings.finding import MAX_FINDINGS, Finding, FindingCollector
 from kfmt_cli.rows.file_result import FileResult, FileResultType
 
@@ -49,36 +49,36 @@ class _FileGroup:
 class VerifyCrcCommand:
     """One call of `verify-crc`."""
 
-    verifier: LogChecker
+    log_checker: LogChecker
     jobs: int = 1
     """Number of processes."""
     max_findings: int = MAX_FINDINGS
     skipped_by_kind: Counter[str] = field(default_factory=Counter)
     """Number of files in directories that are not checked, by kind."""
     _file_groups: list[_FileGroup] = field(default_factory=list)
-    _sizes: list[int] = field(default_factory=list)
+    _file_sizes: list[int] = field(default_factory=list)
 
     def find_files(self, paths: tuple[str, ...]) -> Iterator[InputError]:
         """Find the files; yields unreadable inputs."""
         error_messages: list[str] = []
-        for target in resolve_paths(
+        for input_path in resolve_paths(
             paths, error_messages.append, accepts_stdin=True, includes_duplicates=True
         ):
-            if target.file is not None:
-                self._file_groups.append(_FileGroup(None, [target.file]))
+            if input_path.file is not None:
+                self._file_groups.append(_FileGroup(None, [input_path.file]))
                 continue
             n_files = 0
-            for directory in target.directories:
+            for directory in input_path.directories:
                 files = list(find_input_files([directory], LOG_KINDS, self.skipped_by_kind))
                 n_files += len(files)
                 self._file_groups.append(_FileGroup(directory, files))
-            if not target.listing_errors and not n_files:
-                error_messages.append(format_no_log(target.path))
+            if not input_path.listing_errors and not n_files:
+                error_messages.append(format_no_log(input_path.path))
         yield from map(InputError, error_messages)
         visited: set[str] = set()
         for group in sorted(self._file_groups, key=lambda group: group.directory is None):
             group.files = list(distinct_files(group.files, visited))
-        self._sizes = [file_size(file) for file in self._files]
+        self._file_sizes = [file_size(file) for file in self._files]
 
     @property
     def _files(self) -> list[InputFile]:
@@ -87,37 +87,37 @@ class VerifyCrcCommand:
     @property
     def total_bytes(self) -> int:
         """Bytes of all files."""
-        return sum(self._sizes)
+        return sum(self._file_sizes)
 
-    def process(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[RunEvent]:
+    def process(self, on_progress: Callable[[int], None] = lambda _: None) -> Iterator[RunEvent]:
         """Check all files; yields findings and results in order."""
-        files_and_sizes = zip(self._files, self._sizes, strict=True)
-        jobs = useful_processes(self.jobs, self.total_bytes)
+        files_and_sizes = zip(self._files, self._file_sizes, strict=True)
+        n_processes = useful_process_count(self.jobs, self.total_bytes)
         check_outcomes = process_items(
-            LogCheckProcessor(self.verifier), files_and_sizes, jobs, advance
+            LogCheckProcessor(self.log_checker), files_and_sizes, n_processes, on_progress
         )
         separate_files = (
             file for group in self._file_groups if group.directory is None for file in group.files
         )
         separate_identities = {path_identity(file.path) for file in separate_files}
         for group in self._file_groups:
-            yield from self._check_group(group, separate_identities, check_outcomes, advance)
+            yield from self._check_group(group, separate_identities, check_outcomes, on_progress)
 
     def _check_group(
         self,
         group: _FileGroup,
         separate_identities: Collection[str],
         check_outcomes: Iterator[WorkOutcome[CheckOutcome[LogCheckResult]]],
-        advance: Callable[[int], None],
+        on_progress: Callable[[int], None],
     ) -> Iterator[RunEvent]:
         """Yield the events of the files of a group, then findings across them. separate_identities:
         identities of the files that the user named."""
-        checks = DirectoryChecks()
+        directory_checks = DirectoryChecks()
         for file in group.files:
             outcome = next(check_outcomes)
             result = self._create_result(file.name, _kind_name(file))
             if outcome is None:
-                finding_capture = ReturnCapture(self.verifier.iter_findings(file, advance))
+                finding_capture = ReturnCapture(self.log_checker.iter_findings(file, on_progress))
                 yield from _count_findings(result, finding_capture)
                 check_result = finding_capture.value
             else:
@@ -134,9 +134,9 @@ class VerifyCrcCommand:
                 }
                 complete_result = check_result
             yield result
-            checks.add_log(file, complete_result)
+            directory_checks.add_log(file, complete_result)
         if group.directory is not None and (
-            directory_findings := checks.finish(group.directory, separate_identities)
+            directory_findings := directory_checks.finish(group.directory, separate_identities)
         ):
             kind = "partition" if any(map(is_segment_log, group.files)) else "directory"
             result = self._create_result(group.directory.name, kind)

@@ -25,7 +25,7 @@ from kfmt_cli.execution.file_split import FileSplit, split_files
 from kfmt_cli.execution.item_processor import ItemProcessor
 from kfmt_cli.findings.finding import Finding, sort_findings
 from kfmt_cli.log.decoding import read_lazy_records
-from kfmt_cli.log.small_logs import can_read_grouped
+from kfmt_cli.log.small_logs import can_read_in_group
 
 if TYPE_CHECKING:
     from kfmt_cli.execution.split_reader import SplitBoundary
@@ -48,10 +48,10 @@ class LogSplitResult:
 class LogCheckProcessor(ItemProcessor[InputFile, CheckOutcome[LogCheckResult], LogSplitResult]):
     """Checks logs."""
 
-    verifier: LogChecker
+    log_checker: LogChecker
 
     def can_group(self, item: InputFile) -> bool:
-        return can_read_grouped(item)
+        return can_read_in_group(item)
 
     def process_group(
         self, items: Sequence[InputFile]
@@ -59,15 +59,15 @@ class LogCheckProcessor(ItemProcessor[InputFile, CheckOutcome[LogCheckResult], L
         from kfmt_cli.checks.log.small_logs import check_small_logs, read_checked_logs
 
         results = check_small_logs(
-            read_checked_logs(items), self.verifier.deep, self.verifier.limit
+            read_checked_logs(items), self.log_checker.deep, self.log_checker.limit
         )
         return [None if result is None else (result, []) for result in results]
 
     def process_one(self, item: InputFile) -> CheckOutcome[LogCheckResult] | None:
-        return collect_check(replace(self.verifier, workers=0).iter_findings(item))
+        return collect_check(replace(self.log_checker, workers=0).iter_findings(item))
 
     def split(self, item: InputFile, size: int, jobs: int) -> list[FileSplit]:
-        if item.kind is not LOG_KIND or not self.verifier.deep:
+        if item.kind is not LOG_KIND or not self.log_checker.deep:
             return []
         split_bytes = min(max(-(-size // jobs), MIN_SPLIT_BYTES), MAX_SPLIT_BYTES)
         return list(
@@ -80,7 +80,7 @@ class LogCheckProcessor(ItemProcessor[InputFile, CheckOutcome[LogCheckResult], L
         """Check a split; None if it has too many findings or the file has changed."""
         from kfmt_cli.execution.split_reader import SplitReader, collect_facts
 
-        limit = self.verifier.limit
+        limit = self.log_checker.limit
         reader = SplitReader(decompression_limit=limit, searches_bytes=True)
         range_check = LogRangeCheck(True, limit, split.base_offset)
         leading_findings: list[Finding] = []
@@ -109,7 +109,7 @@ class LogCheckProcessor(ItemProcessor[InputFile, CheckOutcome[LogCheckResult], L
             return None
         merger = SplitMerger(split_results[0].split.path)
         findings: list[Finding] = []
-        offset_range, records = OffsetRange(), 0
+        offset_range, n_records = OffsetRange(), 0
         for split_result in split_results:
             split_findings = [
                 merger.with_file_batch_index(finding) for finding in split_result.findings
@@ -121,6 +121,6 @@ class LogCheckProcessor(ItemProcessor[InputFile, CheckOutcome[LogCheckResult], L
             )
             findings += sort_findings([*boundary_findings, *split_findings])
             offset_range.merge_later(split_result.offset_range)
-            records += split_result.records
+            n_records += split_result.records
         size = split_results[0].split.size
-        return LogCheckResult(size, merger.n_batches, records, offset_range), findings
+        return LogCheckResult(size, merger.n_batches, n_records, offset_range), findings

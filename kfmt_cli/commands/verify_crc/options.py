@@ -46,7 +46,7 @@ def verify_crc(
         from kfmt_cli.disk.kinds.notes_v0 import NOTES_LAYOUTS
 
         return check_as_kind(run, NOTES_LAYOUTS[layout][0], paths)
-    verifier = LogChecker(deep, common.decompression_limit, common.jobs)
-    task = VerifyCrcCommand(verifier, common.jobs, common.max_findings)
+    log_checker = LogChecker(deep, common.decompression_limit, common.jobs)
+    task = VerifyCrcCommand(log_checker, common.jobs, common.max_findings)
     task.skipped_by_kind = run.summary.skipped_counts
     return run.run_task(task, paths)

@@ -46,10 +46,10 @@ def compute_region_crcs(
     """The CRC of each region of `data`."""
     crcs = np.empty(len(starts), np.int64)
     if not scan.COMPILED or int((ends - starts).sum()) >= MIN_LIBRARY_REGION_BYTES * len(starts):
-        crc = _library_crc(polynomial)
+        crc_function = _library_crc_function(polynomial)
         view = memoryview(data)
         bounds = zip(starts.tolist(), ends.tolist(), strict=True)
-        crcs[:] = [crc(view[start:end], 0) for start, end in bounds]
+        crcs[:] = [crc_function(view[start:end], 0) for start, end in bounds]
     else:
         scan.compute_crcs(
             data, np.array([starts, ends], np.int64), _slicing_table(polynomial), crcs
@@ -59,11 +59,11 @@ def compute_region_crcs(
 
 def compute_crc(polynomial: int, data: bytes, previous_crc: int = 0) -> int:
     """The CRC of some bytes. previous_crc: the CRC of the bytes before them."""
-    return _library_crc(polynomial)(data, previous_crc)
+    return _library_crc_function(polynomial)(data, previous_crc)
 
 
 @cache
-def _library_crc(polynomial: int) -> Callable[[Buffer, int], int]:
+def _library_crc_function(polynomial: int) -> Callable[[Buffer, int], int]:
     """A library's CRC function.
 
     Of crc32c, only the module with the function is imported: the package also imports its command
@@ -71,14 +71,14 @@ def _library_crc(polynomial: int) -> Callable[[Buffer, int], int]:
     """
     if polynomial == CRC32_POLYNOMIAL:
         return zlib.crc32
-    package = PathFinder.find_spec("crc32c")
-    search_path = package and package.submodule_search_locations
-    spec = PathFinder.find_spec("crc32c._crc32c", search_path) if search_path else None
-    if spec is None or spec.loader is None:
+    package_spec = PathFinder.find_spec("crc32c")
+    search_path = package_spec and package_spec.submodule_search_locations
+    module_spec = PathFinder.find_spec("crc32c._crc32c", search_path) if search_path else None
+    if module_spec is None or module_spec.loader is None:
         from crc32c import crc32c
 
         return crc32c
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    crc: Callable[[Buffer, int], int] = module.crc32c
-    return crc
+    module = module_from_spec(module_spec)
+    module_spec.loader.exec_module(module)
+    crc_function: Callable[[Buffer, int], int] = module.crc32c
+    return crc_function

@@ -41,20 +41,20 @@ def compress(codec: str, data: bytes, magic: int = 2, level: int | None = None) 
     return COMPRESSORS[codec](data, magic, level)
 
 
-def _none(data: bytes, magic: int, level: int | None) -> bytes:
+def _compress_none(data: bytes, magic: int, level: int | None) -> bytes:
     del magic, level
     return data
 
 
-def _gzip(data: bytes, magic: int, level: int | None) -> bytes:
+def _compress_gzip(data: bytes, magic: int, level: int | None) -> bytes:
     """One member, with the header that Java 16 and later write."""
     del magic
-    stream = zlib.compressobj(-1 if level is None else level, wbits=31)
-    compressed = stream.compress(data) + stream.flush()
+    compressor = zlib.compressobj(-1 if level is None else level, wbits=31)
+    compressed = compressor.compress(data) + compressor.flush()
     return compressed[:8] + b"\x00\xff" + compressed[10:]
 
 
-def _snappy(data: bytes, magic: int, level: int | None) -> bytes:
+def _compress_snappy(data: bytes, magic: int, level: int | None) -> bytes:
     """A Xerial stream: a header, then length-prefixed blocks."""
     del magic, level
     import snappy
@@ -66,17 +66,22 @@ def _snappy(data: bytes, magic: int, level: int | None) -> bytes:
     return b"".join(chunks)
 
 
-def _lz4(data: bytes, magic: int, level: int | None) -> bytes:
+def _compress_lz4(data: bytes, magic: int, level: int | None) -> bytes:
     """A frame of independent blocks; for magic 0, its header checksum is wrong (KAFKA-3160)."""
     import lz4.block
 
-    checksummed = LZ4_MAGIC + LZ4_DESCRIPTOR if magic == 0 else LZ4_DESCRIPTOR
-    chunks = [LZ4_MAGIC, LZ4_DESCRIPTOR, bytes([xxh32_short(checksummed) >> 8 & 0xFF])]
+    checksummed_header = LZ4_MAGIC + LZ4_DESCRIPTOR if magic == 0 else LZ4_DESCRIPTOR
+    chunks = [LZ4_MAGIC, LZ4_DESCRIPTOR, bytes([xxh32_short(checksummed_header) >> 8 & 0xFF])]
     for position in range(0, len(data), LZ4_BLOCK_BYTES):
-        uncompressed = data[position : position + LZ4_BLOCK_BYTES]
-        block = lz4.block.compress(uncompressed, store_size=False, **_lz4_level_arguments(level))
-        if len(block) >= len(uncompressed):
-            chunks += struct.pack("<I", len(uncompressed) | LZ4_UNCOMPRESSED_FLAG), uncompressed
+        uncompressed_block = data[position : position + LZ4_BLOCK_BYTES]
+        block = lz4.block.compress(
+            uncompressed_block, store_size=False, **_lz4_level_arguments(level)
+        )
+        if len(block) >= len(uncompressed_block):
+            chunks += (
+                struct.pack("<I", len(uncompressed_block) | LZ4_UNCOMPRESSED_FLAG),
+                uncompressed_block,
+            )
         else:
             chunks += struct.pack("<I", len(block)), block
     chunks.append(LZ4_END)
@@ -90,17 +95,17 @@ def _lz4_level_arguments(level: int | None) -> dict[str, Any]:
     return {"mode": "high_compression", "compression": level}
 
 
-def _zstd(data: bytes, magic: int, level: int | None) -> bytes:
+def _compress_zstd(data: bytes, magic: int, level: int | None) -> bytes:
     """A frame without content size or checksum, flushed before its end like Java's stream."""
     del magic
     import zstandard
 
-    cached: tuple[int | None, Any] = getattr(_per_thread, "zstd", (None, None))
+    cached_level_and_compressor: tuple[int | None, Any] = getattr(_per_thread, "zstd", (None, None))
     effective_level = DEFAULT_ZSTD_LEVEL if level is None else level
-    if cached[0] != effective_level:
+    if cached_level_and_compressor[0] != effective_level:
         new_compressor = zstandard.ZstdCompressor(level=effective_level, write_content_size=False)
-        cached = _per_thread.zstd = effective_level, new_compressor
-    compressor = cached[1]
+        cached_level_and_compressor = _per_thread.zstd = effective_level, new_compressor
+    compressor = cached_level_and_compressor[1]
     stream = compressor.compressobj()
     chunks: list[bytes] = [
         stream.compress(data),
@@ -111,9 +116,9 @@ def _zstd(data: bytes, magic: int, level: int | None) -> bytes:
 
 
 COMPRESSORS: dict[str, Callable[[bytes, int, int | None], bytes]] = {
-    "none": _none,
-    "gzip": _gzip,
-    "snappy": _snappy,
-    "lz4": _lz4,
-    "zstd": _zstd,
+    "none": _compress_none,
+    "gzip": _compress_gzip,
+    "snappy": _compress_snappy,
+    "lz4": _compress_lz4,
+    "zstd": _compress_zstd,
 }

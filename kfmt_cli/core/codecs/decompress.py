@@ -73,38 +73,38 @@ def _limit_error(codec: str, limit: int) -> DecompressionLimitError:
     return DecompressionLimitError(f"{codec}: output exceeds {limit} bytes")
 
 
-def _none(data: bytes, limit: int) -> bytes:
+def _decompress_none(data: bytes, limit: int) -> bytes:
     del limit
     return data
 
 
-def _gzip(data: bytes, limit: int) -> bytes:
+def _decompress_gzip(data: bytes, limit: int) -> bytes:
     """One or more members; trailing bytes that are not a gzip header are ignored."""
     chunks: list[bytes] = []
     remaining = limit
     while True:
-        member = zlib.decompressobj(wbits=31)
-        chunks.append(_gzip_member(member, data, limit, remaining))
+        decompressor = zlib.decompressobj(wbits=31)
+        chunks.append(_decompress_gzip_member(decompressor, data, limit, remaining))
         remaining -= len(chunks[-1])
-        if not member.eof:
+        if not decompressor.eof:
             raise CompressionError("gzip: the stream ends early")
-        data = member.unused_data
+        data = decompressor.unused_data
         if data[:2] != b"\x1f\x8b":
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def _gzip_member(member: Any, data: bytes, limit: int, remaining: int) -> bytes:
+def _decompress_gzip_member(decompressor: Any, data: bytes, limit: int, remaining: int) -> bytes:
     """A member, in chunks if it is large: the library needs twice the memory of its output."""
     chunk_bytes = max(OUTPUT_CHUNK_BYTES, remaining // 16)
-    first_chunk: bytes = member.decompress(data, min(remaining + 1, chunk_bytes))
-    if member.eof or not member.unconsumed_tail or len(first_chunk) > remaining:
+    first_chunk: bytes = decompressor.decompress(data, min(remaining + 1, chunk_bytes))
+    if decompressor.eof or not decompressor.unconsumed_tail or len(first_chunk) > remaining:
         if len(first_chunk) > remaining:
             raise _limit_error("gzip", limit)
         return first_chunk
     output = BytesIO()
     output.write(first_chunk)
-    while not member.eof and member.unconsumed_tail:
-        output.write(member.decompress(member.unconsumed_tail, chunk_bytes))
+    while not decompressor.eof and decompressor.unconsumed_tail:
+        output.write(decompressor.decompress(decompressor.unconsumed_tail, chunk_bytes))
         if output.tell() > remaining:
             raise _limit_error("gzip", limit)
     return output.getvalue()
@@ -114,10 +114,10 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_MAGIC_AS_LENGTH = 0x82534E41  # the magic's first bytes in place of a chunk length
 
 
-def _snappy(data: bytes, limit: int) -> bytes:
+def _decompress_snappy(data: bytes, limit: int) -> bytes:
     """Xerial chunks (Kafka's own framing) or one raw block (other clients)."""
     if len(data) < 16 or data[:8] != XERIAL_MAGIC:
-        return _snappy_block(data, limit)
+        return _decompress_snappy_block(data, limit)
     chunks: list[bytes] = []
     remaining = limit
     position = 16
@@ -131,13 +131,13 @@ def _snappy(data: bytes, limit: int) -> bytes:
             raise CompressionError(
                 f"snappy: chunk of {length} bytes, but only {len(data) - position} left"
             )
-        chunks.append(_snappy_block(data[position : position + length], remaining))
+        chunks.append(_decompress_snappy_block(data[position : position + length], remaining))
         remaining -= len(chunks[-1])
         position += length
     return b"".join(chunks)
 
 
-def _snappy_block(block: bytes, limit: int) -> bytes:
+def _decompress_snappy_block(block: bytes, limit: int) -> bytes:
     import snappy
 
     from kfmt_cli.core.layout.varint import decode_uvarint
@@ -156,37 +156,41 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 
 
-def _lz4(data: bytes, limit: int) -> bytes:
+def _decompress_lz4(data: bytes, limit: int) -> bytes:
     """One frame, with any declared sizes and checksums; bytes after it are ignored."""
     import lz4.frame
 
-    stream = _per_thread.__dict__.pop("lz4", None)
-    if stream is None:
-        stream = lz4.frame.LZ4FrameDecompressor()
+    decompressor = _per_thread.__dict__.pop("lz4", None)
+    if decompressor is None:
+        decompressor = lz4.frame.LZ4FrameDecompressor()
     else:
-        stream.reset()
+        decompressor.reset()
     # LZ4 expands at most 255 times, so most batches need no limit, which would cost time.
     needs_limit = len(data) * 255 > min(limit, MAX_UNCHUNKED_BYTES)
-    output = _decompress_lz4_chunks(stream, data, limit) if needs_limit else stream.decompress(data)
+    output = (
+        _decompress_lz4_chunks(decompressor, data, limit)
+        if needs_limit
+        else decompressor.decompress(data)
+    )
     if len(output) > limit:
         raise _limit_error("lz4", limit)
-    if not stream.eof:
+    if not decompressor.eof:
         raise CompressionError("lz4: the frame ends early")
     # Only after a complete frame: `reset` does not clear what is left of a declared size.
-    _per_thread.lz4 = stream
+    _per_thread.lz4 = decompressor
     return output
 
 
-def _decompress_lz4_chunks(stream: Any, data: bytes, limit: int) -> bytes:
+def _decompress_lz4_chunks(decompressor: Any, data: bytes, limit: int) -> bytes:
     """The output of a frame, which may exceed the limit by at most one chunk."""
     chunk_bytes = max(OUTPUT_CHUNK_BYTES, limit // 16)
-    first_chunk: bytes = stream.decompress(data, max_length=min(limit + 1, chunk_bytes))
-    if stream.eof or stream.needs_input:
+    first_chunk: bytes = decompressor.decompress(data, max_length=min(limit + 1, chunk_bytes))
+    if decompressor.eof or decompressor.needs_input:
         return first_chunk
     output = BytesIO()
     output.write(first_chunk)
-    while output.tell() <= limit and not stream.eof and not stream.needs_input:
-        output.write(stream.decompress(b"", max_length=chunk_bytes))
+    while output.tell() <= limit and not decompressor.eof and not decompressor.needs_input:
+        output.write(decompressor.decompress(b"", max_length=chunk_bytes))
     return output.getvalue()
 
 
@@ -194,10 +198,14 @@ def _fix_header_checksum(data: bytes) -> bytes:
     """Fix the header checksum of magic 0, which also covers the frame's magic (KAFKA-3160)."""
     if data[:4] != LZ4_MAGIC or len(data) < 7:
         raise CompressionError("lz4: no frame header")
-    end = 6 + (8 if data[4] & 0x08 else 0) + (4 if data[4] & 0x01 else 0)
-    if len(data) <= end:
+    checksum_position = 6 + (8 if data[4] & 0x08 else 0) + (4 if data[4] & 0x01 else 0)
+    if len(data) <= checksum_position:
         raise CompressionError("lz4: the frame ends inside its header")
-    return data[:end] + bytes([xxh32_short(data[4:end]) >> 8 & 0xFF]) + data[end + 1 :]
+    return (
+        data[:checksum_position]
+        + bytes([xxh32_short(data[4:checksum_position]) >> 8 & 0xFF])
+        + data[checksum_position + 1 :]
+    )
 
 
 def xxh32_short(data: bytes) -> int:
@@ -227,7 +235,7 @@ def xxh32_short(data: bytes) -> int:
 ZSTD_INPUT_CHUNK_BYTES = 2048
 
 
-def _zstd(data: bytes, limit: int) -> bytes:
+def _decompress_zstd(data: bytes, limit: int) -> bytes:
     """One or more frames, without relying on their content size."""
     import zstandard
 
@@ -254,9 +262,9 @@ def _zstd(data: bytes, limit: int) -> bytes:
 
 
 DECOMPRESSORS: dict[str, Callable[[bytes, int], bytes]] = {
-    "none": _none,
-    "gzip": _gzip,
-    "snappy": _snappy,
-    "lz4": _lz4,
-    "zstd": _zstd,
+    "none": _decompress_none,
+    "gzip": _decompress_gzip,
+    "snappy": _decompress_snappy,
+    "lz4": _decompress_lz4,
+    "zstd": _decompress_zstd,
 }

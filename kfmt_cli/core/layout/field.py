@@ -48,9 +48,9 @@ class BitField:
         return format_symbol(self.symbols, value)
 
 
-def symbols_by_number(names: Mapping[int, str]) -> tuple[str, ...]:
+def symbols_from_dict(symbol_by_number: Mapping[int, str]) -> tuple[str, ...]:
     """The names of the numbers 0, 1, …; empty for numbers without a name."""
-    return tuple(names.get(number, "") for number in range(max(names) + 1))
+    return tuple(symbol_by_number.get(number, "") for number in range(max(symbol_by_number) + 1))
 
 
 def format_symbol(symbols: Sequence[str], number: int) -> str:
@@ -98,7 +98,7 @@ class Field:
     """Its tag; None for a field that is never tagged."""
     tagged_since: int = 0
     """The first version in which it is a tagged field."""
-    embedded: EmbeddedMessage | None = None
+    embedded_message: EmbeddedMessage | None = None
     """The message that its bytes contain."""
     classic: bool = False
     """Whether its length is never compact, even in flexible versions."""
@@ -109,6 +109,6 @@ class Field:
 
     def symbol(self, value: object) -> str | None:
         """The name of a value; None for one without a name."""
-        names = self.symbols or ()
-        has_symbol = isinstance(value, int) and 0 <= value < len(names)
-        return (names[int(value)] or None) if has_symbol else None  # type: ignore[call-overload]
+        symbols = self.symbols or ()
+        has_symbol = isinstance(value, int) and 0 <= value < len(symbols)
+        return (symbols[int(value)] or None) if has_symbol else None  # type: ignore[call-overload]

@@ -76,14 +76,14 @@ class Layout:
     """The first and the last version of a message."""
     flexible_since: int | None = None
     """The first version with compact lengths and tagged fields."""
-    tagged: TaggedFields | None = None
+    tagged_fields: TaggedFields | None = None
     """The tagged fields, in the Layout of a flexible version, which `versions.py` creates."""
     is_text: bool = False
     """Whether it is a text file of names and values, without positions and sizes."""
 
     def __post_init__(self) -> None:
         if self.bulk:
-            check_bulk(self)
+            require_bulk_support(self)
 
     @cached_property
     def size(self) -> int | None:
@@ -112,11 +112,11 @@ class Layout:
         type_ = self.field(name).type
         assert isinstance(type_, IntegerWireType)
         code = {1: "b", 2: "h", 4: "i", 8: "q"}[type_.size]
-        read = struct.Struct(f">{code if type_.signed else code.upper()}").unpack_from
+        unpack_from = struct.Struct(f">{code if type_.signed else code.upper()}").unpack_from
         start = self.field_start(name)
 
         def read_number(data: bytes) -> int:
-            return int(read(data, start)[0])
+            return int(unpack_from(data, start)[0])
 
         return read_number
 
@@ -180,8 +180,8 @@ class Layout:
                 raise error.prefix_path(field.name) from None
             values[field.name] = value
             position = next_position
-        if self.tagged is not None:
-            tagged_values, position = self.tagged.read(data, position, end)
+        if self.tagged_fields is not None:
+            tagged_values, position = self.tagged_fields.read(data, position, end)
             values.update(tagged_values)
         if frame and position != end:
             field, frame_start, value = frame
@@ -196,7 +196,7 @@ class Layout:
 
     def write(self, values: Mapping[str, Value]) -> bytes:
         """The exact inverse of `read`, except that the value of a frame size is computed."""
-        encoded = b"" if self.tagged is None else self.tagged.write(values)
+        encoded = b"" if self.tagged_fields is None else self.tagged_fields.write(values)
         for field in reversed(self.fields):
             value = len(encoded) if field.is_frame_size else values[field.name]
             encoded = field.type.write(value) + encoded
@@ -314,13 +314,13 @@ class Layout:
         while True:
             rows = np.empty((self.n_columns + n_extra_columns, capacity), np.int64)
             children = np.empty((max(len(self.child_index_by_name), 1), child_capacity), np.int64)
-            n = kernel.decode(
+            n_rows = kernel.decode(
                 data, regions, self.program, rows, children, statistic_columns, statistics
             )
-            if n < 0 and capacity == max_capacity and child_capacity == max_children:
-                n = int(regions[2, -1])
-            if n >= 0:
-                return np.ascontiguousarray(rows[:, :n]), children
+            if n_rows < 0 and capacity == max_capacity and child_capacity == max_children:
+                n_rows = int(regions[2, -1])
+            if n_rows >= 0:
+                return np.ascontiguousarray(rows[:, :n_rows]), children
             capacity = min(max(2 * capacity, 64), max_capacity)
             child_capacity = min(child_capacity * 4, max_children)
 
@@ -370,7 +370,7 @@ def _kernel_type(field: Field) -> KernelType:
     return field.type
 
 
-def check_bulk(layout: Layout) -> None:
+def require_bulk_support(layout: Layout) -> None:
     """Raise TypeError if a Layout has a field that the kernel does not support."""
     n_arrays = 0
     for field in layout.fields:
@@ -391,12 +391,14 @@ def check_bulk(layout: Layout) -> None:
         raise TypeError(f"{layout.name}: the kernel runs one array a row")
 
 
-def _check_frame(length: int, position: int, available: int) -> None:
+def _check_frame(length: int, position: int, available_bytes: int) -> None:
     if length < 0:
         raise WireError(f"negative length {length}", position, "LENGTH_NEGATIVE")
-    if length > available:
+    if length > available_bytes:
         raise WireError(
-            f"length {length}, but {format_remaining_bytes(available)}", position, "LENGTH_TOO_BIG"
+            f"length {length}, but {format_remaining_bytes(available_bytes)}",
+            position,
+            "LENGTH_TOO_BIG",
         )
 
 

@@ -55,9 +55,9 @@ def _node_values(node: FieldNode) -> Value:
         values = FieldDict()
         for child in node.children:
             if child.is_tagged:
-                tagged = _node_values(child)
-                assert isinstance(tagged, dict)
-                values |= tagged
+                tagged_values = _node_values(child)
+                assert isinstance(tagged_values, dict)
+                values |= tagged_values
             elif child.definition is not None and (child.is_complete or child.children):
                 values[child.name] = _node_values(child)
         return values
@@ -70,18 +70,18 @@ def _node_values(node: FieldNode) -> Value:
     return node.value
 
 
-def to_json_values(
+def message_to_json(
     layout: Layout, values: MessageValues, enclosing_values: MessageValues | None = None
 ) -> FieldDict:
     """The values of a message for JSON, in the order of its fields.
 
     enclosing_values: the values of the enclosing message.
     """
-    fields = {field.name: field for field in message_fields(layout)}
+    field_by_name = {field.name: field for field in message_fields(layout)}
     context = {**(enclosing_values or {}), **values}
     result = FieldDict()
     for name, value in values.items():
-        field = fields.get(name)
+        field = field_by_name.get(name)
         if field is None:  # unknown tagged fields, by tag
             result[name] = to_json_value(value)
             continue
@@ -93,20 +93,23 @@ def to_json_values(
 
 def message_fields(layout: Layout) -> list[Field]:
     """The fields of a message version; tagged fields come last."""
-    return [*layout.fields, *(layout.tagged.field_by_tag.values() if layout.tagged else ())]
+    return [
+        *layout.fields,
+        *(layout.tagged_fields.field_by_tag.values() if layout.tagged_fields else ()),
+    ]
 
 
 def _field_to_json(field: Field, value: Value, context: MessageValues) -> Any:
-    if isinstance(value, bytes) and field.embedded is not None:
-        embedded = read_embedded(field.embedded, value, context)
-        if embedded is not None:
-            return embedded
+    if isinstance(value, bytes) and field.embedded_message is not None:
+        embedded_values = read_embedded_message(field.embedded_message, value, context)
+        if embedded_values is not None:
+            return embedded_values
     return _typed_to_json(field.type, value, context)
 
 
 def _typed_to_json(type_: object, value: Value, context: MessageValues) -> Any:
     if isinstance(type_, StructWireType) and isinstance(value, dict):
-        return to_json_values(type_.layout, value, context)
+        return message_to_json(type_.layout, value, context)
     if isinstance(type_, ListWireType) and isinstance(value, list):
         return [_typed_to_json(type_.element_type, element, context) for element in value]
     return to_json_value(value)
@@ -125,7 +128,9 @@ def to_json_value(value: Value) -> Any:
     return value
 
 
-def find_versioned_layout(message: Layout, data: Buffer, position: int, end: int) -> Layout | None:
+def find_version_prefixed_layout(
+    message_layout: Layout, data: Buffer, position: int, end: int
+) -> Layout | None:
     """The Layout of a message that begins with its version; None if the version is missing or
     negative.
 
@@ -134,11 +139,15 @@ def find_versioned_layout(message: Layout, data: Buffer, position: int, end: int
     if end - position < Int16.size:
         return None
     version, _ = Int16.read(data, position, end)
-    assert message.versions is not None
-    return layout_at_version(message, min(version, message.versions[1])) if version >= 0 else None
+    assert message_layout.versions is not None
+    return (
+        layout_at_version(message_layout, min(version, message_layout.versions[1]))
+        if version >= 0
+        else None
+    )
 
 
-def embedded_layout(
+def find_embedded_layout(
     embedded: EmbeddedMessage, data: Buffer, position: int, end: int, context: MessageValues
 ) -> Layout | None:
     """The Layout of the message in a bytes field, after its version; None if unknown.
@@ -151,18 +160,18 @@ def embedded_layout(
         and context.get(embedded.condition_field) != embedded.condition_value
     ):
         return None
-    return find_versioned_layout(embedded.layout, data, position, end)
+    return find_version_prefixed_layout(embedded.layout, data, position, end)
 
 
-def read_embedded(
+def read_embedded_message(
     embedded: EmbeddedMessage, data: bytes, context: MessageValues
 ) -> FieldDict | None:
     """The values, and the version, of the message in a bytes field; None if it is not valid."""
-    layout = embedded_layout(embedded, data, 0, len(data), context)
+    layout = find_embedded_layout(embedded, data, 0, len(data), context)
     if layout is None:
         return None
     message = read_message(layout, data, Int16.size, len(data))
     if message.error is not None:
         return None
     version, _ = Int16.read(data, 0, len(data))
-    return FieldDict(version=version, **to_json_values(layout, message.values))
+    return FieldDict(version=version, **message_to_json(layout, message.values))

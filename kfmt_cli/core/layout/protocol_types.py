@@ -83,13 +83,15 @@ class TextWireType:
         return f"{'nullable ' if self.nullable else ''}string, length as {self.length_type.name}"
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[str | None, int]:
-        length, start = read_length(self.length_type, -int(self.nullable), data, position, end)
+        length, text_start = read_length(self.length_type, -int(self.nullable), data, position, end)
         if length < 0:
-            return None, start
+            return None, text_start
         try:
-            return bytes(data[start : start + length]).decode(), start + length
+            return bytes(data[text_start : text_start + length]).decode(), text_start + length
         except UnicodeDecodeError as error:
-            raise WireError(f"not UTF-8: {error.reason}", start + error.start, "NOT_TEXT") from None
+            raise WireError(
+                f"not UTF-8: {error.reason}", text_start + error.start, "NOT_TEXT"
+            ) from None
 
     def write(self, value: Value) -> bytes:
         if value is None:

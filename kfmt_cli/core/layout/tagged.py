@@ -29,7 +29,7 @@ class TaggedFields:
         """Read the values by field name; also returns the position after them. Raises WireError."""
         count, next_position = UVarint32.read(data, position, end)
         values: dict[str, Value] = {}
-        unknown: dict[str, Value] = {}
+        unknown_by_tag: dict[str, Value] = {}
         for _ in range(count):
             start = next_position
             tag, next_position = UVarint32.read(data, next_position, end)
@@ -42,14 +42,14 @@ class TaggedFields:
                 raise WireError(message, start, "LENGTH_TOO_BIG")
             definition = self.field_by_tag.get(tag)
             if definition is None:
-                unknown[str(tag)] = bytes(data[next_position : next_position + size])
+                unknown_by_tag[str(tag)] = bytes(data[next_position : next_position + size])
             else:
                 values[definition.name] = self._read_value(
                     definition, data, next_position, next_position + size
                 )
             next_position += size
-        if unknown:
-            values[UNKNOWN_TAGS] = unknown
+        if unknown_by_tag:
+            values[UNKNOWN_TAGS] = unknown_by_tag
         return values, next_position
 
     @staticmethod
@@ -65,10 +65,10 @@ class TaggedFields:
 
     def write(self, values: Mapping[str, Value]) -> bytes:
         """Encode the tagged fields among a message's values, in tag order."""
-        unknown = values.get(UNKNOWN_TAGS) or {}
-        assert isinstance(unknown, dict)
+        unknown_by_tag = values.get(UNKNOWN_TAGS) or {}
+        assert isinstance(unknown_by_tag, dict)
         encoded_by_tag = {
-            int(tag): data for tag, data in unknown.items() if isinstance(data, bytes)
+            int(tag): data for tag, data in unknown_by_tag.items() if isinstance(data, bytes)
         }
         for tag, definition in self.field_by_tag.items():
             if definition.name in values:

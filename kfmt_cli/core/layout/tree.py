@@ -84,16 +84,16 @@ def read_field_tree(layout: Layout, data: Buffer, position: int, end: int) -> Fi
                 child.error = f"length {child.value}, but {format_remaining_bytes(end - child.end)}"
                 return node
             end = child.end + child.value
-    if layout.tagged is not None:
-        node.add(_read_tagged_fields(layout.tagged, data, node.end, end))
+    if layout.tagged_fields is not None:
+        node.add(_read_tagged_fields(layout.tagged_fields, data, node.end, end))
     if any(field.is_frame_size for field in layout.fields) and node.is_complete and node.end != end:
         node.error = format_trailing_bytes(end - node.end)
     return node
 
 
-def _read_field(field: Field, data: Buffer, position: int, end: int) -> FieldNode:
-    node = _read_node(field.name, field.type, data, position, end)
-    node.definition = field
+def _read_field(definition: Field, data: Buffer, position: int, end: int) -> FieldNode:
+    node = _read_node(definition.name, definition.type, data, position, end)
+    node.definition = definition
     return node
 
 
@@ -122,8 +122,8 @@ def _read_node(name: str, type_: WireType, data: Buffer, position: int, end: int
 
 def _add_length_and_bytes(node: FieldNode, length_type: Any, data: Buffer) -> None:
     """Add nodes for the length of bytes or text, and for the bytes unless they are null."""
-    count, bytes_start = length_type.read(data, node.start, node.end)
-    node.children.append(FieldNode("length", length_type.name, node.start, bytes_start, count))
+    length, bytes_start = length_type.read(data, node.start, node.end)
+    node.children.append(FieldNode("length", length_type.name, node.start, bytes_start, length))
     if node.value is not None:
         node.children.append(
             FieldNode("bytes", "bytes", bytes_start, node.end, bytes(data[bytes_start : node.end]))
@@ -135,23 +135,25 @@ def _read_elements(
 ) -> None:
     """Add nodes for the count and for each element."""
     node.is_list = True
-    count = _add_leaf(node, "count", type_.count_type, data, end)
-    if count.error is not None:
+    count_node = _add_leaf(node, "count", type_.count_type, data, end)
+    if count_node.error is not None:
         return
-    assert isinstance(count.value, int)
+    assert isinstance(count_node.value, int)
     nullable = isinstance(type_, ListWireType) and type_.nullable
-    if count.value < 0:
-        if not (nullable and count.value == -1):
-            count.error = f"count {count.value}, but null is not allowed here"
+    if count_node.value < 0:
+        if not (nullable and count_node.value == -1):
+            count_node.error = f"count {count_node.value}, but null is not allowed here"
         node.is_list = False
         return
-    if count.value > end - count.end:
-        count.error = f"count {count.value}, but {format_remaining_bytes(end - count.end)}"
+    if count_node.value > end - count_node.end:
+        count_node.error = (
+            f"count {count_node.value}, but {format_remaining_bytes(end - count_node.end)}"
+        )
         return
     element_type: WireType = (
         StructWireType(type_.row_layout) if isinstance(type_, ArrayWireType) else type_.element_type
     )
-    for i in range(count.value):
+    for i in range(count_node.value):
         child = node.add(_read_node(str(i), element_type, data, node.end, end))
         if not child.is_complete:
             return
@@ -160,31 +162,37 @@ def _read_elements(
 def _read_tagged_fields(tagged: TaggedFields, data: Buffer, position: int, end: int) -> FieldNode:
     """A node with the count, then tag, size and value of each tagged field."""
     node = FieldNode("tagged_fields", "tagged fields", position, position, is_tagged=True)
-    count = _add_leaf(node, "count", UVarint32, data, end)
-    for _ in range(count.value if count.error is None and isinstance(count.value, int) else 0):
-        tag = _add_leaf(node, "tag", UVarint32, data, end)
-        size = _add_leaf(node, "size", UVarint32, data, end) if tag.error is None else tag
-        if size.error is not None:
+    count_node = _add_leaf(node, "count", UVarint32, data, end)
+    for _ in range(
+        count_node.value if count_node.error is None and isinstance(count_node.value, int) else 0
+    ):
+        tag_node = _add_leaf(node, "tag", UVarint32, data, end)
+        size_node = (
+            _add_leaf(node, "size", UVarint32, data, end) if tag_node.error is None else tag_node
+        )
+        if size_node.error is not None:
             break
-        assert isinstance(size.value, int)
-        assert isinstance(tag.value, int)
-        if size.value > end - node.end:
+        assert isinstance(size_node.value, int)
+        assert isinstance(tag_node.value, int)
+        if size_node.value > end - node.end:
             remaining = end - node.end
-            size.error = (
-                f"tagged field of {size.value} bytes, but {format_remaining_bytes(remaining)}"
+            size_node.error = (
+                f"tagged field of {size_node.value} bytes, but {format_remaining_bytes(remaining)}"
             )
             break
-        value_end = node.end + size.value
-        definition = tagged.field_by_tag.get(tag.value)
+        value_end = node.end + size_node.value
+        definition = tagged.field_by_tag.get(tag_node.value)
         if definition is not None:
-            value = _read_field(definition, data, node.end, value_end)
-            if value.is_complete and value.end != value_end:
-                value.error = f"{size.value} bytes declared, {value.end - node.end} used"
+            value_node = _read_field(definition, data, node.end, value_end)
+            if value_node.is_complete and value_node.end != value_end:
+                value_node.error = (
+                    f"{size_node.value} bytes declared, {value_node.end - node.end} used"
+                )
         else:
-            value = FieldNode(f"tag {tag.value}", "bytes", node.end, value_end)
-            value.value = bytes(data[node.end : value_end])
-        node.add(value)
-        if not value.is_complete:
+            value_node = FieldNode(f"tag {tag_node.value}", "bytes", node.end, value_end)
+            value_node.value = bytes(data[node.end : value_end])
+        node.add(value_node)
+        if not value_node.is_complete:
             break
     return node
 

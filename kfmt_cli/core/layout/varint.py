@@ -7,7 +7,7 @@ at most 10. Bits of the last byte beyond 32 or 64 are dropped, and overlong enco
 from __future__ import annotations
 
 VARINT_MASKS = {32: 0xFFFFFFFF, 64: 0xFFFFFFFFFFFFFFFF}
-MAX_BYTES = {32: 5, 64: 10}
+MAX_VARINT_BYTES = {32: 5, 64: 10}
 
 
 class VarintError(ValueError):
@@ -48,7 +48,7 @@ def decode_uvarint(data: bytes | memoryview, position: int, end: int, bits: int)
     Raises VarintError. bits: 32 or 64.
     """
     raw = 0
-    for i in range(MAX_BYTES[bits]):
+    for i in range(MAX_VARINT_BYTES[bits]):
         if position + i >= end:
             raise VarintError(f"truncated varint: ends after {i} byte{'s' * (i != 1)}", "EXHAUSTED")
         byte = data[position + i]
@@ -56,6 +56,6 @@ def decode_uvarint(data: bytes | memoryview, position: int, end: int, bits: int)
         if byte < 0x80:
             return raw & VARINT_MASKS[bits], position + i + 1
     raise VarintError(
-        f"a {bits}-bit varint has at most {MAX_BYTES[bits]} bytes, but this one continues",
+        f"a {bits}-bit varint has at most {MAX_VARINT_BYTES[bits]} bytes, but this one continues",
         "VARINT_TOO_LONG",
     )

@@ -21,39 +21,43 @@ from kfmt_cli.core.layout.wire_types import COMPACT, Int32, WireType
 
 
 @cache
-def layout_at_version(message: Layout, version: int) -> Layout:
+def layout_at_version(message_layout: Layout, version: int) -> Layout:
     """The Layout of one version of a message; raises ValueError for an unknown one."""
-    first_version, last_version = message.versions or (0, 0)
+    first_version, last_version = message_layout.versions or (0, 0)
     if not first_version <= version <= last_version:
         raise ValueError(
-            f"{message.name} has versions {first_version} to {last_version}, not {version}"
+            f"{message_layout.name} has versions {first_version} to {last_version}, not {version}"
         )
-    return _resolve_layout(message, version, message.flexible_since)
+    return _resolve_layout(message_layout, version, message_layout.flexible_since)
 
 
 def _resolve_layout(layout: Layout, version: int, flexible_since: int | None) -> Layout:
     """The Layout of a message, or of a structure in it, in a version."""
     flexible = flexible_since is not None and version >= flexible_since
     fields: list[Field] = []
-    tagged: dict[int, Field] = {}
+    field_by_tag: dict[int, Field] = {}
     for field in layout.fields:
         if not field.is_in(version):
             continue
         nullable = field.nullable_since is not None and version >= field.nullable_since
         compact_since = None if field.classic else flexible_since
-        resolved = replace(field, type=_resolve_type(field.type, version, compact_since, nullable))
+        resolved_field = replace(
+            field, type=_resolve_type(field.type, version, compact_since, nullable)
+        )
         if field.tag is not None and version >= field.tagged_since:
-            if isinstance(resolved.type, StructWireType):
-                resolved = replace(resolved, type=replace(resolved.type, is_tagged=True))
-            tagged[field.tag] = resolved
+            if isinstance(resolved_field.type, StructWireType):
+                resolved_field = replace(
+                    resolved_field, type=replace(resolved_field.type, is_tagged=True)
+                )
+            field_by_tag[field.tag] = resolved_field
         else:
-            fields.append(resolved)
+            fields.append(resolved_field)
     return Layout(
         layout.name,
         layout.doc,
         layout.source,
         tuple(fields),
-        tagged=TaggedFields(tagged) if flexible else None,
+        tagged_fields=TaggedFields(field_by_tag) if flexible else None,
     )
 
 

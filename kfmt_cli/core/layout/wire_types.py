@@ -73,8 +73,8 @@ def format_trailing_bytes(n_trailing: int) -> str:
 def require_bytes(size: int, position: int, end: int) -> None:
     """Raise WireError unless `size` bytes are left."""
     if size > end - position:
-        needed = f"{size} byte{'s' * (size != 1)} needed"
-        raise WireError(f"{needed}, {end - position} left", position, "EXHAUSTED")
+        needed_text = f"{size} byte{'s' * (size != 1)} needed"
+        raise WireError(f"{needed_text}, {end - position} left", position, "EXHAUSTED")
 
 
 def read_consecutive(
@@ -170,26 +170,28 @@ class CompactLengthWireType:
 
 
 LengthType = IntegerWireType | VarintWireType | CompactLengthWireType
-MIN_LENGTH = -(1 << 63)  # no stored length is smaller
+MIN_NULLABLE_LENGTH = -(1 << 63)  # no stored length is smaller
 
 
 def read_length(
-    length_type: LengthType, min_value: int, data: Buffer, position: int, end: int
+    length_type: LengthType, min_length: int, data: Buffer, position: int, end: int
 ) -> tuple[int, int]:
-    """Read a length and check that it is at least `min_value` and that as many bytes are left.
+    """Read a length and check that it is at least `min_length` and that as many bytes are left.
 
     Returns it and the position after it; a negative length is null. Raises WireError.
     """
-    value, start = length_type.read(data, position, end)
-    if value < min_value:
+    length, content_start = length_type.read(data, position, end)
+    if length < min_length:
         raise WireError(
-            f"length {value}, but null is not allowed here", position, "LENGTH_NEGATIVE"
+            f"length {length}, but null is not allowed here", position, "LENGTH_NEGATIVE"
         )
-    if value > end - start:
+    if length > end - content_start:
         raise WireError(
-            f"length {value}, but {format_remaining_bytes(end - start)}", position, "LENGTH_TOO_BIG"
+            f"length {length}, but {format_remaining_bytes(end - content_start)}",
+            position,
+            "LENGTH_TOO_BIG",
         )
-    return value, start
+    return length, content_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +216,11 @@ class BytesWireType:
         raise TypeError("the bulk kernel runs no bytes with a compact length")
 
     def read(self, data: Buffer, position: int, end: int) -> tuple[bytes | None, int]:
-        min_length = MIN_LENGTH if self.nullable else 0
-        length, start = read_length(self.length_type, min_length, data, position, end)
+        min_length = MIN_NULLABLE_LENGTH if self.nullable else 0
+        length, bytes_start = read_length(self.length_type, min_length, data, position, end)
         if length < 0:
-            return None, start
-        return bytes(data[start : start + length]), start + length
+            return None, bytes_start
+        return bytes(data[bytes_start : bytes_start + length]), bytes_start + length
 
     def write(self, value: Value) -> bytes:
         if value is None:

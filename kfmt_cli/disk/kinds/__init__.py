@@ -20,7 +20,7 @@ from kfmt_cli.disk.kinds.fixed_size_rows import (
     TIME_INDEX_KIND,
     TRANSACTION_INDEX_KIND,
 )
-from kfmt_cli.disk.kinds.kind import TRANSIENT, FileLevel, Kind, LazyKind
+from kfmt_cli.disk.kinds.kind import TRANSIENT_SUFFIXES, FileLevel, Kind, LazyKind
 from kfmt_cli.disk.kinds.logs import KRAFT_SNAPSHOT_KIND, LOG_KIND
 
 META_PROPERTIES_KIND = LazyKind("meta_properties", FileLevel.LOG_DIRECTORY, "meta.properties")
@@ -44,21 +44,21 @@ KINDS: list[Kind] = [
 ]
 INDEX_KINDS = (OFFSET_INDEX_KIND, TIME_INDEX_KIND, TRANSACTION_INDEX_KIND)
 
-_TRANSIENT_SUFFIX = re.compile(rf"\.({'|'.join(TRANSIENT)})$")
+_TRANSIENT_SUFFIX = re.compile(rf"\.({'|'.join(TRANSIENT_SUFFIXES)})$")
 # Segments are named after their base offset; so are files in remote storage and its cache.
 _BASE_OFFSET = re.compile(r"^(?:(\d{20})(?=[.-])|(\d{1,20})(?=_))")
 
 
 @lru_cache(maxsize=4096)
-def classify_name(file: str) -> tuple[Kind, int | None, str]:
+def classify_name(file_name: str) -> tuple[Kind, int | None, str]:
     """The kind, base offset and suffix of a file name without its directory.
 
     The suffix marks a leftover or unfinished file and is empty otherwise. Partitions share file
     names, so the cache needs few entries.
     """
-    transient = _TRANSIENT_SUFFIX.search(file)
-    suffix = transient[1] if transient else ""
-    name = file[: transient.start()] if transient else file
+    transient_match = _TRANSIENT_SUFFIX.search(file_name)
+    suffix = transient_match[1] if transient_match else ""
+    name = file_name[: transient_match.start()] if transient_match else file_name
     kind = next((kind for kind in KINDS if kind.matches_name(name)), UNKNOWN_KIND)
     match = _BASE_OFFSET.match(name) if kind.level is FileLevel.SEGMENT else None
     base_offset = int(match[1] or match[2]) if match else None
@@ -79,12 +79,12 @@ def in_display_order(names: Iterable[str]) -> list[str]:
 _LEVEL_ORDER = (FileLevel.LOG_DIRECTORY, FileLevel.PARTITION, FileLevel.SEGMENT)
 
 
-def _display_rank(file: str) -> tuple[int, int, int, int, str]:
-    kind, base_offset, transient = classify_name(file)
+def _display_rank(file_name: str) -> tuple[int, int, int, int, str]:
+    kind, base_offset, transient_suffix = classify_name(file_name)
     if kind is UNKNOWN_KIND:
-        return 2, 0, 0, 0, file
+        return 2, 0, 0, 0, file_name
     level = _LEVEL_ORDER.index(kind.level)
-    return int(bool(transient)), level, base_offset or 0, KINDS.index(kind), file
+    return int(bool(transient_suffix)), level, base_offset or 0, KINDS.index(kind), file_name
 
 
 def find_kind(name: str) -> Kind:

@@ -14,7 +14,7 @@ from kfmt_cli.core.layout.wire_types import IntegerWireType
 from kfmt_cli.disk.kinds.fixed_size_rows import POSITION_COLUMN
 from kfmt_cli.disk.kinds.kind import (
     MAX_QUOTED_CHARS,
-    TRANSIENT,
+    TRANSIENT_SUFFIXES,
     FileContents,
     FileLevel,
     InputFile,
@@ -56,10 +56,10 @@ def _build_row_types() -> dict[str, RowType]:
 ROW_TYPE_BY_NAME = _build_row_types()
 
 
-def checkpoint_name(file: str) -> str:
-    """The name of the checkpoint that a file is, or is a copy of. file: its name alone."""
-    base_name, _, suffix = file.rpartition(".")
-    name = base_name if suffix in TRANSIENT else file
+def checkpoint_name(file_name: str) -> str:
+    """The name of the checkpoint that a file is, or is a copy of. file_name: its name alone."""
+    base_name, _, suffix = file_name.rpartition(".")
+    name = base_name if suffix in TRANSIENT_SUFFIXES else file_name
     return "leader-epoch-checkpoint" if name.endswith(REMOTE_CHECKPOINT_SUFFIX) else name
 
 
@@ -71,12 +71,12 @@ def read_checkpoint(file: InputFile) -> FileContents:
     lines = [(start, line.strip()) for start, line in zip(line_starts, raw_lines, strict=False)]
     findings: list[Finding] = []
 
-    def malformed(position: int, message: str) -> None:
+    def report_malformed(position: int, message: str) -> None:
         findings.append(Finding(file.name, codes.CHECKPOINT_MALFORMED, position, message))
 
     name = checkpoint_name(PurePath(file.path).name)
     if data and not data.strip(b"\0"):
-        malformed(
+        report_malformed(
             0,
             (
                 f"{quote_content(_decode_line(data))} instead of a version, as a power loss leaves "
@@ -85,23 +85,25 @@ def read_checkpoint(file: InputFile) -> FileContents:
         )
         return FileContents(len(data), [build_columnar_rows(ROW_TYPE_BY_NAME[name], [])], findings)
     if data and len(lines) < 2:  # brokers create them empty
-        malformed(len(data), "the file ends before the entry count")
+        report_malformed(len(data), "the file ends before the entry count")
     if lines and lines[0][1] != b"0":
-        malformed(0, f"version {quote_content(_decode_line(lines[0][1]))}; only 0 is supported")
+        report_malformed(
+            0, f"version {quote_content(_decode_line(lines[0][1]))}; only 0 is supported"
+        )
     rows = []
     for line_number, (position, line) in enumerate(lines[2:], 3):
         values = _parse_line(CHECKPOINTS[name], line)
         if values is None:
             line_format = " ".join(field.name for field in CHECKPOINTS[name].fields)
             message = f"line {line_number} is not of the form {line_format}"
-            malformed(position, f"{message}: {quote_content(_decode_line(line))}")
+            report_malformed(position, f"{message}: {quote_content(_decode_line(line))}")
         else:
             rows.append([position, *values])
     if len(lines) > 1 and lines[1][1] != str(len(lines) - 2).encode():
         message = (
             f"{_decode_line(lines[1][1])[:MAX_QUOTED_CHARS]} entries declared, {len(lines) - 2}"
         )
-        malformed(lines[1][0], f"{message} lines found")
+        report_malformed(lines[1][0], f"{message} lines found")
     return FileContents(len(data), [build_columnar_rows(ROW_TYPE_BY_NAME[name], rows)], findings)
 
 

@@ -22,7 +22,7 @@ from kfmt_cli.rows.column import Column, LocationSource, RowType, field_column
 from kfmt_cli.rows.columnar_rows import ColumnarRows
 from kfmt_cli.rows.log_tables import EntryTable
 
-MAX_FIXED_BYTES = 256 << 20  # a broker creates indexes of 10 MiB
+MAX_ROWS_FILE_BYTES = 256 << 20  # a broker creates indexes of 10 MiB
 _OFFSET_COLUMN = Column("offset", doc="Offset.", unit=OFFSET_UNIT)
 POSITION_COLUMN = Column(
     "position", doc="Byte position in the file.", unit=BYTE_UNIT, heading="entry at"
@@ -46,7 +46,7 @@ def build_row_type(name: str, layout: Layout) -> RowType:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedReader:
+class FixedSizeRowsReader:
     """Reads a file of rows of one Layout."""
 
     row_type: RowType
@@ -64,21 +64,23 @@ class FixedReader:
 
     def __call__(self, file: InputFile) -> FileContents:
         """All rows of a file; raises InputError."""
-        data, size = read_without_padding(file, MAX_FIXED_BYTES)
+        data, size = read_without_padding(file, MAX_ROWS_FILE_BYTES)
         rows_end = self.end_of_rows(data, size)
         data += bytes(max(rows_end - len(data), 0))  # the last row may end in the hole
         findings: list[Finding] = []
-        start = self.check_header(file.name, data, findings) if self.check_header is not None else 0
+        rows_start = (
+            self.check_header(file.name, data, findings) if self.check_header is not None else 0
+        )
         row_bytes = self.layout.dtype.itemsize
-        n_rows = (rows_end - start) // row_bytes
-        entries = np.frombuffer(data, self.layout.dtype, n_rows, start)
-        table = EntryTable.zeros_for(self.row_type.table_columns, n_rows)
-        table.position = start + row_bytes * np.arange(n_rows)
+        n_rows = (rows_end - rows_start) // row_bytes
+        entries = np.frombuffer(data, self.layout.dtype, n_rows, rows_start)
+        table = EntryTable.zeros_with_columns(self.row_type.table_columns, n_rows)
+        table.position = rows_start + row_bytes * np.arange(n_rows)
         for field in self.layout.fields:
             table[field.name] = entries[field.name]
         if "offset" in table.index_by_name:
             table.offset = table.relative_offset + file.base_or_zero
-        trailing_bytes = (size - start) % row_bytes
+        trailing_bytes = (size - rows_start) % row_bytes
         if trailing_bytes:
             message = (
                 f"the last {trailing_bytes} bytes are a partial entry ({row_bytes} bytes each)"
@@ -93,10 +95,12 @@ class FixedReader:
                     found=trailing_bytes,
                 )
             )
-        padding = size - trailing_bytes - (start + n_rows * row_bytes)
-        note = f"followed by {padding:,} zero bytes".replace(",", " ") if padding else ""
-        section = ColumnarRows(self.row_type, table, note=note)
-        return FileContents(size, [section], findings, padding)
+        padding_bytes = size - trailing_bytes - (rows_start + n_rows * row_bytes)
+        note = (
+            f"followed by {padding_bytes:,} zero bytes".replace(",", " ") if padding_bytes else ""
+        )
+        columnar_rows = ColumnarRows(self.row_type, table, note=note)
+        return FileContents(size, [columnar_rows], findings, padding_bytes)
 
     def end_of_rows(self, data: bytes, size: int | None = None) -> int:
         """The end of the last row that is not all zeros, if zeros may follow the rows. size: the
@@ -112,20 +116,20 @@ class FixedReader:
 def _check_snapshot_header(name: str, data: bytes, findings: list[Finding]) -> int:
     """Check a producer snapshot's header; returns the byte at which its rows begin."""
     layout = snapshot.PRODUCER_SNAPSHOT
-    size = layout.dtype.itemsize
+    header_size = layout.dtype.itemsize
 
-    def malformed(position: int, message: str, expected: int, found: int) -> None:
+    def report_malformed(position: int, message: str, expected: int, found: int) -> None:
         code = codes.SNAPSHOT_MALFORMED
         findings.append(Finding(name, code, position, message, expected=expected, found=found))
 
-    if len(data) < size:
-        message = f"{len(data)} bytes; the header alone takes {size}"
-        malformed(0, message, size, len(data))
+    if len(data) < header_size:
+        message = f"{len(data)} bytes; the header alone takes {header_size}"
+        report_malformed(0, message, header_size, len(data))
         return len(data)
     header = np.frombuffer(data, layout.dtype, 1)[0]
-    version, count = int(header["version"]), int(header["producers_count"])
+    version, declared_count = int(header["version"]), int(header["producers_count"])
     if version != 1:
-        malformed(0, f"version {version}; only 1 is supported", 1, version)
+        report_malformed(0, f"version {version}; only 1 is supported", 1, version)
     crc_start = layout.field_start("producers_count")
     computed_crc = compute_crc(CRC32C_POLYNOMIAL, data[crc_start:])
     stored_crc = int(header["crc"])
@@ -144,14 +148,14 @@ def _check_snapshot_header(name: str, data: bytes, findings: list[Finding]) -> i
                 found=f"{stored_crc:08x}",
             )
         )
-    n_in_file = (len(data) - size) // snapshot.PRODUCER_STATE.dtype.itemsize
-    if count != n_in_file:
-        message = f"{count} producers declared, but the file has room for {n_in_file}"
-        malformed(crc_start, message, count, n_in_file)
-    return size
+    n_rows_in_file = (len(data) - header_size) // snapshot.PRODUCER_STATE.dtype.itemsize
+    if declared_count != n_rows_in_file:
+        message = f"{declared_count} producers declared, but the file has room for {n_rows_in_file}"
+        report_malformed(crc_start, message, declared_count, n_rows_in_file)
+    return header_size
 
 
-def _build_kind(name: str, suffix: str, reader: FixedReader) -> Kind:
+def _build_kind(name: str, suffix: str, reader: FixedSizeRowsReader) -> Kind:
     return Kind(
         *(name, FileLevel.SEGMENT, suffix),
         row_types=(reader.row_type,),
@@ -164,7 +168,7 @@ def _build_kind(name: str, suffix: str, reader: FixedReader) -> Kind:
 OFFSET_INDEX_KIND = _build_kind(
     "offset_index",
     ".index",
-    FixedReader(
+    FixedSizeRowsReader(
         build_row_type("offset_index_entry", index.OFFSET_INDEX_ENTRY),
         index.OFFSET_INDEX_ENTRY,
         codes.INDEX_TRAILING_BYTES,
@@ -174,7 +178,7 @@ OFFSET_INDEX_KIND = _build_kind(
 TIME_INDEX_KIND = _build_kind(
     "time_index",
     ".timeindex",
-    FixedReader(
+    FixedSizeRowsReader(
         build_row_type("time_index_entry", index.TIME_INDEX_ENTRY),
         index.TIME_INDEX_ENTRY,
         codes.TIME_INDEX_TRAILING_BYTES,
@@ -186,7 +190,7 @@ TIME_INDEX_KIND = _build_kind(
 TRANSACTION_INDEX_KIND = _build_kind(
     "transaction_index",
     ".txnindex",
-    FixedReader(
+    FixedSizeRowsReader(
         build_row_type("aborted_transaction", index.ABORTED_TRANSACTION),
         index.ABORTED_TRANSACTION,
         codes.TRANSACTION_INDEX_TRAILING_BYTES,
@@ -195,7 +199,7 @@ TRANSACTION_INDEX_KIND = _build_kind(
 PRODUCER_SNAPSHOT_KIND = _build_kind(
     "producer_snapshot",
     ".snapshot",
-    FixedReader(
+    FixedSizeRowsReader(
         build_row_type("producer_state", snapshot.PRODUCER_STATE),
         snapshot.PRODUCER_STATE,
         codes.SNAPSHOT_TRAILING_BYTES,

@@ -25,18 +25,18 @@ _COMPRESSED_SIGNATURES = (
 )
 
 
-def has_compressed_signature(start: bytes) -> bool:
+def has_compressed_signature(first_bytes: bytes) -> bool:
     """Whether a file that begins with these bytes is compressed as a whole."""
-    return any(start.startswith(signature) for signature, _ in _COMPRESSED_SIGNATURES)
+    return any(first_bytes.startswith(signature) for signature, _ in _COMPRESSED_SIGNATURES)
 
 
-def describe_foreign_file(start: bytes) -> str | None:
+def describe_foreign_file(first_bytes: bytes) -> str | None:
     """The description of a file that begins with these bytes, None if unknown."""
-    text = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    text = first_bytes.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     descriptions = [
         description
         for signature, description in _COMPRESSED_SIGNATURES
-        if start.startswith(signature)
+        if first_bytes.startswith(signature)
     ]
     descriptions += (
         description for signature, description in _TEXT_SIGNATURES if text.startswith(signature)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # The suffixes that a broker appends to leftover and unfinished files; a .part also has a random
 # number in its name.
-TRANSIENT = ("deleted", "cleaned", "swap", "part", "tmp")
+TRANSIENT_SUFFIXES = ("deleted", "cleaned", "swap", "part", "tmp")
 DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX = ".deleted", ".cleaned", ".swap"
 LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX)
 
@@ -81,11 +81,11 @@ class Kind:
         suffixes = [f"*{self.suffix}"] if self.suffix else []
         return [*self.pattern_labels, *suffixes, *sorted(self.names)]
 
-    def matches_name(self, file: str) -> bool:
+    def matches_name(self, file_name: str) -> bool:
         """Whether a name without its directory is of this kind."""
-        if self.pattern is not None and self.pattern.match(file):
+        if self.pattern is not None and self.pattern.match(file_name):
             return True
-        return file in self.names or (self.suffix != "" and file.endswith(self.suffix))
+        return file_name in self.names or (self.suffix != "" and file_name.endswith(self.suffix))
 
 
 class LazyKind(Kind):

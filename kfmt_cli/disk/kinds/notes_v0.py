@@ -60,7 +60,7 @@ def read_notes(file: InputFile) -> FileContents:
     position = 0
     while position < len(data):
         try:
-            values, next_position = LAYOUT.read(
+            fields, next_position = LAYOUT.read(
                 data, position, len(data), origin, (f"message {len(rows)}",)
             )
         except DecodeError as error:
@@ -69,8 +69,8 @@ def read_notes(file: InputFile) -> FileContents:
                 Finding(file.name, codes.NOTES_MALFORMED, error.location.position, message)
             )
             break
-        value = values.value
-        stored_crc, computed_crc = values.crc, notes_checksum(value)
+        value = fields.value
+        stored_crc, computed_crc = fields.crc, notes_checksum(value)
         if stored_crc != computed_crc:
             message = (
                 f"message {len(rows)}: stored {stored_crc!s}, computed {computed_crc} "
@@ -86,23 +86,23 @@ def read_notes(file: InputFile) -> FileContents:
                 found=int(stored_crc or 0),
             )
             findings.append(finding)
-        attributes = int(values.attributes or 0)
+        attributes = int(fields.attributes or 0)
         leading_cells = (
             position,
             next_position - position,
             stored_crc,
             int(stored_crc == computed_crc),
             computed_crc,
-            values.magic,
+            fields.magic,
         )
         attribute_cells = (attributes, COMPRESSION.extract(attributes))
-        sizes = (_size_or_null(values.key), _size_or_null(value))
-        rows.append((*leading_cells, *attribute_cells, sizes[0], values.key, sizes[1], value))
+        sizes = (_size_or_minus_one(fields.key), _size_or_minus_one(value))
+        rows.append((*leading_cells, *attribute_cells, sizes[0], fields.key, sizes[1], value))
         position = next_position
     return FileContents(len(data), [build_columnar_rows(NOTES_ROW, rows)], findings)
 
 
-def _size_or_null(value: object) -> int:
+def _size_or_minus_one(value: object) -> int:
     return len(value) if isinstance(value, bytes) else -1
 
 

@@ -69,7 +69,7 @@ class PropertiesReader:
     may_be_empty: bool = False
     """Whether such a file may be empty."""
     charset: str = "utf-8"
-    valid_values: Mapping[str, range] = field(default_factory=dict)
+    valid_range_by_field: Mapping[str, range] = field(default_factory=dict)
     """The values that brokers accept, by field; without an entry, all."""
 
     def __call__(self, file: InputFile) -> FileContents:
@@ -77,13 +77,13 @@ class PropertiesReader:
         data = read_small_file(file, MAX_PROPERTIES_BYTES)
         findings: list[Finding] = []
 
-        def malformed(position: int, message: str) -> None:
+        def report_malformed(position: int, message: str) -> None:
             findings.append(Finding(file.name, self.malformed_code, position, message))
 
         try:
             text = data.decode(self.charset)
         except UnicodeDecodeError as error:
-            malformed(error.start, "invalid UTF-8")
+            report_malformed(error.start, "invalid UTF-8")
             text = data.decode(errors="replace")
         values: dict[str, str | int | None] = {}
         unknown_values: dict[str, object] = {}
@@ -92,7 +92,7 @@ class PropertiesReader:
             for layout_field in self.layout.fields
         }
         if text or not self.may_be_empty:
-            for position, name, value in self.parse(text, malformed):
+            for position, name, value in self.parse(text, report_malformed):
                 layout_field = field_by_name.get(name)
                 if layout_field is None:
                     unknown_values[name] = value
@@ -100,18 +100,18 @@ class PropertiesReader:
                 try:
                     values[layout_field.name] = _parse_value(layout_field, value)
                 except ValueError:
-                    malformed(
+                    report_malformed(
                         position, f"{name} is {value!r}, not a valid {layout_field.type.name}"
                     )
                     continue
-                valid = self.valid_values.get(layout_field.name)
-                if valid is not None and values[layout_field.name] not in valid:
-                    message = f"only {valid[0]} to {valid[-1]} are supported"
-                    malformed(position, f"{name} is {value}; {message}")
+                valid_range = self.valid_range_by_field.get(layout_field.name)
+                if valid_range is not None and values[layout_field.name] not in valid_range:
+                    message = f"only {valid_range[0]} to {valid_range[-1]} are supported"
+                    report_malformed(position, f"{name} is {value}; {message}")
             for names in self.required_groups:
                 if not any(values.get(name) is not None for name in names) and not findings:
                     message = " or ".join(map(self.to_file_spelling, names))
-                    malformed(len(data), f"the file lacks {message}")
+                    report_malformed(len(data), f"the file lacks {message}")
         row = [values.get(layout_field.name) for layout_field in self.layout.fields]
         row.append(json_text(unknown_values) if unknown_values else None)
         return FileContents(len(data), [build_columnar_rows(self.row_type, [row])], findings)
@@ -145,14 +145,14 @@ def _to_snake_case(value: object) -> object:
     return value
 
 
-def parse_colon_lines(text: str, malformed: ReportMalformed) -> Iterator[PropertyEntry]:
+def parse_colon_lines(text: str, report_malformed: ReportMalformed) -> Iterator[PropertyEntry]:
     """Lines of `name: value`."""
     for position, line in _iter_lines(text):
         name, colon, value = line.partition(":")
         if colon:
             yield position, name.strip(), value.strip()
         elif line.strip():
-            malformed(position, f"line without a colon: {quote_content(line.strip())}")
+            report_malformed(position, f"line without a colon: {quote_content(line.strip())}")
 
 
 def decode_java_properties(data: bytes) -> str:
@@ -160,7 +160,7 @@ def decode_java_properties(data: bytes) -> str:
     return data.decode(_LATIN_1)
 
 
-def parse_java_properties(text: str, malformed: ReportMalformed) -> Iterator[PropertyEntry]:
+def parse_java_properties(text: str, report_malformed: ReportMalformed) -> Iterator[PropertyEntry]:
     """A Java properties file, decoded as ISO 8859-1. Source: `java.util.Properties.load`."""
     start, logical_line = 0, ""
     for position, line in _iter_lines(text, _JAVA_LINE_BREAK, _LATIN_1):
@@ -173,10 +173,10 @@ def parse_java_properties(text: str, malformed: ReportMalformed) -> Iterator[Pro
         if (len(logical_line) - len(logical_line.rstrip("\\"))) % 2:
             logical_line = logical_line[:-1]
             continue
-        yield _parse_property(start, logical_line, malformed)
+        yield _parse_property(start, logical_line, report_malformed)
         logical_line = ""
     if logical_line:
-        yield _parse_property(start, logical_line, malformed)
+        yield _parse_property(start, logical_line, report_malformed)
 
 
 _CAMEL_BOUNDARY = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -186,9 +186,9 @@ _INCOMPLETE_ESCAPE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\u(?![0-9a-fA-F]{4})")
 _CHARACTER_BY_ESCAPE = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def _parse_property(position: int, line: str, malformed: ReportMalformed) -> PropertyEntry:
+def _parse_property(position: int, line: str, report_malformed: ReportMalformed) -> PropertyEntry:
     if _INCOMPLETE_ESCAPE.search(line):
-        malformed(position, f"incomplete \\u escape in {line!r}")
+        report_malformed(position, f"incomplete \\u escape in {line!r}")
     match = _PROPERTY.match(line)
     assert match is not None  # it matches anything
     name, value = (_ESCAPE.sub(_unescape, group) for group in match.groups())
@@ -202,16 +202,16 @@ def _unescape(match: re.Match[str]) -> str:
     )
 
 
-def parse_json_object(text: str, malformed: ReportMalformed) -> Iterator[PropertyEntry]:
+def parse_json_object(text: str, report_malformed: ReportMalformed) -> Iterator[PropertyEntry]:
     """One JSON object."""
     try:
         document = json.loads(text)
     except ValueError as error:
         position = error.pos if isinstance(error, json.JSONDecodeError) else 0
-        malformed(len(text[:position].encode()), f"not JSON: {error}")
+        report_malformed(len(text[:position].encode()), f"not JSON: {error}")
         return
     if not isinstance(document, dict):
-        malformed(0, f"not a JSON object: {quote_content(text.strip())}")
+        report_malformed(0, f"not a JSON object: {quote_content(text.strip())}")
         return
     yield from ((0, name, value) for name, value in document.items())
 
@@ -247,7 +247,7 @@ META_PROPERTIES = PropertiesReader(
     _to_dotted,
     (("version",), ("broker_id", "node_id")),
     charset=_LATIN_1,
-    valid_values={"version": range(2)},
+    valid_range_by_field={"version": range(2)},
 )
 CLEAN_SHUTDOWN = PropertiesReader(
     build_row_type("clean_shutdown", properties.CLEAN_SHUTDOWN),
@@ -273,5 +273,5 @@ QUORUM_STATE = PropertiesReader(
     parse_json_object,
     _to_quorum_name,
     (("data_version",), ("leader_epoch",)),
-    valid_values={"data_version": range(2)},
+    valid_range_by_field={"data_version": range(2)},
 )

@@ -23,7 +23,7 @@ from kfmt_cli.formats.batch import (
 )
 from kfmt_cli.formats.legacy import MESSAGE_LAYOUTS
 from kfmt_cli.log.anatomy.part import AnatomyPart, show_checksum
-from kfmt_cli.log.anatomy.payloads import bytes_of, show_payload
+from kfmt_cli.log.anatomy.payloads import payload_bounds, show_payload
 from kfmt_cli.log.block import BATCH_HEADER_BYTES, CRC_START_BY_MAGIC, LOG_OVERHEAD_BYTES, Block
 from kfmt_cli.topics.decoder import Decoder
 
@@ -38,7 +38,7 @@ class BatchAnatomy:
     """The batch's bytes as stored; in the block, a wrong length is fixed."""
     decoder: Decoder | None
     limit: DecompressionLimit
-    only_record: int | None = None
+    only_record_index: int | None = None
     """The index of the one record to show with the header, None for all."""
 
     def iter_parts(self) -> Iterator[AnatomyPart]:
@@ -55,16 +55,16 @@ class BatchAnatomy:
     def _batch_part(self, nodes: Iterator[FieldNode]) -> AnatomyPart:
         base_offset = self._header_value("base_offset")
         last_offset = self._header_value("last_offset")
-        offsets = (
+        offsets_text = (
             f"offset {last_offset}"
             if base_offset == last_offset
             else f"offsets {base_offset}–{last_offset}"
         )
         if not self._header_value("has_base_offset"):
-            offsets = f"offsets up to {last_offset}"
+            offsets_text = f"offsets up to {last_offset}"
         position = self._header_value("position")
         label = f"batch {self._header_value('number')} at byte {position}"
-        title = f"{label}, {len(self.data)} bytes, {offsets}"
+        title = f"{label}, {len(self.data)} bytes, {offsets_text}"
         return AnatomyPart(title, self.data, position, nodes)
 
     def _show_crc(self, node: FieldNode) -> None:
@@ -88,8 +88,9 @@ class BatchAnatomy:
             compressed_node.error = f"codec {codec} is unknown"
         else:
             try:
-                limit, magic = self.limit.max_output_bytes(len(data)), self._header_value("magic")
-                decompressed = decompress(CODECS[codec], data, limit, magic)
+                max_output_bytes = self.limit.max_output_bytes(len(data))
+                magic = self._header_value("magic")
+                decompressed = decompress(CODECS[codec], data, max_output_bytes, magic)
                 compressed_node.meaning = f"{CODECS[codec]}: {len(decompressed)} bytes decompressed"
             except CompressionError as error:
                 compressed_node.error = str(error)
@@ -118,7 +119,10 @@ class BatchAnatomy:
             last_sequence = (header_values.base_sequence + last_offset_delta) & MAX_SEQUENCE
             header.child("base_sequence").meaning = f"last is {last_sequence}"
         batch_records = _BatchRecords(
-            header_values, bool(batches.control[self.batch_index]), self.decoder, self.only_record
+            header_values,
+            bool(batches.control[self.batch_index]),
+            self.decoder,
+            self.only_record_index,
         )
         if not batches.compression[self.batch_index]:
             return iter(
@@ -146,30 +150,34 @@ class BatchAnatomy:
             + (len(stored_bytes) - LOG_OVERHEAD_BYTES).to_bytes(4, "big")
             + stored_bytes[length_start + 4 :]
         )
-        node = read_field_tree(MESSAGE_LAYOUTS[magic], data, 0, len(data))
-        node.name = f"message of magic {magic}"
-        size_node = node.child("message_size")
+        message_node = read_field_tree(MESSAGE_LAYOUTS[magic], data, 0, len(data))
+        message_node.name = f"message of magic {magic}"
+        size_node = message_node.child("message_size")
         if data != stored_bytes:
             size_node.value = int.from_bytes(
                 stored_bytes[length_start : length_start + 4], "big", signed=True
             )
             _show_length_error(size_node, len(stored_bytes))
-        self._show_crc(node.child("crc"))
-        value = next((child for child in node.children if child.name == "value"), None)
-        bounds = None if value is None else bytes_of(value)
-        if not self._header_value("compression") or value is None or bounds is None:
-            if value is not None:
-                show_payload(node.child("key"), value, data, False, self.decoder)
-            return iter([self._batch_part(iter((node,)))])
-        return self._iter_with_decompressed((node,), value, bounds, self._inner_messages)
+        self._show_crc(message_node.child("crc"))
+        value_node = next((child for child in message_node.children if child.name == "value"), None)
+        bounds = None if value_node is None else payload_bounds(value_node)
+        if not self._header_value("compression") or value_node is None or bounds is None:
+            if value_node is not None:
+                show_payload(message_node.child("key"), value_node, data, False, self.decoder)
+            return iter([self._batch_part(iter((message_node,)))])
+        return self._iter_with_decompressed(
+            (message_node,), value_node, bounds, self._iter_inner_nodes
+        )
 
-    def _inner_messages(self, decompressed: bytes) -> Iterator[FieldNode]:
+    def _iter_inner_nodes(self, decompressed: bytes) -> Iterator[FieldNode]:
         """The messages in a wrapper."""
         nodes = list(_iter_message_nodes(decompressed, self.decoder))
         if self._header_value("magic"):
             _show_absolute_offsets(nodes, self._header_value("last_offset"))
         return iter(
-            nodes if self.only_record is None else nodes[self.only_record : self.only_record + 1]
+            nodes
+            if self.only_record_index is None
+            else nodes[self.only_record_index : self.only_record_index + 1]
         )
 
 
@@ -183,8 +191,10 @@ def invalid_batch_part(data: bytes, position: int) -> AnatomyPart:
     header_values = _header_values(header)
     if magic == 2 and header.is_complete and not COMPRESSION.extract(header_values.attributes):
         is_control = bool(CONTROL.extract(header_values.attributes))
-        records = _BatchRecords(header_values, is_control, None).iter_record_nodes
-        return AnatomyPart(title, data, position, chain([header], records(data, header.end)))
+        iter_record_nodes = _BatchRecords(header_values, is_control, None).iter_record_nodes
+        return AnatomyPart(
+            title, data, position, chain([header], iter_record_nodes(data, header.end))
+        )
     nodes = [header]
     if header.end < len(data):
         nodes.append(
@@ -199,10 +209,12 @@ def _header_values(header: FieldNode) -> FieldDict:
     return FieldDict({name: value for name, value in values.items() if isinstance(value, int)})
 
 
-def _show_length_error(length: FieldNode, batch_bytes: int) -> None:
+def _show_length_error(length_node: FieldNode, batch_bytes: int) -> None:
     """Show on its node that a batch's length is wrong. batch_bytes: the batch's size."""
-    length.is_invalid = True
-    length.meaning = f"✗ should be {batch_bytes - LOG_OVERHEAD_BYTES}, according to the checksum"
+    length_node.is_invalid = True
+    length_node.meaning = (
+        f"✗ should be {batch_bytes - LOG_OVERHEAD_BYTES}, according to the checksum"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,32 +225,32 @@ class _BatchRecords:
     """The integer fields of the batch's header."""
     is_control: bool
     decoder: Decoder | None
-    only_record: int | None = None
+    only_record_index: int | None = None
     """The index of the one record to show, None for all."""
 
     def iter_record_nodes(self, data: bytes, position: int) -> Iterator[FieldNode]:
         """The records in a buffer, starting at a byte."""
         n_declared = self.header_values.records_count
         record_index = 0
-        if self.only_record is not None:
-            record_index, position = self._skip_records(self.only_record, data, position)
+        if self.only_record_index is not None:
+            record_index, position = self._skip_records(self.only_record_index, data, position)
         while position < len(data):
             if record_index >= max(n_declared, 0):
                 error = f"{len(data) - position} bytes after the last record"
                 yield FieldNode("rest", "bytes", position, len(data), error=error)
                 return
-            record = read_field_tree(RECORD, data, position, len(data))
-            record.name = f"record {record_index}"
-            self._show_meanings(record, data)
-            yield record
-            if not record.is_complete:
-                end = max(record.end, position + 1)
+            record_node = read_field_tree(RECORD, data, position, len(data))
+            record_node.name = f"record {record_index}"
+            self._show_meanings(record_node, data)
+            yield record_node
+            if not record_node.is_complete:
+                end = max(record_node.end, position + 1)
                 if end < len(data):
                     yield FieldNode("rest", "bytes", end, len(data), meaning="decoding stops here")
                 return
-            position = record.end
+            position = record_node.end
             record_index += 1
-            if self.only_record is not None:
+            if self.only_record_index is not None:
                 return
         if record_index < n_declared:
             error = f"the batch ends after {record_index} of {n_declared} records"
@@ -258,18 +270,16 @@ class _BatchRecords:
             position = end
         return max_records, position
 
-    def _show_meanings(self, record: FieldNode, data: bytes) -> None:
-        for child in record.children:
+    def _show_meanings(self, record_node: FieldNode, data: bytes) -> None:
+        for child in record_node.children:
             if child.name == "timestamp_delta" and isinstance(child.value, int):
                 child.meaning = f"→ {self._format_timestamp(child.value)}"
             elif child.name == "offset_delta" and isinstance(child.value, int):
                 child.offset = self.header_values.base_offset + child.value
                 child.meaning = f"→ offset {child.offset}"
-        fields_by_name = FieldDict({child.name: child for child in record.children})
-        if "value" in fields_by_name:
-            show_payload(
-                fields_by_name.key, fields_by_name.value, data, self.is_control, self.decoder
-            )
+        node_by_name = FieldDict({child.name: child for child in record_node.children})
+        if "value" in node_by_name:
+            show_payload(node_by_name.key, node_by_name.value, data, self.is_control, self.decoder)
 
     def _format_timestamp(self, delta: int) -> str:
         if TIMESTAMP_TYPE.extract(self.header_values.attributes):
@@ -277,14 +287,14 @@ class _BatchRecords:
         return format_time(self.header_values.base_timestamp + delta)
 
 
-def _show_absolute_offsets(messages: list[FieldNode], wrapper_offset: int) -> None:
+def _show_absolute_offsets(message_nodes: list[FieldNode], wrapper_offset: int) -> None:
     """Show the absolute offsets of the messages in a wrapper of magic 1."""
     offset_nodes = [
-        message.children[0]
-        for message in messages
-        if message.children and message.children[0].name == "offset"
+        message_node.children[0]
+        for message_node in message_nodes
+        if message_node.children and message_node.children[0].name == "offset"
     ]
-    stored_offsets = [offset.value for offset in offset_nodes if isinstance(offset.value, int)]
+    stored_offsets = [node.value for node in offset_nodes if isinstance(node.value, int)]
     for offset_node in offset_nodes:
         if isinstance(offset_node.value, int) and wrapper_offset:
             offset_node.offset = wrapper_offset - stored_offsets[-1] + offset_node.value
@@ -303,9 +313,9 @@ def _iter_message_nodes(data: bytes, decoder: Decoder | None) -> Iterator[FieldN
         node = read_field_tree(MESSAGE_LAYOUTS[magic], data, position, len(data))
         node.name = f"message {message_index}, magic {magic}"
         if node.is_complete:
-            crc = node.child("crc")
-            computed = zlib.crc32(data[crc.end : node.end])
-            show_checksum(crc, f"CRC-32 of bytes {crc.end:x}..{node.end - 1:x}", computed)
+            crc_node = node.child("crc")
+            computed = zlib.crc32(data[crc_node.end : node.end])
+            show_checksum(crc_node, f"CRC-32 of bytes {crc_node.end:x}..{node.end - 1:x}", computed)
             show_payload(node.child("key"), node.child("value"), data, False, decoder)
         yield node
         if not node.is_complete:

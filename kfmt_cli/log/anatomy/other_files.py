@@ -7,46 +7,48 @@ from collections.abc import Iterator
 from kfmt_cli.core.codecs.checksum import CRC32C_POLYNOMIAL, compute_crc
 from kfmt_cli.core.layout.layout import Layout
 from kfmt_cli.core.layout.tree import FieldNode, read_field_tree
-from kfmt_cli.disk.kinds.fixed_size_rows import MAX_FIXED_BYTES, FixedReader
+from kfmt_cli.disk.kinds.fixed_size_rows import MAX_ROWS_FILE_BYTES, FixedSizeRowsReader
 from kfmt_cli.disk.kinds.kind import InputFile, read_small_file
 from kfmt_cli.errors import NotFoundError
 from kfmt_cli.log.anatomy.part import AnatomyPart, show_checksum
 
 
 def file_anatomy(
-    file: InputFile, entry: int | None, position: int | None, layout: Layout | None = None
+    file: InputFile, entry_index: int | None, position: int | None, layout: Layout | None = None
 ) -> AnatomyPart:
     """A file, or one of its entries, counted from 0; raises InputError, and NotFoundError.
 
     layout: of the entries, if the file's kind does not define it.
     """
-    data = read_small_file(file, MAX_FIXED_BYTES)
+    data = read_small_file(file, MAX_ROWS_FILE_BYTES)
     nodes = list(
         _iter_entry_nodes(file, data)
         if layout is None
         else _iter_structures(layout, data, 0, len(data))
     )
     title = f"{file.kind.name.replace('_', ' ')}, {len(data)} bytes"
-    if entry is not None or position is not None:
+    if entry_index is not None or position is not None:
         entries = [node for node in nodes if node.name.startswith(("entry ", "line "))]
         is_text = bool(entries) and entries[0].name.startswith("line ")
-        if entry is not None:
-            nodes = entries[entry : entry + 1] if entry >= 0 else []
-            requested = f"{'line' if is_text else 'entry'} {entry}"
+        if entry_index is not None:
+            nodes = entries[entry_index : entry_index + 1] if entry_index >= 0 else []
+            requested_text = f"{'line' if is_text else 'entry'} {entry_index}"
         else:
             assert position is not None
             nodes = [node for node in nodes if node.start <= position < node.end]
-            requested = f"byte {position}"
+            requested_text = f"byte {position}"
         if not nodes:
             singular, plural = ("line", "lines") if is_text else ("entry", "entries")
             noun = singular if len(entries) == 1 else plural
-            raise NotFoundError(f"{file.name}: no {requested}; the file has {len(entries)} {noun}")
+            raise NotFoundError(
+                f"{file.name}: no {requested_text}; the file has {len(entries)} {noun}"
+            )
     return AnatomyPart(title, data, 0, iter(nodes))
 
 
 def _iter_entry_nodes(file: InputFile, data: bytes) -> Iterator[FieldNode]:
     reader = file.kind.read
-    if not isinstance(reader, FixedReader):
+    if not isinstance(reader, FixedSizeRowsReader):
         yield from _iter_line_nodes(data)
         return
     position = 0
@@ -90,11 +92,11 @@ def _iter_structures(layout: Layout, data: bytes, position: int, end: int) -> It
 
 def _show_snapshot_crc(header: FieldNode, data: bytes) -> None:
     """Show on its node whether the checksum of a producer snapshot matches."""
-    crc = next((child for child in header.children if child.name == "crc"), None)
-    if crc is None or crc.error is not None:
+    crc_node = next((child for child in header.children if child.name == "crc"), None)
+    if crc_node is None or crc_node.error is not None:
         return
-    covered_text = f"CRC-32C of bytes {crc.end:x}..{len(data) - 1:x}"
-    show_checksum(crc, covered_text, compute_crc(CRC32C_POLYNOMIAL, data[crc.end :]))
+    covered_text = f"CRC-32C of bytes {crc_node.end:x}..{len(data) - 1:x}"
+    show_checksum(crc_node, covered_text, compute_crc(CRC32C_POLYNOMIAL, data[crc_node.end :]))
 
 
 def _iter_line_nodes(data: bytes) -> Iterator[FieldNode]:

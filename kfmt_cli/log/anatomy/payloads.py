@@ -3,42 +3,46 @@
 from __future__ import annotations
 
 from kfmt_cli.core.layout.layout import Layout
-from kfmt_cli.core.layout.messages import embedded_layout, find_versioned_layout
+from kfmt_cli.core.layout.messages import find_embedded_layout, find_version_prefixed_layout
 from kfmt_cli.core.layout.tree import FieldNode, read_field_tree
 from kfmt_cli.formats.control import (
     CONTROL_RECORD_KEY,
     CONTROL_TYPES,
     END_TXN_MARKER,
 )
-from kfmt_cli.formats.kraft import KRAFT_MESSAGES
+from kfmt_cli.formats.kraft import KRAFT_LAYOUT_BY_TYPE
 from kfmt_cli.topics.decoder import Decoder, FramedMessage
 
 
 def show_payload(
-    key: FieldNode, value: FieldNode, data: bytes, control: bool, decoder: Decoder | None
+    key_field: FieldNode,
+    value_field: FieldNode,
+    data: bytes,
+    is_control: bool,
+    decoder: Decoder | None,
 ) -> None:
     """Show the contents of a key and a value, if known."""
-    key_bounds, value_bounds = bytes_of(key), bytes_of(value)
+    key_bounds, value_bounds = payload_bounds(key_field), payload_bounds(value_field)
     key_bytes = None if key_bounds is None else data[key_bounds[0] : key_bounds[1]]
-    if control:
-        type_ = None
+    if is_control:
+        control_type = None
         if key_bounds is not None:
             key_node = read_field_tree(CONTROL_RECORD_KEY, data, *key_bounds)
-            _replace_bytes(key, key_node)
-            type_ = key_node.child("type").value if key_node.is_complete else None
+            _replace_bytes(key_field, key_node)
+            control_type = key_node.child("type").value if key_node.is_complete else None
         if value_bounds is not None:
-            _show_control_value(value, type_, data, *value_bounds)
+            _show_control_value(value_field, control_type, data, *value_bounds)
         return
     if decoder is None:
         return
     if key_bounds is not None:
-        _show_message(key, decoder.identify_key(data, *key_bounds), data, *key_bounds)
+        _show_message(key_field, decoder.identify_key(data, *key_bounds), data, *key_bounds)
     if value_bounds is not None:
         message = decoder.identify_value(key_bytes, data, *value_bounds)
-        _show_message(value, message, data, *value_bounds)
+        _show_message(value_field, message, data, *value_bounds)
 
 
-def bytes_of(node: FieldNode) -> tuple[int, int] | None:
+def payload_bounds(node: FieldNode) -> tuple[int, int] | None:
     """Where the bytes of a key or value are; None for null."""
     bytes_node = next((child for child in node.children if child.name == "bytes"), None)
     return None if bytes_node is None else (bytes_node.start, bytes_node.end)
@@ -54,13 +58,15 @@ def _replace_bytes(node: FieldNode, structure: FieldNode) -> None:
         )
 
 
-def _show_control_value(value: FieldNode, type_: object, data: bytes, start: int, end: int) -> None:
-    if type_ in (CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")):
-        _replace_bytes(value, read_field_tree(END_TXN_MARKER, data, start, end))
-    elif isinstance(type_, int) and type_ in KRAFT_MESSAGES:
-        layout = find_versioned_layout(KRAFT_MESSAGES[type_], data, start, end)
+def _show_control_value(
+    value_field: FieldNode, control_type: object, data: bytes, start: int, end: int
+) -> None:
+    if control_type in (CONTROL_TYPES.index("ABORT"), CONTROL_TYPES.index("COMMIT")):
+        _replace_bytes(value_field, read_field_tree(END_TXN_MARKER, data, start, end))
+    elif isinstance(control_type, int) and control_type in KRAFT_LAYOUT_BY_TYPE:
+        layout = find_version_prefixed_layout(KRAFT_LAYOUT_BY_TYPE[control_type], data, start, end)
         if layout is not None:
-            _replace_bytes(value, _message_tree(layout, data, start, end))
+            _replace_bytes(value_field, _message_tree(layout, data, start, end))
 
 
 def _show_message(
@@ -90,19 +96,21 @@ def _message_tree(layout: Layout, data: bytes, start: int, end: int) -> FieldNod
     return node
 
 
-def _show_embedded_messages(node: FieldNode, data: bytes, enclosing: dict[str, object]) -> None:
-    context = {**enclosing, **{child.name: child.value for child in node.children}}
+def _show_embedded_messages(
+    node: FieldNode, data: bytes, enclosing_values: dict[str, object]
+) -> None:
+    context = {**enclosing_values, **{child.name: child.value for child in node.children}}
     for child in node.children:
-        embedded_spec = None if child.definition is None else child.definition.embedded
-        bounds = bytes_of(child)
+        embedded_spec = None if child.definition is None else child.definition.embedded_message
+        bounds = payload_bounds(child)
         if embedded_spec is not None and bounds is not None:
-            layout = embedded_layout(embedded_spec, data, *bounds, context)  # type: ignore[arg-type]
+            layout = find_embedded_layout(embedded_spec, data, *bounds, context)  # type: ignore[arg-type]
             if layout is not None:
-                message = read_field_tree(layout, data, bounds[0] + 2, bounds[1])
-                if message.is_complete:
+                message_node = read_field_tree(layout, data, bounds[0] + 2, bounds[1])
+                if message_node.is_complete:
                     child.children.pop()
                     version_node = FieldNode("version", "int16", bounds[0], bounds[0] + 2)
                     version_node.value = int.from_bytes(data[bounds[0] : bounds[0] + 2], "big")
-                    child.children += [version_node, message]
+                    child.children += [version_node, message_node]
         else:
             _show_embedded_messages(child, data, context)

@@ -40,7 +40,7 @@ class DamageAnalyzer(BatchSearch):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._verdicts = VerdictBuilder(source.name)
+        self._verdict_builder = VerdictBuilder(source.name)
 
     def classify_length(
         self, position: int, size: int, is_followed: bool, min_offset: int | None
@@ -52,12 +52,14 @@ class DamageAnalyzer(BatchSearch):
         """
         end = position + size
         header = self._read_header(position)
-        window = PossibleOffsets.after_damage(header, min_offset, None, self.may_have_sets)
+        possible_offsets = PossibleOffsets.after_damage(
+            header, min_offset, None, self.may_have_compressed_sets
+        )
         search_start = position + BYTES_UP_TO_MAGIC
         possible_ends = (
             start
             for start in self._iter_possible_ends(search_start, end, header)
-            if window.allows(self._read_header(start))
+            if possible_offsets.allows(self._read_header(start))
         )
         proven_end = self._find_proven_end(header, possible_ends)
         if proven_end is not None and proven_end < end:
@@ -73,10 +75,12 @@ class DamageAnalyzer(BatchSearch):
             and header_at_end.base_offset == header.next_offset
         ):
             return None  # any batch inside is part of a record
-        if is_batch_at_end and window.allows(header_at_end):
-            window = replace(window, max_last_offset=header_at_end.base_offset - 1)
+        if is_batch_at_end and possible_offsets.allows(header_at_end):
+            possible_offsets = replace(
+                possible_offsets, max_last_offset=header_at_end.base_offset - 1
+            )
         is_credible = not self._source.read_block(end, 1, 1)
-        inner_start = self._find_batch_inside(header, window, end, is_credible)
+        inner_start = self._find_batch_inside(header, possible_offsets, end, is_credible)
         if inner_start is not None:
             # A value may contain a complete batch: then the checksum shows where this one ends.
             proven_end = self._find_proven_end(
@@ -96,7 +100,7 @@ class DamageAnalyzer(BatchSearch):
         return self._wrong_length_verdict(header, codes.LENGTH_TOO_SMALL, proven_end)
 
     def _find_batch_inside(
-        self, header: BatchCandidate, window: PossibleOffsets, end: int, is_credible: bool
+        self, header: BatchCandidate, possible_offsets: PossibleOffsets, end: int, is_credible: bool
     ) -> int | None:
         """The first batch of the log inside the declared bytes of a damaged batch.
 
@@ -110,15 +114,15 @@ class DamageAnalyzer(BatchSearch):
             is_repeated = start + batch.size > end and _have_same_offset(header, batch)
             if not (
                 is_repeated
-                or self._belongs_to_log(start, window)
-                or window.follows_truncated_set(batch, end)
+                or self._belongs_to_log(start, possible_offsets)
+                or possible_offsets.follows_truncated_set(batch, end)
             ):
                 continue
             next_header = self._read_header(start + batch.size)
-            continues = header.magic == 2 and batch.base_offset == header.next_offset
-            continues |= next_header.magic == 2 and next_header.base_offset == batch.next_offset
-            continues |= window.follows_truncated_set(batch, end)
-            if not is_credible or continues or self._leads_exactly_to(start, end):
+            is_continued = header.magic == 2 and batch.base_offset == header.next_offset
+            is_continued |= next_header.magic == 2 and next_header.base_offset == batch.next_offset
+            is_continued |= possible_offsets.follows_truncated_set(batch, end)
+            if not is_credible or is_continued or self._leads_exactly_to(start, end):
                 return start
         return None
 
@@ -144,23 +148,23 @@ class DamageAnalyzer(BatchSearch):
                 candidate = self._read_header(position)
                 if not _have_same_offset(header, candidate):
                     continue
-                earlier = (partial for partial in partials if partial.position < position)
-                if any(matches(partial, candidate) for partial in earlier) and self.is_batch_start(
-                    position, self._lookahead_budget
-                ):
+                earlier_partials = (partial for partial in partials if partial.position < position)
+                if any(
+                    matches(partial, candidate) for partial in earlier_partials
+                ) and self.is_batch_start(position, self._lookahead_budget):
                     return position
         return None
 
     def _iter_partial_headers(self, header: BatchCandidate) -> Iterator[BatchCandidate]:
         """A partial batch, and the ones with its offset that begin before its header would end:
         they cannot be part of its records."""
-        offset = header.data[:OFFSET_BYTES]
+        encoded_offset = header.data[:OFFSET_BYTES]
         data = self._source.read_block(header.position, BATCH_HEADER_BYTES + OFFSET_BYTES, 1)
         yield header
-        index = data.find(offset, 1)
+        index = data.find(encoded_offset, 1)
         while index > 0:
             yield self._read_header(header.position + index)
-            index = data.find(offset, index + 1)
+            index = data.find(encoded_offset, index + 1)
 
     @staticmethod
     def _stores_same_crc(partial: BatchCandidate, complete: BatchCandidate) -> bool:
@@ -197,10 +201,10 @@ class DamageAnalyzer(BatchSearch):
         """
         search_start = header.position + BYTES_UP_TO_MAGIC
         for end in self._iter_possible_ends(search_start, max_start, header):
-            continues = (
+            is_continued = (
                 header.magic == 2 and self._read_header(end).base_offset == header.next_offset
             )
-            if continues or self._checksum_matches(header, end, header.magic):
+            if is_continued or self._checksum_matches(header, end, header.magic):
                 return end
         return max_start
 
@@ -210,7 +214,7 @@ class DamageAnalyzer(BatchSearch):
         is_intact = end - header.position <= MAX_LOOKAHEAD_BYTES and self._checksum_matches(
             header, end, header.magic
         )
-        return self._verdicts.wrong_length(header, code, end, is_intact)
+        return self._verdict_builder.wrong_length(header, code, end, is_intact)
 
     def _iter_possible_ends(self, start: int, stop: int, header: BatchCandidate) -> Iterator[int]:
         """Where a batch may end: at an undamaged batch, at one whose offset continues from it, or
@@ -232,57 +236,57 @@ class DamageAnalyzer(BatchSearch):
         min_offset: the lowest offset that the next batch can have.
         """
         if (start := self._find_overlapping_start(position)) is not None:
-            return self._verdicts.overlapping(position, start)
+            return self._verdict_builder.overlapping(position, start)
         header = self._read_header(position)
         zeros_end = self._find_end_of_zeros(position)
         if not self._source.read_block(zeros_end, 1, 1):
             # Fewer zeros may be the start of a truncated batch: its offset and length.
             is_too_short = zeros_end - position < LOG_OVERHEAD_BYTES
             return (
-                self._verdicts.truncated(header, zeros_end)
+                self._verdict_builder.truncated(header, zeros_end)
                 if is_too_short
-                else self._verdicts.zero_tail(position, zeros_end)
+                else self._verdict_builder.zero_tail(position, zeros_end)
             )
         is_plausible = header.can_follow(min_offset) and zeros_end - position < BYTES_UP_TO_MAGIC
         if is_plausible and (verdict := self._verdict_by_checksum(header, stop_reason)):
             return verdict
         if stop_reason != NEEDS_MORE or is_plausible:
-            size = max(
+            max_partial_bytes = max(
                 partial.position - position + partial.size
                 for partial in self._iter_partial_headers(header)
             )
             stop = position + (
                 MAX_LOOKAHEAD_BYTES
                 if stop_reason == INVALID_LENGTH
-                else max(BATCH_HEADER_BYTES, size)
+                else max(BATCH_HEADER_BYTES, max_partial_bytes)
             )
             if (repeated_start := self._find_repeated_write(header, stop)) is not None:
-                return self._verdicts.garbage(header, repeated_start, repeated_start)
+                return self._verdict_builder.garbage(header, repeated_start, repeated_start)
         # A header's first bytes may be zeros themselves, up to its length field.
-        window = PossibleOffsets.after_damage(
-            header if is_plausible else None, min_offset, None, self.may_have_sets
+        possible_offsets = PossibleOffsets.after_damage(
+            header if is_plausible else None, min_offset, None, self.may_have_compressed_sets
         )
         batch_starts = self.iter_batch_starts(
             max(position + 1, zeros_end - LOG_OVERHEAD_BYTES), None
         )
         next_start = next(
-            (start for start in batch_starts if self._belongs_to_log(start, window)), None
+            (start for start in batch_starts if self._belongs_to_log(start, possible_offsets)), None
         )
         if next_start is not None and is_plausible and stop_reason != INVALID_MAGIC:
             next_start = self._find_next_start(header, next_start)
         end = self._find_end_of_file(position) if next_start is None else next_start
         if zeros_end - position >= BYTES_UP_TO_MAGIC or end <= zeros_end:
-            return self._verdicts.zero_hole(position, min(zeros_end, end), end, next_start)
+            return self._verdict_builder.zero_hole(position, min(zeros_end, end), end, next_start)
         if is_plausible and stop_reason == INVALID_MAGIC:
-            return self._verdicts.unknown_magic(header, end, next_start, None)
+            return self._verdict_builder.unknown_magic(header, end, next_start, None)
         if is_plausible and (stop_reason == INVALID_LENGTH or next_start is not None):
-            return self._verdicts.invalid_length(
+            return self._verdict_builder.invalid_length(
                 header, self._length_code(header, stop_reason), end, next_start
             )
         is_truncated = is_plausible or len(header.data) < BYTES_UP_TO_MAGIC
         if is_truncated and next_start is None and stop_reason == NEEDS_MORE:
-            return self._verdicts.truncated(header, end)
-        return self._verdicts.garbage(header, end, next_start)
+            return self._verdict_builder.truncated(header, end)
+        return self._verdict_builder.garbage(header, end, next_start)
 
     def _find_overlapping_start(self, position: int) -> int | None:
         """Where a batch begins whose first bytes are also the last bytes of the batch before
@@ -313,7 +317,7 @@ class DamageAnalyzer(BatchSearch):
                 if header.length >= MIN_LENGTH_BY_MAGIC[magic] and self._checksum_matches(
                     header, end, magic
                 ):
-                    return self._verdicts.unknown_magic(header, end, end, magic)
+                    return self._verdict_builder.unknown_magic(header, end, end, magic)
             return None
         start = header.position
         proven_end = self._find_proven_end(

@@ -101,7 +101,7 @@ class PossibleOffsets:
     """The highest last offset, None if the next undamaged batch is unknown."""
     expected_base_offsets: tuple[int | None, ...] = ()
     """Base offsets that prove a batch: unrelated bytes do not have them by chance."""
-    may_have_sets: bool = False
+    may_have_compressed_sets: bool = False
     """Whether the search covers, or may cover, compressed message sets of magic 0 and 1."""
     min_offset_after_set: int | None = None
     """The lowest offset of a message outside the set being searched."""
@@ -112,7 +112,7 @@ class PossibleOffsets:
         header: BatchCandidate | None,
         min_offset: int | None,
         max_last_offset: int | None,
-        may_have_sets: bool,
+        may_have_compressed_sets: bool,
     ) -> PossibleOffsets:
         """The possible offsets of batches after a damaged batch, or inside its declared bytes.
 
@@ -120,19 +120,21 @@ class PossibleOffsets:
         it continues from `min_offset`; a message set has its last message's offset.
         """
         if header is None or not header.can_follow(min_offset):
-            return cls(min_offset, max_last_offset, (min_offset,), may_have_sets)
+            return cls(min_offset, max_last_offset, (min_offset,), may_have_compressed_sets)
         has_known_magic = header.magic in (0, 1, 2)
         if has_known_magic:
-            may_have_sets = header.magic < 2 and header.is_compressed
+            may_have_compressed_sets = header.magic < 2 and header.is_compressed
         min_base_offset = min_offset
         if header.base_offset == min_offset:
             min_base_offset = header.base_offset + 1
-        min_offset_after_set = header.base_offset + 1 if has_known_magic and may_have_sets else None
+        min_offset_after_set = (
+            header.base_offset + 1 if has_known_magic and may_have_compressed_sets else None
+        )
         return cls(
             min_base_offset,
             max_last_offset,
             (min_offset, header.next_offset),
-            may_have_sets,
+            may_have_compressed_sets,
             min_offset_after_set,
         )
 

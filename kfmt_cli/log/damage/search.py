@@ -64,7 +64,9 @@ class BatchSearch:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.may_have_sets = True  # whether there may be compressed message sets of magic 0 and 1
+        self.may_have_compressed_sets = (
+            True  # whether there may be compressed message sets of magic 0 and 1
+        )
         self._checksum_budget = SearchBudget(CHECKSUM_BUDGET_BYTES)
         self._lookahead_budget = SearchBudget(LOOKAHEAD_BUDGET_BYTES)
         self._searched_end = 0  # how far a search got; a pipe may have dropped bytes far before it
@@ -100,28 +102,37 @@ class BatchSearch:
         )
         return crc == _stored_checksum(header, magic)
 
-    def _belongs_to_log(self, position: int, window: PossibleOffsets) -> bool:
+    def _belongs_to_log(self, position: int, possible_offsets: PossibleOffsets) -> bool:
         """Whether the confirmed batch at `position` is part of the log, and not inside a record.
 
         A record may contain complete batches, and compressed message sets of magic 0 and 1 begin
         with an unchanged message. Their offsets are unrelated to the log's, or make no sense.
         """
         header = self._read_header(position)
-        if not window.allows(header):
-            return window.max_last_offset is None and self._starts_chain(
+        if not possible_offsets.allows(header):
+            return possible_offsets.max_last_offset is None and self._starts_chain(
                 position, MIN_CHAIN_BATCHES
             )
-        is_bounded = window.min_base_offset is not None and window.max_last_offset is not None
-        if header.magic == 2 and (is_bounded or header.base_offset in window.expected_base_offsets):
+        is_bounded = (
+            possible_offsets.min_base_offset is not None
+            and possible_offsets.max_last_offset is not None
+        )
+        if header.magic == 2 and (
+            is_bounded or header.base_offset in possible_offsets.expected_base_offsets
+        ):
             return True
-        if header.magic < 2 and not header.is_compressed and window.may_have_sets:
+        if (
+            header.magic < 2
+            and not header.is_compressed
+            and possible_offsets.may_have_compressed_sets
+        ):
             is_followed = self._is_followed(header) and self._starts_chain(position, 2)
             return (
                 is_followed
-                or window.has_offset_outside_set(header)
+                or possible_offsets.has_offset_outside_set(header)
                 or self._precedes_unbatched_message(header)
             )
-        return not self._has_earlier_batch_after(header, window)
+        return not self._has_earlier_batch_after(header, possible_offsets)
 
     def _precedes_unbatched_message(self, header: BatchCandidate) -> bool:
         """Whether the next batch that is followed by another is also an uncompressed message."""
@@ -133,16 +144,18 @@ class BatchSearch:
                 return is_unbatched and header.base_offset < next_header.base_offset
         return False
 
-    def _has_earlier_batch_after(self, header: BatchCandidate, window: PossibleOffsets) -> bool:
+    def _has_earlier_batch_after(
+        self, header: BatchCandidate, possible_offsets: PossibleOffsets
+    ) -> bool:
         """Whether one of the next batches has an offset that belongs before this one."""
         end = header.position + header.size
         n_agreeing = 0
         for position in self.iter_batch_starts(end, end + WINDOW_BYTES):
             next_header = self._read_header(position)
             is_before = next_header.magic == 2 and next_header.base_offset < header.next_offset
-            if is_before and next_header.base_offset in window.expected_base_offsets:
+            if is_before and next_header.base_offset in possible_offsets.expected_base_offsets:
                 return True
-            n_agreeing += window.allows(next_header)
+            n_agreeing += possible_offsets.allows(next_header)
             if n_agreeing == MIN_CHAIN_BATCHES:
                 break
         return False
@@ -235,7 +248,7 @@ class BatchSearch:
             )
             data = self._source.read_block(start, length, length)
             size = self._source.size
-            available = (
+            n_available = (
                 self._source.max_block_bytes if size is None else max(size - start, len(data))
             )
             end = (
@@ -244,7 +257,7 @@ class BatchSearch:
             index = -1
             while True:
                 index = scan.find_batch_header(
-                    data, index + 1, end, MIN_LENGTH_BY_MAGIC, ALWAYS_ZERO_BITS, available
+                    data, index + 1, end, MIN_LENGTH_BY_MAGIC, ALWAYS_ZERO_BITS, n_available
                 )
                 if index < 0:
                     break
@@ -260,15 +273,15 @@ class BatchSearch:
         """`_iter_plausible_starts`, within the budget for looking ahead in this file."""
         if self._lookahead_budget.is_spent:
             stop = min(stop, start + NEARBY_BYTES)
-        previous = start
+        previous_position = start
         for position in self._iter_plausible_starts(start, stop):
-            self._lookahead_budget.spend(position - previous + HEADER_COST_BYTES)
-            previous = position
+            self._lookahead_budget.spend(position - previous_position + HEADER_COST_BYTES)
+            previous_position = position
             if position - start > NEARBY_BYTES and self._lookahead_budget.is_spent:
                 return
             yield position
             self._lookahead_budget.bytes_searched = self._searched_end
-        self._lookahead_budget.spend(max(min(stop, self._searched_end) - previous, 0))
+        self._lookahead_budget.spend(max(min(stop, self._searched_end) - previous_position, 0))
 
     def _find_end_of_file(self, position: int) -> int:
         """Where the file ends, at `position` or later."""

@@ -67,12 +67,12 @@ class VerdictBuilder:
     def unknown_magic(
         self, header: BatchCandidate, end: int, next_start: int | None, matching_magic: int | None
     ) -> DamageVerdict:
-        skipped = _format_skipped(header.position, end, next_start)
-        message = f"magic {header.magic}; {skipped}"
+        skipped_text = _format_skipped(header.position, end, next_start)
+        message = f"magic {header.magic}; {skipped_text}"
         if matching_magic is not None:
             message = (
                 f"magic {header.magic}; the checksum matches if read as magic "
-                f"{matching_magic}: {skipped}"
+                f"{matching_magic}: {skipped_text}"
             )
         expected = "0, 1 or 2" if matching_magic is None else matching_magic
         return self._batch_verdict(

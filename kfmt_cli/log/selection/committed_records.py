@@ -43,17 +43,22 @@ class CommittedRecords:
         if self.last_stable_offset is not None:
             is_delivered &= batches.last_offset < self.last_stable_offset
         transactional_rows = np.flatnonzero(is_delivered & (batches.transactional == 1))
-        row_producers = batches.producer_id[transactional_rows]
-        for producer in np.unique(row_producers).tolist():
-            transactions = slice(*np.searchsorted(self.producer_ids, [producer, producer + 1]))
-            rows = transactional_rows[row_producers == producer]
+        row_producer_ids = batches.producer_id[transactional_rows]
+        for producer_id in np.unique(row_producer_ids).tolist():
+            transaction_range = slice(
+                *np.searchsorted(self.producer_ids, [producer_id, producer_id + 1])
+            )
+            rows = transactional_rows[row_producer_ids == producer_id]
             base_offsets = batches.base_offset[rows]
             # The last transaction that begins at or before the offset, if any.
-            transaction = (
-                np.searchsorted(self.first_offsets[transactions], base_offsets, side="right") - 1
+            transaction_indexes = (
+                np.searchsorted(self.first_offsets[transaction_range], base_offsets, side="right")
+                - 1
             )
-            rows = rows[transaction >= 0]
-            base_offsets = base_offsets[transaction >= 0]
-            transaction = transaction[transaction >= 0]
-            is_delivered[rows] = base_offsets > self.marker_offsets[transactions][transaction]
+            rows = rows[transaction_indexes >= 0]
+            base_offsets = base_offsets[transaction_indexes >= 0]
+            transaction_indexes = transaction_indexes[transaction_indexes >= 0]
+            is_delivered[rows] = (
+                base_offsets > self.marker_offsets[transaction_range][transaction_indexes]
+            )
         return is_delivered

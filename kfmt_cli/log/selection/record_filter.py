@@ -53,7 +53,7 @@ class RecordFilter:
         has_producer: BoolArray = (batches.producer_id == self.producer_id) & (batches.is_v2 == 1)
         return has_producer
 
-    def prefilter(self, block: Block) -> Block:
+    def prefilter_batches(self, block: Block) -> Block:
         """The block without the batches whose bytes lack the longest exact pattern.
 
         Unchanged without an exact pattern, or if the pattern is too frequent, the records are not
@@ -65,8 +65,8 @@ class RecordFilter:
         is_uncompressed = block.decompressed is not None or not batches.compression.any()
         if not exact_patterns or not is_uncompressed or not batches.is_v2.all():
             return block
-        uncompressed = (block.data, batches.start, batches.end)
-        data, starts, ends = block.decompressed or uncompressed
+        stored_records = (block.data, batches.start, batches.end)
+        data, starts, ends = block.decompressed or stored_records
         positions = _find_positions(data, max(exact_patterns, key=len), len(batches))
         if positions is None:
             return block
@@ -87,10 +87,12 @@ class RecordFilter:
             rows = rows[run.batches.producer_id[batch_of_row] == self.producer_id]
         for name, pattern in (("key", self.key), ("value", self.value)):
             if pattern is not None:
-                rows = _matching_rows(records, rows, name, pattern)
-        for header, pattern in self.headers:
-            matching = [row for row in rows.tolist() if _has_header(records, row, header, pattern)]
-            rows = np.array(matching, np.int64)
+                rows = _rows_matching_payload(records, rows, name, pattern)
+        for header_name, pattern in self.headers:
+            rows_with_header = [
+                row for row in rows.tolist() if _has_header(records, row, header_name, pattern)
+            ]
+            rows = np.array(rows_with_header, np.int64)
         return rows
 
 
@@ -106,7 +108,7 @@ def _find_positions(data: bytes, pattern: bytes, n_batches: int) -> IntArray | N
     return np.array(positions, np.int64)
 
 
-def _matching_rows(
+def _rows_matching_payload(
     records: RecordColumns, rows: IntArray, column: str, pattern: Pattern
 ) -> IntArray:
     data, starts, sizes = records.data, records.rows[column], records.rows[f"{column}_size"]
@@ -120,21 +122,21 @@ def _matching_rows(
         prefix = pattern.literal_prefix
         candidates = _rows_with_prefix(data, rows[sizes[rows] >= len(prefix)], starts, prefix)
         matches = pattern.search_function(int(sizes[candidates].max(initial=0)))
-    bounds = zip(
+    row_bounds = zip(
         candidates.tolist(), starts[candidates].tolist(), sizes[candidates].tolist(), strict=True
     )
     return np.array(
-        [row for row, start, size in bounds if matches(data[start : start + size])], np.int64
+        [row for row, start, size in row_bounds if matches(data[start : start + size])], np.int64
     )
 
 
 def _rows_with_prefix(data: bytes, rows: IntArray, starts: IntArray, prefix: bytes) -> IntArray:
     """The rows whose content begins with the first `MAX_COMPARED_BYTES` bytes of `prefix`, which
     must not be longer than the content."""
-    view: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = np.frombuffer(data, np.uint8)
+    byte_array: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = np.frombuffer(data, np.uint8)
     content_starts = starts[rows]
     for i, byte in enumerate(prefix[:MAX_COMPARED_BYTES]):
-        is_equal = view[content_starts + i] == byte
+        is_equal = byte_array[content_starts + i] == byte
         rows, content_starts = rows[is_equal], content_starts[is_equal]
     return rows
 
@@ -147,15 +149,15 @@ def record_headers(records: RecordColumns, row: int) -> list[tuple[bytes, bytes 
     first_header = rows.headers_first[row]
     header_columns = records.headers[:4, first_header : first_header + rows.headers[row]]
     headers = []
-    for key, key_size, value, size in header_columns.T.tolist():
-        content = None if size < 0 else data[value : value + size]
-        headers.append((data[key : key + key_size], content))
+    for key_start, key_size, value_start, size in header_columns.T.tolist():
+        header_value = None if size < 0 else data[value_start : value_start + size]
+        headers.append((data[key_start : key_start + key_size], header_value))
     return headers
 
 
 def _has_header(records: RecordColumns, row: int, name: bytes, pattern: Pattern | None) -> bool:
-    for header, value in record_headers(records, row):
-        if header != name:
+    for header_name, value in record_headers(records, row):
+        if header_name != name:
             continue
         if pattern is None:
             return True
@@ -187,16 +189,16 @@ def parse_pattern(option: str, text: str) -> Pattern:
         except ValueError as error:
             raise UsageError(f"{option} {text!r}: not a regular expression: {error}") from None
     encoding, colon, value = text.partition(":")
-    if not colon or encoding not in ENCODINGS:
+    if not colon or encoding not in PARSER_BY_ENCODING:
         return os.fsencode(text)
     try:
-        return ENCODINGS[encoding](value)
+        return PARSER_BY_ENCODING[encoding](value)
     except (ValueError, struct.error):
         raise UsageError(f"{option} {text!r}: {value!r} is not {encoding}") from None
 
 
 # Encodings for values that are not text.
-ENCODINGS: dict[str, Callable[[str], bytes]] = {
+PARSER_BY_ENCODING: dict[str, Callable[[str], bytes]] = {
     "text": os.fsencode,
     "hex": bytes.fromhex,
     "base64": lambda text: base64.b64decode(text, validate=True),

@@ -24,7 +24,7 @@ from kfmt_cli.errors import UsageError
 
 MAX_REPETITIONS = 2
 MAX_ALTERNATIVES = 4  # in groups; each may double the number of attempts
-SHORT_BYTES = 40
+MAX_SHORT_CONTENT_BYTES = 40
 _INSTALL_COMMAND = "pip install 'kfmt-cli[regex]'"
 # Every token that is not plain may mean something else to RE2, or affect how it is rewritten.
 _TOKEN = re.compile(
@@ -56,7 +56,9 @@ class BytesRegex:
 
     def search_function(self, max_bytes: int) -> Callable[[bytes], object]:
         """A function that returns a match, or None, in content of at most `max_bytes` bytes."""
-        search: Callable[[bytes], object] = _compile(self.pattern, max_bytes <= SHORT_BYTES).search
+        search: Callable[[bytes], object] = _compile(
+            self.pattern, max_bytes <= MAX_SHORT_CONTENT_BYTES
+        ).search
         return search
 
 
@@ -77,15 +79,15 @@ def compile_regex(text: str) -> BytesRegex:
 def _compile(pattern: bytes, for_short_content: bool = False) -> Any:
     """The expression as an object with `search`. Raises what `re.compile` raises, ValueError if RE2
     does not support the expression, and UsageError without RE2. for_short_content: for content of
-    at most `SHORT_BYTES` bytes."""
-    compiled = re.compile(pattern, re.DOTALL)
+    at most `MAX_SHORT_CONTENT_BYTES` bytes."""
+    python_regex = re.compile(pattern, re.DOTALL)
     if _is_cheap(pattern, MAX_REPETITIONS - 1 + _is_anchored(pattern) if for_short_content else 0):
-        return compiled
+        return python_regex
     try:
         import re2
     except ImportError:
         if _is_cheap(pattern):
-            return compiled
+            return python_regex
         requirement = (
             f"a repeated group, more than {MAX_REPETITIONS} repetitions, or more than "
             f"{MAX_ALTERNATIVES} alternatives in groups need google-re2"
@@ -117,8 +119,8 @@ def _is_cheap(pattern: bytes, max_repetitions: int = MAX_REPETITIONS) -> bool:
     kinds = [token.lastgroup for token in _TOKEN.finditer(pattern)]
     repeat_indexes = [i for i, kind in enumerate(kinds) if kind in ("repeat", "most")]
     n_alternatives = kinds.count("or") if "open" in kinds else 0
-    is_few = len(repeat_indexes) <= max_repetitions and n_alternatives <= MAX_ALTERNATIVES
-    return is_few and not any(i > 0 and kinds[i - 1] == "close" for i in repeat_indexes)
+    is_within_limits = len(repeat_indexes) <= max_repetitions and n_alternatives <= MAX_ALTERNATIVES
+    return is_within_limits and not any(i > 0 and kinds[i - 1] == "close" for i in repeat_indexes)
 
 
 def _to_re2(pattern: bytes) -> bytes:

@@ -93,16 +93,16 @@ class Selection:
         them all, for a caller that decodes the records anyway and then calls `select_records`.
         """
         candidates = _filter_batches(block, self._batch_mask(block.batches))
-        is_unknown = candidates.batches.has_base_offset == 0
+        has_unknown_base = candidates.batches.has_base_offset == 0
         has_offset_bounds = self.first_offset is not None or self.last_offset is not None
-        if limit is None or not has_offset_bounds or not is_unknown.any():
+        if limit is None or not has_offset_bounds or not has_unknown_base.any():
             return candidates
         wrappers = replace(
-            candidates, batches=candidates.batches.select_rows(is_unknown), findings=[]
+            candidates, batches=candidates.batches.select_rows(has_unknown_base), findings=[]
         )
         read_records(wrappers, limit)
         for name in ("base_offset", "has_base_offset"):
-            candidates.batches[name][is_unknown] = wrappers.batches[name]
+            candidates.batches[name][has_unknown_base] = wrappers.batches[name]
         return _filter_batches(candidates, self._batch_mask(candidates.batches))
 
     def select_records(self, run: Block, records: RecordColumns) -> tuple[Block, RecordColumns]:
@@ -116,10 +116,10 @@ class Selection:
             return run, records
         counts = records.row_counts
         is_selected &= np.repeat(batch_mask, counts)
-        cumulative = np.concatenate([[0], np.cumsum(is_selected)])
-        ends = cumulative[records.row_ends][batch_mask]
+        n_selected_before = np.concatenate([[0], np.cumsum(is_selected)])
+        row_ends = n_selected_before[records.row_ends][batch_mask]
         return _filter_batches(run, batch_mask), replace(
-            records, rows=records.rows.select_rows(is_selected), row_ends=ends
+            records, rows=records.rows.select_rows(is_selected), row_ends=row_ends
         )
 
     def iter_candidate_runs(
@@ -127,8 +127,8 @@ class Selection:
     ) -> Iterator[tuple[Block, RecordColumns]]:
         """The batches of a block that can contain selected records, run by run, with all their
         records; `record_mask` returns which are selected."""
-        for part in decompress_ahead(self.select_batches(block), limit):
-            for run in map(self.record_filter.prefilter, split_runs(part)):
+        for decompressed_block in decompress_ahead(self.select_batches(block), limit):
+            for run in map(self.record_filter.prefilter_batches, split_runs(decompressed_block)):
                 yield run, read_complete_records(run, limit)
 
     def iter_narrowed_batches(
@@ -139,14 +139,17 @@ class Selection:
         for run, records in self.iter_candidate_runs(replace(block, findings=[]), limit):
             findings += [*run.findings, *records.findings]
             selected_rows = np.flatnonzero(self.record_mask(run, records))
-            ends = np.searchsorted(selected_rows, records.row_ends)
-            counts = np.diff(ends, prepend=0)
-            nonempty = _filter_batches(run, counts > 0)
-            batches, ends, counts = nonempty.batches.copy(), ends[counts > 0], counts[counts > 0]
+            row_ends = np.searchsorted(selected_rows, records.row_ends)
+            counts = np.diff(row_ends, prepend=0)
+            nonempty_block = _filter_batches(run, counts > 0)
+            batches = nonempty_block.batches.copy()
+            row_ends = row_ends[counts > 0]
+            counts = counts[counts > 0]
             offsets = records.rows.offset[selected_rows]
             batches.records_count, batches.has_base_offset = counts, 1
-            batches.base_offset, batches.last_offset = offsets[ends - counts], offsets[ends - 1]
-            yield replace(nonempty, batches=batches, findings=[])
+            batches.base_offset = offsets[row_ends - counts]
+            batches.last_offset = offsets[row_ends - 1]
+            yield replace(nonempty_block, batches=batches, findings=[])
 
     def record_mask(self, run: Block, records: RecordColumns) -> BoolArray:
         """Which records are selected."""
@@ -183,8 +186,8 @@ class Selection:
             can_match &= max_timestamps >= self.first_time
         if self.last_time is not None:
             # The max timestamp is the only one if the broker set it, or in an uncompressed message.
-            is_unbatched = (batches.is_v2 == 0) & (batches.compression == 0)
-            has_single_time = is_unbatched | (batches.timestamp_type == LOG_APPEND_TIME)
+            is_uncompressed_message = (batches.is_v2 == 0) & (batches.compression == 0)
+            has_single_time = is_uncompressed_message | (batches.timestamp_type == LOG_APPEND_TIME)
             can_match &= ~has_single_time | (max_timestamps <= self.last_time)
         return can_match
 

@@ -17,21 +17,21 @@ LogShapeFactory = Callable[[InputFile], LogShape | None]
 """Creates the shape of a log, still without batches; None if no shape is requested."""
 
 
-def without_shape(log: InputFile) -> None:
+def create_no_shape(log: InputFile) -> None:
     """The factory for no shapes."""
     del log
 
 
 @dataclass(slots=True)
-class LogNumbers:
+class LogSummary:
     """The numbers of one log."""
 
     shape: LogShape | None = None
     statistics: LogStatistics = field(default_factory=lambda: LogStatistics(segments=1))
 
-    def add_block(self, block: Block, *, is_counted: bool = False) -> None:
-        """Add the next block. is_counted: `records_count` is valid for wrappers as well."""
-        self.statistics.add_block(block, has_wrapper_counts=is_counted)
+    def add_block(self, block: Block, *, has_wrapper_counts: bool = False) -> None:
+        """Add the next block. has_wrapper_counts: `records_count` is valid for wrappers as well."""
+        self.statistics.add_block(block, has_wrapper_counts=has_wrapper_counts)
         if self.shape is not None:
             self.shape.add_block(block)
 
@@ -45,14 +45,18 @@ class LogNumbers:
         )
 
 
-def summarize_small_logs(pack: SmallLogs, create_shape: LogShapeFactory) -> list[LogNumbers | None]:
-    """The numbers of each log in `pack`; None for one that is not valid."""
-    statistics = compute_statistics(pack.batches, pack.file_of_batch, len(pack.files))
-    numbers: list[LogNumbers | None] = [None] * len(statistics)
-    for i in np.flatnonzero(pack.is_valid).tolist():
+def summarize_small_logs(
+    small_logs: SmallLogs, create_shape: LogShapeFactory
+) -> list[LogSummary | None]:
+    """The numbers of each log in `small_logs`; None for one that is not valid."""
+    statistics = compute_statistics(
+        small_logs.batches, small_logs.file_of_batch, len(small_logs.files)
+    )
+    summaries: list[LogSummary | None] = [None] * len(statistics)
+    for i in np.flatnonzero(small_logs.is_valid).tolist():
         statistics[i].segments = 1
-        log_numbers = numbers[i] = LogNumbers(create_shape(pack.files[i]), statistics[i])
-        log_numbers.statistics.finish(int(pack.sizes[i]))
-        if log_numbers.shape is not None:
-            log_numbers.shape.add_block(pack.file_block(i))
-    return numbers
+        log_summary = summaries[i] = LogSummary(create_shape(small_logs.files[i]), statistics[i])
+        log_summary.statistics.finish(int(small_logs.sizes[i]))
+        if log_summary.shape is not None:
+            log_summary.shape.add_block(small_logs.file_block(i))
+    return summaries

@@ -20,11 +20,20 @@ from kfmt_cli.log.block import Block
 from kfmt_cli.log.summary.statistics import codec_name
 from kfmt_cli.rows.log_tables import BatchTable
 
-SECOND_MS, MINUTE, HOUR, DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
+SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
 # Lengths of time intervals in milliseconds; each is a multiple of the previous one.
 BUCKET_WIDTHS_MS = (
     *(1, 10, 100, SECOND_MS, 5 * SECOND_MS, 10 * SECOND_MS, 30 * SECOND_MS),
-    *(MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR),
+    *(
+        MINUTE_MS,
+        5 * MINUTE_MS,
+        10 * MINUTE_MS,
+        30 * MINUTE_MS,
+        HOUR_MS,
+        3 * HOUR_MS,
+        6 * HOUR_MS,
+        12 * HOUR_MS,
+    ),
     *(DAY_MS, 7 * DAY_MS, 28 * DAY_MS, 364 * DAY_MS, 3_640 * DAY_MS, 36_400 * DAY_MS),
 )
 MAX_BUCKETS = 2_000
@@ -43,7 +52,7 @@ class TimeBuckets:
     """Amounts written per time interval, for intervals that are not empty."""
 
     width_ms: int = BUCKET_WIDTHS_MS[0]
-    counts: dict[int, LogCounts] = field(default_factory=dict)
+    counts_by_bucket: dict[int, LogCounts] = field(default_factory=dict)
     """By interval number, counted from 1970."""
 
     def add(self, times: IntArray, amounts: tuple[IntArray, IntArray, IntArray]) -> None:
@@ -61,25 +70,25 @@ class TimeBuckets:
         """Add the intervals of other logs, which may have another length."""
         self.widen_to(max(self.width_ms, other.width_ms))
         factor = self.width_ms // other.width_ms
-        for bucket, counts in other.counts.items():
+        for bucket, counts in other.counts_by_bucket.items():
             self.add_counts(bucket // factor, counts)
         self.widen(MAX_BUCKETS)
 
     def widen(self, max_buckets: int) -> None:
         """Lengthen the intervals until there are at most `max_buckets`, if possible."""
-        while len(self.counts) > max_buckets and self._widen_once():
+        while len(self.counts_by_bucket) > max_buckets and self._widen_once():
             pass
 
     def _widen_once(self) -> bool:
         """Lengthen the intervals by one step; False if they are the longest."""
-        wider = next((width for width in BUCKET_WIDTHS_MS if width > self.width_ms), None)
-        if wider is not None:
-            self.widen_to(wider)
-        return wider is not None
+        next_width_ms = next((width for width in BUCKET_WIDTHS_MS if width > self.width_ms), None)
+        if next_width_ms is not None:
+            self.widen_to(next_width_ms)
+        return next_width_ms is not None
 
     def resampled(self, max_buckets: int) -> TimeBuckets:
         """A copy with intervals so long that nearly all batches are in at most `max_buckets`."""
-        copy = TimeBuckets(self.width_ms, dict(self.counts))
+        copy = TimeBuckets(self.width_ms, dict(self.counts_by_bucket))
         first, last = self.core_interval()
         sufficient_widths = (
             width for width in BUCKET_WIDTHS_MS if (last - first) // width < max_buckets
@@ -90,11 +99,11 @@ class TimeBuckets:
 
     def core_interval(self) -> tuple[int, int]:
         """The first and the last time, without the outermost 1 % of batches at each end."""
-        bucket_numbers = np.sort(np.array(list(self.counts), np.int64))
+        bucket_numbers = np.sort(np.array(list(self.counts_by_bucket), np.int64))
         if not len(bucket_numbers):
             return 0, 0
         cumulative_batches = np.cumsum(
-            [self.counts[number][0] for number in bucket_numbers.tolist()]
+            [self.counts_by_bucket[bucket][0] for bucket in bucket_numbers.tolist()]
         )
         n_outliers = min(int(cumulative_batches[-1]) // 100, int(cumulative_batches[-1]) - 1)
         first = int(np.searchsorted(cumulative_batches, n_outliers, "right"))
@@ -103,20 +112,26 @@ class TimeBuckets:
 
     def widen_to(self, width_ms: int) -> None:
         """Lengthen the intervals to one of `BUCKET_WIDTHS_MS`."""
-        factor, old_counts = width_ms // self.width_ms, self.counts
+        factor, old_counts = width_ms // self.width_ms, self.counts_by_bucket
         if factor > 1:
-            self.width_ms, self.counts = width_ms, {}
+            self.width_ms, self.counts_by_bucket = width_ms, {}
             for bucket, counts in old_counts.items():
                 self.add_counts(bucket // factor, counts)
 
     def add_counts(self, bucket: int, counts: LogCounts) -> None:
         """Add counts to an interval, by its number."""
-        self.counts[bucket] = _add_counts(self.counts.get(bucket, (0, 0, 0)), counts)
+        self.counts_by_bucket[bucket] = _add_counts(
+            self.counts_by_bucket.get(bucket, (0, 0, 0)), counts
+        )
 
     def iter_intervals(self) -> Iterator[tuple[int, int, LogCounts]]:
         """Start, end and counts of each interval, in order."""
-        for bucket in sorted(self.counts):
-            yield bucket * self.width_ms, (bucket + 1) * self.width_ms, self.counts[bucket]
+        for bucket in sorted(self.counts_by_bucket):
+            yield (
+                bucket * self.width_ms,
+                (bucket + 1) * self.width_ms,
+                self.counts_by_bucket[bucket],
+            )
 
 
 @dataclass(slots=True)
@@ -124,10 +139,10 @@ class TimeOrder:
     """The order of batch timestamps."""
 
     batches: int = 0
-    late: int = 0
+    n_out_of_order: int = 0
     """Batches whose time is below an earlier batch's."""
-    first: int | None = None
-    largest: int | None = None
+    min_time_ms: int | None = None
+    max_time_ms: int | None = None
     gaps: list[tuple[int, int, int, int]] = field(default_factory=list)
     """The longest times without a batch: duration, start, end, and the offset that ends it."""
 
@@ -136,29 +151,33 @@ class TimeOrder:
         if not len(batches):
             return
         times, first_times = batches.max_timestamp, batches.first_timestamps
-        previous_max = int(times[0]) if self.largest is None else self.largest
+        previous_max = int(times[0]) if self.max_time_ms is None else self.max_time_ms
         running_max = np.maximum.accumulate(np.concatenate([[previous_max], times]))
         self.batches += len(batches)
-        self.late += int((times < running_max[:-1]).sum())
+        self.n_out_of_order += int((times < running_max[:-1]).sum())
         gaps_ms = first_times - running_max[:-1]
         for i in np.argsort(-gaps_ms, kind="stable")[:MAX_GAPS].tolist():
             if gaps_ms[i] > 0:
                 gap_start, offset = int(running_max[i]), int(batches.last_offset[i])
                 self._add_gap(gap_start, int(first_times[i]), offset)
         min_time = int(first_times.min())
-        self.first = min_time if self.first is None else min(self.first, min_time)
-        self.largest = int(running_max[-1])
+        self.min_time_ms = min_time if self.min_time_ms is None else min(self.min_time_ms, min_time)
+        self.max_time_ms = int(running_max[-1])
 
     def merge_later(self, later: TimeOrder) -> None:
         """Add the order of a later log."""
-        if later.first is None or later.largest is None:
+        if later.min_time_ms is None or later.max_time_ms is None:
             return
         self.batches += later.batches
-        self.late += later.late
+        self.n_out_of_order += later.n_out_of_order
         for _, begin, end, offset in later.gaps:
             self._add_gap(begin, end, offset)
-        self.first = later.first if self.first is None else min(self.first, later.first)
-        self.largest = max(later.largest, self.largest or 0)
+        self.min_time_ms = (
+            later.min_time_ms
+            if self.min_time_ms is None
+            else min(self.min_time_ms, later.min_time_ms)
+        )
+        self.max_time_ms = max(later.max_time_ms, self.max_time_ms or 0)
 
     def _add_gap(self, begin: int, end: int, offset: int) -> None:
         gaps = [*self.gaps, (end - begin, begin, end, offset)]

@@ -98,14 +98,14 @@ class LogStatistics:
         batches = block.batches
         if len(batches):
             log_of_batch = np.zeros(len(batches), np.int64)
-            previous_max = -1 if self.max_timestamp is None else self.max_timestamp
+            previous_max_timestamp = -1 if self.max_timestamp is None else self.max_timestamp
             self._merge_fields(
                 *compute_statistics(
                     batches,
                     log_of_batch,
                     1,
                     has_wrapper_counts=has_wrapper_counts,
-                    previous_max=previous_max,
+                    previous_max_timestamp=previous_max_timestamp,
                 )
             )
 
@@ -113,22 +113,22 @@ class LogStatistics:
         """Add the same block's records. findings: receives the findings about batches that cannot
         be decoded."""
         is_undamaged = block.batches.crc_valid == 1
-        undamaged = Block(
+        undamaged_block = Block(
             block.name, block.data, block.position, block.batches.select_rows(is_undamaged)
         )
         for run in (
             run
-            for decompressed_block in decompress_ahead(undamaged, limit)
+            for decompressed_block in decompress_ahead(undamaged_block, limit)
             for run in split_runs(decompressed_block)
         ):
             records = read_records(run, limit)
             findings += [*run.findings, *records.findings]
             rows, batches, batch_of_row = records.rows, run.batches, records.batch_of_row
             is_data = (batches.control[batch_of_row] == 0) | (batches.is_v2[batch_of_row] == 0)
-            sizes = rows.key_size[is_data]
+            key_sizes = rows.key_size[is_data]
             record_statistics = LogStatistics(
-                null_keys=int((sizes < 0).sum()),
-                empty_keys=int((sizes == 0).sum()),
+                null_keys=int((key_sizes < 0).sum()),
+                empty_keys=int((key_sizes == 0).sum()),
                 tombstones=int((rows.value_size[is_data] < 0).sum()),
             )
             if not batches.is_v2.all():
@@ -290,20 +290,22 @@ def compute_statistics(
     n_logs: int,
     *,
     has_wrapper_counts: bool = False,
-    previous_max: int = -1,
+    previous_max_timestamp: int = -1,
 ) -> list[LogStatistics]:
     """The statistics of the batches of each of several logs, by their headers.
 
     log_of_batch: each batch's log, in order. has_wrapper_counts: `records_count` is valid for
-    wrappers as well. previous_max: the largest timestamp before these batches.
+    wrappers as well. previous_max_timestamp: the largest timestamp before these batches.
     """
     is_v2 = batches.is_v2 == 1
-    counts = np.maximum(batches.records_count, 0) if has_wrapper_counts else batches.record_counts
+    record_counts = (
+        np.maximum(batches.records_count, 0) if has_wrapper_counts else batches.record_counts
+    )
     is_hidden = np.zeros_like(is_v2) if has_wrapper_counts else ~is_v2 & (batches.compression != 0)
     amounts = {
         "batches": None,
         "in_batches": batches.size,
-        "records": counts,
+        "records": record_counts,
         "hidden": is_hidden,
         "transactional_batches": batches.transactional * is_v2,
         "control_batches": batches.control * is_v2,
@@ -317,7 +319,7 @@ def compute_statistics(
         for log_totals in zip(*totals, strict=True)
     ]
 
-    _count_values(statistics, batches, log_of_batch, counts)
+    _set_value_counts(statistics, batches, log_of_batch, record_counts)
     first_offsets = np.where(batches.has_base_offset == 1, batches.base_offset, batches.last_offset)
     for i, rows in _iter_log_slices(log_of_batch):
         statistics[i].first_offset = int(first_offsets[rows].min())
@@ -325,7 +327,7 @@ def compute_statistics(
     has_time = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
     times, first_times = batches.max_timestamp[has_time], batches.first_timestamps[has_time]
     for i, rows in _iter_log_slices(log_of_batch[has_time]):
-        running_max = np.maximum(np.maximum.accumulate(times[rows]), previous_max)
+        running_max = np.maximum(np.maximum.accumulate(times[rows]), previous_max_timestamp)
         statistics[i].timestamp_skew_ms = int((running_max - times[rows]).max())
         statistics[i].min_timestamp = int(first_times[rows].min())
         statistics[i].max_timestamp = int(running_max[-1])
@@ -336,7 +338,7 @@ def compute_statistics(
     return statistics
 
 
-def _count_values(
+def _set_value_counts(
     statistics: Sequence[LogStatistics],
     batches: BatchTable,
     log_of_batch: IntArray,
@@ -350,14 +352,19 @@ def _count_values(
         keys = log_of_batch * n_values + values
         return np.bincount(keys, minlength=n_logs * n_values).reshape(n_logs, n_values)
 
-    codecs = count_by_log(batches.compression, MAX_CODES)
-    magics = count_by_log(batches.magic, MAX_CODES)
-    by_records = count_by_log(_bucket_numbers(record_counts), N_BUCKETS)
-    by_bytes = count_by_log(_bucket_numbers(batches.size), N_BUCKETS)
-    for i, log in enumerate(statistics):
-        log.codecs = Counter({codec_name(codec): n for codec, n in _iter_nonzero(codecs[i])})
-        log.magics = Counter({str(magic): n for magic, n in _iter_nonzero(magics[i])})
-        log.record_buckets, log.byte_buckets = by_records[i], by_bytes[i]
+    codec_counts = count_by_log(batches.compression, MAX_CODES)
+    magic_counts = count_by_log(batches.magic, MAX_CODES)
+    record_bucket_counts = count_by_log(_bucket_numbers(record_counts), N_BUCKETS)
+    byte_bucket_counts = count_by_log(_bucket_numbers(batches.size), N_BUCKETS)
+    for i, log_statistics in enumerate(statistics):
+        log_statistics.codecs = Counter(
+            {codec_name(codec): n for codec, n in _iter_nonzero(codec_counts[i])}
+        )
+        log_statistics.magics = Counter(
+            {str(magic): n for magic, n in _iter_nonzero(magic_counts[i])}
+        )
+        log_statistics.record_buckets = record_bucket_counts[i]
+        log_statistics.byte_buckets = byte_bucket_counts[i]
 
 
 def _iter_log_slices(log_of_row: IntArray) -> Iterator[tuple[int, slice]]:

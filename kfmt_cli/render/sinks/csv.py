@@ -17,7 +17,7 @@ from kfmt_cli.render.sinks.sink import (
     Sink,
 )
 from kfmt_cli.rows.column import LocationSource
-from kfmt_cli.rows.documents import FINDING_ROW, FINDINGS_LEFT_OUT_ROW, build_members
+from kfmt_cli.rows.documents import FINDING_ROW, SUPPRESSED_FINDINGS_ROW, build_members
 from kfmt_cli.rows.file_result import FileResult, FileResultType
 from kfmt_cli.rows.types.finding_row import finding_row, suppressed_row
 
@@ -36,8 +36,8 @@ class CsvSink(Sink):
     writes_small_logs = True
     mixes_types = False
 
-    def __init__(self, out: OutputStreams, look: DisplayOptions | None = None) -> None:
-        super().__init__(out, look)
+    def __init__(self, out: OutputStreams, display_options: DisplayOptions | None = None) -> None:
+        super().__init__(out, display_options)
         self._table_name = self.display_options.table
         self._last_heading = ""
         self._omitted_types: set[str] = set()
@@ -60,16 +60,16 @@ class CsvSink(Sink):
             self._last_heading = line
 
     def begin_rows(
-        self, file_heading: FileHeading, outer: RowType, inner: RowType | None = None
+        self, file_heading: FileHeading, outer_type: RowType, inner_type: RowType | None = None
     ) -> RowWriter:
-        from kfmt_cli.render.row_templates import csv_names
+        from kfmt_cli.render.row_templates import csv_column_names
         from kfmt_cli.render.sinks.csv_rows import CsvRowWriter
 
-        only_outer = self.display_options.table == outer.name
-        row_type = outer if only_outer or inner is None else inner
+        only_outer = self.display_options.table == outer_type.name
+        row_type = outer_type if only_outer or inner_type is None else inner_type
         if not self._accepts(row_type.name):
             return NullRowWriter()
-        self._write_heading(csv_names(row_type))
+        self._write_heading(csv_column_names(row_type))
         files = file_heading.files or (file_heading.file,)
         return CsvRowWriter(files, self.display_options.bytes_mode, only_outer=only_outer)
 
@@ -80,8 +80,10 @@ class CsvSink(Sink):
             self.write_finding_to_stderr(finding)
 
     def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
-        if self._table_name == FINDINGS_LEFT_OUT_ROW.name:
-            self.write_document(FINDINGS_LEFT_OUT_ROW, suppressed_row(file, code, n_suppressed), ())
+        if self._table_name == SUPPRESSED_FINDINGS_ROW.name:
+            self.write_document(
+                SUPPRESSED_FINDINGS_ROW, suppressed_row(file, code, n_suppressed), ()
+            )
         else:
             self.write_suppressed_to_stderr(code, n_suppressed)
 
@@ -100,6 +102,6 @@ class CsvSink(Sink):
     ) -> None:
         del lines
         if self._accepts(type_.name):
-            cells = with_location(build_members(type_, row), type_.location_source)
+            member_values = with_location(build_members(type_, row), type_.location_source)
             self._write_heading(type_.member_names)
-            self.write_line(format_csv_line(map(cells.get, type_.member_names)))
+            self.write_line(format_csv_line(map(member_values.get, type_.member_names)))

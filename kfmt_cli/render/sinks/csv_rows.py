@@ -26,14 +26,16 @@ class CsvRowWriter(RowWriter):
         self._bytes_mode = bytes_mode
         self._cached_template = cache(self._build_template)
 
-    def _build_template(self, row_type: RowType, names: tuple[str, ...]) -> Template:
-        column_indexes = {name: i for i, name in enumerate(names)}
+    def _build_template(self, row_type: RowType, column_names: tuple[str, ...]) -> Template:
+        column_indexes = {name: i for i, name in enumerate(column_names)}
         return csv_template(row_type, self._files, column_indexes, self._bytes_mode)
 
-    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
-        selected = rows.outer
+    def render(self, rows: NestedRows, first_row: int, end_row: int) -> Iterator[memoryview]:
+        selected_rows = rows.outer
         if rows.inner is not None and not self._only_outer:
-            selected = rows.inner
-            first, last = rows.inner_bounds(first, last)
-        template = self._cached_template(selected.type, tuple(selected.table.index_by_name))
-        return render_rows(template, selected, first, last)
+            selected_rows = rows.inner
+            first_row, end_row = rows.inner_bounds(first_row, end_row)
+        template = self._cached_template(
+            selected_rows.type, tuple(selected_rows.table.index_by_name)
+        )
+        return render_rows(template, selected_rows, first_row, end_row)

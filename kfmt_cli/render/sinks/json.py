@@ -22,11 +22,11 @@ class JsonSink(ObjectSink):
         return json_text(row) + "\n"
 
     def begin_rows(
-        self, file_heading: FileHeading, outer: RowType, inner: RowType | None = None
+        self, file_heading: FileHeading, outer_type: RowType, inner_type: RowType | None = None
     ) -> RowWriter:
         from kfmt_cli.render.sinks.json_rows import JsonRowWriter
 
-        del outer
+        del outer_type
         return JsonRowWriter(
-            file_heading.files or (file_heading.file,), self.display_options.bytes_mode, inner
+            file_heading.files or (file_heading.file,), self.display_options.bytes_mode, inner_type
         )

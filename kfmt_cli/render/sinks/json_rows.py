@@ -19,28 +19,30 @@ ConstantColumns = tuple[tuple[str, int], ...]
 class JsonRowWriter(RowWriter):
     """Writes the rows of one file, or of several files that the rows refer to by `file_number`."""
 
-    def __init__(self, files: Sequence[str], bytes_mode: str, inner: RowType | None) -> None:
+    def __init__(self, files: Sequence[str], bytes_mode: str, inner_type: RowType | None) -> None:
         self._files = files
         self._bytes_mode = bytes_mode
-        self._often_constant = () if inner is None else often_constant_columns(inner)
+        self._often_constant_names = (
+            () if inner_type is None else often_constant_columns(inner_type)
+        )
         self._cached_templates = cache(self._build_templates)
 
     def _build_templates(
         self,
-        outer: RowType,
-        inner: RowType | None,
+        outer_type: RowType,
+        inner_type: RowType | None,
         constant_columns: ConstantColumns,
-        names: tuple[tuple[str, ...], ...],
+        column_names: tuple[tuple[str, ...], ...],
     ) -> tuple[Template, Template | None]:
         literals = TemplateLiterals()
-        column_indexes = [{name: i for i, name in enumerate(columns)} for columns in names]
+        column_indexes = [{name: i for i, name in enumerate(columns)} for columns in column_names]
         outer_template = json_template(
-            outer, self._files, column_indexes[0], self._bytes_mode, literals
+            outer_type, self._files, column_indexes[0], self._bytes_mode, literals
         )
-        if inner is None:
+        if inner_type is None:
             return outer_template, None
         inner_template = json_template(
-            inner,
+            inner_type,
             self._files,
             column_indexes[1],
             self._bytes_mode,
@@ -49,29 +51,29 @@ class JsonRowWriter(RowWriter):
         )
         return outer_template, inner_template
 
-    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
+    def render(self, rows: NestedRows, first_row: int, end_row: int) -> Iterator[memoryview]:
         outer, inner = rows.outer, rows.inner
         if inner is None:
             template, _ = self._cached_templates(
                 outer.type, None, (), (tuple(outer.table.index_by_name),)
             )
-            return render_rows(template, outer, first, last)
-        names = tuple(outer.table.index_by_name), tuple(inner.table.index_by_name)
-        constant_columns = find_constant_columns(inner.table, self._often_constant)
+            return render_rows(template, outer, first_row, end_row)
+        column_names = tuple(outer.table.index_by_name), tuple(inner.table.index_by_name)
+        constant_columns = find_constant_columns(inner.table, self._often_constant_names)
         outer_template, inner_template = self._cached_templates(
-            outer.type, inner.type, constant_columns, names
+            outer.type, inner.type, constant_columns, column_names
         )
         assert inner_template is not None
         return render_nested_rows(
-            (outer_template, outer), (inner_template, inner), rows.inner_ends, first, last
+            (outer_template, outer), (inner_template, inner), rows.inner_ends, first_row, end_row
         )
 
 
-def often_constant_columns(rows: RowType) -> tuple[str, ...]:
+def often_constant_columns(row_type: RowType) -> tuple[str, ...]:
     """Columns whose value is usually constant within a block, so that a template is built for that
     value."""
     column_names: dict[str, None] = {}
-    for leaf in rows.leaves:
+    for leaf in row_type.leaves:
         if leaf.presence_column:
             column_names[leaf.presence_column] = None
         if leaf.present_if:
@@ -81,15 +83,15 @@ def often_constant_columns(rows: RowType) -> tuple[str, ...]:
     return tuple(column_names)
 
 
-def find_constant_columns(table: Table, names: tuple[str, ...]) -> ConstantColumns:
-    """The columns among `names` that contain a single value, each with that value.
+def find_constant_columns(table: Table, column_names: tuple[str, ...]) -> ConstantColumns:
+    """The columns among `column_names` that contain a single value, each with that value.
 
     Only values from -1 to 2 count: with others, almost every block would need its own templates.
     """
     if not len(table):
         return ()
     constant_columns = []
-    for name in names:
+    for name in column_names:
         values = table[name]
         value = int(values[0])
         if -1 <= value <= 2 and values[-1] == value and (values == value).all():

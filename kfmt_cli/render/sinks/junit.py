@@ -20,7 +20,7 @@ class JUnitSink(Sink):
         super().__init__(*arguments)  # type: ignore[arg-type]
         self._suite: FileResult | None = None
         self._cases: list[str] = []
-        self._failures = 0
+        self._n_failures = 0
         self._has_begun = False
 
     def write_result(self, result: FileResult) -> None:
@@ -38,7 +38,7 @@ class JUnitSink(Sink):
         name = _xml_attribute(f"{code.name} {finding.file}{location}")
         case = self._open_case(name, finding.file)
         if code.severity is Severity.ERROR:
-            self._failures += 1
+            self._n_failures += 1
             attributes = (
                 f"message={_xml_attribute(finding.message)} type={_xml_attribute(code.name)}"
             )
@@ -51,7 +51,7 @@ class JUnitSink(Sink):
         name = _xml_attribute(f"{n_suppressed} more {code.name} {file}")
         case = self._open_case(name, file)
         if code.severity is Severity.ERROR:
-            self._failures += 1
+            self._n_failures += 1
             case += f"      <failure message={name} type={_xml_attribute(code.name)}></failure>\n"
         self._cases.append(case + "    </testcase>\n")
 
@@ -80,10 +80,10 @@ class JUnitSink(Sink):
         cases = self._cases or [
             f'    <testcase name="no finding" classname={name} time="0"></testcase>\n'
         ]
-        counts = f'tests="{len(cases)}" failures="{self._failures}" errors="0" skipped="0"'
-        self.write_line(f'  <testsuite name={name} {counts} time="0">\n')
+        counts_text = f'tests="{len(cases)}" failures="{self._n_failures}" errors="0" skipped="0"'
+        self.write_line(f'  <testsuite name={name} {counts_text} time="0">\n')
         self.write_line("".join(cases) + "  </testsuite>\n")
-        self._cases, self._failures, self._suite = [], 0, None
+        self._cases, self._n_failures, self._suite = [], 0, None
 
     def write_summary(self, summary: RunSummary) -> None:
         del summary

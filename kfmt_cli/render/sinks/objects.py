@@ -14,7 +14,7 @@ from kfmt_cli.disk.partition_path import with_location
 from kfmt_cli.findings.finding import Finding, FindingCode
 from kfmt_cli.render.sinks.sink import FileHeading, RowWriter, Sink
 from kfmt_cli.rows.column import LocationSource, RowType
-from kfmt_cli.rows.documents import FINDING_ROW, FINDINGS_LEFT_OUT_ROW, build_members
+from kfmt_cli.rows.documents import FINDING_ROW, SUPPRESSED_FINDINGS_ROW, build_members
 from kfmt_cli.rows.file_result import FileResult, RunSummary
 from kfmt_cli.rows.types.finding_row import finding_row, suppressed_row
 
@@ -30,16 +30,16 @@ class ObjectSink(Sink, ABC):
         """An object, whose first member is `type`, as text with a line end."""
 
     def begin_rows(
-        self, file_heading: FileHeading, outer: RowType, inner: RowType | None = None
+        self, file_heading: FileHeading, outer_type: RowType, inner_type: RowType | None = None
     ) -> RowWriter:
-        del outer, inner
+        del outer_type, inner_type
         return ObjectRowWriter(self, file_heading.file)
 
     def write_finding(self, finding: Finding) -> None:
         self.write_document(FINDING_ROW, finding_row(finding), ())
 
     def write_suppressed(self, file: str, code: FindingCode, n_suppressed: int) -> None:
-        self.write_document(FINDINGS_LEFT_OUT_ROW, suppressed_row(file, code, n_suppressed), ())
+        self.write_document(SUPPRESSED_FINDINGS_ROW, suppressed_row(file, code, n_suppressed), ())
 
     def write_result(self, result: FileResult) -> None:
         self.write_line(
@@ -69,16 +69,18 @@ class ObjectRowWriter(RowWriter):
         self._sink = sink
         self._file = file
 
-    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
-        for i, outer in enumerate(self._iter_objects(rows.outer.slice_rows(first, last)), first):
-            yield memoryview(self._sink.format_line(outer).encode())
+    def render(self, rows: NestedRows, first_row: int, end_row: int) -> Iterator[memoryview]:
+        for i, outer_row in enumerate(
+            self._iter_objects(rows.outer.slice_rows(first_row, end_row)), first_row
+        ):
+            yield memoryview(self._sink.format_line(outer_row).encode())
             if rows.inner is not None:
-                start, end = rows.inner_bounds(i, i + 1)
-                for inner in self._iter_objects(rows.inner.slice_rows(start, end)):
-                    yield memoryview(self._sink.format_line(inner).encode())
+                inner_start, inner_end = rows.inner_bounds(i, i + 1)
+                for inner_row in self._iter_objects(rows.inner.slice_rows(inner_start, inner_end)):
+                    yield memoryview(self._sink.format_line(inner_row).encode())
 
-    def _iter_objects(self, section: ColumnarRows) -> Iterator[JsonObject]:
+    def _iter_objects(self, columnar_rows: ColumnarRows) -> Iterator[JsonObject]:
         from kfmt_cli.rows.columnar_rows import iter_objects
 
-        for row in iter_objects(section, self._sink.display_options.bytes_mode):
-            yield _build_object(section.type, {"file": self._file, **row})
+        for row in iter_objects(columnar_rows, self._sink.display_options.bytes_mode):
+            yield _build_object(columnar_rows.type, {"file": self._file, **row})

@@ -103,13 +103,13 @@ class FileHeading:
 class RowWriter(ABC):
     """Writes the rows of one file.
 
-    stateless: several threads may render rows at the same time.
+    is_stateless: several threads may render rows at the same time.
     """
 
-    stateless: ClassVar[bool] = True
+    is_stateless: ClassVar[bool] = True
 
     @abstractmethod
-    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
+    def render(self, rows: NestedRows, first_row: int, end_row: int) -> Iterator[memoryview]:
         """The text of outer rows first..last-1, with their inner rows, in chunks."""
 
     def closing_text(self) -> str:
@@ -120,8 +120,8 @@ class RowWriter(ABC):
 class NullRowWriter(RowWriter):
     """Writes nothing, for rows that a format omits."""
 
-    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
-        del rows, first, last
+    def render(self, rows: NestedRows, first_row: int, end_row: int) -> Iterator[memoryview]:
+        del rows, first_row, end_row
         return iter(())
 
 
@@ -141,7 +141,7 @@ class Sink:
     def __init__(self, out: OutputStreams, display_options: DisplayOptions | None = None) -> None:
         self.out = out
         self.display_options = display_options or DisplayOptions()
-        self._buffered: list[str] = []
+        self._buffered_texts: list[str] = []
         self._flush_time = 0.0
 
     # Text.
@@ -149,7 +149,7 @@ class Sink:
     def write_line(self, text: str) -> None:
         """Write text to standard output, with a short delay so that many lines are written
         together."""
-        self._buffered.append(text)
+        self._buffered_texts.append(text)
         now = time.monotonic()
         if now - self._flush_time > MAX_FLUSH_DELAY_SECONDS:
             self.flush()
@@ -157,8 +157,8 @@ class Sink:
 
     def flush(self) -> None:
         """Write the buffered text."""
-        self.out.write_text("".join(self._buffered))
-        self._buffered.clear()
+        self.out.write_text("".join(self._buffered_texts))
+        self._buffered_texts.clear()
 
     def note(self, text: str) -> None:
         """Write text to standard error, after all earlier output."""
@@ -178,11 +178,11 @@ class Sink:
     # Rows.
 
     def begin_rows(
-        self, file_heading: FileHeading, outer: RowType, inner: RowType | None = None
+        self, file_heading: FileHeading, outer_type: RowType, inner_type: RowType | None = None
     ) -> RowWriter:
         """Begin the rows of a file, of these types: write the text above them and return their
         writer."""
-        del file_heading, outer, inner
+        del file_heading, outer_type, inner_type
         return NullRowWriter()
 
     # Findings and results.

@@ -32,15 +32,15 @@ class TableSink(Sink):
         self.write_line(self.out.theme.paint(style, text) + "\n")
 
     def begin_rows(
-        self, file_heading: FileHeading, outer: RowType, inner: RowType | None = None
+        self, file_heading: FileHeading, outer_type: RowType, inner_type: RowType | None = None
     ) -> RowWriter:
         from kfmt_cli.render.sinks.table_rows import BatchRowWriter, TableRowWriter
         from kfmt_cli.rows.types.batch import BATCH_ROW
 
-        del inner
+        del inner_type
         self.write_line(("\n" if self._has_rows else "") + self._format_title(file_heading))
         self._has_rows = True
-        return (BatchRowWriter if outer is BATCH_ROW else TableRowWriter)(
+        return (BatchRowWriter if outer_type is BATCH_ROW else TableRowWriter)(
             file_heading, self.display_options, self.out
         )
 
@@ -48,7 +48,7 @@ class TableSink(Sink):
         """The lines above a table; never shortens the file's path, as people paste it."""
         if not file_heading.file:
             return ""
-        names = [escape_terminal(line) for line in file_heading.title or (file_heading.file,)]
+        title_lines = [escape_terminal(line) for line in file_heading.title or (file_heading.file,)]
         details = (
             "" if file_heading.size is None else f"   {format_grouped(file_heading.size)} bytes"
         )
@@ -56,8 +56,8 @@ class TableSink(Sink):
             "" if file_heading.base_offset is None else f"   base offset {file_heading.base_offset}"
         )
         details += "".join(f"   {note}" for note in file_heading.notes)
-        lines = "\n".join(self.out.theme.paint("bold", name) for name in names)
-        return f"{lines}{append_details(names[-1], details, self.out.width)}\n"
+        lines = "\n".join(self.out.theme.paint("bold", name) for name in title_lines)
+        return f"{lines}{append_details(title_lines[-1], details, self.out.width)}\n"
 
     def begin_results(self, type_: FileResultType) -> None:
         self._result_table = ResultTable(type_, self.display_options.lists_all)

@@ -23,7 +23,7 @@ from kfmt_cli.rows.types.batch import BATCH_ROW
 class TableRowWriter(RowWriter):
     """Writes rows of any type as a table, whose columns are as wide as the first rows need."""
 
-    stateless = False
+    is_stateless = False
 
     def __init__(
         self, file_heading: FileHeading, display_options: DisplayOptions, out: OutputStreams
@@ -33,23 +33,23 @@ class TableRowWriter(RowWriter):
         self.theme = out.theme
         self.width = None if display_options.wide else out.width
         self.columns: list[tuple[StreamedColumn, int]] = []
-        self.n_hidden = 0
-        self.n_outer = 0
-        self.n_inner = 0
+        self.n_hidden_columns = 0
+        self.n_outer_rows = 0
+        self.n_inner_rows = 0
         self._note = ""
 
-    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
+    def render(self, rows: NestedRows, first_row: int, end_row: int) -> Iterator[memoryview]:
         outer_rows = rows.outer
         self._note = outer_rows.note
-        self.n_outer += last - first
-        is_first = not self.columns
-        if is_first:
+        self.n_outer_rows += end_row - first_row
+        is_first_chunk = not self.columns
+        if is_first_chunk:
             columns = generic_table.generic_columns(outer_rows.type, outer_rows.table)
             self.choose_columns(columns, outer_rows.table, self.width)
             yield memoryview(format_heading(self.columns, self.theme).encode())
         builder = TemplateBuilder(outer_rows.table.index_by_name, theme=self.theme)
         add_line(builder, self.columns, may_truncate=False)
-        yield from render_rows(builder.build(), outer_rows, first, last)
+        yield from render_rows(builder.build(), outer_rows, first_row, end_row)
 
     def choose_columns(
         self, columns: list[StreamedColumn], table: Columns, max_width: int | None
@@ -62,18 +62,18 @@ class TableRowWriter(RowWriter):
             for column in columns
         ]
         self.columns = fit_columns(columns, widths, max_width)
-        self.n_hidden = len(columns) - len(self.columns)
+        self.n_hidden_columns = len(columns) - len(self.columns)
 
     def closing_text(self) -> str:
-        text = format_count(self.n_outer, *self.file_heading.row_nouns) + " shown"
+        text = format_count(self.n_outer_rows, *self.file_heading.row_nouns) + " shown"
         if self._note:
             text += f", {self._note}"
         return self.format_footer([text])
 
     def format_footer(self, lines: list[str]) -> str:
         """The dim lines below the table, with a note on hidden columns."""
-        if self.n_hidden:
-            lines.insert(0, format_hidden_columns(self.n_hidden))
+        if self.n_hidden_columns:
+            lines.insert(0, format_hidden_columns(self.n_hidden_columns))
         return "".join(self.theme.paint("dim", line) + "\n" for line in lines)
 
 
@@ -83,38 +83,40 @@ class BatchRowWriter(TableRowWriter):
 
     _has_flags = False
 
-    def render(self, rows: NestedRows, first: int, last: int) -> Iterator[memoryview]:
-        if first >= last:
+    def render(self, rows: NestedRows, first_row: int, end_row: int) -> Iterator[memoryview]:
+        if first_row >= end_row:
             return
-        self.n_outer += last - first
+        self.n_outer_rows += end_row - first_row
         if self.display_options.bits:
-            for i in range(first, last):
+            for i in range(first_row, end_row):
                 yield memoryview(
                     batch_bits(rows.outer.table.as_type(BatchTable), i, self.theme).encode()
                 )
             return
         batches = batch_table.prepare_batches(rows.outer.table)
         if rows.inner is not None:
-            yield from self._render_records(rows, batches, rows.inner, first, last)
+            yield from self._render_records(rows, batches, rows.inner, first_row, end_row)
         else:
-            yield from self._render_batches(batches, first, last)
+            yield from self._render_batches(batches, first_row, end_row)
 
     def _render_batches(
-        self, batches: DisplayedBatches, first: int, last: int
+        self, batches: DisplayedBatches, first_row: int, end_row: int
     ) -> Iterator[memoryview]:
-        is_first = not self.columns
-        if is_first or self.width is None:
-            sample = self._with_last_row(batches) if is_first else batches
+        is_first_chunk = not self.columns
+        if is_first_chunk or self.width is None:
+            sample = self._with_estimated_last_row(batches) if is_first_chunk else batches
             max_width = self.width if not self.display_options.columns else None
             self.choose_columns(self._select_columns(batches), sample, max_width)
-        if is_first:
+        if is_first_chunk:
             yield memoryview(format_heading(self.columns, self.theme).encode())
         self._has_flags |= any(
-            bool(batches[flag][first:last].any()) for flag, _, _ in batch_table.BATCH_FLAGS
+            bool(batches[flag][first_row:end_row].any()) for flag, _, _ in batch_table.BATCH_FLAGS
         )
         builder = TemplateBuilder(batches.index_by_name, theme=self.theme)
         add_line(builder, self.columns, may_truncate=self.width is not None)
-        yield from render_rows(builder.build(), ColumnarRows(BATCH_ROW, batches), first, last)
+        yield from render_rows(
+            builder.build(), ColumnarRows(BATCH_ROW, batches), first_row, end_row
+        )
 
     def _select_columns(self, batches: DisplayedBatches) -> list[StreamedColumn]:
         columns: list[StreamedColumn] = [*batch_table.DEFAULT_COLUMNS]
@@ -137,7 +139,7 @@ class BatchRowWriter(TableRowWriter):
             ]
         return columns
 
-    def _with_last_row(self, batches: DisplayedBatches) -> DisplayedBatches:
+    def _with_estimated_last_row(self, batches: DisplayedBatches) -> DisplayedBatches:
         """The batches plus an estimate of the file's last batch, so that columns stay aligned."""
         last_row = DisplayedBatches(batches.index_by_name, batches.data[:, -1:].copy())
         position = int(last_row.position[0])
@@ -157,16 +159,16 @@ class BatchRowWriter(TableRowWriter):
         rows: NestedRows,
         batches: DisplayedBatches,
         inner: ColumnarRows,
-        first: int,
-        last: int,
+        first_row: int,
+        end_row: int,
     ) -> Iterator[memoryview]:
-        start, end = rows.inner_bounds(first, last)
-        self.n_inner += end - start
+        inner_start, inner_end = rows.inner_bounds(first_row, end_row)
+        self.n_inner_rows += inner_end - inner_start
         bytes_mode, width = self.display_options.bytes_mode, self.width
         if not self.columns:
             self.columns = record_table.record_columns(inner, bytes_mode, width)
             yield memoryview(format_heading(self.columns, self.theme).encode())
-            self.n_hidden = len(record_table.record_columns(inner, bytes_mode, None)) - len(
+            self.n_hidden_columns = len(record_table.record_columns(inner, bytes_mode, None)) - len(
                 self.columns
             )
         literals = TemplateLiterals()
@@ -177,14 +179,16 @@ class BatchRowWriter(TableRowWriter):
             inner.table.index_by_name, HEADER_NAMES, literals, theme=self.theme
         )
         add_line(builder, self.columns, may_truncate=width is not None)
-        outer_rows = (outer_template, ColumnarRows(BATCH_ROW, batches))
-        inner_rows = (builder.build(), inner)
-        yield from render_nested_rows(outer_rows, inner_rows, rows.inner_ends, first, last)
+        template_and_batches = (outer_template, ColumnarRows(BATCH_ROW, batches))
+        template_and_records = (builder.build(), inner)
+        yield from render_nested_rows(
+            template_and_batches, template_and_records, rows.inner_ends, first_row, end_row
+        )
 
     def closing_text(self) -> str:
-        text = format_count(self.n_outer, "batch", "batches")
-        if self.n_inner:
-            text += f", {format_count(self.n_inner, 'record')}"
+        text = format_count(self.n_outer_rows, "batch", "batches")
+        if self.n_inner_rows:
+            text += f", {format_count(self.n_inner_rows, 'record')}"
         lines = [f"{text} shown"]
         legend = batch_table.FLAGS_LEGEND
         shows_legend = self._has_flags and any(column.name == "flags" for column, _ in self.columns)

@@ -17,21 +17,23 @@ ATTRIBUTES_BY_MAGIC = ((ATTRIBUTES_V0, 8), (ATTRIBUTES_V1, 8), (ATTRIBUTES, 16))
 def batch_bits(batches: BatchTable, i: int, theme: Theme) -> str:
     """The drawing of the attribute bits of batch i, under a line that identifies the batch."""
     magic, attributes = int(batches.magic[i]), int(batches.attributes[i])
-    flags, width = ATTRIBUTES_BY_MAGIC[magic]
-    base, last = batches.base_offset[i], batches.last_offset[i]
-    offsets = f"{base}–{last}"
+    bit_fields, width = ATTRIBUTES_BY_MAGIC[magic]
+    base_offset, last_offset = batches.base_offset[i], batches.last_offset[i]
+    offsets_text = f"{base_offset}–{last_offset}"
     if not batches.has_base_offset[i]:
-        offsets = f"…{last}"
-    elif base == last:
-        offsets = f"{base}"
+        offsets_text = f"…{last_offset}"
+    elif base_offset == last_offset:
+        offsets_text = f"{base_offset}"
     title = (
-        f" batch at {batches.position[i]}, offsets {offsets}, magic {magic}    "
+        f" batch at {batches.position[i]}, offsets {offsets_text}, magic {magic}    "
         f"attributes 0x{attributes & (1 << width) - 1:0{width // 4}x}"
     )
-    return "\n".join([title, *draw_bits(flags, attributes, width, theme), "", ""])
+    return "\n".join([title, *draw_bits(bit_fields, attributes, width, theme), "", ""])
 
 
-def draw_bits(flags: tuple[BitField, ...], attributes: int, width: int, theme: Theme) -> list[str]:
+def draw_bits(
+    bit_fields: tuple[BitField, ...], attributes: int, width: int, theme: Theme
+) -> list[str]:
     """Lines for an attributes field of `width` bits with the value `attributes`.
 
     The bits are in one row, the highest first; a line leads from each named group down to its name,
@@ -43,7 +45,7 @@ def draw_bits(flags: tuple[BitField, ...], attributes: int, width: int, theme: T
         _format_bit(attributes >> bit & 1, theme) for bit in reversed(range(width))
     )
     lines = [theme.paint("dim", f"  {bit_numbers}"), f"  {bit_values}"]
-    sorted_groups = sorted(flags, key=lambda bits: bits.shift)
+    sorted_groups = sorted(bit_fields, key=lambda bits: bits.shift)
     used_width = max(bits.shift + bits.width for bits in sorted_groups)
     groups = [*sorted_groups]
     if used_width < width:

@@ -40,12 +40,12 @@ class DisplayedBatches(BatchTable):
 
 def prepare_batches(table: Table) -> DisplayedBatches:
     """The batches with the additional columns of this table."""
-    extended = table.with_columns(
+    extended_table = table.with_columns(
         [name for name in DisplayedBatches.declared_columns if name not in table.index_by_name]
     )
-    batches = DisplayedBatches(extended.index_by_name, extended.data)
-    base, last = batches.base_offset, batches.last_offset
-    batches.single = np.where(batches.has_base_offset == 1, base == last, 2)
+    batches = DisplayedBatches(extended_table.index_by_name, extended_table.data)
+    base_offsets, last_offsets = batches.base_offset, batches.last_offset
+    batches.single = np.where(batches.has_base_offset == 1, base_offsets == last_offsets, 2)
     batches.single_sequence = np.where(
         batches.base_sequence == -1, 2, batches.base_sequence == batches.last_sequence
     )
@@ -58,8 +58,12 @@ def prepare_batches(table: Table) -> DisplayedBatches:
 def _offsets_width(batches: DisplayedBatches) -> int:
     """Width of the first and last offset with a dash between them, or of the offset alone if each
     batch has one."""
-    last = number_width(batches.last_offset)
-    return last if (batches.single == 1).all() else number_width(batches.base_offset) + 1 + last
+    last_offset_width = number_width(batches.last_offset)
+    return (
+        last_offset_width
+        if (batches.single == 1).all()
+        else number_width(batches.base_offset) + 1 + last_offset_width
+    )
 
 
 def _write_offsets(builder: TemplateBuilder) -> None:
@@ -122,8 +126,11 @@ def _write_sequence(builder: TemplateBuilder) -> None:
 
 def _sequence_width(batches: DisplayedBatches) -> int:
     has_sequence = batches.single_sequence != 2
-    base, last = batches.base_sequence[has_sequence], batches.last_sequence[has_sequence]
-    return number_width(base) + 1 + number_width(last) if has_sequence.any() else 1
+    base_sequences = batches.base_sequence[has_sequence]
+    last_sequences = batches.last_sequence[has_sequence]
+    return (
+        number_width(base_sequences) + 1 + number_width(last_sequences) if has_sequence.any() else 1
+    )
 
 
 def _write_crc(builder: TemplateBuilder) -> None:
@@ -147,8 +154,8 @@ def _write_crc_and_marker(builder: TemplateBuilder) -> None:
 
 
 def _crc_and_marker_width(batches: DisplayedBatches) -> int:
-    types = set(batches.control_type.tolist())
-    widths = (2 + len(name) for type_, name in enumerate(CONTROL_TYPES) if type_ in types)
+    control_types = set(batches.control_type.tolist())
+    widths = (2 + len(name) for type_, name in enumerate(CONTROL_TYPES) if type_ in control_types)
     return CRC_WIDTH + max(widths, default=0)
 
 

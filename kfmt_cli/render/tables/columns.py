@@ -57,12 +57,12 @@ def fit_columns(
 ) -> list[tuple[StreamedColumn, int]]:
     """The columns that fit the screen, with their widths; those with the highest hide rank are
     dropped first."""
-    fitting = list(zip(columns, widths, strict=True))
+    fitting_columns = list(zip(columns, widths, strict=True))
     if max_width is None:
-        return fitting
-    while len(fitting) > 1 and total_width(fitting) > max_width:
-        fitting.remove(max(fitting, key=lambda pair: pair[0].hide_rank))
-    return fitting
+        return fitting_columns
+    while len(fitting_columns) > 1 and total_width(fitting_columns) > max_width:
+        fitting_columns.remove(max(fitting_columns, key=lambda pair: pair[0].hide_rank))
+    return fitting_columns
 
 
 def total_width(columns: Sequence[tuple[StreamedColumn, int]]) -> int:

@@ -29,15 +29,15 @@ def generic_columns(row_type: RowType, table: Table) -> list[StreamedColumn]:
 
     Columns that only some rows have are omitted if no row has them.
     """
-    visible = [
+    visible_columns = [
         leaf
         for leaf in row_type.leaves
         if not leaf.is_hidden
         and (leaf.present_if is None or (table[leaf.present_if[0]] == leaf.present_if[1]).any())
     ]
     return [
-        _streamed_column(column, i + column.is_minor * len(visible))
-        for i, column in enumerate(visible)
+        _streamed_column(column, i + column.is_minor * len(visible_columns))
+        for i, column in enumerate(visible_columns)
     ]
 
 
@@ -96,5 +96,5 @@ def _cell_width(column: Column, table: Table) -> int:
         return max(map(len, column.choices), default=0)
     if not column.kind.is_bytes:
         return number_width(table[column.table_column], column.unit in GROUPED_UNITS)
-    longest = int(table[f"{column.table_column}_size"].max()) if len(table) else 0
-    return max(min(longest, MAX_TEXT_WIDTH), len("null"))
+    max_size = int(table[f"{column.table_column}_size"].max()) if len(table) else 0
+    return max(min(max_size, MAX_TEXT_WIDTH), len("null"))

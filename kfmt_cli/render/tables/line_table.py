@@ -54,10 +54,10 @@ class LineTable(Generic[RowT]):
         self.n_hidden = 0
         """Number of columns that do not fit the screen."""
         while max_width is not None and self._cells_width() + min_width > max_width:
-            least_important = max(self._columns, key=lambda pair: pair[0].hide_rank)
-            if not least_important[0].hide_rank:
+            least_important_column = max(self._columns, key=lambda pair: pair[0].hide_rank)
+            if not least_important_column[0].hide_rank:
                 break
-            self._columns.remove(least_important)
+            self._columns.remove(least_important_column)
             self.n_hidden += 1
         remaining_width = full_name_width if max_width is None else max_width - self._cells_width()
         self._name_width = min(full_name_width, max(remaining_width, min_name_width or 8))

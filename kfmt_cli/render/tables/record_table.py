@@ -23,10 +23,13 @@ CONTROL_WIDTH = 40  # columns that a transaction marker and its coordinator epoc
 
 
 def batch_line_template(
-    columns: Mapping[str, int], theme: Theme, literals: TemplateLiterals, max_width: int | None
+    column_indexes: Mapping[str, int],
+    theme: Theme,
+    literals: TemplateLiterals,
+    max_width: int | None,
 ) -> Template:
     """The template for the line of a batch above its records."""
-    builder = TemplateBuilder(columns, None, literals, theme=theme)
+    builder = TemplateBuilder(column_indexes, None, literals, theme=theme)
     with builder.when("crc_valid", 1):
         builder.literal(theme.dim, 0)
     with builder.when("crc_valid", 0):
@@ -70,15 +73,15 @@ def _write_batch_description(builder: TemplateBuilder) -> None:
 
 
 def record_columns(
-    rows_: ColumnarRows, bytes_mode: str, max_width: int | None
+    columnar_rows: ColumnarRows, bytes_mode: str, max_width: int | None
 ) -> list[tuple[StreamedColumn, int]]:
     """The columns for these rows and all later ones, with their widths; key, value and headers
     share the width that offset and timestamp leave."""
-    rows, headers = rows_.table.as_type(RecordTable), rows_.children
+    rows, headers = columnar_rows.table.as_type(RecordTable), columnar_rows.children
     offset_width = max(number_width(rows.offset), len("offset"))
-    with_time = max_width is None or max_width >= 60
+    shows_time = max_width is None or max_width >= 60
     longest_key = int(rows.key_size.max()) if len(rows) else 0
-    with_headers = headers.shape[1] > 0 and bool(rows.headers.any())
+    shows_headers = headers.shape[1] > 0 and bool(rows.headers.any())
     if max_width is None:
         key_width, value_width, header_width, remaining_width = min(longest_key, 40), 0, 0, 0
         key_width = max(key_width + QUOTES_WIDTH, len("null"))
@@ -88,45 +91,34 @@ def record_columns(
             - 1
             - offset_width
             - COLUMN_GAP
-            - (TIME_WIDTH + COLUMN_GAP if with_time else 0)
+            - (TIME_WIDTH + COLUMN_GAP if shows_time else 0)
         )
-        header_width = remaining_width // 4 if with_headers and remaining_width >= 40 else 0
-        with_headers = header_width > 0
-        remaining_width -= header_width + COLUMN_GAP if with_headers else 0
+        header_width = remaining_width // 4 if shows_headers and remaining_width >= 40 else 0
+        shows_headers = header_width > 0
+        remaining_width -= header_width + COLUMN_GAP if shows_headers else 0
         key_width = min(
             max(longest_key + QUOTES_WIDTH, len("null")), max(remaining_width // 3, MIN_TEXT_WIDTH)
         )
         value_width = max(remaining_width - key_width - COLUMN_GAP, MIN_TEXT_WIDTH)
     columns = [(_OFFSET_COLUMN, offset_width)]
-    if with_time:
+    if shows_time:
         columns.append((_TIME_COLUMN, TIME_WIDTH))
-    has_decoded = DECODED_COLUMNS[0] in rows.index_by_name
-    if has_decoded:
-        longest = int(rows[f"{DECODED_COLUMNS[0]}_size"].max()) if len(rows) else 0
+    has_decoded_columns = DECODED_COLUMNS[0] in rows.index_by_name
+    if has_decoded_columns:
+        max_decoded_size = int(rows[f"{DECODED_COLUMNS[0]}_size"].max()) if len(rows) else 0
         max_decoded_width = (
             min(MAX_DECODED_KEY_WIDTH, max(remaining_width // 3, MIN_TEXT_WIDTH))
             if max_width
             else MAX_DECODED_KEY_WIDTH
         )
-        key_width = max(key_width, min(longest, max_decoded_width))
+        key_width = max(key_width, min(max_decoded_size, max_decoded_width))
         value_width = (
             max(remaining_width - key_width - COLUMN_GAP, MIN_TEXT_WIDTH) if max_width else 0
         )
-    columns.append(
-        (
-            _key_column(
-                bytes_mode, 0 if max_width is None else key_width - QUOTES_WIDTH, has_decoded
-            ),
-            key_width,
-        )
-    )
-    columns.append(
-        (
-            _value_column(bytes_mode, 0 if max_width is None else value_width, has_decoded),
-            value_width,
-        )
-    )
-    if with_headers:
+    max_key, max_value = (0, 0) if max_width is None else (key_width - QUOTES_WIDTH, value_width)
+    columns.append((_key_column(bytes_mode, max_key, has_decoded_columns), key_width))
+    columns.append((_value_column(bytes_mode, max_value, has_decoded_columns), value_width))
+    if shows_headers:
         columns.append((_headers_column(bytes_mode, header_width), header_width))
     return columns
 
@@ -155,67 +147,69 @@ _TIME_COLUMN = StreamedColumn(
 
 @contextmanager
 def _unless_decoded(
-    builder: TemplateBuilder, name: str, limit: int, has_decoded: bool
+    builder: TemplateBuilder, name: str, max_columns: int, has_decoded_columns: bool
 ) -> Iterator[None]:
     """Write the decoded text, or the block in rows for which the decoder returned nothing."""
-    if not has_decoded:
+    if not has_decoded_columns:
         yield
         return
     with builder.when(f"has_{name}", 1):
-        builder.cell_text(name, "utf8", limit)
+        builder.cell_text(name, "utf8", max_columns)
     with builder.unless(f"has_{name}", 1):
         yield
 
 
-def _key_column(bytes_mode: str, limit: int, has_decoded: bool) -> StreamedColumn:
+def _key_column(bytes_mode: str, max_columns: int, has_decoded_columns: bool) -> StreamedColumn:
     def write(builder: TemplateBuilder) -> None:
         with (
-            _unless_decoded(builder, DECODED_COLUMNS[0], limit, has_decoded),
+            _unless_decoded(builder, DECODED_COLUMNS[0], max_columns, has_decoded_columns),
             builder.unless_none("key_size", -1, "null", "dim"),
         ):
             builder.literal('"')
-            builder.cell_bytes("key", bytes_mode, limit)
+            builder.cell_bytes("key", bytes_mode, max_columns)
             builder.literal('"')
 
     return StreamedColumn("key", "key", lambda _: 0, write, hide_rank=2)
 
 
-def _value_column(bytes_mode: str, limit: int, has_decoded: bool) -> StreamedColumn:
-    null_text = NULL_VALUE if limit == 0 or limit >= len(NULL_VALUE) else "null"
-    with_epoch = limit == 0 or limit >= CONTROL_WIDTH
+def _value_column(bytes_mode: str, max_columns: int, has_decoded_columns: bool) -> StreamedColumn:
+    null_text = NULL_VALUE if max_columns == 0 or max_columns >= len(NULL_VALUE) else "null"
+    shows_epoch = max_columns == 0 or max_columns >= CONTROL_WIDTH
 
     def write(builder: TemplateBuilder) -> None:
         with builder.when("control", 1):
             builder.literal(builder.theme.flag, 0)
             builder.choice("control_type", list(CONTROL_TYPES), ("control type ", ""))
-            if with_epoch:
+            if shows_epoch:
                 with builder.when("has_marker", 1):
                     builder.literal(" · coordinator epoch ")
                     builder.number("coordinator_epoch")
                 with builder.when("has_control_data", 1):
                     builder.literal(" · ")
-                    builder.cell_text("control_data", "utf8", max(limit - CONTROL_WIDTH // 2, 0))
+                    builder.cell_text(
+                        "control_data", "utf8", max(max_columns - CONTROL_WIDTH // 2, 0)
+                    )
             builder.literal(builder.theme.reset, 0)
         with (
             builder.unless("control", 1),
-            _unless_decoded(builder, DECODED_COLUMNS[1], limit, has_decoded),
+            _unless_decoded(builder, DECODED_COLUMNS[1], max_columns, has_decoded_columns),
             builder.unless_none("value_size", -1, null_text, "dim"),
         ):
-            builder.cell_text("value", bytes_mode, limit)
+            builder.cell_text("value", bytes_mode, max_columns)
 
     return StreamedColumn("value", "value", lambda _: 0, write, hide_rank=1)
 
 
 def _headers_column(bytes_mode: str, width: int) -> StreamedColumn:
-    limit = max(width // 2 - 4, 4) if width else 0
+    max_columns = max(width // 2 - 4, 4) if width else 0
 
     def write(builder: TemplateBuilder) -> None:
         with builder.for_each("headers", " "):
-            builder.cell_bytes("key", bytes_mode, limit)
+            builder.cell_bytes("key", bytes_mode, max_columns)
             builder.literal("=")
             with builder.unless_none("value_size", -1, "null"):
                 builder.literal('"')
-                builder.cell_bytes("value", bytes_mode, limit)
+                builder.cell_bytes("value", bytes_mode, max_columns)
                 builder.literal('"')
 
     return StreamedColumn(

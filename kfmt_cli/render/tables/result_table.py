@@ -29,31 +29,34 @@ class ResultTable:
 
     type: FileResultType
     lists_all: bool = False
-    _unhealthy: list[FileResult] = field(default_factory=list)
-    _healthy: list[FileResult] = field(default_factory=list)
+    _unhealthy_results: list[FileResult] = field(default_factory=list)
+    _healthy_results: list[FileResult] = field(default_factory=list)
     _n_healthy: int = 0
 
     def add(self, result: FileResult) -> None:
         """Add the result of a file."""
         if result.errors or result.warnings:
-            self._unhealthy.append(result)
+            self._unhealthy_results.append(result)
             return
         self._n_healthy += not result.counted_as
         if self.lists_all or self._n_healthy == 1:
-            self._healthy.append(result)
+            self._healthy_results.append(result)
 
     def lines(self, summary: RunSummary, theme: Theme, max_width: int | None) -> Iterator[str]:
         """The lines of the table, with unhealthy files at the end; notes on omitted rows; the
         answer. max_width: columns of the screen, None if unlimited."""
-        is_single = self._n_healthy == 1 and not self._unhealthy
-        listed = [*(self._healthy if self.lists_all or is_single else ()), *self._unhealthy]
+        is_single = self._n_healthy == 1 and not self._unhealthy_results
+        listed_results = [
+            *(self._healthy_results if self.lists_all or is_single else ()),
+            *self._unhealthy_results,
+        ]
         columns = [
             LineColumn(name.replace("_", " "), partial(_format_cell, name), hide_rank=i)
             for i, name in enumerate(self.type.column_widths, 1)
         ]
         columns.append(LineColumn("result", verdict_label, align_right=False, style=verdict_style))
-        if listed:
-            rows = [(result.file, result) for result in listed]
+        if listed_results:
+            rows = [(result.file, result) for result in listed_results]
             table = LineTable(self.type.nouns[0], rows, columns, theme, max_width, MIN_NAME_WIDTH)
             yield table.format_heading()
             yield from (table.format_line(name, result) for name, result in rows)
@@ -62,17 +65,17 @@ class ResultTable:
                     theme.paint("dim", format_hidden_columns(table.n_hidden, self.type.wide_option))
                     + "\n"
                 )
-        if self._n_healthy and not self.lists_all and not is_single and self._unhealthy:
+        if self._n_healthy and not self.lists_all and not is_single and self._unhealthy_results:
             text = (
                 f"{format_count(self._n_healthy, 'healthy file')} not shown; use --all to list them"
             )
             yield theme.paint("dim", text) + "\n"
         if summary.skipped_counts:
-            kinds = ", ".join(
+            kinds_text = ", ".join(
                 _format_kind_count(*item) for item in sorted(summary.skipped_counts.items())
             )
-            yield fit_lines(theme.paint("dim", f"not checked: {kinds}") + "\n", max_width)
-        if summary.n_files or listed:
+            yield fit_lines(theme.paint("dim", f"not checked: {kinds_text}") + "\n", max_width)
+        if summary.n_files or listed_results:
             yield fit_lines(self._format_answer(summary, theme), max_width)
 
     def _format_answer(self, summary: RunSummary, theme: Theme) -> str:
@@ -103,18 +106,18 @@ def _format_cell(name: str, result: FileResult) -> str:
     return "" if result.is_directory else "–" if value is None else format_grouped(value)
 
 
-def verdict_label(tally: SeverityCounts) -> str:
+def verdict_label(counts: SeverityCounts) -> str:
     """A short label for the numbers of findings by severity."""
-    if tally.errors:
-        return format_count(tally.errors, "error")
-    if tally.warnings:
-        return format_count(tally.warnings, "warning")
-    return f"ok, {format_count(tally.notes, 'note')}" if tally.notes else "ok"
+    if counts.errors:
+        return format_count(counts.errors, "error")
+    if counts.warnings:
+        return format_count(counts.warnings, "warning")
+    return f"ok, {format_count(counts.notes, 'note')}" if counts.notes else "ok"
 
 
-def verdict_style(tally: SeverityCounts) -> str:
+def verdict_style(counts: SeverityCounts) -> str:
     """The style of `verdict_label`."""
-    return "bad" if tally.errors else "warn" if tally.warnings else "good"
+    return "bad" if counts.errors else "warn" if counts.warnings else "good"
 
 
 def _verdict_parts(summary: RunSummary) -> Iterator[str]:

@@ -51,11 +51,11 @@ class AnatomyLine:
     """The byte after its last."""
     has_bytes: bool
     value: Value = None
-    shown: str = ""
+    display_text: str = ""
     """The value in readable form."""
     meaning: str = ""
     fault: str | None = None
-    is_bad: bool = False
+    is_invalid: bool = False
     is_bit: bool = False
 
     @property
@@ -105,7 +105,7 @@ def _heading_line(path: tuple[str, ...], node: FieldNode) -> AnatomyLine:
         False,
         meaning=node.meaning,
         fault=node.error,
-        is_bad=node.error is not None,
+        is_invalid=node.error is not None,
     )
 
 
@@ -185,13 +185,13 @@ def format_value(value: Value, name: str) -> str:
 
 def describe_value(node: FieldNode) -> str:
     """The meaning of a field's value on its own."""
-    spec = node.definition
-    if spec is None:
+    definition = node.definition
+    if definition is None:
         return ""
-    if symbol := spec.symbol(node.value):
+    if symbol := definition.symbol(node.value):
         return symbol
-    is_time = spec.unit == MS_UNIT and node.type == "int64"
-    if spec.none_value is not None and node.value == spec.none_value:
+    is_time = definition.unit == MS_UNIT and node.type == "int64"
+    if definition.none_value is not None and node.value == definition.none_value:
         return "none"
     if isinstance(node.value, int) and is_time:
         return "none" if node.value == -1 else format_time(node.value)

@@ -72,8 +72,11 @@ def _attributes_column(field: Field) -> Column:
 def _iter_columns() -> Iterator[Column]:
     yield POSITION_COLUMN
     yield Column("size", doc="Size of the whole batch in bytes.")
-    first = RECORD_BATCH.field(_FIRST_FIELD)
-    for field in (first, *(field for field in RECORD_BATCH.fields if field is not first)):
+    first_field = RECORD_BATCH.field(_FIRST_FIELD)
+    for field in (
+        first_field,
+        *(field for field in RECORD_BATCH.fields if field is not first_field),
+    ):
         if field.flags:
             yield _attributes_column(field)
         else:

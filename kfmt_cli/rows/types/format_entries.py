@@ -33,26 +33,28 @@ def iter_format_entries(layout: Layout) -> Iterator[FormatEntry]:
 
 
 def _iter_entries(
-    layout: Layout, path: tuple[str, ...], message: Layout, start: int | None
+    layout: Layout, path: tuple[str, ...], root_layout: Layout, start: int | None
 ) -> Iterator[FormatEntry]:
     for field in layout.fields:
         field_path = (*path, field.name)
         nested = _nested_layout(field.type)
         type_ = _type_name(field.type)
-        if message.is_text:
+        if root_layout.is_text:
             type_ = "number" if isinstance(field.type, IntegerWireType) else "text"
         yield FormatEntry(
-            field_path, start, type_, _describe_versions(field, message), describe_field(field)
+            field_path, start, type_, _describe_versions(field, root_layout), describe_field(field)
         )
         for bits in field.flags:
-            last = bits.shift + bits.width - 1
-            bits_label = f"bit {bits.shift}" if last == bits.shift else f"bits {bits.shift}–{last}"
+            last_bit = bits.shift + bits.width - 1
+            bits_label = (
+                f"bit {bits.shift}" if last_bit == bits.shift else f"bits {bits.shift}–{last_bit}"
+            )
             names = ", ".join(f"{i} {name}" for i, name in enumerate(bits.symbols or ("no", "yes")))
             yield FormatEntry(
                 (*field_path, bits.name), None, "bits", "", f"{bits.doc} {names}.", bits_label
             )
         if nested is not None:
-            yield from _iter_entries(nested, field_path, message, None)
+            yield from _iter_entries(nested, field_path, root_layout, None)
         size = field.type.size
         start = None if start is None or size is None else start + size
 
@@ -83,11 +85,11 @@ def _type_name(type_: WireType) -> str:
     return type_.name
 
 
-def _describe_versions(field: Field, message: Layout) -> str:
+def _describe_versions(field: Field, root_layout: Layout) -> str:
     """The versions of the message that have a field, and its form, if these vary."""
-    if message.versions is None:
+    if root_layout.versions is None:
         return ""
-    first, last = message.versions
+    first, last = root_layout.versions
     parts = []
     if field.since > first or (field.until is not None and field.until < last):
         until = "+" if field.until is None else f"–{field.until}"
@@ -106,11 +108,13 @@ def describe_field(field: Field) -> str:
     """The description of a field, with the meanings of its numbers and its unit."""
     unit = f" ({field.unit})" if field.unit == MS_UNIT else ""
     symbol_texts = [f"{i} {name}" for i, name in enumerate(field.symbols or ()) if name]
-    names = f" {', '.join(symbol_texts)}." if symbol_texts else ""
+    symbols_text = f" {', '.join(symbol_texts)}." if symbol_texts else ""
     contained_text = (
-        f" Contains a {field.embedded.layout.name}." if field.embedded is not None else ""
+        f" Contains a {field.embedded_message.layout.name}."
+        if field.embedded_message is not None
+        else ""
     )
-    return f"{field.doc}{contained_text}{names}{unit}"
+    return f"{field.doc}{contained_text}{symbols_text}{unit}"
 
 
 def describe_size(layout: Layout) -> str:

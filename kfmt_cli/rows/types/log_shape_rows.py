@@ -58,7 +58,7 @@ TIME_ORDER_ROW = RowType(
     ),
     LocationSource.PARTITION,
 )
-SEGMENT_STRIP_ROW = RowType(
+SEGMENT_MAP_ROW = RowType(
     "segment_strip",
     "A map of a log, divided into cells.",
     (
@@ -101,4 +101,4 @@ REPORT_ROW = RowType(
         json_column("said", "Messages printed while the files were read, line by line."),
     ),
 )
-SHAPE_ROWS = (TIME_BUCKET_ROW, CODEC_USE_ROW, TIME_ORDER_ROW, SEGMENT_STRIP_ROW, REPORT_ROW)
+SHAPE_ROWS = (TIME_BUCKET_ROW, CODEC_USE_ROW, TIME_ORDER_ROW, SEGMENT_MAP_ROW, REPORT_ROW)

@@ -9,13 +9,13 @@ import numpy as np
 from kfmt_cli.core.layout.layout import IntArray
 from kfmt_cli.rows.log_tables import BatchTable
 
-SegmentNumbers = dict[str, int | None]
+SegmentSummary = dict[str, int | None]
 MergeFunction = Callable[[int, int], int]
 
 
 # The functions that merge the numbers of two consecutive parts of a log. magics, codecs: a bit for
 # each that occurs.
-MERGE_BY_NUMBER: Mapping[str, MergeFunction] = {
+MERGE_FUNCTION_BY_NAME: Mapping[str, MergeFunction] = {
     "batches": int.__add__,
     "records": int.__add__,
     "first_offset": lambda left, _: left,
@@ -28,29 +28,35 @@ MERGE_BY_NUMBER: Mapping[str, MergeFunction] = {
     "warnings": int.__add__,
     "notes": int.__add__,
 }
-EMPTY_NUMBERS: SegmentNumbers = {
+EMPTY_SUMMARY: SegmentSummary = {
     name: 0 if merge in (int.__add__, int.__or__) else None
-    for name, merge in MERGE_BY_NUMBER.items()
+    for name, merge in MERGE_FUNCTION_BY_NAME.items()
 }
 
 
-def merge_numbers(left: SegmentNumbers, right: SegmentNumbers) -> SegmentNumbers:
+def merge_summaries(left: SegmentSummary, right: SegmentSummary) -> SegmentSummary:
     """The merged numbers of two consecutive parts of a log."""
-    result: SegmentNumbers = {}
-    for name, merge in MERGE_BY_NUMBER.items():
-        a, b = left[name], right[name]
-        result[name] = merge(a, b) if a is not None and b is not None else b if a is None else a
+    result: SegmentSummary = {}
+    for name, merge in MERGE_FUNCTION_BY_NAME.items():
+        left_value, right_value = left[name], right[name]
+        result[name] = (
+            merge(left_value, right_value)
+            if left_value is not None and right_value is not None
+            else right_value
+            if left_value is None
+            else left_value
+        )
     return result
 
 
-def summarize_batches(batches: BatchTable) -> SegmentNumbers:
+def summarize_batches(batches: BatchTable) -> SegmentSummary:
     """The numbers of a block's batches."""
     if not len(batches):
-        return dict(EMPTY_NUMBERS)
+        return dict(EMPTY_SUMMARY)
     has_time = (batches.has_timestamp == 1) & (batches.max_timestamp >= 0)
     timestamps = batches.max_timestamp[has_time]
     return {
-        **EMPTY_NUMBERS,
+        **EMPTY_SUMMARY,
         "batches": len(batches),
         "records": int(batches.record_counts.sum()),
         "first_offset": int(batches.base_offset[0]),
@@ -62,9 +68,9 @@ def summarize_batches(batches: BatchTable) -> SegmentNumbers:
     }
 
 
-def file_numbers(
+def summarize_files(
     batches: BatchTable, file_index: IntArray, n_files: int
-) -> Iterator[SegmentNumbers]:
+) -> Iterator[SegmentSummary]:
     """The numbers of several files. file_index: the file of each batch, in order."""
     starts = np.searchsorted(file_index, np.arange(n_files)).tolist()
     ends = np.searchsorted(file_index, np.arange(n_files), side="right").tolist()

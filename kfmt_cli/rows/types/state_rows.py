@@ -408,7 +408,7 @@ SCHEMA_ROW = _state_type(
 )
 
 
-def add_change_columns(rows: RowType) -> RowType:
+def add_change_columns(row_type: RowType) -> RowType:
     """The row type plus columns for the change of each row between two offsets."""
     change_column = Column("change", ColumnKind.TEXT, "added, changed or removed since the offset.")
     before_column = Column(
@@ -417,4 +417,4 @@ def add_change_columns(rows: RowType) -> RowType:
         "Previous values of changed columns.",
         present_if=("is_changed", 1),
     )
-    return replace(rows, columns=(*rows.columns, change_column, before_column))
+    return replace(row_type, columns=(*row_type.columns, change_column, before_column))

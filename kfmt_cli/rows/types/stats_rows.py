@@ -26,7 +26,7 @@ _TIMES = (
 )
 _RECORDS_PER_BATCH = real_column("records_per_batch", "Average records per batch.")
 
-COUNTED_TOPIC = RowType(
+COUNTED_TOPIC_ROW = RowType(
     "counted_topic",
     "One row per topic, the largest first.",
     (
@@ -40,7 +40,7 @@ COUNTED_TOPIC = RowType(
         *_TIMES,
     ),
 )
-COUNTED_PARTITION = RowType(
+COUNTED_PARTITION_ROW = RowType(
     "counted_partition",
     "One row per partition.",
     (
@@ -52,7 +52,7 @@ COUNTED_PARTITION = RowType(
         *_TIMES,
     ),
 )
-COUNTED_PRODUCER = RowType(
+COUNTED_PRODUCER_ROW = RowType(
     "counted_producer",
     "One row per producer of a topic, the largest first; control batches are not counted.",
     (
@@ -67,8 +67,8 @@ COUNTED_PRODUCER = RowType(
     ),
 )
 STATS_ROW_BY_TABLE = {
-    "topics": COUNTED_TOPIC,
-    "partitions": COUNTED_PARTITION,
-    "producers": COUNTED_PRODUCER,
+    "topics": COUNTED_TOPIC_ROW,
+    "partitions": COUNTED_PARTITION_ROW,
+    "producers": COUNTED_PRODUCER_ROW,
 }
 """By the names of the tables."""

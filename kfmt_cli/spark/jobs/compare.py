@@ -47,7 +47,7 @@ from kfmt_cli.spark.worker import driver_environment, with_driver_kfmt
 
 MAX_LISTED_RANGES = 20  # ranges that the summary lists
 TASKS_PER_CORE = 4
-_COUNT_BY_STATUS = {
+_COUNT_NAME_BY_STATUS = {
     RangeStatus.IDENTICAL: "identical_ranges",
     RangeStatus.EXPLAINED: "explained_ranges",
     RangeStatus.MISSING: "missing_ranges",
@@ -77,10 +77,12 @@ def store_batches(
     request: ReadRequest, splits: Sequence[FileSplit], output_directory: str
 ) -> list[SplitResult]:
     """Check splits as `verify` does and store their batches; scan table files for partitions."""
-    segments = [split for split in splits if not is_exported_file(split)]
+    segment_splits = [split for split in splits if not is_exported_file(split)]
     stored_results = iter(
-        write_batch_columns(request, segments, output_directory, intermediate_file_name(splits))
-        if segments
+        write_batch_columns(
+            request, segment_splits, output_directory, intermediate_file_name(splits)
+        )
+        if segment_splits
         else ()
     )
     return [
@@ -113,26 +115,26 @@ def run_job(context: JobContext) -> JobSummary:
     )
     n_ranges_by_status: Counter[str] = Counter()
     with (
-        context.open_table_file("ranges/part-0", COMPARED_RANGE_ROW) as table,
+        context.open_table_file("ranges/part-0", COMPARED_RANGE_ROW) as ranges_table,
         context.open_table_file("findings/part-0", FINDINGS_TABLE) as summary.findings_table,
     ):
         pairs = _pair_copies(context, job_directory, summary)
         listed_rows: list[dict[str, object]] = []
         for row in merge_adjacent_rows(_compare_in_tasks(context, pairs)):
-            table.add((row,))
+            ranges_table.add((row,))
             n_ranges_by_status[str(row["status"])] += 1
             if row["status"] != RangeStatus.IDENTICAL.value:
                 listed_rows = _worst_rows((*listed_rows, row))
     summary.count_findings()
     summary.counts["partitions"] = len(pairs)
-    for status, name in _COUNT_BY_STATUS.items():
+    for status, name in _COUNT_NAME_BY_STATUS.items():
         summary.counts[name] = n_ranges_by_status[status.value]
-    n_different = (
+    n_different_ranges = (
         n_ranges_by_status[RangeStatus.MISSING.value]
         + n_ranges_by_status[RangeStatus.DIFFERS.value]
     )
     summary.counts["errors"] = summary.n_errors
-    summary.n_errors += n_different
+    summary.n_errors += n_different_ranges
     summary.lines = [*map(_format_line, listed_rows), *summary.lines]
     n_omitted = (
         sum(n_ranges_by_status.values())
@@ -141,7 +143,7 @@ def run_job(context: JobContext) -> JobSummary:
     )
     if n_omitted:
         summary.lines.append(f"and {format_grouped(n_omitted)} more ranges that are not identical")
-    summary.output_paths = [table.path, summary.findings_table.path]
+    summary.output_paths = [ranges_table.path, summary.findings_table.path]
     return summary
 
 
@@ -172,10 +174,10 @@ def _compare_in_tasks(context: JobContext, pairs: list[CopyPair]) -> Iterator[Co
         for task_pairs in group_by_cost(pair_parts, task_bytes, attrgetter("n_bytes"))
     ]
     compare_task = with_driver_kfmt(driver_environment(spark), partial(_compare_task, request))
-    for answer in run_in_tasks(
+    for pickled_rows in run_in_tasks(
         spark, compare_task, task_inputs, f"kfmt compare into {context.output_directory}"
     ):
-        yield from pickle.loads(answer)  # noqa: S301 (the tasks' own)
+        yield from pickle.loads(pickled_rows)  # noqa: S301 (the tasks' own)
 
 
 def _compare_task(request: ReadRequest, task_input: bytes) -> bytes:

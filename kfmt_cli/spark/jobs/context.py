@@ -15,7 +15,7 @@ from kfmt_cli.arrow.split_checks import MAX_STORED_FINDINGS, count_severities
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.file_splits import FileSplits
 from kfmt_cli.execution.read_request import ReadRequest
-from kfmt_cli.findings.damage import FILE_VANISHED, UNREAD_CODES
+from kfmt_cli.findings.damage import FILE_VANISHED, UNREADABLE_FILE_CODES
 from kfmt_cli.render.style import format_grouped
 from kfmt_cli.rows.column import RowType
 from kfmt_cli.spark.job import JobDefinition, StoredResult
@@ -100,9 +100,9 @@ class JobSummary:
         self.count_by_code.update(result.codes)
         if self.findings_table is not None:
             self.findings_table.add(rows)
-        unreadable_codes = {code.name for code in UNREAD_CODES}
+        unreadable_code_names = {code.name for code in UNREADABLE_FILE_CODES}
         self.unreadable_inputs += (
-            str(row["message"]) for row in rows if row["code"] in unreadable_codes
+            str(row["message"]) for row in rows if row["code"] in unreadable_code_names
         )
         return result
 

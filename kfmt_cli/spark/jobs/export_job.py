@@ -65,17 +65,17 @@ def job_lake_options(context: JobContext) -> LakeOptions:
     return parse_lake_options({**DEFAULT_LAKE_OPTIONS, **context.options}, context.file_format)
 
 
-def create_export_job(context: JobContext, options_of_lake: LakeOptions) -> JobDefinition:
+def create_export_job(context: JobContext, lake_options: LakeOptions) -> JobDefinition:
     """The export job for a request."""
     request = context.request
     selection_options, selection = request.selection_options, request.selection_options.selection
     options: dict[str, object] = {
         "format": context.file_format,
-        "tables": list(options_of_lake.tables),
+        "tables": list(lake_options.tables),
         "columns": list(request.columns),
-        "schema": options_of_lake.schema,
-        "bundling": asdict(options_of_lake.grouping),
-        "target": options_of_lake.target_file_bytes,
+        "schema": lake_options.schema,
+        "bundling": asdict(lake_options.grouping),
+        "target": lake_options.target_file_bytes,
         "table": asdict(target_tables) if (target_tables := find_target_tables(context)) else None,
         "offsets": [selection.first_offset, selection.last_offset],
         "times": [selection.first_time, selection.last_time],
@@ -90,10 +90,10 @@ def create_export_job(context: JobContext, options_of_lake: LakeOptions) -> JobD
     }
     return JobDefinition(
         "export",
-        create_export_function(options_of_lake),
+        create_export_function(lake_options),
         options,
         rc1_options,
-        grouping=options_of_lake.grouping,
+        grouping=lake_options.grouping,
     )
 
 
@@ -149,27 +149,29 @@ def _plan_run(context: JobContext) -> tuple[LakeTable, ReadRequest]:
 def forecast(context: JobContext) -> Iterator[str]:
     """Lines about the rows that the run would remove."""
     lake_table, _ = _plan_run(context)
-    deleted_results = [
+    results_of_deleted_inputs = [
         result
         for _, _, result, _ in lake_table.iter_removed_results()
         if lake_table.is_gone(result)
     ]
-    if deleted_results:
-        n_rows = sum(sum(result.rows.values()) for result in deleted_results)
-        inputs = format_count(len(deleted_results), "input that is gone", "inputs that are gone")
-        yield f"would remove {format_count(n_rows, 'row')} of {inputs}:"
-        for result in deleted_results[:MAX_LISTED_INPUTS]:
+    if results_of_deleted_inputs:
+        n_rows = sum(sum(result.rows.values()) for result in results_of_deleted_inputs)
+        inputs_text = format_count(
+            len(results_of_deleted_inputs), "input that is gone", "inputs that are gone"
+        )
+        yield f"would remove {format_count(n_rows, 'row')} of {inputs_text}:"
+        for result in results_of_deleted_inputs[:MAX_LISTED_INPUTS]:
             yield f"  {result.input.path}: {format_grouped(sum(result.rows.values()))}"
-        if len(deleted_results) > MAX_LISTED_INPUTS:
-            yield f"  and {format_grouped(len(deleted_results) - MAX_LISTED_INPUTS)} more"
+        if len(results_of_deleted_inputs) > MAX_LISTED_INPUTS:
+            yield f"  and {format_grouped(len(results_of_deleted_inputs) - MAX_LISTED_INPUTS)} more"
 
 
 def run_job(context: JobContext) -> JobSummary:
     """Export all inputs, and commit the result."""
     lake_table, request = _plan_run(context)
     job_directory = lake_table.job_directory
-    tables = job_lake_options(context).all_tables(context.readable_inputs())
-    summary = JobSummary(dict.fromkeys(("segments", "bytes", *tables, "errors"), 0))
+    table_names = job_lake_options(context).all_tables(context.readable_inputs())
+    summary = JobSummary(dict.fromkeys(("segments", "bytes", *table_names, "errors"), 0))
     results = process_job_splits(context.spark, request, job_directory, context.on_progress)
     observations = InputObservations(bool(job_directory.stale_results))
     with context.open_table_file("findings/part-0", FINDINGS_TABLE) as summary.findings_table:
@@ -186,7 +188,7 @@ def run_job(context: JobContext) -> JobSummary:
     lake_table.commit_run(observations)
     summary.lines += lake_table.describe_retained()
     summary.output_paths = [
-        *(f"{context.output_directory}/{name}" for name in tables),
+        *(f"{context.output_directory}/{name}" for name in table_names),
         summary.findings_table.path,
     ]
     return summary

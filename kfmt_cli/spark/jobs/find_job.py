@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kfmt_cli.arrow.columns.arrow_batches import ArrowRows, arrow_batch
 from kfmt_cli.arrow.columns.schema import arrow_schema
-from kfmt_cli.arrow.columns.tables import shared_columns
+from kfmt_cli.arrow.columns.tables import split_column_factory
 from kfmt_cli.arrow.intermediate_files import read_intermediate_batches, write_intermediate_file
 from kfmt_cli.core.codecs.decompress import DecompressionLimit
 from kfmt_cli.core.layout.layout import IntArray
@@ -36,7 +36,7 @@ from kfmt_cli.spark.jobs.context import JobContext, JobSummary, open_report_dire
 from kfmt_cli.spark.selections import find_selections_in_tasks
 from kfmt_cli.spark.stored_options import rc1_text, selection_values
 
-_VIA = b"scan"
+_VIA_SCAN = b"scan"
 _BATCH_COLUMNS = ("position", "size", "base_offset", "has_base_offset", "last_offset")
 MAX_LISTED_MATCHES = 20  # matches that the summary lists
 
@@ -48,11 +48,13 @@ def find_in_splits(
     columns = FOUND_RECORDS_TABLE.leaves
 
     def match_rows(split: FileSplit, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
-        selection, shared_column = request.selection_for(split), shared_columns(split)
+        selection, create_shared_column = request.selection_for(split), split_column_factory(split)
         for block in blocks:
             for table in iter_matches(selection, block, request.decompression_limit):
                 yield arrow_batch(
-                    ArrowRows(ColumnarRows(MATCH_ROW, table, _VIA)), columns, shared_column
+                    ArrowRows(ColumnarRows(MATCH_ROW, table, _VIA_SCAN)),
+                    columns,
+                    create_shared_column,
                 )
 
     return write_intermediate_file(
@@ -81,24 +83,24 @@ def iter_matches(selection: Selection, block: Block, limit: DecompressionLimit) 
             yield _record_matches(partial_block, records, record_indexes)
 
 
-def _batch_matches(block: Block, indexes: IntArray) -> Table:
-    table = Table.zeros_for(MATCH_ROW.table_columns, len(indexes))
+def _batch_matches(block: Block, batch_indexes: IntArray) -> Table:
+    table = Table.zeros_with_columns(MATCH_ROW.table_columns, len(batch_indexes))
     for name in _BATCH_COLUMNS:
-        table[name] = block.batches[name][indexes]
-    table["timestamp"] = block.batches.max_timestamp[indexes]
-    table["has_timestamp"] = block.batches.has_timestamp[indexes]
-    table["via_size"] = len(_VIA)
+        table[name] = block.batches[name][batch_indexes]
+    table["timestamp"] = block.batches.max_timestamp[batch_indexes]
+    table["has_timestamp"] = block.batches.has_timestamp[batch_indexes]
+    table["via_size"] = len(_VIA_SCAN)
     return table
 
 
-def _record_matches(block: Block, records: RecordColumns, indexes: IntArray) -> Table:
-    table = _batch_matches(block, np.searchsorted(records.row_ends, indexes, side="right"))
+def _record_matches(block: Block, records: RecordColumns, record_indexes: IntArray) -> Table:
+    table = _batch_matches(block, np.searchsorted(records.row_ends, record_indexes, side="right"))
     rows = records.rows
-    table["offset"], table["has_offset"] = rows.offset[indexes], 1
-    table["record_position"] = rows.position[indexes]
-    table["has_record_position"] = rows.has_position[indexes]
-    table["timestamp"] = rows.timestamp[indexes]
-    table["has_timestamp"] = rows.has_timestamp[indexes]
+    table["offset"], table["has_offset"] = rows.offset[record_indexes], 1
+    table["record_position"] = rows.position[record_indexes]
+    table["has_record_position"] = rows.has_position[record_indexes]
+    table["timestamp"] = rows.timestamp[record_indexes]
+    table["has_timestamp"] = rows.has_timestamp[record_indexes]
     return table
 
 
@@ -127,7 +129,7 @@ def run_job(context: JobContext) -> JobSummary:
     staging_directory = job_directory.job.staging_directory(job_directory.path)
     with (
         context.open_table_file("findings/part-0", FINDINGS_TABLE) as summary.findings_table,
-        context.open_table_file("found/part-0", FOUND_RECORDS_TABLE) as table,
+        context.open_table_file("found/part-0", FOUND_RECORDS_TABLE) as matches_table,
     ):
         for split, result in context.iter_results(job_directory, summary, request):
             summary.counts["segments"] += split.start == 0
@@ -138,23 +140,23 @@ def run_job(context: JobContext) -> JobSummary:
                 summary.lines += islice(
                     _format_lines(batch), MAX_LISTED_MATCHES - len(summary.lines)
                 )
-                table.add_batch(batch)
-    if n_omitted := table.n_rows - len(summary.lines):
+                matches_table.add_batch(batch)
+    if n_omitted := matches_table.n_rows - len(summary.lines):
         summary.lines.append(f"and {format_grouped(n_omitted)} more")
     summary.count_findings()
-    summary.counts |= {"places": table.n_rows, "errors": summary.n_errors}
-    summary.n_errors += not table.n_rows  # as in `kfmt find`, no match is an error
-    summary.output_paths = [table.path, summary.findings_table.path]
+    summary.counts |= {"places": matches_table.n_rows, "errors": summary.n_errors}
+    summary.n_errors += not matches_table.n_rows  # as in `kfmt find`, no match is an error
+    summary.output_paths = [matches_table.path, summary.findings_table.path]
     return summary
 
 
 def _format_lines(batch: pa.RecordBatch) -> Iterator[str]:
-    names = ("file", "position", "base_offset", "last_offset", "offset")
+    column_names = ("file", "position", "base_offset", "last_offset", "offset")
     for i in range(len(batch)):
-        file, position, first_offset, last_offset, offset = (
-            batch.column(name)[i].as_py() for name in names
+        file_name, position, first_offset, last_offset, offset = (
+            batch.column(name)[i].as_py() for name in column_names
         )
         offsets_text = (
             f"offsets {first_offset}–{last_offset}" if offset is None else f"offset {offset}"
         )
-        yield f"{file}  {offsets_text}  batch at byte {position}"
+        yield f"{file_name}  {offsets_text}  batch at byte {position}"

@@ -16,7 +16,7 @@ from kfmt_cli.arrow.restore.partition_restorer import RestoredCounts
 from kfmt_cli.arrow.restore.restored_partition import (
     LOG_DIRECTORY_NAME,
     ExportedPartition,
-    find_tables,
+    find_table_files,
     group_by_partition,
     group_sharing_files,
     restore_partition,
@@ -50,7 +50,7 @@ def list_inputs(
     del report, require_topics
     inputs: list[FileSplit] = []
     for path in request.paths:
-        files = find_tables(path)
+        files = find_table_files(path)
         if files is None:
             raise UsageError(f"{format_display_name(path)}: no table of records in Parquet files")
         inputs += files
@@ -90,11 +90,11 @@ def run_job(context: JobContext) -> JobSummary:
             continue
         n_restored += 1
         total_counts.add(outcome)
-        summary.lines += [f"{partition.name}: {loss}" for loss in outcome.losses()]
+        summary.lines += [f"{partition.name}: {loss}" for loss in outcome.describe_losses()]
     if (n_omitted := len(summary.lines) - MAX_LISTED_LOSSES) > 0:
         summary.lines[MAX_LISTED_LOSSES:] = [f"and {format_grouped(n_omitted)} more"]
     summary.count_findings()
-    summary.lines += _describe_retained(partitions, total_counts)
+    summary.lines += _describe_unchanged(partitions, total_counts)
     summary.counts = {"partitions": n_restored, **asdict(total_counts)}
     summary.n_errors += total_counts.missing_records + total_counts.damaged
     summary.output_paths = [f"{context.output_directory}/{LOG_DIRECTORY_NAME}"]
@@ -124,24 +124,24 @@ def _restore_in_tasks(
     codec = None if codec_name is None else CODECS.index(codec_name)
     records_per_task = sum(partition.n_records for partition in partitions)
     records_per_task //= context.request.parallelism * TASKS_PER_CORE
-    task_partitions: list[list[ExportedPartition]] = []
+    partitions_by_task: list[list[ExportedPartition]] = []
     for group in group_sharing_files(partitions):
         if (
-            task_partitions
-            and sum(partition.n_records for partition in (*task_partitions[-1], *group))
+            partitions_by_task
+            and sum(partition.n_records for partition in (*partitions_by_task[-1], *group))
             <= records_per_task
         ):
-            task_partitions[-1] += group
+            partitions_by_task[-1] += group
         else:
-            task_partitions.append(group)
+            partitions_by_task.append(group)
     restore_task = with_driver_kfmt(
         driver_environment(spark), partial(_restore_task, context.output_directory, codec)
     )
-    task_inputs = [pickle.dumps(group) for group in task_partitions]
+    task_inputs = [pickle.dumps(group) for group in partitions_by_task]
     results = run_in_tasks(
         spark, restore_task, task_inputs, f"kfmt restore into {context.output_directory}"
     )
-    for partitions_of_task, result in zip(task_partitions, results, strict=True):
+    for partitions_of_task, result in zip(partitions_by_task, results, strict=True):
         yield from zip(partitions_of_task, pickle.loads(result), strict=True)  # noqa: S301 (the tasks' own)
 
 
@@ -156,7 +156,7 @@ def _restore_task(output_directory: str, codec: int | None, task_input: bytes) -
     return pickle.dumps(outcomes)
 
 
-def _describe_retained(
+def _describe_unchanged(
     partitions: list[ExportedPartition], total_counts: RestoredCounts
 ) -> Iterator[str]:
     """Lines about what could be restored unchanged, and what not."""

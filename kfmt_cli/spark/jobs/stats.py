@@ -68,21 +68,23 @@ _MERGE_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
 
 def _count_blocks(blocks: Iterable[Block]) -> tuple[BatchTotals, dict[int, BatchTotals]]:
     """The totals of a split: overall, and by producer without control batches."""
-    total, producers = BatchTotals(), defaultdict[int, BatchTotals](BatchTotals)
+    total, totals_by_producer = BatchTotals(), defaultdict[int, BatchTotals](BatchTotals)
     for batches in (block.batches for block in blocks if len(block.batches)):
         total.add(_batch_totals(batches, np.ones(len(batches), np.bool_)))
         has_producer = (batches.is_v2 == 1) & (batches.producer_id >= 0)
-        ids = np.where(has_producer, batches.producer_id, NO_PRODUCER_ID)
+        producer_ids = np.where(has_producer, batches.producer_id, NO_PRODUCER_ID)
         is_data = (batches.is_v2 == 0) | (batches.control == 0)
-        for producer in np.unique(ids[is_data]).tolist():
-            producers[producer].add(_batch_totals(batches, is_data & (ids == producer)))
-    return total, producers
+        for producer_id in np.unique(producer_ids[is_data]).tolist():
+            totals_by_producer[producer_id].add(
+                _batch_totals(batches, is_data & (producer_ids == producer_id))
+            )
+    return total, totals_by_producer
 
 
 def _batch_totals(batches: BatchTable, mask: BoolArray) -> BatchTotals:
     is_v2 = batches.is_v2[mask] == 1
     # A message of magic 0 or 1 counts as one record; a wrapper's header does not count its records.
-    records = np.where(is_v2, batches.records_count[mask], 1)
+    record_counts = np.where(is_v2, batches.records_count[mask], 1)
     codecs = batches.compression[mask]
     times = batches.max_timestamp[mask]
     times = times[(batches.has_timestamp[mask] == 1) & (times != -1)]
@@ -90,7 +92,7 @@ def _batch_totals(batches: BatchTable, mask: BoolArray) -> BatchTotals:
     epochs = epochs[epochs >= 0]
     return BatchTotals(
         int(mask.sum()),
-        int(records.sum()),
+        int(record_counts.sum()),
         int(batches.size[mask].sum()),
         int((codecs != 0).sum()),
         int(np.bitwise_or.reduce(1 << codecs.clip(0, len(CODECS) - 1))) if len(codecs) else 0,
@@ -110,10 +112,12 @@ def count_splits(
     results: list[SplitResult] = []
     for split, reader, blocks in read_split_blocks(request, splits):
         with name_file_in_errors(split):
-            total, by_producer = _count_blocks(blocks)
-        producers = [[producer_id, *astuple(totals)] for producer_id, totals in by_producer.items()]
+            total, totals_by_producer = _count_blocks(blocks)
+        producer_rows = [
+            [producer_id, *astuple(totals)] for producer_id, totals in totals_by_producer.items()
+        ]
         check_result = encode_findings(reader.findings, reader.boundary)
-        results.append({"whole": astuple(total), "producers": producers, **check_result})
+        results.append({"whole": astuple(total), "producers": producer_rows, **check_result})
     return results
 
 
@@ -125,25 +129,29 @@ def prepare(context: JobContext) -> JobDirectory:
 def run_job(context: JobContext) -> JobSummary:
     """Write the reports."""
     job_directory: JobDirectory = context.preparation or prepare(context)
-    partitions: dict[tuple[str | None, int | None], BatchTotals] = defaultdict(BatchTotals)
-    producers: dict[tuple[str | None, int], BatchTotals] = defaultdict(BatchTotals)
+    totals_by_partition: dict[tuple[str | None, int | None], BatchTotals] = defaultdict(BatchTotals)
+    totals_by_producer: dict[tuple[str | None, int], BatchTotals] = defaultdict(BatchTotals)
     summary = JobSummary()
     for split, result in context.iter_results(job_directory, summary):
         topic, partition = split.topic_partition
         topic = topic and format_display_name(topic)
         total = BatchTotals(*result.whole)
         if total.batches:
-            partitions[topic, partition].add(total)
-        for producer, *values in result.producers:
-            producers[topic, producer].add(BatchTotals(*values))
-    topics = _topic_rows(partitions)
-    tables = topics, _partition_rows(partitions), _producer_rows(producers)
-    for (name, row_type), rows in zip(STATS_ROW_BY_TABLE.items(), tables, strict=True):
+            totals_by_partition[topic, partition].add(total)
+        for producer_id, *values in result.producers:
+            totals_by_producer[topic, producer_id].add(BatchTotals(*values))
+    topic_rows = _topic_rows(totals_by_partition)
+    table_rows = (
+        topic_rows,
+        _partition_rows(totals_by_partition),
+        _producer_rows(totals_by_producer),
+    )
+    for (name, row_type), rows in zip(STATS_ROW_BY_TABLE.items(), table_rows, strict=True):
         with context.open_table_file(name, row_type) as table:
             table.add(rows)
         summary.counts[name] = table.n_rows
         summary.output_paths.append(table.path)
-    summary.lines = [_format_line(row) for row in topics]
+    summary.lines = [_format_line(row) for row in topic_rows]
     summary.count_findings()
     if summary.n_errors:
         summary.counts["errors"] = summary.n_errors
@@ -204,14 +212,14 @@ def _producer_rows(
     rows = [
         {
             "topic": topic,
-            "producer_id": None if producer == NO_PRODUCER_ID else producer,
+            "producer_id": None if producer_id == NO_PRODUCER_ID else producer_id,
             "records_per_batch": _ratio(totals.records, totals.batches, 1),
             "bytes_per_batch": _ratio(totals.bytes, totals.batches, 1),
             "compressed": _ratio(totals.compressed, totals.batches, 3),
             "last_epoch": totals.last_epoch,
             **_common_columns(totals),
         }
-        for (topic, producer), totals in totals_by_producer.items()
+        for (topic, producer_id), totals in totals_by_producer.items()
     ]
     return sorted(
         rows, key=lambda row: (-row["bytes"], *_sort_key(row["topic"], row["producer_id"]))

@@ -14,7 +14,7 @@ from kfmt_cli.arrow.split_checks import check_splits, count_severities, encode_f
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.execution.read_request import ReadRequest
 from kfmt_cli.rows.table_types import FINDINGS_TABLE, SEGMENTS_TABLE
-from kfmt_cli.rows.types.segment_row import EMPTY_NUMBERS, SegmentNumbers, merge_numbers
+from kfmt_cli.rows.types.segment_row import EMPTY_SUMMARY, SegmentSummary, merge_summaries
 from kfmt_cli.spark.job import JobDefinition, SplitResult, StoredResult
 from kfmt_cli.spark.job_directory import JobDirectory
 from kfmt_cli.spark.jobs.context import JobContext, JobSummary, open_report_directory
@@ -28,8 +28,11 @@ def check_for_job(
     """Check splits; returns their totals and findings."""
     del output_directory
     return [
-        {"summary": checked.numbers, **encode_findings(checked.findings, checked.boundary)}
-        for checked in check_splits(request, splits)
+        {
+            "summary": check_result.numbers,
+            **encode_findings(check_result.findings, check_result.boundary),
+        }
+        for check_result in check_splits(request, splits)
     ]
 
 
@@ -55,34 +58,34 @@ def run_job(context: JobContext) -> JobSummary:
     )
     summary = JobSummary(dict.fromkeys(("segments", "bytes", *SUMMED_COUNTS, "damaged"), 0))
     results, counts = context.iter_results(job_directory, summary), summary.counts
-    with ExitStack() as open_files:
-        files = {
-            row_type.name: open_files.enter_context(
+    with ExitStack() as exit_stack:
+        table_file_by_name = {
+            row_type.name: exit_stack.enter_context(
                 context.open_table_file(f"{row_type.name}/part-0", row_type)
             )
             for row_type in tables
         }
-        summary.findings_table = files.get("findings")
-        for split, segment_numbers in sum_by_file(results):
-            files["segments"].add([segment_row(split, segment_numbers)])
+        summary.findings_table = table_file_by_name.get("findings")
+        for split, segment_summary in merge_file_summaries(results):
+            table_file_by_name["segments"].add([segment_row(split, segment_summary)])
             counts["segments"] += 1
             counts["bytes"] += split.size
             for name in SUMMED_COUNTS:
-                counts[name] += segment_numbers[name] or 0
-            counts["damaged"] += (segment_numbers["errors"] or 0) > 0
-    summary.output_paths = [file.path for file in files.values()]
+                counts[name] += segment_summary[name] or 0
+            counts["damaged"] += (segment_summary["errors"] or 0) > 0
+    summary.output_paths = [file.path for file in table_file_by_name.values()]
     summary.lines = [f"{n:>8}  {code}" for code, n in summary.count_by_code.most_common()]
     summary.count_findings()
     return summary
 
 
-def sum_by_file(
+def merge_file_summaries(
     results: Iterable[tuple[FileSplit, StoredResult]],
-) -> Iterator[tuple[FileSplit, SegmentNumbers]]:
+) -> Iterator[tuple[FileSplit, SegmentSummary]]:
     """The last split of each file, and the merged numbers of all its splits."""
     for _, file_results in groupby(results, key=lambda pair: pair[0].path):
-        numbers, count_by_code = EMPTY_NUMBERS, Counter[str]()
+        file_summary, count_by_code = EMPTY_SUMMARY, Counter[str]()
         for split, result in file_results:
-            file, numbers = split, merge_numbers(numbers, result.summary)
+            last_split, file_summary = split, merge_summaries(file_summary, result.summary)
             count_by_code.update(result.codes)
-        yield file, {**numbers, **count_severities(count_by_code)}
+        yield last_split, {**file_summary, **count_severities(count_by_code)}

@@ -54,24 +54,27 @@ def append_changes(
 
     change_number: the number of the change; the names of files sort by it.
     """
-    with tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES) as change_file:
+    with tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES) as change_buffer:
         for change in changes:
-            change_file.write(json_bytes(change) + b"\n")
-        size, remaining_parts = change_file.tell(), list(parts)
+            change_buffer.write(json_bytes(change) + b"\n")
+        size, remaining_parts = change_buffer.tell(), list(parts)
         if not size:
             return tuple(parts)
-        change_file.seek(0)
-        merged: list[ChangeFile] = []
+        change_buffer.seek(0)
+        merged_parts: list[ChangeFile] = []
         while remaining_parts and remaining_parts[-1].bytes <= size * MAX_MERGE_RATIO:
-            merged.append(remaining_parts.pop())
-            size += merged[-1].bytes
+            merged_parts.append(remaining_parts.pop())
+            size += merged_parts[-1].bytes
         name = f"{change_number:010}-{uuid.uuid4().hex[:12]}.jsonl"
         with open_atomic(f"{directory}/{name}") as out:
-            if merged:
-                newest_first = (change_file, *(_read_lines(directory, part) for part in merged))
-                _merge(newest_first, out, keeps_deletions=bool(remaining_parts))
+            if merged_parts:
+                lines_newest_first = (
+                    change_buffer,
+                    *(_read_lines(directory, part) for part in merged_parts),
+                )
+                _merge_lines(lines_newest_first, out, keeps_deletions=bool(remaining_parts))
             else:
-                shutil.copyfileobj(change_file, out)
+                shutil.copyfileobj(change_buffer, out)
             return *remaining_parts, ChangeFile(name, out.tell())
 
 
@@ -81,12 +84,12 @@ def delete_unlisted(directory: str, parts: Iterable[ChangeFile]) -> None:
         remove_file(f"{directory}/{name}")
 
 
-def _merge(
-    newest_first: Iterable[Iterable[bytes]], out: BinaryIO, *, keeps_deletions: bool
+def _merge_lines(
+    lines_newest_first: Iterable[Iterable[bytes]], out: BinaryIO, *, keeps_deletions: bool
 ) -> None:
     """Write the newest line of each key. keeps_deletions: also write lines that delete a key."""
     seen_keys: set[str] = set()
-    for lines in newest_first:
+    for lines in lines_newest_first:
         for line in lines:
             key, end = _KEY_DECODER.raw_decode(line[1:].decode("ascii"))
             if key not in seen_keys:

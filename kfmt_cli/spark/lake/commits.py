@@ -58,18 +58,16 @@ def read_commit(output_directory: str, number: int) -> TableCommit:
     fields = read_json_file(path)
     if fields is None:
         raise InputError(f"{path}: not a commit; the table cannot be read without it")
-    path_and_topic_tuples = {name: tuple(fields[name]) for name in ("inputs", "topics")}
+    tuple_fields = {name: tuple(fields[name]) for name in ("inputs", "topics")}
     part_files = tuple(ChangeFile(**part) for part in fields["parts"])
-    return TableCommit(**{**fields, **path_and_topic_tuples, "parts": part_files})
+    return TableCommit(**{**fields, **tuple_fields, "parts": part_files})
 
 
-def read_file_groups(
-    output_directory: str, commit_read: TableCommit
-) -> dict[str, list[dict[str, Any]]]:
+def read_file_groups(output_directory: str, commit: TableCommit) -> dict[str, list[dict[str, Any]]]:
     """The file groups after a commit, named as their results under `_kfmt/done`, and the files of
     each; raises InputError."""
     files_by_group: dict[str, list[dict[str, Any]]] = {}
-    for name, contents in read_values(_manifest_path(output_directory), commit_read.parts):
+    for name, contents in read_values(_manifest_path(output_directory), commit.parts):
         if contents is None:
             files_by_group.pop(name, None)
         else:
@@ -78,15 +76,15 @@ def read_file_groups(
 
 
 def write_next_manifest(
-    output_directory: str, previous: TableCommit, changes: Iterable[tuple[str, Any]]
+    output_directory: str, previous_commit: TableCommit, changes: Iterable[tuple[str, Any]]
 ) -> TableCommit:
     """Write the manifest of the next commit; raises OutputError. changes: file groups with their
     inputs and files, or None."""
-    number = previous.number + 1
+    number = previous_commit.number + 1
     part_files = change_files.append_changes(
-        _manifest_path(output_directory), previous.parts, number, changes
+        _manifest_path(output_directory), previous_commit.parts, number, changes
     )
-    return replace(previous, number=number, parts=part_files)
+    return replace(previous_commit, number=number, parts=part_files)
 
 
 def publish_manifest(

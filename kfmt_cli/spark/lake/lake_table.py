@@ -108,7 +108,7 @@ class LakeTable:
     """The tables of a table format to which the files are also committed."""
     unlistable_paths: tuple[str, ...] = ()
     """The directories and files that could not be listed."""
-    _topic_ids: dict[str, str | None] = field(default_factory=dict)
+    _topic_id_by_path: dict[str, str | None] = field(default_factory=dict)
     """The topic ids of this run's inputs for which the table has other rows, by path."""
     _n_retained_rows: Counter[str] = field(default_factory=Counter)
     """Rows, by table, of inputs that are gone or not part of this run."""
@@ -147,11 +147,11 @@ class LakeTable:
         offset removed. observations: None before the run."""
         topic_ids = TopicIdCache()
         unreadable_paths = observations.unreadable_paths if observations is not None else set()
-        paths = {result.input.path for *_, result in self._iter_stale_results()}
-        self._topic_ids = {
+        stale_paths = {result.input.path for *_, result in self._iter_stale_results()}
+        self._topic_id_by_path = {
             split.path: _find_topic_id(topic_ids, split)
             for split in self.job_directory.splits
-            if split.start == 0 and split.path in paths
+            if split.start == 0 and split.path in stale_paths
         }
         for file_group, split_name, result in self._iter_stale_results():
             path = result.input.path
@@ -187,7 +187,7 @@ class LakeTable:
         """Whether the input of a result is not part of this run, or its path is now a file of
         another topic with the same name."""
         source = result.input
-        current_topic_id = self._topic_ids.get(source.path, "")
+        current_topic_id = self._topic_id_by_path.get(source.path, "")
         return current_topic_id == "" or (
             None not in (current_topic_id, source.topic_id) and current_topic_id != source.topic_id
         )
@@ -196,53 +196,55 @@ class LakeTable:
         """A line about the rows in the table that are not from this run; none without such rows."""
         if not self._n_retained_inputs:
             return []
-        rows = ", ".join(
+        rows_text = ", ".join(
             f"{format_grouped(n)} {table}" for table, n in self._n_retained_rows.items()
         )
-        inputs = format_count(self._n_retained_inputs, "input that is gone", "inputs that are gone")
-        return [f"{rows} kept of {inputs} or not part of this run"]
+        inputs_text = format_count(
+            self._n_retained_inputs, "input that is gone", "inputs that are gone"
+        )
+        return [f"{rows_text} kept of {inputs_text} or not part of this run"]
 
     def commit_run(self, observations: InputObservations) -> None:
         """Make the rows of the run visible, and remove what they replace."""
         job_directory = self.job_directory
-        removal_offsets: dict[str, dict[str, int]] = {
+        removal_offsets_by_group: dict[str, dict[str, int]] = {
             file_group: {} for file_group in job_directory.stale_results
         }
         for file_group, split_name, _, removal_offset in self.iter_removed_results(observations):
-            removal_offsets[file_group][split_name] = removal_offset
+            removal_offsets_by_group[file_group][split_name] = removal_offset
         for file_group, split_name, result in self._iter_stale_results():
-            if split_name not in removal_offsets[file_group]:
+            if split_name not in removal_offsets_by_group[file_group]:
                 self._n_retained_inputs += 1
                 self._n_retained_rows.update(result.rows)
-        self._drop_partial_reads(observations.unreadable_paths, removal_offsets)
-        new_state = dict.fromkeys(
+        self._drop_partial_reads(observations.unreadable_paths, removal_offsets_by_group)
+        new_groups = dict.fromkeys(
             [
-                *job_directory.result_names(),
+                *job_directory.result_file_names(),
                 *sorted(job_directory.committed_results - job_directory.missing_results),
             ]
         )
         copied_groups: list[str] = []
-        for file_group, offset_by_split in removal_offsets.items():
+        for file_group, offset_by_split in removal_offsets_by_group.items():
             if offset_by_split:
-                del new_state[file_group]
+                del new_groups[file_group]
                 copied_groups += self._copy_remaining_rows(file_group, offset_by_split)
-        new_state |= dict.fromkeys(copied_groups)
-        if set(new_state) != job_directory.committed_results:
-            self._write_commit(new_state)
+        new_groups |= dict.fromkeys(copied_groups)
+        if set(new_groups) != job_directory.committed_results:
+            self._write_commit(new_groups)
         self._publish()
         self.write_manifest()
         self._delete_unreferenced()
 
-    def _write_commit(self, new_state: Iterable[str]) -> None:
+    def _write_commit(self, new_groups: Iterable[str]) -> None:
         """Write the commit after which the table consists of these file groups."""
         job_directory = self.job_directory
         previous_groups = self._files_by_group
         topics = tuple(sorted(self.topics))
         self._files_by_group = {
-            file_group: previous_groups.get(file_group, []) for file_group in new_state
+            file_group: previous_groups.get(file_group, []) for file_group in new_groups
         }
 
-        def changes() -> Iterator[tuple[str, Any]]:
+        def iter_changes() -> Iterator[tuple[str, Any]]:
             yield from (
                 (file_group, None)
                 for file_group in previous_groups
@@ -261,13 +263,13 @@ class LakeTable:
                 self._files_by_group[file_group] = files
                 yield file_group, {"inputs": inputs, "outputs": files}
 
-        next_commit = write_next_manifest(job_directory.path, self._last_commit, changes())
+        next_commit = write_next_manifest(job_directory.path, self._last_commit, iter_changes())
         next_commit = replace(next_commit, mode=self.mode, inputs=self.inputs, topics=topics)
         write_commit(job_directory.path, next_commit)
         self._last_commit = next_commit
 
     def _drop_partial_reads(
-        self, unreadable_paths: set[str], removal_offsets: dict[str, dict[str, int]]
+        self, unreadable_paths: set[str], removal_offsets_by_group: dict[str, dict[str, int]]
     ) -> None:
         """Drop the rows just read from inputs that could not be read to the end, if the table
         already has rows of them."""
@@ -275,7 +277,7 @@ class LakeTable:
         if not unreadable_paths:
             return
         stale_paths = {result.input.path for *_, result in self._iter_stale_results()}
-        for file_group in job_directory.result_names():
+        for file_group in job_directory.result_file_names():
             if file_group not in job_directory.committed_results:
                 results = job_directory.read_results(file_group)
                 removed_splits = {
@@ -283,7 +285,7 @@ class LakeTable:
                     for name, result in results.items()
                     if result.input.path in unreadable_paths & stale_paths
                 }
-                removal_offsets.setdefault(file_group, {}).update(removed_splits)
+                removal_offsets_by_group.setdefault(file_group, {}).update(removed_splits)
 
     def _copy_remaining_rows(
         self, file_group: str, offset_by_split: dict[str, int]
@@ -303,18 +305,18 @@ class LakeTable:
             repr((file_group, job_directory.run_number, sorted(offset_by_split))).encode(),
             digest_size=6,
         )
-        new_index = {name: i for i, name in enumerate(remaining_results)}
+        new_index_by_name = {name: i for i, name in enumerate(remaining_results)}
         retained_splits = {
-            i: RetainedSplit(new_index[name], offset_by_split.get(name))
+            i: RetainedSplit(new_index_by_name[name], offset_by_split.get(name))
             for i, name in enumerate(results)
-            if name in new_index
+            if name in new_index_by_name
         }
         for name in remaining_results.keys() & offset_by_split:
             remaining_results[name].offsets = [
                 remaining_results[name].offsets[0],
                 offset_by_split[name] - 1,
             ]
-        outputs: list[ExportedFile] = []
+        copied_files: list[ExportedFile] = []
         for output in job_directory.output_files(file_group):
             new_name = _OUTPUT_NAME.sub(rf"\g<front>-{name_hash.hexdigest()}\g<end>", output.name)
             output_path = self._output_path(output.name)
@@ -322,15 +324,15 @@ class LakeTable:
             copied_file = copy_retained_rows(
                 output, retained_splits, output_path, staging_directory, new_name, self.file_format
             )
-            outputs += [] if copied_file is None else [copied_file]
+            copied_files += [] if copied_file is None else [copied_file]
         results_in_order = list(remaining_results.values())
-        for copied_file in outputs:
+        for copied_file in copied_files:
             for split_index, _, n_rows in copied_file.spans:
                 if split_index >= 0:
                     results_in_order[split_index].rows[copied_file.table] += n_rows
         first_result = next(iter(remaining_results.values()))
-        first_result.outputs = [output.name for output in outputs]
-        first_result.files = [asdict(output) for output in outputs]
+        first_result.outputs = [output.name for output in copied_files]
+        first_result.files = [asdict(output) for output in copied_files]
         new_name = f"{file_group.removesuffix('.json')[:200]}-rest-{name_hash.hexdigest()}.json"
         write_json_file(f"{job_directory.results_directory}/{new_name}", remaining_results)
         yield new_name
@@ -357,10 +359,10 @@ class LakeTable:
         )
         if not is_local(job_directory.path) or not staging_directory.is_dir():
             return
-        for file in self._committed_files:
-            staged_path = staging_directory / file["file"]
+        for file_row in self._committed_files:
+            staged_path = staging_directory / file_row["file"]
             if staged_path.exists():
-                published_path = Path(strip_file_scheme(job_directory.path)) / file["file"]
+                published_path = Path(strip_file_scheme(job_directory.path)) / file_row["file"]
                 published_path.parent.mkdir(parents=True, exist_ok=True)
                 staged_path.replace(published_path)
 

@@ -63,7 +63,7 @@ def hold_lease(output_directory: str, job_name: str) -> AbstractContextManager[D
         "job": job_name,
         "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-    return (_hold_file_lock if is_local(output_directory) else _hold_object)(
+    return (_hold_file_lock if is_local(output_directory) else _hold_object_lease)(
         output_directory, lease_path, own_entry
     )
 
@@ -111,20 +111,20 @@ def _open_locked(path: Path) -> BinaryIO:
 
 
 @contextmanager
-def _hold_object(
+def _hold_object_lease(
     output_directory: str, lease_path: str, own_entry: dict[str, Any]
 ) -> Iterator[DirectoryLease]:
     lease, is_released = DirectoryLease(), threading.Event()
-    tag = _acquire_object(output_directory, lease_path, own_entry)
+    etag = _acquire_object_lease(output_directory, lease_path, own_entry)
 
     def send_heartbeats() -> None:
-        current_tag: str | None = tag
+        current_etag: str | None = etag
         while not is_released.wait(HEARTBEAT_SECONDS):
             try:
-                current_tag = _write_if_unchanged(lease_path, own_entry, current_tag)
+                current_etag = _write_if_unchanged(lease_path, own_entry, current_etag)
             except (InputError, OutputError):
                 continue  # a store that does not answer; it may next time
-            if current_tag is None:
+            if current_etag is None:
                 lease.is_lost.set()
                 return
 
@@ -139,7 +139,7 @@ def _hold_object(
             remove_file(lease_path)
 
 
-def _acquire_object(output_directory: str, lease_path: str, own_entry: dict[str, Any]) -> str:
+def _acquire_object_lease(output_directory: str, lease_path: str, own_entry: dict[str, Any]) -> str:
     """Create or take over the lease; returns its tag. Raises UsageError."""
     for _ in range(2):
         existing_entry = read_json_file(lease_path)
@@ -148,21 +148,21 @@ def _acquire_object(output_directory: str, lease_path: str, own_entry: dict[str,
             and time.time() - float(existing_entry.get("beat", 0)) < LEASE_TIMEOUT_SECONDS
         ):
             raise _in_use_error(output_directory, existing_entry)
-        tag = _write_if_unchanged(
+        etag = _write_if_unchanged(
             lease_path, own_entry, None if existing_entry is None else read_object_etag(lease_path)
         )
-        if tag is not None:
-            return tag
+        if etag is not None:
+            return etag
     raise _in_use_error(output_directory, read_json_file(lease_path) or {})
 
 
-def _write_if_unchanged(lease_path: str, own_entry: dict[str, Any], tag: str | None) -> str | None:
+def _write_if_unchanged(lease_path: str, own_entry: dict[str, Any], etag: str | None) -> str | None:
     """Write the lease if its tag is still this one; returns the new tag, or None if it is not."""
     entry = {**own_entry, "beat": time.time()}
     try:
-        return put_conditionally(lease_path, json.dumps(entry).encode(), tag)
+        return put_conditionally(lease_path, json.dumps(entry).encode(), etag)
     except ConditionalWriteError:
-        is_first = tag is None
+        is_first = etag is None
         if (
             not is_first
             and (read_json_file(lease_path) or own_entry).get("owner") != own_entry["owner"]

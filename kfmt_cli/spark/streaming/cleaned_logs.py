@@ -31,20 +31,20 @@ from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.spark.input_partition import KfmtInputPartition
 from kfmt_cli.spark.streaming.triggers import segment_end_offsets
 
-PAUSES = 0.1, 0.5, 2.0  # seconds for a broker to complete a swap
+PAUSES_SECONDS = 0.1, 0.5, 2.0  # seconds for a broker to complete a swap
 
 
-def read_followed_split(
+def read_followed_partition(
     request: ReadRequest, input_partition: KfmtInputPartition
 ) -> Iterator[pa.RecordBatch]:
     """The rows of an input partition of a stream, each split within its offsets; raises
     UnreadableInputError for a log that was cleaned while it was read: Spark repeats the task."""
     topic_ids = TopicIdCache()
-    for split, end in zip(input_partition.splits, input_partition.end_offsets, strict=True):
-        offset_interval = Selection(first_offset=split.base, last_offset=end - 1)
-        selection = request.selection_for(split).intersect(offset_interval)
+    for split, end_offset in zip(input_partition.splits, input_partition.end_offsets, strict=True):
+        offset_selection = Selection(first_offset=split.base, last_offset=end_offset - 1)
+        selection = request.selection_for(split).intersect(offset_selection)
         split_request = replace(request, selection_by_directory={split.directory: selection})
-        for current_split in _current_splits(request, split, end):
+        for current_split in _current_splits(request, split, end_offset):
             results = [SplitReadResult()]
             yield from read_table_rows(
                 split_request, FileSplits([current_split]), results, topic_ids=topic_ids
@@ -53,7 +53,7 @@ def read_followed_split(
                 raise UnreadableInputError(f"{current_split.path}: was cleaned while it was read")
 
 
-def _current_splits(request: ReadRequest, split: FileSplit, end: int) -> list[FileSplit]:
+def _current_splits(request: ReadRequest, split: FileSplit, end_offset: int) -> list[FileSplit]:
     """The split, or the logs that have its offsets now; raises UnreadableInputError."""
     if split.read_error or split.is_tiered or not is_local(split.path) or not _is_cleaned(split):
         return [split]
@@ -63,11 +63,11 @@ def _current_splits(request: ReadRequest, split: FileSplit, end: int) -> list[Fi
     segments = _list_segments(request, split.directory)
     if not segments or segments[0].base > split.base:
         return [split]  # deleted, which is reported when it is read
-    end_offset_by_path = segment_end_offsets(segments, end)
+    end_offset_by_path = segment_end_offsets(segments, end_offset)
     return [
         segment
         for segment in segments
-        if segment.base < end and end_offset_by_path[segment.path] > split.base
+        if segment.base < end_offset and end_offset_by_path[segment.path] > split.base
     ]
 
 
@@ -81,7 +81,7 @@ def _is_cleaned(split: FileSplit) -> bool:
 def _list_segments(request: ReadRequest, directory: str) -> list[FileSplit]:
     """The logs in a directory, in order; waits while a broker replaces segments, and raises
     UnreadableInputError if that takes too long."""
-    for pause in (*PAUSES, None):
+    for pause in (*PAUSES_SECONDS, None):
         try:
             if not is_swapping(list_directory(directory).files):
                 files = list_input_files(replace(request, paths=(directory,)))

@@ -29,8 +29,8 @@ from kfmt_cli.spark.streaming.cleaned_logs import is_swapping
 from kfmt_cli.spark.streaming.log_advance import advance_in_log
 from kfmt_cli.spark.streaming.partition_directories import (
     FollowedPartition,
+    LogSignature,
     PartitionDirectory,
-    Signature,
     group_partitions,
 )
 from kfmt_cli.spark.streaming.positions import (
@@ -59,11 +59,8 @@ from kfmt_cli.spark.worker import WORKER_LOGGER
 ResultT = TypeVar("ResultT")
 
 # Pauses before listing again what a broker may be changing.
-RETRY_PAUSES_SECONDS = (
-    0.1,
-    0.5,
-)
-ADVICE = (
+RETRY_PAUSES_SECONDS = (0.1, 0.5)
+DATA_LOSS_ADVICE = (
     "to continue with the data that is left, set the option failOnDataLoss to false; to read "
     "everything again, start with a new checkpoint"
 )
@@ -85,18 +82,18 @@ class StreamFollower:
     """Whether data loss is an error, instead of a warning."""
     _listing: StreamListing = field(init=False)
     _manifest_cache: ManifestCache = field(default_factory=ManifestCache)
-    _segment_ends: SegmentEndCache = field(default_factory=SegmentEndCache)
+    _segment_end_cache: SegmentEndCache = field(default_factory=SegmentEndCache)
     _partitions: dict[str, FollowedPartition] = field(default_factory=dict)
     _read_errors: dict[str, str] = field(default_factory=dict)
     """The reasons why a path, or a file or directory under one, could not be read."""
-    _caught_up: dict[str, tuple[PartitionPosition, Signature]] = field(default_factory=dict)
+    _end_by_key: dict[str, tuple[PartitionPosition, LogSignature]] = field(default_factory=dict)
     """The position at the end of a partition, and the partition's signature when it was reached."""
     _idle_positions: CheckpointPositions | None = None
     """The end of all partitions until the listing changes; None if it has not been reached."""
-    _reported: set[str] = field(default_factory=set)
+    _reports: set[str] = field(default_factory=set)
     _is_stale: bool = True
     """Whether the files have changed since they were grouped into partitions."""
-    _next_key: str = ""
+    _next_trigger_key: str = ""
     """The key at which the next trigger begins: the first one for which the limit left nothing."""
 
     def __post_init__(self) -> None:
@@ -121,12 +118,12 @@ class StreamFollower:
         end_positions: the maximum positions; partitions without one are left for later.
         """
         return self._retry_if_deleted(
-            lambda: self._compute_latest(
+            lambda: self._compute_latest_positions(
                 checkpoint, replace(budget or TriggerBudget()), end_positions
             )
         )
 
-    def _compute_latest(
+    def _compute_latest_positions(
         self,
         checkpoint: Mapping[str, Any],
         budget: TriggerBudget,
@@ -137,8 +134,8 @@ class StreamFollower:
             return dict(checkpoint)
         partitions, resumed = self._resume(checkpoint, is_listed=True)
         positions = {key: position.to_checkpoint() for key, position in resumed.deleted.items()}
-        next_key = ""
-        for key in sorted(partitions, key=lambda key: (key < self._next_key, key)):
+        next_trigger_key = ""
+        for key in sorted(partitions, key=lambda key: (key < self._next_trigger_key, key)):
             partition, previous = partitions[key], resumed.positions.get(key)
             position, had_remaining = previous, budget.has_remaining
             if budget.has_remaining and (end_positions is None or key in end_positions):
@@ -148,8 +145,8 @@ class StreamFollower:
             if position is not None:
                 positions[key] = position.to_checkpoint()
             if had_remaining and not budget.has_remaining:
-                next_key = f"{key}\0"  # sorts directly after it
-        self._next_key = next_key
+                next_trigger_key = f"{key}\0"  # sorts directly after it
+        self._next_trigger_key = next_trigger_key
         self._idle_positions = (
             dict(positions) if budget.has_remaining and end_positions is None else None
         )
@@ -173,8 +170,8 @@ class StreamFollower:
         """Raise UnreadableInputError for a file that cannot be read, or log a warning. The error
         for a file that has been deleted since it was listed is raised unchanged the first time."""
         message = format_unreadable_input(error.file, str(error)) if error.file else str(error)
-        if error.is_missing and message not in self._reported:
-            self._reported.add(message)
+        if error.is_missing and message not in self._reports:
+            self._reports.add(message)
             raise error
         if self.request.raises_if_unreadable and self.fails_on_data_loss:
             raise UnreadableInputError(message) from error
@@ -197,27 +194,27 @@ class StreamFollower:
         for key, partition in self._resume({})[0].items():
             with self._mount(partition):
                 directories = partition.directories
-                ends = [
-                    self._segment_ends.find_log_end(
+                directory_ends = [
+                    self._segment_end_cache.find_log_end(
                         directory.segments, PartitionPosition()
                     ).position
                     for directory in directories
                 ]
-            end = max(ends, key=lambda position: position.offset)
-            positions[key] = replace(end, first=end.offset).to_checkpoint()
+            end_position = max(directory_ends, key=lambda position: position.offset)
+            positions[key] = replace(end_position, first=end_position.offset).to_checkpoint()
         return positions
 
     def last_seen_ends(self) -> CheckpointPositions:
         """The end of each partition without reading: as found in the last listing, or the base
         offset of the last segment."""
-        offsets_by_key: CheckpointPositions = {}
+        position_by_key: CheckpointPositions = {}
         for key, partition in self._partitions.items():
             offsets = [copy.segments[-1].base for copy in partition.directories]
             for directory in partition.directories:
-                cached_end = self._segment_ends.find_cached(directory.segments[-1])
+                cached_end = self._segment_end_cache.find_cached(directory.segments[-1])
                 offsets += [] if cached_end is None else [cached_end.position.offset]
-            offsets_by_key[key] = {"offset": max(offsets)}
-        return offsets_by_key
+            position_by_key[key] = {"offset": max(offsets)}
+        return position_by_key
 
     def input_partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
@@ -237,27 +234,27 @@ class StreamFollower:
         splits: list[FileSplit] = []
         selections: dict[str, Selection] = {}
         end_offset_by_path: dict[str, int] = {}
-        for key, position in resumed_end.positions.items():
-            start_position = resolve_start(resumed_start.positions.get(key), position)
-            if start_position.offset > position.offset:
+        for key, end_position in resumed_end.positions.items():
+            start_position = resolve_start(resumed_start.positions.get(key), end_position)
+            if start_position.offset > end_position.offset:
                 self._report_loss(
                     f"{format_key(key)}: the log was truncated: it had been read up to offset "
-                    f"{start_position.offset}, and ends at offset {position.offset}"
+                    f"{start_position.offset}, and ends at offset {end_position.offset}"
                 )
-            if start_position.offset >= position.offset:
+            if start_position.offset >= end_position.offset:
                 continue
             partition = partitions[key]
             with self._mount(partition):
-                segments = self._find_directory(partition, start_position, position).segments
+                segments = self._find_directory(partition, start_position, end_position).segments
                 partition_splits = list(
-                    iter_splits_between(segments, start_position, position, self._is_batch_start)
+                    iter_splits_between(segments, start_position, end_position, self._is_batch_at)
                 )
             splits += partition_splits
             base_selection = self.request.selection_options.selection
             selections |= selections_between(
-                base_selection, segments, start_position.offset, position.offset
+                base_selection, segments, start_position.offset, end_position.offset
             )
-            end_offset_by_path |= segment_end_offsets(segments, position.offset)
+            end_offset_by_path |= segment_end_offsets(segments, end_position.offset)
         return plan_trigger_partitions(self.request, splits, selections, end_offset_by_path)
 
     # Listings.
@@ -273,7 +270,9 @@ class StreamFollower:
         try:
             request = replace(self.request, paths=tuple(files_by_path))
             files = list_input_files(
-                request, files_below=files_by_path.__getitem__, manifest_cache=self._manifest_cache
+                request,
+                list_files_below=files_by_path.__getitem__,
+                manifest_cache=self._manifest_cache,
             )
         except InputError:  # no readable file: the listing has the reasons
             files = FileSplits()
@@ -286,14 +285,14 @@ class StreamFollower:
 
     def _update_listing(self) -> bool:
         """List the paths, again while a broker replaces segments; returns whether they changed."""
-        changed = self._listing.update()
+        has_changed = self._listing.update()
         for pause in RETRY_PAUSES_SECONDS:
             all_files = chain.from_iterable(self._listing.files_by_path.values())
-            if not changed or not is_swapping(file.path for file in all_files):
+            if not has_changed or not is_swapping(file.path for file in all_files):
                 break
             time.sleep(pause)
             self._listing.update()
-        return changed
+        return has_changed
 
     def _may_contain_topics(self, path: str) -> bool:
         """Whether a path may have segments of the topics."""
@@ -314,18 +313,18 @@ class StreamFollower:
     ) -> tuple[dict[str, FollowedPartition], ResumedPositions]:
         """The current partitions with their positions; raises DataLossError for lost data. Lists
         again before it reports a loss: a broker may be renaming a directory."""
-        for i in range(len(RETRY_PAUSES_SECONDS) + 1):
-            if i or not is_listed:
+        for attempt in range(len(RETRY_PAUSES_SECONDS) + 1):
+            if attempt or not is_listed:
                 self._update_partitions()
             resumed = resume_positions(checkpoint, self._partitions)
-            losses = [loss for loss in self._iter_losses(resumed) if loss not in self._reported]
+            losses = [loss for loss in self._iter_losses(resumed) if loss not in self._reports]
             if not losses:
                 break
-            if i < len(RETRY_PAUSES_SECONDS):
-                time.sleep(RETRY_PAUSES_SECONDS[i])
+            if attempt < len(RETRY_PAUSES_SECONDS):
+                time.sleep(RETRY_PAUSES_SECONDS[attempt])
         for message in losses:
             self._report_loss(message)
-        for key, old_key in resumed.recreated.items():
+        for key, old_key in resumed.old_key_by_recreated_key.items():
             resumed.deleted.pop(old_key, None)
             resumed.positions[key] = PartitionPosition.starting_at(
                 min(directory.first_offset for directory in self._partitions[key].directories)
@@ -342,7 +341,7 @@ class StreamFollower:
             for path in self.request.paths:
                 if path in read_errors:
                     yield f"{path}: {read_errors[path]}"
-        for key, old_key in resumed.recreated.items():
+        for key, old_key in resumed.old_key_by_recreated_key.items():
             yield (
                 f"{self._partitions[key].name} was recreated: its topic id was "
                 f"{old_key.rpartition('@')[2]} and is now {self._partitions[key].topic_id}; it "
@@ -351,7 +350,7 @@ class StreamFollower:
         if read_errors and not self.fails_on_data_loss:
             return
         for key, position in resumed.deleted.items():
-            if key not in resumed.recreated.values():
+            if key not in resumed.old_key_by_recreated_key.values():
                 yield (
                     f"{format_key(key)}: its directory is missing; it had been read up to "
                     f"offset {position.offset}"
@@ -360,9 +359,9 @@ class StreamFollower:
     def _report_loss(self, message: str) -> None:
         """Raise DataLossError, or warn once."""
         if self.fails_on_data_loss:
-            raise DataLossError(f"kfmt: {message}; {ADVICE}")
-        if message not in self._reported:
-            self._reported.add(message)
+            raise DataLossError(f"kfmt: {message}; {DATA_LOSS_ADVICE}")
+        if message not in self._reports:
+            self._reports.add(message)
             WORKER_LOGGER.warning("kfmt: %s", message)
 
     # One partition.
@@ -384,15 +383,15 @@ class StreamFollower:
     ) -> PartitionPosition:
         """The position after as much of a partition as the budget allows."""
         signature = partition.signature
-        if previous is not None and self._caught_up.get(partition.key) == (previous, signature):
+        if previous is not None and self._end_by_key.get(partition.key) == (previous, signature):
             return previous
         with self._mount(partition):
             directory, start_position = self._find_start(partition, previous)
             position = advance_in_log(
-                directory.segments, start_position, budget, self._segment_ends
+                directory.segments, start_position, budget, self._segment_end_cache
             )
         if budget.has_remaining:
-            self._caught_up[partition.key] = position, signature
+            self._end_by_key[partition.key] = position, signature
         return position
 
     def _find_start(
@@ -400,20 +399,20 @@ class StreamFollower:
     ) -> tuple[PartitionDirectory, PartitionPosition]:
         """The copy to read from, and the position to begin at; raises DataLossError."""
         position = previous or PartitionPosition()
-        is_known = previous is not None and (position.offset > 0 or position.first >= 0)
-        directories = [
+        is_start_known = previous is not None and (position.offset > 0 or position.first >= 0)
+        candidates = [
             copy for copy in partition.directories if copy.first_offset <= position.offset
         ]
-        if not is_known:
+        if not is_start_known:
             first_offset = min(copy.first_offset for copy in partition.directories)
-            directories = [
+            candidates = [
                 copy for copy in partition.directories if copy.first_offset == first_offset
             ]
-        directory = self._longest_directory(directories or partition.directories, position)
+        directory = self._longest_directory(candidates or partition.directories, position)
         if previous is None:
             return directory, PartitionPosition.starting_at(directory.first_offset)
         if directory.first_offset > position.offset:
-            if is_known:
+            if is_start_known:
                 last_lost_offset = directory.first_offset - 1
                 self._report_loss(
                     f"{format_key(partition.key)}: offsets {position.offset} to "
@@ -429,7 +428,7 @@ class StreamFollower:
                 f"{format_key(partition.key)}: the log in {directory.path} was truncated: it had "
                 f"been read up to offset {position.offset}, and {divergence.message}"
             )
-            epoch = self._segment_ends.find_epoch_before(
+            epoch = self._segment_end_cache.find_epoch_before(
                 directory.segments, divergence.divergence_offset
             )
             return directory, replace(
@@ -447,7 +446,7 @@ class StreamFollower:
         return max(
             directories,
             key=lambda copy: (
-                self._segment_ends.find_log_end(copy.segments, position).position.offset
+                self._segment_end_cache.find_log_end(copy.segments, position).position.offset
             ),
         )
 
@@ -456,12 +455,12 @@ class StreamFollower:
     ) -> HistoryDivergence | None:
         """How a copy's history differs from the one read up to a position; None if it does not."""
         try:
-            return self._segment_ends.find_divergence(directory.segments, position)
+            return self._segment_end_cache.find_divergence(directory.segments, position)
         except InputError as error:
             self._handle_read_error(error)
             return None
 
-    def _is_batch_start(self, segment: FileSplit, position: PartitionPosition) -> bool:
+    def _is_batch_at(self, segment: FileSplit, position: PartitionPosition) -> bool:
         """Whether the next offset is at the position's byte in a segment."""
         if position.segment != segment.base or not 0 < position.byte <= segment.size:
             return False
@@ -480,10 +479,10 @@ class StreamFollower:
     ) -> PartitionDirectory:
         """The copy to read a trigger from, which may be planned again after a restart; raises
         DataLossError if no copy has all of it."""
-        is_known = start_position.offset > 0 or start_position.first >= 0
+        is_start_known = start_position.offset > 0 or start_position.first >= 0
         problems = []
         for directory in partition.directories:
-            if is_known and directory.first_offset > start_position.offset:
+            if is_start_known and directory.first_offset > start_position.offset:
                 problems.append(f"the log in {directory.path} begins at {directory.first_offset}")
                 continue
             divergence = self._find_divergence(directory, start_position) or self._find_divergence(

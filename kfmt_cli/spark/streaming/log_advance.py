@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kfmt_cli.execution.file_split import FileSplit
-from kfmt_cli.spark.streaming.partition_directories import BASE
+from kfmt_cli.spark.streaming.partition_directories import GET_BASE_OFFSET
 from kfmt_cli.spark.streaming.positions import PartitionPosition
 from kfmt_cli.spark.streaming.segment_ends import SegmentEndCache, TriggerBudget
 from kfmt_cli.spark.worker import WORKER_LOGGER
@@ -17,60 +17,64 @@ def advance_in_log(
     segments: Sequence[FileSplit],
     start_position: PartitionPosition,
     budget: TriggerBudget,
-    segment_ends: SegmentEndCache,
+    segment_end_cache: SegmentEndCache,
 ) -> PartitionPosition:
     """The position after as much of a log as the budget allows; raises InputError."""
     position = start_position
-    first_index = max(bisect_right(segments, position.offset, key=BASE) - 1, 0)
-    for i in range(first_index, len(segments)):
+    first_segment_index = max(bisect_right(segments, position.offset, key=GET_BASE_OFFSET) - 1, 0)
+    for i in range(first_segment_index, len(segments)):
         segment = segments[i]
         next_base_offset = segments[i + 1].base if i + 1 < len(segments) else None
-        is_within = position.segment == segment.base and position.byte <= segment.size
-        n_remaining_bytes = segment.size - (position.byte if is_within else 0)
+        is_in_segment = position.segment == segment.base and position.byte <= segment.size
+        n_remaining_bytes = segment.size - (position.byte if is_in_segment else 0)
         if next_base_offset is not None and budget.fits(
             n_remaining_bytes, next_base_offset - position.offset
         ):
             # The entire segment fits: continue at the beginning of the next one.
             budget.consume(n_remaining_bytes, next_base_offset - position.offset)
-            position = _start_of_next_segment(segment_ends, segment, position, next_base_offset)
+            position = _start_of_next_segment(
+                segment_end_cache, segment, position, next_base_offset
+            )
             continue
-        segment_end = segment_ends.find_end(segment, position, budget)
+        segment_end = segment_end_cache.find_end(segment, position, budget)
         if segment_end.error is not None:
             # The readable batches after the error are read after the broker has rolled.
             WORKER_LOGGER.warning("kfmt: %s", segment_end.error)
         end_position = segment_end.position
-        cached_end = segment_ends.find_cached(segment)
-        previous_offset = position.offset
-        if end_position.offset > previous_offset:
+        cached_end = segment_end_cache.find_cached(segment)
+        offset_before_read = position.offset
+        if end_position.offset > offset_before_read:
             n_read_bytes = end_position.byte - segment_end.start_byte
-            budget.consume(n_read_bytes, end_position.offset - previous_offset)
+            budget.consume(n_read_bytes, end_position.offset - offset_before_read)
             position = end_position
         if cached_end is None or cached_end.position.offset > position.offset:
             budget.exhaust()
-        elif position.offset == previous_offset and next_base_offset is not None:
+        elif position.offset == offset_before_read and next_base_offset is not None:
             # Damage: the task reads what is readable in the rest of the segment.
             budget.consume(n_remaining_bytes, next_base_offset - position.offset)
-            position = _start_of_next_segment(segment_ends, segment, position, next_base_offset)
+            position = _start_of_next_segment(
+                segment_end_cache, segment, position, next_base_offset
+            )
         if not budget.has_remaining:
             break
     is_at_empty_segment = segments[0].base < position.offset == segments[-1].base
     if position.epoch < 0 and position.byte == 0 and is_at_empty_segment:
         # The last batch is in the previous segment.
-        epoch = segment_ends.find_epoch_before(segments, position.offset)
+        epoch = segment_end_cache.find_epoch_before(segments, position.offset)
         position = replace(position, epoch=epoch)
     return replace(position, first=start_position.first, restarts=start_position.restarts)
 
 
 def _start_of_next_segment(
-    segment_ends: SegmentEndCache,
+    segment_end_cache: SegmentEndCache,
     segment: FileSplit,
     position: PartitionPosition,
     next_base_offset: int,
 ) -> PartitionPosition:
     """The position at the beginning of the next segment."""
-    cached_end = segment_ends.find_cached(segment)
-    reaches_next = cached_end is not None and cached_end.position.offset == next_base_offset
-    epoch = cached_end.position.epoch if cached_end is not None and reaches_next else -1
+    cached_end = segment_end_cache.find_cached(segment)
+    reaches_next_segment = cached_end is not None and cached_end.position.offset == next_base_offset
+    epoch = cached_end.position.epoch if cached_end is not None and reaches_next_segment else -1
     return PartitionPosition(
         max(next_base_offset, position.offset), next_base_offset, 0, epoch=epoch
     )

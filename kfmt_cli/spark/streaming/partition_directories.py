@@ -12,9 +12,9 @@ from kfmt_cli.core.urls import format_display_name, is_listed_below, listed_path
 from kfmt_cli.disk.kinds.logs import LOG_KIND
 from kfmt_cli.execution.file_split import FileSplit
 
-BASE = attrgetter("base")
+GET_BASE_OFFSET = attrgetter("base")
 """The base offset of a segment."""
-Signature = tuple[tuple[str, str, int, int], ...]
+LogSignature = tuple[tuple[str, str, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class FollowedPartition:
     """In the order of the stream's paths."""
 
     @property
-    def signature(self) -> Signature:
+    def signature(self) -> LogSignature:
         """A value that changes with the beginning and the end of each copy."""
         return tuple(
             (
@@ -70,14 +70,14 @@ def group_partitions(
     for file in files:
         if file.kind is LOG_KIND and file.base_offset is not None and not file.read_error:
             segments_by_directory[file.directory].append(file)
-    segments_by_partition = defaultdict[tuple[str, str | None], list[list[FileSplit]]](list)
+    segment_lists_by_partition = defaultdict[tuple[str, str | None], list[list[FileSplit]]](list)
     for directory, segments in segments_by_directory.items():
-        segments.sort(key=BASE)
+        segments.sort(key=GET_BASE_OFFSET)
         topic, partition = segments[0].topic_partition
         if topic is None or partition is None:
-            segments_by_partition[directory, None].append(segments)
+            segment_lists_by_partition[directory, None].append(segments)
         else:
-            segments_by_partition[
+            segment_lists_by_partition[
                 f"{format_display_name(topic)}-{partition}", find_topic_id(segments[0])
             ].append(segments)
 
@@ -85,12 +85,14 @@ def group_partitions(
 
     def sort_key(segments: list[FileSplit]) -> tuple[int, str]:
         path = segments[0].path
-        containing = (i for i, root in enumerate(roots) if is_listed_below(path, root))
-        return next(containing, len(roots)), path
+        root_indexes = (i for i, root in enumerate(roots) if is_listed_below(path, root))
+        return next(root_indexes, len(roots)), path
 
     partitions: dict[str, FollowedPartition] = {}
-    for name, topic_id in sorted(segments_by_partition, key=lambda pair: (pair[0], pair[1] or "")):
-        segment_lists = segments_by_partition[name, topic_id]
+    for name, topic_id in sorted(
+        segment_lists_by_partition, key=lambda pair: (pair[0], pair[1] or "")
+    ):
+        segment_lists = segment_lists_by_partition[name, topic_id]
         key = name if topic_id is None else f"{name}@{topic_id}"
         partition_directories = _partition_directories(
             sorted(segment_lists, key=sort_key) if len(segment_lists) > 1 else segment_lists
@@ -111,7 +113,9 @@ def _partition_directories(segment_lists: list[list[FileSplit]]) -> tuple[Partit
         PartitionDirectory(
             segments[0].directory,
             (
-                *tiered_segments[: bisect_left(tiered_segments, segments[0].base, key=BASE)],
+                *tiered_segments[
+                    : bisect_left(tiered_segments, segments[0].base, key=GET_BASE_OFFSET)
+                ],
                 *segments,
             ),
         )

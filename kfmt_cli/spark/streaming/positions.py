@@ -61,7 +61,7 @@ class ResumedPositions:
     """By the keys of the current partitions."""
     deleted: dict[str, PartitionPosition] = field(default_factory=dict)
     """Positions of missing partitions, by the checkpoint's keys."""
-    recreated: dict[str, str] = field(default_factory=dict)
+    old_key_by_recreated_key: dict[str, str] = field(default_factory=dict)
     """Keys in `deleted` by the key of a partition with the same name and another topic id."""
 
 
@@ -79,7 +79,7 @@ def resume_positions(
     }
     if not resumed.deleted:
         return resumed
-    directories = {
+    directory_paths = {
         directory.path for partition in partitions.values() for directory in partition.directories
     }
     deleted_keys_by_name = defaultdict[str, list[str]](list)
@@ -101,22 +101,22 @@ def resume_positions(
         own_keys += [
             old_key
             for old_key in same_name_keys
-            if _belongs_to(old_key, partition, directories) and old_key not in own_keys
+            if _belongs_to(old_key, partition, directory_paths) and old_key not in own_keys
         ]
         if own_keys:
             resumed.positions[key] = max(
                 (resumed.deleted.pop(old_key) for old_key in own_keys), key=attrgetter("offset")
             )
         elif same_name_keys:
-            resumed.recreated[key] = same_name_keys[0]
+            resumed.old_key_by_recreated_key[key] = same_name_keys[0]
     return resumed
 
 
-def _belongs_to(old_key: str, partition: FollowedPartition, directories: set[str]) -> bool:
+def _belongs_to(old_key: str, partition: FollowedPartition, directory_paths: set[str]) -> bool:
     """Whether a position with the partition's name belongs to the partition: not if both have topic
     ids, as these differ, nor if the key is the existing directory of another partition."""
-    has_ids = _KEY_PATTERN.match(old_key) is not None and partition.topic_id is not None
-    return not has_ids and old_key not in directories
+    both_have_ids = _KEY_PATTERN.match(old_key) is not None and partition.topic_id is not None
+    return not both_have_ids and old_key not in directory_paths
 
 
 def partition_name(key: str) -> str:

@@ -21,7 +21,7 @@ from kfmt_cli.broker.start.stored_batches import (
 from kfmt_cli.execution.file_split import FileSplit
 from kfmt_cli.formats import batch_header_readers as header
 from kfmt_cli.log.block import BATCH_HEADER_BYTES
-from kfmt_cli.spark.streaming.partition_directories import BASE
+from kfmt_cli.spark.streaming.partition_directories import GET_BASE_OFFSET
 from kfmt_cli.spark.streaming.positions import PartitionPosition
 
 UNLIMITED = 1 << 62  # bytes or offsets per trigger without a limit
@@ -98,13 +98,13 @@ class SegmentEndCache:
         """The end of a segment's batches from a position within the budget; raises InputError."""
         effective_budget = budget or TriggerBudget()
         start_byte = start_position.byte if start_position.segment == segment.base else 0
-        cached = self.find_cached(segment)
-        if cached is not None:
-            end = cached.position
-            if end.offset <= start_position.offset or effective_budget.fits(
-                end.byte - start_byte, end.offset - start_position.offset
+        cached_end = self.find_cached(segment)
+        if cached_end is not None:
+            end_position = cached_end.position
+            if end_position.offset <= start_position.offset or effective_budget.fits(
+                end_position.byte - start_byte, end_position.offset - start_position.offset
             ):
-                return replace(cached, start_byte=min(start_byte, end.byte))
+                return replace(cached_end, start_byte=min(start_byte, end_position.byte))
         with closing(LogBytes(segment.path, segment.path)) as log_bytes:
             start_byte = (
                 start_byte if is_batch_start(log_bytes, start_position, segment.base) else 0
@@ -112,10 +112,18 @@ class SegmentEndCache:
             position = (
                 start_position if start_byte else PartitionPosition(segment.base, segment.base)
             )
-            outdated = self._end_by_path.get(segment.path)
-            if budget is None and outdated is not None and outdated[2].position.byte > start_byte:
-                end = outdated[2].position
-                position = end if is_batch_start(log_bytes, end, segment.base) else position
+            outdated_entry = self._end_by_path.get(segment.path)
+            if (
+                budget is None
+                and outdated_entry is not None
+                and outdated_entry[2].position.byte > start_byte
+            ):
+                end_position = outdated_entry[2].position
+                position = (
+                    end_position
+                    if is_batch_start(log_bytes, end_position, segment.base)
+                    else position
+                )
             segment_end, is_complete = _step_over_batches(
                 log_bytes, segment, position, start_position.offset, effective_budget
             )
@@ -136,11 +144,12 @@ class SegmentEndCache:
         """How a log's history differs from the one read up to a position; None if it does not.
         Raises InputError."""
         if segments[-1].base < position.offset:
-            end = self.find_log_end(segments, position)
-            if end.position.offset < position.offset and end.error is None:
-                message = f"the log ends at offset {end.position.offset}"
+            log_end = self.find_log_end(segments, position)
+            if log_end.position.offset < position.offset and log_end.error is None:
+                message = f"the log ends at offset {log_end.position.offset}"
                 return HistoryDivergence(
-                    message, self._find_divergence_offset(segments, position, end.position.offset)
+                    message,
+                    self._find_divergence_offset(segments, position, log_end.position.offset),
                 )
         if position.epoch < 0:
             return None
@@ -171,7 +180,7 @@ class SegmentEndCache:
     ) -> int:
         """The leader epoch of the batch with the offset before `offset`, or an epoch above
         `max_epoch` of an earlier batch; -1 if it is unknown. Raises InputError."""
-        segment = segments[max(bisect_right(segments, offset - 1, key=BASE) - 1, 0)]
+        segment = segments[max(bisect_right(segments, offset - 1, key=GET_BASE_OFFSET) - 1, 0)]
         with closing(LogBytes(segment.path, segment.path)) as log_bytes:
             try:
                 for batch in iter_stored_batches(log_bytes, 0, min(segment.size, log_bytes.size)):
@@ -252,17 +261,17 @@ def _step_over_batches(
 ) -> tuple[ReadableEnd, bool]:
     """Step over the batches from a position; returns the end of those within the budget, which
     counts from `first_offset`, and whether these are all batches."""
-    last_batch, begin_byte, error_text, is_complete = None, -1, None, True
+    last_batch, start_byte, error_text, is_complete = None, -1, None, True
     try:
         for batch in iter_stored_batches(
             log_bytes, position.byte, min(segment.size, log_bytes.size)
         ):
             if batch.last_offset >= first_offset:
-                begin_byte = batch.position if begin_byte < 0 else begin_byte
+                start_byte = batch.position if start_byte < 0 else start_byte
                 n_offsets = batch.last_offset + 1 - max(first_offset, segment.base)
-                is_first_batch = budget.is_unused and batch.position == begin_byte
+                is_first_batch = budget.is_unused and batch.position == start_byte
                 if not is_first_batch and not budget.fits(
-                    batch.end_position - begin_byte, n_offsets
+                    batch.end_position - start_byte, n_offsets
                 ):
                     is_complete = False
                     break
@@ -276,5 +285,5 @@ def _step_over_batches(
             offset, segment.base, last_batch.end_position, last_batch.position, epoch
         )
     return ReadableEnd(
-        position, position.byte if begin_byte < 0 else begin_byte, error_text
+        position, position.byte if start_byte < 0 else start_byte, error_text
     ), is_complete

@@ -46,7 +46,7 @@ class KfmtStreamReader(DataSourceStreamReader):
         self.driver_env = driver_env
         self.options = options
         self.partition_follower = StreamFollower(request, options.fails_on_data_loss)
-        self.planned_end: dict[str, Any] = {}
+        self.planned_end_positions: dict[str, Any] = {}
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[()]]:
         """Pickle as a function that imports the driver's kfmt in a worker before this class."""
@@ -61,7 +61,7 @@ class KfmtStreamReader(DataSourceStreamReader):
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """The end of the next trigger. Up to Spark 4.1, Spark passes neither start nor limit."""
         return self.partition_follower.latest_positions(
-            self.planned_end if start is None else start, self._trigger_budget(limit)
+            self.planned_end_positions if start is None else start, self._trigger_budget(limit)
         )
 
     def _trigger_budget(self, limit: Any) -> TriggerBudget | None:
@@ -89,7 +89,7 @@ class KfmtStreamReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The input partitions of a trigger."""
         input_partitions = self.partition_follower.input_partitions(start, end)
-        self.planned_end = end
+        self.planned_end_positions = end
         return [*input_partitions]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -100,22 +100,22 @@ class KfmtStreamReader(DataSourceStreamReader):
         return read_input_partition(self.request, partition)
 
 
-class NowStreamReader(KfmtStreamReader, SupportsTriggerAvailableNow):
+class AvailableNowStreamReader(KfmtStreamReader, SupportsTriggerAvailableNow):
     """A reader for Spark versions that announce the trigger AvailableNow."""
 
     def __init__(
         self, request: ReadRequest, driver_env: DriverEnvironment, options: StreamOptions
     ) -> None:
         super().__init__(request, driver_env, options)
-        self.available_now_end: dict[str, Any] | None = None
+        self.available_now_end_positions: dict[str, Any] | None = None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Set the end of the query to the current end of the data."""
-        self.available_now_end = self.partition_follower.end_positions()
+        self.available_now_end_positions = self.partition_follower.end_positions()
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         return self.partition_follower.latest_positions(
-            start or {}, self._trigger_budget(limit), self.available_now_end
+            start or {}, self._trigger_budget(limit), self.available_now_end_positions
         )
 
 
@@ -124,6 +124,6 @@ def create_stream_reader(
 ) -> KfmtStreamReader:
     """The reader that this Spark version supports."""
     has_available_now = SupportsTriggerAvailableNow is not object
-    return (NowStreamReader if has_available_now else KfmtStreamReader)(
+    return (AvailableNowStreamReader if has_available_now else KfmtStreamReader)(
         request, driver_env, options
     )

@@ -26,7 +26,7 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.execution.file_split import FileSplit
 
 SETTLE_SECONDS = 2.0  # no file system's times are coarser
-MAX_READS = 4  # of a directory that changes all the time
+MAX_DIRECTORY_READS = 4  # of a directory that changes all the time
 _GROWING_SUFFIXES = (LOG_KIND.suffix, MANIFEST_SUFFIX, PARTITION_METADATA_NAME)
 
 
@@ -43,31 +43,35 @@ class _CachedDirectory:
     entries: LocalEntries = field(default_factory=LocalEntries)
     _last_segment_index: int | None = None
     """The index of its last segment."""
-    _other_indexes: Iterator[int] = field(default_factory=lambda: iter(()))
+    _other_growing_indexes: Iterator[int] = field(default_factory=lambda: iter(()))
     """The indexes of the other files that may change, repeated endlessly."""
 
     def update_entries(self, entries: LocalEntries) -> bool:
         """Store new entries; returns whether they differ from the previous ones."""
-        changed, self.entries, files = entries != self.entries, entries, entries.files
+        has_changed, self.entries, files = entries != self.entries, entries, entries.files
         growing_indexes = [
             i for i, file in enumerate(files) if file.path.endswith(_GROWING_SUFFIXES)
         ]
         segment_indexes = [i for i in growing_indexes if files[i].path.endswith(LOG_KIND.suffix)]
         self._last_segment_index = max(segment_indexes, key=lambda i: files[i].path, default=None)
-        self._other_indexes = cycle(i for i in growing_indexes if i != self._last_segment_index)
-        return changed
+        self._other_growing_indexes = cycle(
+            i for i in growing_indexes if i != self._last_segment_index
+        )
+        return has_changed
 
     def refresh_sizes(self) -> bool:
         """Read the sizes of two files again; returns whether one has changed. Raises OSError."""
-        changed = False
-        for i in (self._last_segment_index, next(self._other_indexes, None)):
+        has_changed = False
+        for i in (self._last_segment_index, next(self._other_growing_indexes, None)):
             if i is not None:
                 files, file = self.entries.files, self.entries.files[i]
-                status = os.stat(file.path)  # noqa: PTH116 (many)
-                if (status.st_size, status.st_mtime_ns) != (file.size, file.modified_ns):
-                    changed = True
-                    files[i] = replace(file, size=status.st_size, modified_ns=status.st_mtime_ns)
-        return changed
+                file_status = os.stat(file.path)  # noqa: PTH116 (many)
+                if (file_status.st_size, file_status.st_mtime_ns) != (file.size, file.modified_ns):
+                    has_changed = True
+                    files[i] = replace(
+                        file, size=file_status.st_size, modified_ns=file_status.st_mtime_ns
+                    )
+        return has_changed
 
 
 @dataclass(slots=True)
@@ -82,92 +86,102 @@ class StreamListing:
     """The reasons why a path, or a directory or link under one, could not be read."""
     _directories: dict[str, _CachedDirectory] = field(default_factory=dict)
     _topic_id_by_directory: dict[str, tuple[tuple[int, int], str]] = field(default_factory=dict)
-    _metadata_versions: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _metadata_version_by_directory: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def update(self) -> bool:
         """List the paths again; returns whether anything has changed."""
-        previous, self.read_errors = (self.files_by_path, self.read_errors), {}
-        self.files_by_path, changed = {}, False
+        previous_state, self.read_errors = (self.files_by_path, self.read_errors), {}
+        self.files_by_path, is_changed = {}, False
         for path in self.paths:
             try:
                 if is_local(path) and Path(strip_file_scheme(path)).is_dir():
                     files, has_changed = self._list_below(absolute_path(strip_file_scheme(path)))
-                    changed = changed or has_changed
+                    is_changed = is_changed or has_changed
                 else:
                     files = list(iter_files(path))
-                    changed = changed or files != previous[0].get(path)
+                    is_changed = is_changed or files != previous_state[0].get(path)
             except InputError as error:
                 self.read_errors[path] = str(error).removeprefix(f"{path}: ")
                 continue
             self.read_errors |= {file.path: file.error for file in files if file.error}
             if files:
                 self.files_by_path[path] = files
-        changed = (
-            changed
-            or self.read_errors != previous[1]
-            or self.files_by_path.keys() != previous[0].keys()
+        is_changed = (
+            is_changed
+            or self.read_errors != previous_state[1]
+            or self.files_by_path.keys() != previous_state[0].keys()
         )
-        if changed:
-            self._metadata_versions = {
+        if is_changed:
+            self._metadata_version_by_directory = {
                 file.path[: -len(PARTITION_METADATA_NAME) - 1]: (file.size, file.modified_ns)
                 for files in self.files_by_path.values()
                 for file in files
                 if file.path.endswith(PARTITION_METADATA_NAME)
             }
-        return changed
+        return is_changed
 
     def _list_below(self, root: str) -> tuple[list[StoredFile], bool]:
         """The files under a local directory, and whether any has changed."""
         files: list[StoredFile] = []
-        changed = False
+        has_changed = False
         for directory in (directory_walk := DirectoryWalk(root)):
-            now_seconds, cached = time.monotonic(), self._directories.get(directory)
+            now_seconds, cached_directory = time.monotonic(), self._directories.get(directory)
             try:
-                modified = os.stat(directory).st_mtime_ns  # noqa: PTH116 (many)
-                if cached is None or cached.modified_ns != modified:
-                    cached = _CachedDirectory(modified, now_seconds)
-                if cached.read_at - cached.modified_seen_at >= SETTLE_SECONDS:
-                    changed = cached.refresh_sizes() or changed
+                modified_ns = os.stat(directory).st_mtime_ns  # noqa: PTH116 (many)
+                if cached_directory is None or cached_directory.modified_ns != modified_ns:
+                    cached_directory = _CachedDirectory(modified_ns, now_seconds)
+                if cached_directory.read_at - cached_directory.modified_seen_at >= SETTLE_SECONDS:
+                    has_changed = cached_directory.refresh_sizes() or has_changed
                 else:
-                    changed = (
-                        cached.update_entries(_read_stable_entries(directory, modified)) or changed
+                    has_changed = (
+                        cached_directory.update_entries(
+                            _read_stable_entries(directory, modified_ns)
+                        )
+                        or has_changed
                     )
-                    cached.read_at = (
-                        0.0 if any(file.error for file in cached.entries.files) else now_seconds
+                    cached_directory.read_at = (
+                        0.0
+                        if any(file.error for file in cached_directory.entries.files)
+                        else now_seconds
                     )
-                self._directories[directory] = cached
+                self._directories[directory] = cached_directory
             except OSError as error:
                 self._directories.pop(directory, None)
                 files.append(StoredFile(directory, 0, 0, error.strerror or str(error)))
-                changed = True
+                has_changed = True
                 continue
-            files += cached.entries.files
-            directory_walk.add(directory, cached.entries.directories, cached.entries.links)
-        return files, changed
+            files += cached_directory.entries.files
+            directory_walk.add_subdirectories(
+                directory, cached_directory.entries.directories, cached_directory.entries.links
+            )
+        return files, has_changed
 
     def topic_id(self, split: FileSplit) -> str | None:
         """The topic id of a segment's partition; None if there is none, or it cannot be read. A
         partition.metadata is read again only if it has changed."""
         if split.topic_id_partition is not None:
             return split.topic_id_partition[2]
-        version = self._metadata_versions.get(split.directory)
-        if version is None:
+        metadata_version = self._metadata_version_by_directory.get(split.directory)
+        if metadata_version is None:
             return None
-        cached = self._topic_id_by_directory.get(split.directory)
-        if cached is None or cached[0] != version:
+        cached_entry = self._topic_id_by_directory.get(split.directory)
+        if cached_entry is None or cached_entry[0] != metadata_version:
             topic_id_text = read_topic_id_in(split.directory)
             if topic_id_text is None:
                 return None
-            cached = self._topic_id_by_directory[split.directory] = version, topic_id_text
-        return cached[1]
+            cached_entry = self._topic_id_by_directory[split.directory] = (
+                metadata_version,
+                topic_id_text,
+            )
+        return cached_entry[1]
 
 
 def _read_stable_entries(directory: str, modified_ns: int) -> LocalEntries:
     """The entries of a directory, read again if it has changed meanwhile: a file that was renamed
     may be missing under both names. modified_ns: its time before. Raises OSError."""
-    for _ in range(MAX_READS):
+    for _ in range(MAX_DIRECTORY_READS):
         entries = scan_directory(directory)
-        modified_before, modified_ns = modified_ns, os.stat(directory).st_mtime_ns  # noqa: PTH116 (many)
-        if modified_ns == modified_before:
+        previous_modified_ns, modified_ns = modified_ns, os.stat(directory).st_mtime_ns  # noqa: PTH116 (many)
+        if modified_ns == previous_modified_ns:
             break
     return entries

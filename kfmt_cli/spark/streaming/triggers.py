@@ -13,7 +13,7 @@ from kfmt_cli.execution.read_request import ReadRequest, bytes_per_task
 from kfmt_cli.log.selection.selection import Selection
 from kfmt_cli.spark.input_partition import KfmtInputPartition
 from kfmt_cli.spark.selections import selections_in_splits
-from kfmt_cli.spark.streaming.partition_directories import BASE
+from kfmt_cli.spark.streaming.partition_directories import GET_BASE_OFFSET
 from kfmt_cli.spark.streaming.positions import PartitionPosition
 
 
@@ -49,7 +49,7 @@ def plan_trigger_partitions(
 def segment_end_offsets(segments: Sequence[FileSplit], log_end_offset: int) -> dict[str, int]:
     """The exclusive end offset of each segment of a log, by path: the base offset of the next
     segment, or the end of the log."""
-    end_offsets = [*map(BASE, segments[1:]), log_end_offset]
+    end_offsets = [*map(GET_BASE_OFFSET, segments[1:]), log_end_offset]
     return {
         segment.path: end_offset for segment, end_offset in zip(segments, end_offsets, strict=True)
     }
@@ -60,16 +60,16 @@ def selections_between(
 ) -> dict[str, Selection]:
     """The selections for the directories of a log, each up to the first offset of the next one.
     end_offset: exclusive."""
-    directories = [
+    directory_bases = [
         (directory, next(directory_segments).base)
         for directory, directory_segments in groupby(segments, key=attrgetter("directory"))
     ]
-    next_offsets = [*(base for _, base in directories[1:]), end_offset]
+    next_base_offsets = [*(base for _, base in directory_bases[1:]), end_offset]
     return {
         directory: base_selection.intersect(
             Selection(first_offset, min(end_offset, next_offset) - 1)
         )
-        for (directory, _), next_offset in zip(directories, next_offsets, strict=True)
+        for (directory, _), next_offset in zip(directory_bases, next_base_offsets, strict=True)
     }
 
 

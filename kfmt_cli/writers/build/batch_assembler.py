@@ -26,8 +26,8 @@ from kfmt_cli.writers.build.batch_drafts import OpenBatch, record_sizes
 from kfmt_cli.writers.build.jsonl import line_error
 from kfmt_cli.writers.legacy_batches import encode_legacy_batches, encode_messages, seal_wrapper
 
-MAX_BATCH = (1 << 31) - 1
-NOT_IN_MESSAGES = TRANSACTIONAL.mask | CONTROL.mask
+MAX_BATCH_BYTES = (1 << 31) - 1
+MAGIC_2_ONLY_MASK = TRANSACTIONAL.mask | CONTROL.mask
 
 
 class BatchAssembler:
@@ -47,25 +47,27 @@ class BatchAssembler:
         """Add batches; the last one stays open. Raises LineError."""
         self.close()
         _require_legacy_compatible(drafts, records)
-        last, magic = len(drafts) - 1, int(drafts.magic[0])
-        n_complete = int(records.row_ends[last - 1]) if last else 0
-        if last:
-            rows = records.rows.select_rows(slice(0, n_complete))
+        last_index, magic = len(drafts) - 1, int(drafts.magic[0])
+        n_complete_records = int(records.row_ends[last_index - 1]) if last_index else 0
+        if last_index:
+            rows = records.rows.select_rows(slice(0, n_complete_records))
             complete_records = RecordColumns(
                 records.data, rows, records.headers, records.row_ends[:-1]
             )
-            complete_drafts = drafts.select_rows(slice(0, last))
+            complete_drafts = drafts.select_rows(slice(0, last_index))
             self._check_declared_counts(complete_drafts, complete_records.row_counts)
             self._emit_batches(
                 encode_batches(complete_drafts, complete_records)
                 if magic == 2
                 else encode_legacy_batches(complete_drafts, complete_records, magic)
             )
-            self.n_records += n_complete
+            self.n_records += n_complete_records
         open_rows = (
-            records.rows.select_rows(slice(n_complete, None)) if n_complete else records.rows
+            records.rows.select_rows(slice(n_complete_records, None))
+            if n_complete_records
+            else records.rows
         )
-        draft = drafts.select_rows(slice(last, None))
+        draft = drafts.select_rows(slice(last_index, None))
         body = bytearray(BATCH_HEADER_BYTES if magic == 2 else 0)
         self.open_batch = OpenBatch(draft, body)
         if len(open_rows):
@@ -93,8 +95,8 @@ class BatchAssembler:
         else:
             records.row_ends = np.array([len(rows)])
             batch.messages.append(encode_legacy_batches(draft, records, magic))
-        if len(batch.body) > MAX_BATCH:
-            message = f"its batch would be larger than {MAX_BATCH} bytes"
+        if len(batch.body) > MAX_BATCH_BYTES:
+            message = f"its batch would be larger than {MAX_BATCH_BYTES} bytes"
             raise line_error(int(draft.line_number[0]), message)
         batch.estimated_bytes += int(record_sizes(rows).sum())
         batch.n_records += len(rows)
@@ -114,19 +116,19 @@ class BatchAssembler:
         for messages in batch.messages:
             self._emit_batches(messages)
 
-    def _check_declared_counts(self, drafts: DraftTable, counts: IntArray) -> None:
+    def _check_declared_counts(self, drafts: DraftTable, record_counts: IntArray) -> None:
         """Count batches that declare another record count; raises LineError if one is empty."""
-        declared = drafts.declared_count
-        differs = (declared >= 0) & (declared != counts)
-        if not differs.any():
+        declared_counts = drafts.declared_count
+        is_mismatch = (declared_counts >= 0) & (declared_counts != record_counts)
+        if not is_mismatch.any():
             return
-        missing = np.flatnonzero(differs & (counts == 0))
-        if len(missing):
-            i = int(missing[0])
-            count_text = f"{declared[i]} record{'s' if declared[i] > 1 else ''}"
+        empty_indexes = np.flatnonzero(is_mismatch & (record_counts == 0))
+        if len(empty_indexes):
+            i = int(empty_indexes[0])
+            count_text = f"{declared_counts[i]} record{'s' if declared_counts[i] > 1 else ''}"
             message = f"{count_text} declared, but no record lines follow; run dump with --records"
             raise line_error(int(drafts.line_number[i]), message)
-        self.n_count_mismatches += int(differs.sum())
+        self.n_count_mismatches += int(is_mismatch.sum())
 
 
 def _require_legacy_compatible(drafts: DraftTable, records: RecordColumns) -> None:
@@ -134,13 +136,13 @@ def _require_legacy_compatible(drafts: DraftTable, records: RecordColumns) -> No
     if not len(drafts) or drafts.magic[0] == 2:
         return
     line_numbers = drafts.line_number
-    with_headers = np.flatnonzero(records.rows.headers)
-    if len(with_headers):
-        line_number = int(records.rows["line"][with_headers[0]])
+    rows_with_headers = np.flatnonzero(records.rows.headers)
+    if len(rows_with_headers):
+        line_number = int(records.rows["line"][rows_with_headers[0]])
         raise line_error(line_number, "messages of magic 0 and 1 have no headers")
     attributes = drafts.attributes
     for is_invalid, supported in (
-        (attributes & NOT_IN_MESSAGES != 0, "neither transactions nor control records"),
+        (attributes & MAGIC_2_ONLY_MASK != 0, "neither transactions nor control records"),
         (attributes & CODEC_MASK == CODECS.index("zstd"), "no zstd"),
         (drafts.producer_id >= 0, "no producers"),
     ):

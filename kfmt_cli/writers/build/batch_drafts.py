@@ -17,7 +17,7 @@ from kfmt_cli.log.block import NO_TIMESTAMP
 from kfmt_cli.rows.log_tables import RecordTable
 from kfmt_cli.writers.batches import DraftTable, EncodedBatches
 
-RECORD_OVERHEAD = 21  # maximum bytes of a record, not counting its key and value
+RECORD_OVERHEAD_BYTES = 21  # maximum bytes of a record, not counting its key and value
 MAX_DELTA = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 1
 APPEND_TIME = 1  # LogAppendTime in a column of timestamp types
@@ -46,9 +46,9 @@ def batch_start_mask(rows: RecordTable) -> BoolArray:
     A batch has only one timestamp type and one LogAppendTime, and its offsets increase.
     """
     starts_batch = np.zeros(len(rows), np.bool_)
-    offset, types, times = rows.offset, rows.timestamp_type, rows.timestamp
-    starts_batch[1:] = (np.diff(types) != 0) | (offset[1:] <= offset[:-1])
-    starts_batch[1:] |= (types[1:] == APPEND_TIME) & (np.diff(times) != 0)
+    offsets, timestamp_types, times = rows.offset, rows.timestamp_type, rows.timestamp
+    starts_batch[1:] = (np.diff(timestamp_types) != 0) | (offsets[1:] <= offsets[:-1])
+    starts_batch[1:] |= (timestamp_types[1:] == APPEND_TIME) & (np.diff(times) != 0)
     starts_batch[:1] = True
     return starts_batch
 
@@ -81,48 +81,55 @@ def find_batch_starts(
     the open batch while they fit.
     """
     sizes = record_sizes(rows)
-    ends = np.cumsum(sizes)
-    offset = rows.offset
+    cumulative_sizes = np.cumsum(sizes)
+    offsets = rows.offset
     max_records = bounds.max_records or 1 << 62
-    starts: list[int] = []
+    start_rows: list[int] = []
 
-    def find_batch_end(first: int, last: int, size: int, n_records: int, base_offset: int) -> int:
-        """The exclusive end row of a batch that begins or continues at a row; at most `last`."""
-        end = last
-        if is_bounded[first]:
-            start_size = int(ends[first] - sizes[first]) - size
-            end = min(int(np.searchsorted(ends, start_size + bounds.max_bytes, "right")), last)
-            end = min(end if n_records else max(end, first + 1), first + max_records - n_records)
-        if end > first and int(offset[end - 1]) - base_offset > MAX_DELTA:
+    def find_batch_end(
+        first_row: int, max_end: int, size: int, n_records: int, base_offset: int
+    ) -> int:
+        """The exclusive end row of a batch that begins or continues at a row; at most `max_end`."""
+        end = max_end
+        if is_bounded[first_row]:
+            start_size = int(cumulative_sizes[first_row] - sizes[first_row]) - size
+            end = min(
+                int(np.searchsorted(cumulative_sizes, start_size + bounds.max_bytes, "right")),
+                max_end,
+            )
+            end = min(
+                end if n_records else max(end, first_row + 1), first_row + max_records - n_records
+            )
+        if end > first_row and int(offsets[end - 1]) - base_offset > MAX_DELTA:
             max_offset = min(base_offset + MAX_DELTA, MAX_OFFSET)
-            end = min(end, int(np.searchsorted(offset[:last], max_offset, "right")))
-        return max(end, first)
+            end = min(end, int(np.searchsorted(offsets[:max_end], max_offset, "right")))
+        return max(end, first_row)
 
     run_starts = np.flatnonzero(starts_batch)
     row = 0
     if open_batch is not None and len(rows) and not starts_batch[0]:
-        last = int(run_starts[0]) if len(run_starts) else len(rows)
+        run_end = int(run_starts[0]) if len(run_starts) else len(rows)
         row = find_batch_end(
             0,
-            last,
+            run_end,
             open_batch.estimated_bytes,
             open_batch.n_records,
             int(open_batch.draft.base_offset[0]),
         )
-        if row < last:
+        if row < run_end:
             run_starts = np.concatenate([[row], run_starts])
     run_ends = np.append(run_starts[1:], len(rows))
-    for first, last in zip(run_starts.tolist(), run_ends.tolist(), strict=False):
-        row = first
-        while row < last:
-            starts.append(row)
-            row = find_batch_end(row, last, 0, 0, int(offset[row]))
-    return np.array(starts, np.int64)
+    for run_start, run_end in zip(run_starts.tolist(), run_ends.tolist(), strict=False):
+        row = run_start
+        while row < run_end:
+            start_rows.append(row)
+            row = find_batch_end(row, run_end, 0, 0, int(offsets[row]))
+    return np.array(start_rows, np.int64)
 
 
 def record_sizes(rows: RecordTable) -> IntArray:
     """The estimated size of each record, as counted towards its batch."""
-    sizes: IntArray = rows.key_size.clip(0) + rows.value_size.clip(0) + RECORD_OVERHEAD
+    sizes: IntArray = rows.key_size.clip(0) + rows.value_size.clip(0) + RECORD_OVERHEAD_BYTES
     if "header_bytes" in rows.index_by_name:
         sizes += rows["header_bytes"]
     return sizes
@@ -132,14 +139,14 @@ def draft_headers(rows: RecordTable, first_rows: IntArray, codecs: IntArray | in
     """The headers of batches that begin at these rows, without a producer."""
     drafts = DraftTable.zeros(len(first_rows))
     last_rows = np.append(first_rows[1:], len(rows))[: len(first_rows)] - 1
-    offset, times = rows.offset, rows.timestamp
+    offsets, times = rows.offset, rows.timestamp
     drafts.magic = 2
-    drafts.base_offset = offset[first_rows]
-    drafts.last_offset_delta = offset[last_rows] - offset[first_rows]
+    drafts.base_offset = offsets[first_rows]
+    drafts.last_offset_delta = offsets[last_rows] - offsets[first_rows]
     drafts.base_timestamp = times[first_rows]
     drafts.max_timestamp = np.maximum.reduceat(times, first_rows)
-    types = rows.timestamp_type[first_rows] << TIMESTAMP_TYPE.shift
-    drafts.attributes = (codecs << COMPRESSION.shift) | types
+    type_bits = rows.timestamp_type[first_rows] << TIMESTAMP_TYPE.shift
+    drafts.attributes = (codecs << COMPRESSION.shift) | type_bits
     for name in UNSET_FIELDS:
         drafts[name] = -1
     return drafts

@@ -56,11 +56,11 @@ def plan_batches(
     drafts = _create_drafts(batch_lines, base_offsets, records, counts, options)
     previous_offset = partition.last_offset
     last_offsets = drafts.base_offset + drafts.last_offset_delta
-    for line, base, last in zip(
+    for line, base_offset, last_offset in zip(
         batch_lines, base_offsets.tolist(), last_offsets.tolist(), strict=True
     ):
-        check_base_offset(line, base, previous_offset)
-        previous_offset = last
+        check_base_offset(line, base_offset, previous_offset)
+        previous_offset = last_offset
     partition.last_offset = previous_offset
     partition.last_record_offset = int(offsets[-1]) if len(offsets) else previous_offset
     if options.explicit_bounds is None:
@@ -135,11 +135,11 @@ def _resolve_offsets(
     lines: Sequence[Batch],
     records: Sequence[Record],
     counts: Sequence[int],
-    start: int,
+    next_offset: int,
 ) -> tuple[IntArray, IntArray]:
     """The base offsets and the records' offsets; a missing one follows the previous offset.
 
-    A missing base offset is the first record's offset, if that is set. start: the first free
+    A missing base offset is the first record's offset, if that is set. next_offset: the first free
     offset.
     """
     has_base_offsets = None not in field_values(lines, "base_offset")
@@ -149,16 +149,16 @@ def _resolve_offsets(
     default_offsets: list[int] = []
     row = 0
     for line, n in zip(lines, counts, strict=True):
-        first = records[row].offset if n else None
-        base = line.base_offset
-        if base is None:
-            base = start if first is None else first
-        base_offsets.append(base)
-        start = base
+        first_offset = records[row].offset if n else None
+        base_offset = line.base_offset
+        if base_offset is None:
+            base_offset = next_offset if first_offset is None else first_offset
+        base_offsets.append(base_offset)
+        next_offset = base_offset
         for record in records[row : row + n]:
-            default_offsets.append(start)
-            start = (start if record.offset is None else record.offset) + 1
-        start = max(start, base + max(line.last_offset_delta or 0, 0) + 1)
+            default_offsets.append(next_offset)
+            next_offset = (next_offset if record.offset is None else record.offset) + 1
+        next_offset = max(next_offset, base_offset + max(line.last_offset_delta or 0, 0) + 1)
         row += n
     return (
         integer_column(lines, "base_offset", lambda i: base_offsets[i]),
@@ -176,30 +176,28 @@ def _create_drafts(
     """The headers from the lines; missing fields are derived from the records."""
     drafts = DraftTable.zeros(len(lines))
     rows = records.rows
-    nonempty = np.flatnonzero(counts)
-    first_rows = (records.row_ends - counts)[nonempty]
+    nonempty_batches = np.flatnonzero(counts)
+    first_rows = (records.row_ends - counts)[nonempty_batches]
     last_offsets = base_offsets.copy()
     max_timestamps = np.full(len(base_offsets), -1)
     first_timestamps = max_timestamps.copy()
-    last_offsets[nonempty] = rows.offset[records.row_ends[nonempty] - 1]
-    max_timestamps[nonempty] = np.maximum.reduceat(rows.timestamp, first_rows)
-    first_timestamps[nonempty] = rows.timestamp[first_rows]
-    before_base = np.flatnonzero(rows.offset[first_rows] < base_offsets[nonempty])
-    if len(before_base):
-        row = int(first_rows[before_base[0]])
-        message = f"offset {rows.offset[row]} is before its batch's base_offset"
-        raise line_error(
-            int(rows["line"][row]), f"{message} {base_offsets[nonempty[before_base[0]]]}"
-        )
+    last_offsets[nonempty_batches] = rows.offset[records.row_ends[nonempty_batches] - 1]
+    max_timestamps[nonempty_batches] = np.maximum.reduceat(rows.timestamp, first_rows)
+    first_timestamps[nonempty_batches] = rows.timestamp[first_rows]
+    early_indexes = np.flatnonzero(rows.offset[first_rows] < base_offsets[nonempty_batches])
+    if len(early_indexes):
+        row = int(first_rows[early_indexes[0]])
+        base_offset = base_offsets[nonempty_batches[early_indexes[0]]]
+        message = f"offset {rows.offset[row]} is before its batch's base_offset {base_offset}"
+        raise line_error(int(rows["line"][row]), message)
     drafts.line_number = np.array([line.number for line in lines], np.int64)
     drafts.magic = integer_column(lines, "magic", 2)
     if options.magic is not None:
         drafts.magic = options.magic
-    invalid = np.flatnonzero((drafts.magic < 0) | (drafts.magic > 2))
-    if len(invalid):
-        raise line_error(
-            lines[int(invalid[0])], f"magic {drafts.magic[invalid[0]]} is not 0, 1 or 2"
-        )
+    invalid_indexes = np.flatnonzero((drafts.magic < 0) | (drafts.magic > 2))
+    if len(invalid_indexes):
+        row = int(invalid_indexes[0])
+        raise line_error(lines[row], f"magic {drafts.magic[row]} is not 0, 1 or 2")
     drafts.base_offset = base_offsets
     # Keep the declared offset range, which compaction keeps. More records extend it. A batch split
     # to new bounds ends with its last record.
@@ -211,9 +209,11 @@ def _create_drafts(
         else np.where(counts == 0, declared_deltas, -1)
     )
     drafts.last_offset_delta = np.maximum(deltas, min_deltas)
-    too_far = np.flatnonzero(base_offsets > MAX_OFFSET - drafts.last_offset_delta)
-    if len(too_far):
-        raise line_error(lines[int(too_far[0])], f"its last offset is larger than {MAX_OFFSET}")
+    overflow_indexes = np.flatnonzero(base_offsets > MAX_OFFSET - drafts.last_offset_delta)
+    if len(overflow_indexes):
+        raise line_error(
+            lines[int(overflow_indexes[0])], f"its last offset is larger than {MAX_OFFSET}"
+        )
     drafts.base_timestamp = integer_column(
         lines, "base_timestamp", lambda i: int(first_timestamps[i])
     )
@@ -292,9 +292,9 @@ def _set_base_sequences(
 
 
 def _check_offset_deltas(rows: RecordTable, base_offsets: IntArray) -> None:
-    too_far = np.flatnonzero(rows.offset - base_offsets > MAX_DELTA)
-    if len(too_far):
-        i = int(too_far[0])
+    overflow_rows = np.flatnonzero(rows.offset - base_offsets > MAX_DELTA)
+    if len(overflow_rows):
+        i = int(overflow_rows[0])
         message = f"offset {rows.offset[i]} is more than {MAX_DELTA} above its batch's base_offset"
         raise line_error(int(rows["line"][i]), message)
 
@@ -311,9 +311,9 @@ def _split_to_bounds(
     start_rows = find_batch_starts(
         rows, starts_batch, ~is_control[batch_index], options.explicit_bounds
     )
-    empty = np.flatnonzero(counts == 0)
-    original_index = np.concatenate([batch_index[start_rows], empty])
-    first_rows = np.concatenate([start_rows, records.row_ends[empty]])
+    empty_batches = np.flatnonzero(counts == 0)
+    original_index = np.concatenate([batch_index[start_rows], empty_batches])
+    first_rows = np.concatenate([start_rows, records.row_ends[empty_batches]])
     order = np.lexsort((first_rows, original_index))
     original_index, first_rows = original_index[order], first_rows[order]
     records.row_ends = np.append(first_rows[1:], len(rows))
@@ -339,23 +339,31 @@ def _adjust_split_drafts(
     """
     rows = records.rows
     counts = records.row_counts
-    filled = np.flatnonzero(counts)
-    first_rows = (records.row_ends - counts)[filled]
-    is_continuation = ~is_first[filled]
+    nonempty_batches = np.flatnonzero(counts)
+    first_rows = (records.row_ends - counts)[nonempty_batches]
+    is_continuation = ~is_first[nonempty_batches]
     base_offsets = drafts.base_offset.copy()
-    base_offsets[filled] = np.where(is_continuation, rows.offset[first_rows], base_offsets[filled])
+    base_offsets[nonempty_batches] = np.where(
+        is_continuation, rows.offset[first_rows], base_offsets[nonempty_batches]
+    )
     sequences = drafts.base_sequence + (base_offsets - drafts.base_offset)
     has_sequence = drafts.base_sequence >= 0
     drafts.base_sequence = np.where(has_sequence, sequences & MAX_SEQUENCE, drafts.base_sequence)
     drafts.base_offset = base_offsets
-    drafts.last_offset_delta[filled] = (
-        rows.offset[records.row_ends[filled] - 1] - base_offsets[filled]
+    drafts.last_offset_delta[nonempty_batches] = (
+        rows.offset[records.row_ends[nonempty_batches] - 1] - base_offsets[nonempty_batches]
     )
-    takes_record_time = is_continuation & (drafts.attributes[filled] & DELETE_HORIZON.mask == 0)
-    times = drafts.base_timestamp[filled]
-    drafts.base_timestamp[filled] = np.where(takes_record_time, rows.timestamp[first_rows], times)
+    takes_record_time = is_continuation & (
+        drafts.attributes[nonempty_batches] & DELETE_HORIZON.mask == 0
+    )
+    base_timestamps = drafts.base_timestamp[nonempty_batches]
+    drafts.base_timestamp[nonempty_batches] = np.where(
+        takes_record_time, rows.timestamp[first_rows], base_timestamps
+    )
     max_timestamps = np.maximum.reduceat(rows.timestamp, first_rows)
-    keeps_line_max = drafts.has_explicit_max[filled] == 1
-    line_max = drafts.max_timestamp[filled]
-    drafts.max_timestamp[filled] = np.where(keeps_line_max, line_max, max_timestamps)
+    keeps_declared_max = drafts.has_explicit_max[nonempty_batches] == 1
+    declared_max = drafts.max_timestamp[nonempty_batches]
+    drafts.max_timestamp[nonempty_batches] = np.where(
+        keeps_declared_max, declared_max, max_timestamps
+    )
     return drafts

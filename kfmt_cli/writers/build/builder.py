@@ -98,58 +98,60 @@ class SegmentBuilder:
                 self.n_ignored_lines += len(lines) - len(content_lines)
             self._buffered_lines += cast(Sequence[Record | Batch], content_lines)
             if len(self._buffered_lines) >= MIN_BUFFERED_LINES:
-                self._flush(final=False)
-        self._flush(final=True)
+                self._flush(is_final=False)
+        self._flush(is_final=True)
 
-    def _flush(self, final: bool) -> None:
-        """Plan the buffered lines. Unless `final`, a last batch line waits for its records."""
-        buffered = self._buffered_lines
-        stop = len(buffered)
-        if buffered and not final and isinstance(buffered[-1], Batch):
-            stop -= 1
-        for first, last in self._iter_runs(buffered[:stop]):
-            self._plan_run(buffered[first:last])
-        del buffered[:stop]
-        if final:
+    def _flush(self, is_final: bool) -> None:
+        """Plan the buffered lines. Unless `is_final`, a last batch line waits for its records."""
+        buffered_lines = self._buffered_lines
+        n_ready_lines = len(buffered_lines)
+        if buffered_lines and not is_final and isinstance(buffered_lines[-1], Batch):
+            n_ready_lines -= 1
+        for first, end in self._iter_runs(buffered_lines[:n_ready_lines]):
+            self._plan_run(buffered_lines[first:end])
+        del buffered_lines[:n_ready_lines]
+        if is_final:
             self.assembler.close()
 
     def _iter_runs(self, lines: Sequence[Record | Batch]) -> Iterator[tuple[int, int]]:
         """The index ranges of lines of one file; a line without a name continues the file."""
-        first, file = 0, self._file_name
-        files = field_values(lines, "file")
-        if len(set(files)) > 1:
-            for i, name in enumerate(files):
-                if name is not None and name != file:
+        first, file_name = 0, self._file_name
+        file_names = field_values(lines, "file")
+        if len(set(file_names)) > 1:
+            for i, name in enumerate(file_names):
+                if name is not None and name != file_name:
                     if i > first:
                         yield first, i
-                    first, file = i, name
+                    first, file_name = i, name
         if len(lines) > first:
             yield first, len(lines)
 
     def _plan_run(self, lines: Sequence[Record | Batch]) -> None:
-        file = lines[0].file
+        file_name = lines[0].file
         self._line_number = lines[0].number
-        if self._target is None or file not in (None, self._file_name):
+        if self._target is None or file_name not in (None, self._file_name):
             self.assembler.close()
-            self._file_name, self._batch_line = file, None
+            self._file_name, self._batch_line = file_name, None
             self._begin_file(lines[0], self._resolve_target(lines[0]))
         batch_rows = np.flatnonzero(np.array([type(line) is Batch for line in lines]))
         n_unbatched = int(batch_rows[0]) if len(batch_rows) else len(lines)
         if n_unbatched:
             self._plan_records(cast(Sequence[Record], lines[:n_unbatched]))
-        all_batches = [cast(Batch, lines[i]) for i in batch_rows.tolist()]
+        all_batch_lines = [cast(Batch, lines[i]) for i in batch_rows.tolist()]
         counts = np.diff(batch_rows, append=len(lines)) - 1
         # Plan batches of one magic together.
-        magics = [batch.magic for batch in all_batches]
-        group_starts = [i for i in range(len(all_batches)) if not i or magics[i] != magics[i - 1]]
-        for first, end in pairwise([*group_starts, len(all_batches)]):
+        magics = [batch.magic for batch in all_batch_lines]
+        group_starts = [
+            i for i in range(len(all_batch_lines)) if not i or magics[i] != magics[i - 1]
+        ]
+        for first, end in pairwise([*group_starts, len(all_batch_lines)]):
             group_lines = lines[
                 int(batch_rows[first]) : int(batch_rows[end])
                 if end < len(batch_rows)
                 else len(lines)
             ]
             records = [line for line in group_lines if type(line) is Record]
-            batch_lines, record_counts = all_batches[first:end], counts[first:end]
+            batch_lines, record_counts = all_batch_lines[first:end], counts[first:end]
             self._add_plan(
                 plan_batches(batch_lines, records, record_counts, self.options, self._partition)
             )
@@ -191,27 +193,37 @@ class SegmentBuilder:
             self.assembler.extend(plan.continuation)
         if not len(plan.drafts):
             return
-        base, line_number = int(plan.drafts.base_offset[0]), int(plan.drafts.line_number[0])
-        segment_base = self.writer.base_offset
-        if segment_base is not None and base < segment_base:
-            message = f"offset {base} is before the segment's base offset {segment_base}"
+        base_offset, line_number = int(plan.drafts.base_offset[0]), int(plan.drafts.line_number[0])
+        segment_base_offset = self.writer.base_offset
+        if segment_base_offset is not None and base_offset < segment_base_offset:
+            message = (
+                f"offset {base_offset} is before the segment's base offset {segment_base_offset}"
+            )
             raise line_error(line_number, message)
         self.assembler.add(plan.drafts, plan.records)
 
     def _begin_file(self, line: Record | Batch, target: TargetFile) -> None:
         """Begin or continue the file that a line names; raises LineError."""
-        previous, self._target = self._target, target
+        previous_target, self._target = self._target, target
         keeps_names = self.writer.settings.keeps_named_segments
-        base = target.base_offset if keeps_names else None
-        if previous is None and self.options.base_offset is not None and target.snapshot is None:
-            base = self.options.base_offset
+        base_offset = target.base_offset if keeps_names else None
+        if (
+            previous_target is None
+            and self.options.base_offset is not None
+            and target.snapshot is None
+        ):
+            base_offset = self.options.base_offset
         partition = self._partitions.setdefault(target.partition, OpenPartition())
-        partition.default_start = base or 0
+        partition.default_start_offset = base_offset or 0
         partition.shared_values = None
-        if not keeps_names and previous is not None and previous.partition == target.partition:
+        if (
+            not keeps_names
+            and previous_target is not None
+            and previous_target.partition == target.partition
+        ):
             return
         is_named = keeps_names and line.file is not None
-        if not self.writer.begin(target.directory, base, target.snapshot, is_named):
+        if not self.writer.begin(target.directory, base_offset, target.snapshot, is_named):
             raise line_error(line, f"lines of {line.file} must be contiguous; some came earlier")
 
     def _write_batches(self, batches: EncodedBatches) -> None:

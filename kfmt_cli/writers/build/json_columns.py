@@ -18,7 +18,7 @@ from kfmt_cli.formats.control import (
     CONTROL_TYPES,
     END_TXN_MARKER,
 )
-from kfmt_cli.formats.kraft import KRAFT_MESSAGES
+from kfmt_cli.formats.kraft import KRAFT_LAYOUT_BY_TYPE
 from kfmt_cli.log.records import RecordColumns
 from kfmt_cli.rows.log_tables import RECORD_COLUMNS, RecordTable
 from kfmt_cli.writers.build.jsonl import Batch, ControlJson, Record, line_error
@@ -32,7 +32,7 @@ def parse_records(
     lines: Sequence[Record], offsets: IntArray, timestamps: IntArray, default_type: int
 ) -> RecordColumns:
     """The records as columns; raises LineError. default_type: timestamp type of lines without."""
-    rows = RecordTable.zeros_for(BUILD_COLUMNS, len(lines))
+    rows = RecordTable.zeros_with_columns(BUILD_COLUMNS, len(lines))
     rows["line"] = np.array(field_values(lines, "number"), np.int64)
     rows.offset = offsets
     rows.timestamp = timestamps
@@ -90,10 +90,10 @@ def _decode_values(lines: Sequence[Record], name: str) -> list[bytes | None]:
             return [None if text is None else text.encode() for text in texts]
     except UnicodeEncodeError:
         pass  # decoded again below, to report the line
-    decoded = []
+    decoded_values = []
     for i, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
-        decoded.append(_decode_field(lines[i], name, text, encoding))
-    return decoded
+        decoded_values.append(_decode_field(lines[i], name, text, encoding))
+    return decoded_values
 
 
 def decode_bytes(text: str | None, encoding: str | None) -> bytes | None:
@@ -151,8 +151,8 @@ def _encode_control_record(line: Record, control: ControlJson) -> tuple[bytes, b
         control_type = CONTROL_TYPES.index(control_type)
     try:
         key = CONTROL_RECORD_KEY.write({"version": control.version, "type": control_type})
-        if line.value is None and control.data is not None and control_type in KRAFT_MESSAGES:
-            return key, _encode_kraft_value(line, KRAFT_MESSAGES[control_type], control.data)
+        if line.value is None and control.data is not None and control_type in KRAFT_LAYOUT_BY_TYPE:
+            return key, _encode_kraft_value(line, KRAFT_LAYOUT_BY_TYPE[control_type], control.data)
         if line.value is not None or control_type > 1:
             return key, _decode_field(line, "value", line.value, line.value_encoding)
         epoch = control.coordinator_epoch or 0
@@ -208,13 +208,13 @@ def integer_column(
             (default(i) if callable(default) else default) if value is None else value
             for i, value in enumerate(values)
         ]
-    limit = 1 << (bits - 1)
+    bound = 1 << (bits - 1)
     try:
         column = np.array(values, np.int64)
-        fits = bits == 64 or not len(column) or -limit <= column.min() <= column.max() < limit
+        fits = bits == 64 or not len(column) or -bound <= column.min() <= column.max() < bound
     except OverflowError:
         fits = False
     if not fits:
-        i = next(i for i, value in enumerate(values) if not -limit <= value < limit)
+        i = next(i for i, value in enumerate(values) if not -bound <= value < bound)
         raise line_error(lines[i], f"{name} {values[i]} does not fit in {bits} bits")
     return column

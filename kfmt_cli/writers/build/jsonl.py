@@ -109,17 +109,17 @@ class _Batch(_Line, kw_only=True, gc=False):
 def _add_derived_fields(line_type: type[_Line], row_type: RowType) -> type[_Line]:
     """A line type that also accepts the derived fields of a dump, which are ignored."""
     field_names = set(line_type.__struct_fields__)
-    types = {ColumnKind.FLAG: bool | None, ColumnKind.NUMBER: int | None}
-    derived: list[tuple[str, Any, None]] = [
-        (column.name, types[column.kind], None)
+    type_by_kind = {ColumnKind.FLAG: bool | None, ColumnKind.NUMBER: int | None}
+    derived_fields: list[tuple[str, Any, None]] = [
+        (column.name, type_by_kind[column.kind], None)
         for column in row_type.columns
         if column.name not in field_names
     ]
-    derived += [(name, int | str | None, None) for name in LOCATION_COLUMNS]
+    derived_fields += [(name, int | str | None, None) for name in LOCATION_COLUMNS]
     name = row_type.name.capitalize()
     struct = msgspec.defstruct(
         name,
-        derived,
+        derived_fields,
         bases=(line_type,),
         kw_only=True,
         gc=False,
@@ -184,7 +184,7 @@ def read_lines(path: str) -> Iterator[list[BuildLine]]:
         for chunk, shapes in map_ordered(
             _scan_shapes, iter_line_chunks(source), available_cores() > 1
         ):
-            lines = _decode(chunk, shapes)
+            lines = _decode_chunk(chunk, shapes)
             if lines is None:
                 lines = list(_decode_separately(chunk))
             else:
@@ -225,7 +225,7 @@ def iter_line_chunks(source: Source) -> Iterator[LineChunk]:
         length = CHUNK_BYTES
 
 
-def _decode(chunk: LineChunk, shapes: IntArray) -> list[BuildLine] | None:
+def _decode_chunk(chunk: LineChunk, shapes: IntArray) -> list[BuildLine] | None:
     """Decode all lines at once; None if one of them must be decoded separately."""
     for decoder in (_TYPED_DECODER, _RECORD_DECODER):
         try:
@@ -266,24 +266,26 @@ def _has_unique_keys(data: bytes, shapes: IntArray) -> bool:
 
 
 def _set_line_numbers(lines: Sequence[BuildLine], chunk: LineChunk) -> None:
-    first, data = chunk.first_line_number, chunk.data
-    line_numbers: Sequence[int] = range(first, first + len(lines))
+    first_line_number, data = chunk.first_line_number, chunk.data
+    line_numbers: Sequence[int] = range(first_line_number, first_line_number + len(lines))
     if len(lines) != chunk.n_newlines + (not data.endswith(b"\n")):
-        line_numbers = [first + i for i, line in enumerate(data.split(b"\n")) if line.strip()]
-    for line, number in zip(lines, line_numbers, strict=True):
-        line.number = number
+        line_numbers = [
+            first_line_number + i for i, line in enumerate(data.split(b"\n")) if line.strip()
+        ]
+    for line, line_number in zip(lines, line_numbers, strict=True):
+        line.number = line_number
 
 
 def _decode_separately(chunk: LineChunk) -> Iterator[BuildLine]:
     """Decode the lines one by one; raises LineError for the first invalid one."""
-    for number, text in enumerate(chunk.data.split(b"\n"), chunk.first_line_number):
+    for line_number, text in enumerate(chunk.data.split(b"\n"), chunk.first_line_number):
         if not text.strip():
             continue
         try:
             line_type = _type_decoder.decode(text).type
             if line_type not in _LINE_TYPES:
                 raise line_error(
-                    number, f"only batch and record lines can be built, not {line_type!r}"
+                    line_number, f"only batch and record lines can be built, not {line_type!r}"
                 )
             line = (_RECORD_DECODER if line_type == "record" else _TYPED_DECODER).decode(text)
             require_unique_keys(text)
@@ -293,8 +295,8 @@ def _decode_separately(chunk: LineChunk) -> Iterator[BuildLine]:
             RecursionError,
             DuplicateKeyError,
         ) as error:
-            raise line_error(number, str(error)) from None
-        line.number = number
+            raise line_error(line_number, str(error)) from None
+        line.number = line_number
         yield line
 
 
@@ -312,11 +314,11 @@ def require_unique_keys(text: bytes) -> None:
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> None:
-    names: set[str] = set()
-    for name, _ in pairs:
-        if name in names:
-            raise DuplicateKeyError(name)
-        names.add(name)
+    keys: set[str] = set()
+    for key, _ in pairs:
+        if key in keys:
+            raise DuplicateKeyError(key)
+        keys.add(key)
 
 
 def line_error(line: BuildLine | int, message: str) -> LineError:

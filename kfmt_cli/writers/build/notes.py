@@ -44,26 +44,30 @@ def encode_notes(path: str) -> Iterator[bytes]:
     source = open_source(path)
     try:
         for chunk in iter_line_chunks(source):
-            for number, line in enumerate(chunk.data.split(b"\n"), chunk.first_line_number):
+            for line_number, line in enumerate(chunk.data.split(b"\n"), chunk.first_line_number):
                 if line.strip():
-                    yield _encode_message(line, number)
+                    yield _encode_message(line, line_number)
     finally:
         source.close()
 
 
-def _encode_message(line: bytes, number: int) -> bytes:
+def _encode_message(line: bytes, line_number: int) -> bytes:
     try:
-        note = _decoder.decode(line)
+        message = _decoder.decode(line)
         require_unique_keys(line)
-        codec = COMPRESSION.extract(note.attributes)
-        if note.compression not in (None, CODECS[codec] if codec < len(CODECS) else codec):
+        codec = COMPRESSION.extract(message.attributes)
+        if message.compression not in (None, CODECS[codec] if codec < len(CODECS) else codec):
             raise ValueError(
-                f"compression {note.compression!r} contradicts attributes {note.attributes}; "
+                f"compression {message.compression!r} contradicts attributes {message.attributes}; "
                 "this layout is not compressed"
             )
-        key = decode_bytes(note.key, note.key_encoding)
-        value = decode_bytes(note.value, note.value_encoding)
-        values = {"crc": notes_checksum(value), "magic": note.magic, "attributes": note.attributes}
+        key = decode_bytes(message.key, message.key_encoding)
+        value = decode_bytes(message.value, message.value_encoding)
+        values = {
+            "crc": notes_checksum(value),
+            "magic": message.magic,
+            "attributes": message.attributes,
+        }
         return NOTES_V0.write({**values, "key": key, "value": value})
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
-        raise line_error(number, str(error)) from None
+        raise line_error(line_number, str(error)) from None

@@ -19,38 +19,38 @@ class OpenPartition:
     """The state of a partition.
 
     last_offset: the last batch's last offset, -1 before the first batch. last_record_offset: the
-    last record's offset. default_start: the default offset of the first record. next_sequences: the
-    next sequence number by producer id. shared_values: the last unbatched record's, see
-    `writers/build/unbatched_records.py`.
+    last record's offset. default_start_offset: the default offset of the first record.
+    next_sequence_by_producer: the next sequence number by producer id. shared_values: the last
+    unbatched record's, see `writers/build/unbatched_records.py`.
     """
 
     last_offset: int = -1
     last_record_offset: int = -1
-    default_start: int = 0
-    next_sequences: dict[int, int] = field(default_factory=dict)
+    default_start_offset: int = 0
+    next_sequence_by_producer: dict[int, int] = field(default_factory=dict)
     shared_values: IntArray | None = None
 
     @property
     def next_offset(self) -> int:
         """The default offset of the next record."""
-        return max(self.last_offset + 1, self.default_start)
+        return max(self.last_offset + 1, self.default_start_offset)
 
-    def allocate_sequences(self, producer: int, n_records: int) -> int:
+    def allocate_sequences(self, producer_id: int, n_records: int) -> int:
         """Allocate sequence numbers for records; returns the first one, -1 without a producer."""
-        if producer < 0:
+        if producer_id < 0:
             return -1
-        first = self.next_sequences.get(producer, 0)
-        self.next_sequences[producer] = (first + n_records) & MAX_SEQUENCE
-        return first
+        first_sequence = self.next_sequence_by_producer.get(producer_id, 0)
+        self.next_sequence_by_producer[producer_id] = (first_sequence + n_records) & MAX_SEQUENCE
+        return first_sequence
 
     def allocate_base_sequences(
-        self, producers: IntArray, control: BoolArray, counts: IntArray
+        self, producer_ids: IntArray, control_mask: BoolArray, counts: IntArray
     ) -> IntArray:
         """Allocate the base sequence of each batch, -1 for control batches. counts: of records."""
-        batches = zip(producers.tolist(), control.tolist(), counts.tolist(), strict=True)
+        batches = zip(producer_ids.tolist(), control_mask.tolist(), counts.tolist(), strict=True)
         base_sequences = [
-            -1 if is_control else self.allocate_sequences(producer, n)
-            for producer, is_control, n in batches
+            -1 if is_control else self.allocate_sequences(producer_id, n)
+            for producer_id, is_control, n in batches
         ]
         return np.array(base_sequences, np.int64)
 
@@ -61,13 +61,15 @@ def check_offsets(lines: Sequence[Record], offsets: IntArray, previous_offset: i
     if not len(offsets):
         return
     # Compare the offsets, as their difference may overflow.
-    not_increasing = np.flatnonzero(offsets <= np.concatenate([[previous_offset], offsets[:-1]]))
-    negative = np.flatnonzero(offsets < 0)
-    if len(negative):
-        i = int(negative[0])
+    nonincreasing_rows = np.flatnonzero(
+        offsets <= np.concatenate([[previous_offset], offsets[:-1]])
+    )
+    negative_rows = np.flatnonzero(offsets < 0)
+    if len(negative_rows):
+        i = int(negative_rows[0])
         raise line_error(lines[i], f"offset {offsets[i]} is negative")
-    if len(not_increasing):
-        i = int(not_increasing[0])
+    if len(nonincreasing_rows):
+        i = int(nonincreasing_rows[0])
         previous = int(offsets[i - 1]) if i else previous_offset
         raise line_error(
             lines[i], f"offset {offsets[i]} is not greater than the previous offset {previous}"

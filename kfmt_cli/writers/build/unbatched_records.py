@@ -56,11 +56,11 @@ def plan_unbatched(
     rows = records.rows
     if options.timestamp_type is not None:
         rows.timestamp_type = options.timestamp_type
-    producers, epochs, is_control, is_transactional = _producer_columns(record_lines, options)
+    producer_ids, epochs, is_control, is_transactional = _producer_columns(record_lines, options)
     # A batch has only one LogAppendTime.
     append_times = np.where(rows.timestamp_type == APPEND_TIME, rows.timestamp, 0)
     shared_values = np.array(
-        [rows.timestamp_type, append_times, producers, epochs, is_control, is_transactional]
+        [rows.timestamp_type, append_times, producer_ids, epochs, is_control, is_transactional]
     )
     previous_values = partition.shared_values if open_batch is not None else None
     starts_batch = np.ones(len(rows), np.bool_)
@@ -76,26 +76,26 @@ def plan_unbatched(
     n_continuing = int(start_rows[0]) if len(start_rows) else len(rows)
     continuation = None
     if n_continuing:
-        first_rows = rows.select_rows(slice(0, n_continuing))
+        continuing_rows = rows.select_rows(slice(0, n_continuing))
         continuation = RecordColumns(
-            records.data, first_rows, records.headers, np.array([n_continuing])
+            records.data, continuing_rows, records.headers, np.array([n_continuing])
         )
-        partition.allocate_sequences(int(producers[0]), n_continuing)
+        partition.allocate_sequences(int(producer_ids[0]), n_continuing)
     records.rows = rows.select_rows(slice(n_continuing, None)) if n_continuing else rows
     records.row_ends = np.append(start_rows[1:], len(rows))[: len(start_rows)] - n_continuing
-    starts_control = is_control[start_rows] == 1
-    codecs = np.where(starts_control, 0, options.codec or 0)
+    is_control_batch = is_control[start_rows] == 1
+    codecs = np.where(is_control_batch, 0, options.codec or 0)
     drafts = draft_headers(records.rows, start_rows - n_continuing, codecs)
     drafts.magic = 2 if options.magic is None else options.magic
-    drafts.producer_id = producers[start_rows]
+    drafts.producer_id = producer_ids[start_rows]
     drafts.producer_epoch = epochs[start_rows]
-    has_producer = producers[start_rows] >= 0
+    has_producer = producer_ids[start_rows] >= 0
     # Markers end transactions; the control records of KRaft do not.
     is_marker = np.array([_is_transaction_marker(record_lines[i]) for i in start_rows], np.bool_)
     sets_transactional = is_marker | ((is_transactional[start_rows] == 1) & has_producer)
-    drafts.attributes |= sets_transactional * TRANSACTIONAL.mask | starts_control * CONTROL.mask
+    drafts.attributes |= sets_transactional * TRANSACTIONAL.mask | is_control_batch * CONTROL.mask
     drafts.base_sequence = partition.allocate_base_sequences(
-        producers[start_rows], starts_control, records.row_counts
+        producer_ids[start_rows], is_control_batch, records.row_counts
     )
     drafts.line_number = rows["line"][start_rows]
     drafts.declared_count = -1
@@ -108,34 +108,36 @@ def _producer_columns(
     """For each record: producer id, epoch, whether it is a control record and transactional."""
     n = len(lines)
     epoch = options.producer_epoch or 0
-    producers = integer_column(lines, "producer_id", -1)
+    producer_ids = integer_column(lines, "producer_id", -1)
     if options.producer_id is not None:
-        producers = np.full(n, options.producer_id)
+        producer_ids = np.full(n, options.producer_id)
     epochs = integer_column(
-        lines, "producer_epoch", lambda i: epoch if producers[i] >= 0 else -1, 16
+        lines, "producer_epoch", lambda i: epoch if producer_ids[i] >= 0 else -1, 16
     )
     if options.producer_epoch is not None:
-        epochs = np.where(producers >= 0, options.producer_epoch, epochs)
+        epochs = np.where(producer_ids >= 0, options.producer_epoch, epochs)
     is_control = np.array([line.control is not None for line in lines], np.int64)
     is_transactional = np.array([bool(line.transactional) for line in lines], np.int64)
     if options.transactional:
         is_transactional[:] = 1
-    lacks_producer = np.flatnonzero((is_transactional == 1) & (producers < 0))
-    if len(lacks_producer):
+    rows_without_producer = np.flatnonzero((is_transactional == 1) & (producer_ids < 0))
+    if len(rows_without_producer):
         raise line_error(
-            lines[int(lacks_producer[0])], "the record is transactional, but has no producer_id"
+            lines[int(rows_without_producer[0])],
+            "the record is transactional, but has no producer_id",
         )
-    return producers, epochs, is_control, is_transactional
+    return producer_ids, epochs, is_control, is_transactional
 
 
 def _is_transaction_marker(line: Record) -> bool:
     return line.control is not None and line.control.type in ("ABORT", "COMMIT", ABORT, COMMIT)
 
 
-def record_offsets(lines: Sequence[Record], start: int) -> IntArray:
-    """The records' offsets; a missing offset follows the previous one, the first is `start`."""
+def record_offsets(lines: Sequence[Record], next_offset: int) -> IntArray:
+    """The records' offsets; a missing offset follows the previous one, the first is
+    `next_offset`."""
     default_offsets = []
     for line in lines:
-        default_offsets.append(start)
-        start = (start if line.offset is None else line.offset) + 1
+        default_offsets.append(next_offset)
+        next_offset = (next_offset if line.offset is None else line.offset) + 1
     return integer_column(lines, "offset", lambda i: default_offsets[i])

@@ -99,39 +99,46 @@ class Converter:
     """The number of threads."""
 
     def convert(
-        self, log: InputFile, writer: SegmentWriter | None, advance: Callable[[int], None]
+        self, log: InputFile, writer: SegmentWriter | None, on_progress: Callable[[int], None]
     ) -> ConversionCounts:
         """Convert a log into a segment; raises InputError, OutputError. writer: None to only read
         the log."""
-        total = ConversionCounts()
+        counts = ConversionCounts()
         digest = blake2b()
-        process = self._read_intact if writer is None else self._convert_run
-        for content in self._iter_contents(log, process, advance):
+        process_run = self._read_intact if writer is None else self._convert_run
+        for content in self._iter_contents(log, process_run, on_progress):
             if writer is not None and content.converted is not None:
                 writer.append(content.converted)
-                total.batches_after += len(content.converted)
-            total.messages += len(content.records.rows)
-            total.batches += len(content.is_valid)
-            total.left_out += int((~content.is_valid).sum())
-            total.findings += content.findings
+                counts.batches_after += len(content.converted)
+            counts.messages += len(content.records.rows)
+            counts.batches += len(content.is_valid)
+            counts.left_out += int((~content.is_valid).sum())
+            counts.findings += content.findings
             digest.update(content.comparable_bytes)
-        total.digest = digest.digest()
-        return total
+        counts.digest = digest.digest()
+        return counts
 
     def _iter_contents(
-        self, log: InputFile, process: Callable[..., IntactContent], advance: Callable[[int], None]
+        self,
+        log: InputFile,
+        process_run: Callable[..., IntactContent],
+        on_progress: Callable[[int], None],
     ) -> Iterator[IntactContent]:
         """The runs of a log, in order. A run that overlaps earlier ones is processed again."""
         previous_offset = NO_PREVIOUS_OFFSET
-        with open_checked_log(log, read_ahead=False) as opened:
-            runs = _iter_runs(opened.blocks, advance)
-            for first_result in map_ordered(process, runs, self.jobs if opened.is_large else 0):
-                reaches_back = (
+        with open_checked_log(log, read_ahead=False) as opened_log:
+            runs = _iter_runs(opened_log.blocks, on_progress)
+            for first_result in map_ordered(
+                process_run, runs, self.jobs if opened_log.is_large else 0
+            ):
+                overlaps_earlier = (
                     first_result.first_offset is not None
                     and first_result.first_offset <= previous_offset
                 )
                 content = (
-                    process(first_result.run, previous_offset) if reaches_back else first_result
+                    process_run(first_result.run, previous_offset)
+                    if overlaps_earlier
+                    else first_result
                 )
                 if content.last_offset is not None:
                     previous_offset = max(previous_offset, content.last_offset)
@@ -158,24 +165,28 @@ class Converter:
         if is_legacy(run):
             findings += _omit_backward_records(run, records, is_kept, previous_offset)
         if not is_kept.all():
-            kept_before = np.concatenate([[0], np.cumsum(is_kept)])
-            records.row_ends = kept_before[records.row_ends]
+            n_kept_before = np.concatenate([[0], np.cumsum(is_kept)])
+            records.row_ends = n_kept_before[records.row_ends]
             records.rows = records.rows.select_rows(is_kept)
-        first, last = _offset_bounds(run, records, is_valid)
+        first_offset, last_offset = _offset_bounds(run, records, is_valid)
         comparable_bytes = encode_comparable(records)
-        return IntactContent(run, records, is_valid, findings, first, last, comparable_bytes)
+        return IntactContent(
+            run, records, is_valid, findings, first_offset, last_offset, comparable_bytes
+        )
 
     def _convert_run(self, run: Block, previous_offset: int = NO_PREVIOUS_OFFSET) -> IntactContent:
-        intact = self._read_intact(run, previous_offset)
-        if intact.first_offset is None:
-            return intact
-        legacy = is_legacy(run)
-        converted = (
-            self._rebatch(run, intact.records) if legacy else _copy_batches(run, intact.is_valid)
+        intact_content = self._read_intact(run, previous_offset)
+        if intact_content.first_offset is None:
+            return intact_content
+        has_legacy_magic = is_legacy(run)
+        converted_batches = (
+            self._group_into_batches(run, intact_content.records)
+            if has_legacy_magic
+            else _copy_batches(run, intact_content.is_valid)
         )
-        return replace(intact, converted=converted)
+        return replace(intact_content, converted=converted_batches)
 
-    def _rebatch(self, run: Block, records: RecordColumns) -> EncodedBatches:
+    def _group_into_batches(self, run: Block, records: RecordColumns) -> EncodedBatches:
         rows, batches = records.rows, run.batches
         batch_index = records.batch_of_row
         is_wrapped = batches.compression[batch_index] != 0
@@ -195,10 +206,11 @@ def _offset_bounds(
 ) -> tuple[int | None, int | None]:
     """The first and last offset kept from a run."""
     if is_legacy(run):
-        first, last = records.rows.offset, records.rows.offset
+        first_offsets, last_offsets = records.rows.offset, records.rows.offset
     else:
-        first, last = run.batches.base_offset[is_valid], run.batches.last_offset[is_valid]
-    return (int(first[0]), int(last[-1])) if len(first) else (None, None)
+        first_offsets = run.batches.base_offset[is_valid]
+        last_offsets = run.batches.last_offset[is_valid]
+    return (int(first_offsets[0]), int(last_offsets[-1])) if len(first_offsets) else (None, None)
 
 
 def _omit_backward_batches(
@@ -210,23 +222,25 @@ def _omit_backward_batches(
     """
     batches = run.batches
     base_offset, last_offset = batches.base_offset, batches.last_offset
-    previous_ends = np.concatenate([[previous_offset], last_offset])
-    if (base_offset > previous_ends[:-1]).all() and (last_offset >= base_offset).all():
+    previous_offsets = np.concatenate([[previous_offset], last_offset])
+    if (base_offset > previous_offsets[:-1]).all() and (last_offset >= base_offset).all():
         return
     reported_positions = {
         finding.position for finding in run.findings if finding.code is codes.OFFSETS_BACKWARDS
     }
     ranges = zip(base_offset.tolist(), last_offset.tolist(), strict=True)
-    for i, (base, last) in enumerate(ranges):
+    for i, (base_offset_of_batch, last_offset_of_batch) in enumerate(ranges):
         if not is_valid[i]:
             continue
-        if base > previous_offset and last >= base:
-            previous_offset = last
+        if base_offset_of_batch > previous_offset and last_offset_of_batch >= base_offset_of_batch:
+            previous_offset = last_offset_of_batch
             continue
         is_valid[i] = False
         if int(batches.position[i]) not in reported_positions:
-            message = f"offset {base} follows offset {previous_offset}"
-            yield batch_finding(run, i, codes.OFFSETS_BACKWARDS, message, found=base)
+            message = f"offset {base_offset_of_batch} follows offset {previous_offset}"
+            yield batch_finding(
+                run, i, codes.OFFSETS_BACKWARDS, message, found=base_offset_of_batch
+            )
 
 
 def _omit_backward_records(
@@ -237,10 +251,12 @@ def _omit_backward_records(
     A batch of magic 2 cannot contain them, and no index could find them. The reader has checked the
     offsets of wrappers and of messages without one, but not of messages inside wrappers.
     """
-    offset = records.rows.offset
-    kept_offsets = np.where(is_kept, offset, NO_PREVIOUS_OFFSET)
-    max_before = np.maximum.accumulate(np.concatenate([[previous_offset], kept_offsets]))[:-1]
-    is_backward = is_kept & (offset <= max_before)
+    offsets = records.rows.offset
+    kept_offsets = np.where(is_kept, offsets, NO_PREVIOUS_OFFSET)
+    max_offset_before = np.maximum.accumulate(np.concatenate([[previous_offset], kept_offsets]))[
+        :-1
+    ]
+    is_backward = is_kept & (offsets <= max_offset_before)
     if not is_backward.any():
         return
     is_kept &= ~is_backward
@@ -248,28 +264,31 @@ def _omit_backward_records(
     wrapper_indexes = batch_indexes[run.batches.compression[batch_indexes] != 0]
     for wrapper_index in np.unique(wrapper_indexes).tolist():
         first = int(np.flatnonzero(is_backward)[np.searchsorted(batch_indexes, wrapper_index)])
-        message = f"offset {offset[first]} follows offset {max_before[first]}"
+        message = f"offset {offsets[first]} follows offset {max_offset_before[first]}"
         yield batch_finding(run, wrapper_index, codes.RECORD_OFFSETS_BACKWARDS, message)
 
 
 def _copy_batches(run: Block, is_valid: BoolArray) -> EncodedBatches:
     """The batches unchanged, without the damaged ones."""
     batches = run.batches.select_rows(is_valid)
-    ends = np.cumsum(batches.size)
-    starts = batches.start.tolist()
-    stops = batches.end.tolist()
-    if starts and ends[-1] == stops[-1] - starts[0]:
-        data = run.data[starts[0] : stops[-1]]
+    output_ends = np.cumsum(batches.size)
+    block_starts = batches.start.tolist()
+    block_ends = batches.end.tolist()
+    if block_starts and output_ends[-1] == block_ends[-1] - block_starts[0]:
+        data = run.data[block_starts[0] : block_ends[-1]]
     else:
-        data = b"".join(run.data[start:stop] for start, stop in zip(starts, stops, strict=True))
-    base, last = batches.base_offset, batches.last_offset
-    return EncodedBatches(data, ends, base, last, max_timestamps(batches))
+        data = b"".join(
+            run.data[block_start:block_end]
+            for block_start, block_end in zip(block_starts, block_ends, strict=True)
+        )
+    base_offsets, last_offsets = batches.base_offset, batches.last_offset
+    return EncodedBatches(data, output_ends, base_offsets, last_offsets, max_timestamps(batches))
 
 
-def _iter_runs(blocks: Iterator[Block], advance: Callable[[int], None]) -> Iterator[Block]:
+def _iter_runs(blocks: Iterator[Block], on_progress: Callable[[int], None]) -> Iterator[Block]:
     """Split blocks into runs of batches of one kind, none too large when decompressed."""
     for block in blocks:
-        advance(len(block.data))
+        on_progress(len(block.data))
         for run in split_runs(block):
             if run.batches.compression.any():
                 yield from split_block(run, CHUNK_BYTES)

@@ -62,21 +62,23 @@ def reencode_batch(
     records = read_records(batch, limit)
     if not is_legacy(batch):
         fill_from_batches(batch, records, _TYPES)
-    base, last = int(batch.batches.base_offset[0]), int(batch.batches.last_offset[0])
-    offset = records.rows.offset
-    in_range = (offset >= base) & (offset <= last)
-    previous_offsets = np.concatenate([[base - 1], np.where(in_range, offset, base - 1)])
-    rows = records.rows.select_rows(
-        in_range & (offset > np.maximum.accumulate(previous_offsets)[:-1])
+    base_offset, last_offset = int(batch.batches.base_offset[0]), int(batch.batches.last_offset[0])
+    offsets = records.rows.offset
+    in_range = (offsets >= base_offset) & (offsets <= last_offset)
+    previous_offsets = np.concatenate(
+        [[base_offset - 1], np.where(in_range, offsets, base_offset - 1)]
     )
-    if base < 0 or not len(rows):
+    rows = records.rows.select_rows(
+        in_range & (offsets > np.maximum.accumulate(previous_offsets)[:-1])
+    )
+    if base_offset < 0 or not len(rows):
         return None
     normalize_magic0(rows)
-    end = header.position + header.size
+    end_position = header.position + header.size
     code_names = [
         finding.code.name
         for finding in findings
-        if header.position <= (finding.position or 0) < end
+        if header.position <= (finding.position or 0) < end_position
     ]
     marked_records = _mark_records(
         RecordColumns(records.data, rows, records.headers, np.array([len(rows)])), code_names[0]
@@ -88,7 +90,7 @@ def reencode_batch(
         producer = header.producer_id, header.producer_epoch
         drafts.attributes |= TRANSACTIONAL.mask
         drafts.producer_id, drafts.producer_epoch = producer
-        drafts.base_sequence = header.base_sequence + int(rows.offset[0]) - base
+        drafts.base_sequence = header.base_sequence + int(rows.offset[0]) - base_offset
     assert (drafts.attributes & CODEC_MASK == codec).all()
     encoded_batch = encode_batches(drafts, marked_records)
     return ReencodedBatch(header.position, encoded_batch, len(rows), producer)

@@ -42,9 +42,9 @@ class UndamagedBatches:
 
     def select_within(self, low: int, end: int) -> UndamagedBatches:
         """The batches with last offsets in [low, end)."""
-        rows = (self.last_offset >= low) & (self.last_offset < end)
+        mask = (self.last_offset >= low) & (self.last_offset < end)
         names = ("position", "size", "first_offset", "last_offset", "crc", "leader_epoch")
-        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+        return replace(self, **{name: getattr(self, name)[mask] for name in names})
 
     @property
     def offset_intervals(self) -> OffsetIntervals:
@@ -65,10 +65,9 @@ class UndamagedBatches:
     def epochs_in(self, position: int, size: int) -> list[tuple[int, int]]:
         """The leader epochs in a byte range of the log, each with its first offset."""
         rows = self._rows_in(position, size)
-        starts = rows[np.diff(self.leader_epoch[rows], prepend=-2) != 0]
-        return list(
-            zip(self.leader_epoch[starts].tolist(), self.first_offset[starts].tolist(), strict=True)
-        )
+        first_rows = rows[np.diff(self.leader_epoch[rows], prepend=-2) != 0]
+        epochs, first_offsets = self.leader_epoch[first_rows], self.first_offset[first_rows]
+        return list(zip(epochs.tolist(), first_offsets.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +87,12 @@ class BatchArrangement:
     """Segments by base offset, and logs of conflicting batches, each in order of offsets."""
 
     segments: list[tuple[int, list[BatchRun]]] = field(default_factory=list)
-    conflicting: list[list[BatchRun]] = field(default_factory=list)
+    conflict_logs: list[list[BatchRun]] = field(default_factory=list)
     n_copies: int = 0
     """Equal copies of placed batches, which are dropped."""
 
 
-def arrange(
+def arrange_batches(
     logs: Sequence[UndamagedBatches], remains: UndamagedBatches | None = None
 ) -> BatchArrangement:
     """Place the batches of a partition's logs.
@@ -102,37 +101,42 @@ def arrange(
     """
     bounds = _LogOffsetBounds(logs)
     arrangement = BatchArrangement()
-    placed = _PlacedBatches()
+    placed_batches = _PlacedBatches()
     # The order of placement: completed replacements; batches within the bounds of their file's
     # name; misnamed files; batches beyond their file's bounds; batches out of order.
-    in_chain = [_longest_chain(log, *bounds.bounds[i]) for i, log in enumerate(logs)]
-    in_bounds = [_is_within(log, *bounds.bounds[i]) for i, log in enumerate(logs)]
+    chain_masks = [_longest_chain(log, *bounds.bounds[i]) for i, log in enumerate(logs)]
+    bounds_masks = [_is_within(log, *bounds.bounds[i]) for i, log in enumerate(logs)]
     is_misnamed = [
-        not (chain & within).any() for chain, within in zip(in_chain, in_bounds, strict=True)
+        not (chain_mask & bounds_mask).any()
+        for chain_mask, bounds_mask in zip(chain_masks, bounds_masks, strict=True)
     ]
-    originals = [i for i, log in enumerate(logs) if not log.is_replacement]
-    candidates = [(i, in_chain[i]) for i, log in enumerate(logs) if log.is_replacement]
-    candidates += ((i, in_chain[i] & in_bounds[i]) for i in originals)
-    candidates += ((i, in_chain[i]) for i in originals if is_misnamed[i])
-    unplaced: list[tuple[int, int]] = []
+    original_indexes = [i for i, log in enumerate(logs) if not log.is_replacement]
+    candidates = [(i, chain_masks[i]) for i, log in enumerate(logs) if log.is_replacement]
+    candidates += ((i, chain_masks[i] & bounds_masks[i]) for i in original_indexes)
+    candidates += ((i, chain_masks[i]) for i in original_indexes if is_misnamed[i])
+    unplaced_batches: list[tuple[int, int]] = []
     for i, mask in candidates:
-        unplaced += ((i, row) for row in placed.add(i, logs[i], np.flatnonzero(mask)))
-    for i in originals:
+        unplaced_batches += (
+            (i, row) for row in placed_batches.add(i, logs[i], np.flatnonzero(mask))
+        )
+    for i in original_indexes:
         if not is_misnamed[i]:
-            unplaced += _place_beyond_bounds(placed, i, logs[i], in_chain[i] & ~in_bounds[i])
+            unplaced_batches += _place_beyond_bounds(
+                placed_batches, i, logs[i], chain_masks[i] & ~bounds_masks[i]
+            )
     for i, log in enumerate(logs):
-        unplaced += _place_moved(placed, i, log, in_chain[i], bounds.bounds[i])
+        unplaced_batches += _place_moved(placed_batches, i, log, chain_masks[i], bounds.bounds[i])
     if remains is not None:
-        placed.add(len(logs), remains, np.arange(len(remains.first_offset)))
+        placed_batches.add(len(logs), remains, np.arange(len(remains.first_offset)))
     all_logs = [*logs, *([] if remains is None else [remains])]
-    arrangement.segments = _divide_segments(all_logs, placed, bounds.base_offsets)
-    conflicting = [
+    arrangement.segments = _split_segments(all_logs, placed_batches, bounds.base_offsets)
+    conflicting_batches = [
         log_and_row
-        for log_and_row in unplaced
-        if not placed.has_copy(logs[log_and_row[0]], log_and_row[1])
+        for log_and_row in unplaced_batches
+        if not placed_batches.has_copy(logs[log_and_row[0]], log_and_row[1])
     ]
-    arrangement.n_copies = len(unplaced) - len(conflicting)
-    arrangement.conflicting = _conflict_logs(logs, conflicting)
+    arrangement.n_copies = len(unplaced_batches) - len(conflicting_batches)
+    arrangement.conflict_logs = _conflict_logs(logs, conflicting_batches)
     return arrangement
 
 
@@ -150,18 +154,28 @@ def arrange_replicas(
     """
     lows, highs = np.array([*intervals, (MAX_LOG_END, MAX_LOG_END)], np.int64).T
     bounds = _LogOffsetBounds(own_logs)
-    placed = _PlacedBatches()
+    placed_batches = _PlacedBatches()
     for i, log in enumerate(own_logs):
-        placed.add(i, log, np.flatnonzero(_longest_chain(log, *bounds.bounds[i])))
-    first = int(placed.first_offset[0]) if len(placed.first_offset) else MAX_LOG_END
-    end = int(placed.last_offset[-1]) if len(placed.first_offset) else -1
+        placed_batches.add(i, log, np.flatnonzero(_longest_chain(log, *bounds.bounds[i])))
+    first_offset = (
+        int(placed_batches.first_offset[0]) if len(placed_batches.first_offset) else MAX_LOG_END
+    )
+    last_offset = int(placed_batches.last_offset[-1]) if len(placed_batches.first_offset) else -1
     for i, log in enumerate(other_logs, len(own_logs)):
-        overlaps = lows[np.searchsorted(highs, log.first_offset)] <= log.last_offset
-        selected_rows = np.flatnonzero(overlaps & _longest_chain(log, log.base_offset, MAX_LOG_END))
-        placed.add(i, log, selected_rows[placed.has_fitting_epoch(log, selected_rows)])
-    bases = {log.base_offset for log in other_logs if not first <= log.base_offset <= end}
-    bases.update(bounds.base_offsets)
-    return BatchArrangement(_divide_segments([*own_logs, *other_logs], placed, sorted(bases)))
+        overlap_mask = lows[np.searchsorted(highs, log.first_offset)] <= log.last_offset
+        selected_rows = np.flatnonzero(
+            overlap_mask & _longest_chain(log, log.base_offset, MAX_LOG_END)
+        )
+        placed_batches.add(
+            i, log, selected_rows[placed_batches.has_fitting_epoch(log, selected_rows)]
+        )
+    base_offsets = {
+        log.base_offset for log in other_logs if not first_offset <= log.base_offset <= last_offset
+    }
+    base_offsets.update(bounds.base_offsets)
+    return BatchArrangement(
+        _split_segments([*own_logs, *other_logs], placed_batches, sorted(base_offsets))
+    )
 
 
 class _LogOffsetBounds:
@@ -173,8 +187,12 @@ class _LogOffsetBounds:
         )
         self.bounds = []
         for log in logs:
-            following = [base for base in self.base_offsets if base > log.base_offset]
-            end = MAX_LOG_END if log.is_replacement or not following else following[0]
+            later_base_offsets = [base for base in self.base_offsets if base > log.base_offset]
+            end = (
+                MAX_LOG_END
+                if log.is_replacement or not later_base_offsets
+                else later_base_offsets[0]
+            )
             self.bounds.append((log.base_offset, end))
 
 
@@ -202,16 +220,18 @@ def _longest_chain(log: UndamagedBatches, first: int, end: int) -> BoolArray:
     fenwick_tree: list[_ChainScore] = [_NO_CHAIN] * (len(distinct_ends) + 1)
     best_by_end: dict[int, _ChainScore] = {first - 1: _NO_CHAIN}
     predecessors = [-1] * n
-    for i, (base, last, weight) in enumerate(zip(base_offsets, last_offsets, weights, strict=True)):
-        best = _prefix_max(fenwick_tree, bisect_left(distinct_ends, base))
-        adjacent = best_by_end.get(base - 1)
+    for i, (base_offset, last_offset, weight) in enumerate(
+        zip(base_offsets, last_offsets, weights, strict=True)
+    ):
+        best = _prefix_max(fenwick_tree, bisect_left(distinct_ends, base_offset))
+        adjacent = best_by_end.get(base_offset - 1)
         if adjacent is not None and adjacent[0] + 2 > best[0]:
             best = adjacent[0] + 2, *adjacent[1:]
         predecessors[i] = -best[2] - 1
-        score = best[0] + weight, -last, -i - 1
-        _update_max(fenwick_tree, bisect_left(distinct_ends, last) + 1, score)
-        if score > best_by_end.get(last, _NO_CHAIN):
-            best_by_end[last] = score
+        score = best[0] + weight, -last_offset, -i - 1
+        _update_max(fenwick_tree, bisect_left(distinct_ends, last_offset) + 1, score)
+        if score > best_by_end.get(last_offset, _NO_CHAIN):
+            best_by_end[last_offset] = score
     in_chain[:] = False
     row = -_prefix_max(fenwick_tree, len(distinct_ends))[2] - 1
     while row >= 0:
@@ -246,11 +266,11 @@ class _PlacedBatches:
         self.first_offset, self.last_offset, self.crc, self.size = empty, empty, empty, empty
         self.log_index, self.row, self.leader_epoch = empty, empty, empty
 
-    def is_free(self, base: IntArray, last: IntArray) -> BoolArray:
+    def is_free(self, base_offsets: IntArray, last_offsets: IntArray) -> BoolArray:
         """The mask of offset ranges [base, last] without any placed batch."""
-        positions = np.searchsorted(self.last_offset, base)
+        positions = np.searchsorted(self.last_offset, base_offsets)
         next_offsets = np.append(self.first_offset, MAX_LOG_END)
-        mask: BoolArray = next_offsets[positions] > last
+        mask: BoolArray = next_offsets[positions] > last_offsets
         return mask
 
     def add(self, log_index: int, log: UndamagedBatches, rows: IntArray) -> list[int]:
@@ -258,36 +278,40 @@ class _PlacedBatches:
         is_free = (log.first_offset[rows] >= 0) & self.is_free(
             log.first_offset[rows], log.last_offset[rows]
         )
-        selected = rows[is_free]
+        selected_rows = rows[is_free]
         # Batches placed together must not overlap.
-        order = np.argsort(log.first_offset[selected], kind="stable")
-        selected = selected[order]
-        is_disjoint = _disjoint_mask(log.first_offset[selected], log.last_offset[selected])
-        unplaced = [*rows[~is_free].tolist(), *selected[~is_disjoint].tolist()]
-        selected = selected[is_disjoint]
-        positions = np.searchsorted(self.first_offset, log.first_offset[selected])
+        order = np.argsort(log.first_offset[selected_rows], kind="stable")
+        selected_rows = selected_rows[order]
+        is_disjoint = _disjoint_mask(
+            log.first_offset[selected_rows], log.last_offset[selected_rows]
+        )
+        unplaced_rows = [*rows[~is_free].tolist(), *selected_rows[~is_disjoint].tolist()]
+        selected_rows = selected_rows[is_disjoint]
+        positions = np.searchsorted(self.first_offset, log.first_offset[selected_rows])
         for name in ("first_offset", "last_offset", "crc", "size", "leader_epoch"):
             setattr(
-                self, name, np.insert(getattr(self, name), positions, getattr(log, name)[selected])
+                self,
+                name,
+                np.insert(getattr(self, name), positions, getattr(log, name)[selected_rows]),
             )
         self.log_index = np.insert(self.log_index, positions, log_index)
-        self.row = np.insert(self.row, positions, selected)
-        return unplaced
+        self.row = np.insert(self.row, positions, selected_rows)
+        return unplaced_rows
 
     def has_fitting_epoch(self, log: UndamagedBatches, rows: IntArray) -> BoolArray:
         """The mask of batches whose leader epoch is between those of their neighbours."""
-        epoch = log.leader_epoch[rows]
+        epochs = log.leader_epoch[rows]
         positions = np.searchsorted(self.first_offset, log.first_offset[rows])
         # Compare with the previous batch's epoch, not the greatest so far: no checksum covers it.
-        latest_known = np.maximum.accumulate(
+        latest_known_index = np.maximum.accumulate(
             np.where(self.leader_epoch >= 0, np.arange(len(self.leader_epoch)), -1)
         )
         previous_epoch = np.insert(
-            np.where(latest_known >= 0, self.leader_epoch[latest_known], -1), 0, -1
+            np.where(latest_known_index >= 0, self.leader_epoch[latest_known_index], -1), 0, -1
         )[positions]
         next_epoch = np.append(self.leader_epoch, MAX_LOG_END)[positions]
-        mask: BoolArray = (epoch < 0) | (
-            (epoch >= previous_epoch) & ((epoch <= next_epoch) | (next_epoch < 0))
+        mask: BoolArray = (epochs < 0) | (
+            (epochs >= previous_epoch) & ((epochs <= next_epoch) | (next_epoch < 0))
         )
         return mask
 
@@ -317,39 +341,41 @@ def _disjoint_mask(first_offsets: IntArray, last_offsets: IntArray) -> BoolArray
     """
     mask: BoolArray = np.ones(len(first_offsets), np.bool_)
     mask[1:] = first_offsets[1:] > np.maximum.accumulate(last_offsets)[:-1]
-    if not mask.all():
-        last_placed = -1
-        for i, (first, last) in enumerate(
-            zip(first_offsets.tolist(), last_offsets.tolist(), strict=True)
-        ):
-            mask[i] = first > last_placed
-            last_placed = last if mask[i] else last_placed
+    last_placed = -1
+    for i, first_offset in enumerate([] if mask.all() else first_offsets.tolist()):
+        mask[i] = first_offset > last_placed
+        last_placed = int(last_offsets[i]) if mask[i] else last_placed
     return mask
 
 
 def _place_beyond_bounds(
-    placed: _PlacedBatches, log_index: int, log: UndamagedBatches, rows: BoolArray
+    placed_batches: _PlacedBatches, log_index: int, log: UndamagedBatches, mask: BoolArray
 ) -> list[tuple[int, int]]:
     """Place batches that are in order but beyond their file's bounds, if they continue the previous
     batch or are before the last placed one; returns the unplaced ones by log and row."""
-    unplaced: list[tuple[int, int]] = []
-    for row in np.flatnonzero(rows).tolist():
-        base, last = int(log.first_offset[row]), int(log.last_offset[row])
-        is_continuation = row > 0 and int(log.last_offset[row - 1]) + 1 == base
-        is_among = len(placed.first_offset) and last < int(placed.last_offset[-1])
-        unplaced += (
-            [(log_index, n) for n in placed.add(log_index, log, np.array([row]))]
-            if is_continuation or is_among
+    unplaced_batches: list[tuple[int, int]] = []
+    for row in np.flatnonzero(mask).tolist():
+        base_offset, last_offset = int(log.first_offset[row]), int(log.last_offset[row])
+        is_continuation = row > 0 and int(log.last_offset[row - 1]) + 1 == base_offset
+        is_before_last = len(placed_batches.first_offset) and last_offset < int(
+            placed_batches.last_offset[-1]
+        )
+        unplaced_batches += (
+            [
+                (log_index, unplaced_row)
+                for unplaced_row in placed_batches.add(log_index, log, np.array([row]))
+            ]
+            if is_continuation or is_before_last
             else [(log_index, row)]
         )
-    return unplaced
+    return unplaced_batches
 
 
 def _place_moved(
-    placed: _PlacedBatches,
+    placed_batches: _PlacedBatches,
     log_index: int,
     log: UndamagedBatches,
-    chain: BoolArray,
+    chain_mask: BoolArray,
     bounds: tuple[int, int],
 ) -> list[tuple[int, int]]:
     """Place the batches that are not in the chain; returns the unplaced ones by log and row.
@@ -357,66 +383,80 @@ def _place_moved(
     A batch was moved if its offsets fill a gap elsewhere, or if the gap at its position is too
     small for it. Other batches have a wrong base offset and are not placed.
     """
-    unplaced = []
-    chain_rows = np.flatnonzero(chain)
-    for row in np.flatnonzero(~chain).tolist():
-        base, last = int(log.first_offset[row]), int(log.last_offset[row])
+    unplaced_batches = []
+    chain_rows = np.flatnonzero(chain_mask)
+    for row in np.flatnonzero(~chain_mask).tolist():
+        base_offset, last_offset = int(log.first_offset[row]), int(log.last_offset[row])
         index = int(np.searchsorted(chain_rows, row))
         previous_end = int(log.last_offset[chain_rows[index - 1]]) if index else bounds[0] - 1
         next_start = (
             int(log.first_offset[chain_rows[index]]) if index < len(chain_rows) else bounds[1]
         )
-        has_room = next_start - previous_end - 1 > last - base
-        if has_room and not placed.fills_gap(base, last, bounds[0]):
-            unplaced.append((log_index, row))
+        fits_at_position = next_start - previous_end - 1 > last_offset - base_offset
+        if fits_at_position and not placed_batches.fills_gap(base_offset, last_offset, bounds[0]):
+            unplaced_batches.append((log_index, row))
         else:
-            unplaced += ((log_index, n) for n in placed.add(log_index, log, np.array([row])))
-    return unplaced
+            unplaced_batches += (
+                (log_index, unplaced_row)
+                for unplaced_row in placed_batches.add(log_index, log, np.array([row]))
+            )
+    return unplaced_batches
 
 
-def _divide_segments(
-    logs: Sequence[UndamagedBatches], placed: _PlacedBatches, base_offsets: list[int]
+def _split_segments(
+    logs: Sequence[UndamagedBatches], placed_batches: _PlacedBatches, base_offsets: list[int]
 ) -> list[tuple[int, list[BatchRun]]]:
     """The placed batches, divided into segments at the base offsets of the logs."""
     segments: list[tuple[int, list[BatchRun]]] = []
-    size, end, boundary = 0, -1, 0
+    size, last_offset, next_base_index = 0, -1, 0
     for run in _merge_contiguous(
-        logs, zip(placed.log_index.tolist(), placed.row.tolist(), strict=True), base_offsets
+        logs,
+        zip(placed_batches.log_index.tolist(), placed_batches.row.tolist(), strict=True),
+        base_offsets,
     ):
-        while boundary < len(base_offsets) and base_offsets[boundary] <= run.first_offset:
-            boundary += 1
-        name = base_offsets[boundary - 1] if boundary else run.first_offset
-        begins = not segments or (name > segments[-1][0] and name > end)
-        if not begins and run.last_offset - segments[-1][0] > MAX_RELATIVE_OFFSET:
-            begins, name = True, run.first_offset
-        if not begins and size + run.size > MAX_SEGMENT_BYTES:
-            begins, name = True, run.first_offset
-        if begins:
-            if name <= end or run.last_offset - name > MAX_RELATIVE_OFFSET:
-                name = run.first_offset
-            segments.append((name, []))
+        while (
+            next_base_index < len(base_offsets)
+            and base_offsets[next_base_index] <= run.first_offset
+        ):
+            next_base_index += 1
+        base_offset = base_offsets[next_base_index - 1] if next_base_index else run.first_offset
+        begins_segment = not segments or (
+            base_offset > segments[-1][0] and base_offset > last_offset
+        )
+        if not begins_segment and run.last_offset - segments[-1][0] > MAX_RELATIVE_OFFSET:
+            begins_segment, base_offset = True, run.first_offset
+        if not begins_segment and size + run.size > MAX_SEGMENT_BYTES:
+            begins_segment, base_offset = True, run.first_offset
+        if begins_segment:
+            if base_offset <= last_offset or run.last_offset - base_offset > MAX_RELATIVE_OFFSET:
+                base_offset = run.first_offset
+            segments.append((base_offset, []))
             size = 0
         segments[-1][1].append(run)
         size += run.size
-        end = run.last_offset
+        last_offset = run.last_offset
     return segments
 
 
 def _conflict_logs(
-    logs: Sequence[UndamagedBatches], conflicting: list[tuple[int, int]]
+    logs: Sequence[UndamagedBatches], conflicting_batches: list[tuple[int, int]]
 ) -> list[list[BatchRun]]:
     """Conflicting batches, distributed to as few logs without overlaps as needed."""
-    conflicting.sort(key=lambda batch: int(logs[batch[0]].first_offset[batch[1]]))
+    conflicting_batches.sort(key=lambda batch: int(logs[batch[0]].first_offset[batch[1]]))
     conflict_logs: list[list[tuple[int, int]]] = []
-    ends: list[int] = []
-    for log_index, row in conflicting:
-        base, last = int(logs[log_index].first_offset[row]), int(logs[log_index].last_offset[row])
-        log_number = next((i for i, end in enumerate(ends) if end < base), len(conflict_logs))
+    last_offsets: list[int] = []
+    for log_index, row in conflicting_batches:
+        base_offset = int(logs[log_index].first_offset[row])
+        last_offset = int(logs[log_index].last_offset[row])
+        log_number = next(
+            (i for i, log_last_offset in enumerate(last_offsets) if log_last_offset < base_offset),
+            len(conflict_logs),
+        )
         if log_number == len(conflict_logs):
             conflict_logs.append([])
-            ends.append(last)
+            last_offsets.append(last_offset)
         conflict_logs[log_number].append((log_index, row))
-        ends[log_number] = last
+        last_offsets[log_number] = last_offset
     return [list(_merge_contiguous(logs, batches, [])) for batches in conflict_logs]
 
 
@@ -426,31 +466,31 @@ def _merge_contiguous(
     base_offsets: Sequence[int],
 ) -> Iterable[BatchRun]:
     """Join contiguous batches; no run crosses the base offset of a segment or a limit of one."""
-    current: BatchRun | None = None
+    current_run: BatchRun | None = None
     segment_starts = set(base_offsets)
     for log_index, row in logs_and_rows:
         log = logs[log_index]
         position, size = int(log.position[row]), int(log.size[row])
-        base, last = int(log.first_offset[row]), int(log.last_offset[row])
+        base_offset, last_offset = int(log.first_offset[row]), int(log.last_offset[row])
         if (
-            current is not None
-            and current.log_index == log_index
-            and current.position + current.size == position
-            and base not in segment_starts
-            and last - current.first_offset <= MAX_RELATIVE_OFFSET
-            and current.size + size <= MAX_SEGMENT_BYTES
+            current_run is not None
+            and current_run.log_index == log_index
+            and current_run.position + current_run.size == position
+            and base_offset not in segment_starts
+            and last_offset - current_run.first_offset <= MAX_RELATIVE_OFFSET
+            and current_run.size + size <= MAX_SEGMENT_BYTES
         ):
-            current = BatchRun(
+            current_run = BatchRun(
                 log_index,
-                current.position,
-                current.size + size,
-                current.first_offset,
-                last,
-                current.n_batches + 1,
+                current_run.position,
+                current_run.size + size,
+                current_run.first_offset,
+                last_offset,
+                current_run.n_batches + 1,
             )
             continue
-        if current is not None:
-            yield current
-        current = BatchRun(log_index, position, size, base, last, 1)
-    if current is not None:
-        yield current
+        if current_run is not None:
+            yield current_run
+        current_run = BatchRun(log_index, position, size, base_offset, last_offset, 1)
+    if current_run is not None:
+        yield current_run

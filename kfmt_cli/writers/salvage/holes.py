@@ -19,8 +19,8 @@ from kfmt_cli.findings.finding import Finding, is_error
 from kfmt_cli.rows.log_tables import BatchTable
 from kfmt_cli.writers.convert.reencoded_batch import ProducerIdAndEpoch, ReencodedBatch
 
-MAX_HELD_BYTES = 8 << 20  # bytes of remains that wait for the next batches
-LOOK_AHEAD = 256  # batches examined to decide about one that jumps forward
+MAX_PENDING_BYTES = 8 << 20  # bytes of remains that wait for the next batches
+LOOKAHEAD_BATCHES = 256  # batches examined to decide about one that jumps forward
 NO_END = (1 << 63) - 1  # the next base offset if no segment follows
 WriteBytes = Callable[[Buffer], None]
 
@@ -86,19 +86,26 @@ class HoleTracker:
         self.previous_offset = self.result.last_offset
 
     def add_run(
-        self, findings: list[Finding], omitted: list[tuple[int, str]], remains: list[ReencodedBatch]
+        self,
+        findings: list[Finding],
+        omitted_batches: list[tuple[int, str]],
+        remains: list[ReencodedBatch],
     ) -> None:
-        """Add a run of batches. omitted: position and code of the undamaged batches dropped."""
+        """Add a run of batches. omitted_batches: position and code of the undamaged batches
+        dropped."""
         self.code_names.update(code for _, code in self.pending_codes)
         errors = filter(is_error, findings)
         error_codes = ((error.position or 0, error.code.name) for error in errors)
-        self.pending_codes = deque(sorted([*error_codes, *omitted]))
-        if sum(len(reencoded.batch.data) for reencoded in self.remains) > MAX_HELD_BYTES:
+        self.pending_codes = deque(sorted([*error_codes, *omitted_batches]))
+        if (
+            sum(len(reencoded_batch.batch.data) for reencoded_batch in self.remains)
+            > MAX_PENDING_BYTES
+        ):
             newer_half = list(self.remains)[len(self.remains) // 2 :]
             self._write_remains(
                 newer_half[0].position,
                 self.end_offset,
-                [reencoded.base_offset for reencoded in newer_half],
+                [reencoded_batch.base_offset for reencoded_batch in newer_half],
             )
         self.remains.extend(remains)
 
@@ -112,13 +119,13 @@ class HoleTracker:
             self._write_remains(
                 position, self.end_offset if next_offset is None else next_offset, []
             )
-            first: int | None = self.previous_offset + 1
-            last = None if next_offset is None else next_offset - 1
-            if last is not None and first is not None and first > last:
-                first = last = None
+            first_offset: int | None = self.previous_offset + 1
+            last_offset = None if next_offset is None else next_offset - 1
+            if last_offset is not None and first_offset is not None and first_offset > last_offset:
+                first_offset = last_offset = None
             size = position - self.position
             self.result.holes += 1
-            offsets = first, last
+            offsets = first_offset, last_offset
             codes = tuple(sorted(self.code_names))
             self.on_hole(
                 LogHole(self.position, size, self.n_batches, *offsets, self.n_records, codes)
@@ -136,9 +143,15 @@ class HoleTracker:
             is_acceptable = batch.producer is None or batch.producer in self.producers
             if is_acceptable and batch.last_offset < end_offset:
                 candidates.append(batch)
-        base = np.array([reencoded.base_offset for reencoded in candidates], np.int64)
-        last = np.array([reencoded.last_offset for reencoded in candidates], np.int64)
-        is_kept = sequence_mask(base, last, self.result.last_offset, following_base_offsets)
+        base_offsets = np.array(
+            [reencoded_batch.base_offset for reencoded_batch in candidates], np.int64
+        )
+        last_offsets = np.array(
+            [reencoded_batch.last_offset for reencoded_batch in candidates], np.int64
+        )
+        is_kept = sequence_mask(
+            base_offsets, last_offsets, self.result.last_offset, following_base_offsets
+        )
         for i in np.flatnonzero(is_kept).tolist():
             self.write(candidates[i].batch.data)
             self.result.batches_after += 1
@@ -158,40 +171,45 @@ class OffsetGaps:
 
     def add_batches(self, batches: BatchTable) -> None:
         """Add the next batches. The gap before a wrapper without a base offset is unknown."""
-        base, last = batches.base_offset, batches.last_offset
-        previous_offsets = np.append(np.int64(self.last_offset), last[:-1])
+        base_offsets, last_offsets = batches.base_offset, batches.last_offset
+        previous_offsets = np.append(np.int64(self.last_offset), last_offsets[:-1])
         has_base_offset = (batches.has_base_offset == 1) | (batches.is_v2 == 1)
-        for i in np.flatnonzero(has_base_offset & (base > previous_offsets + 1)).tolist():
-            self.intervals.append((int(previous_offsets[i]) + 1, int(base[i]) - 1))
-        self.last_offset = int(last[-1])
+        for i in np.flatnonzero(has_base_offset & (base_offsets > previous_offsets + 1)).tolist():
+            self.intervals.append((int(previous_offsets[i]) + 1, int(base_offsets[i]) - 1))
+        self.last_offset = int(last_offsets[-1])
 
 
 def sequence_mask(
-    base: IntArray, last: IntArray, previous_offset: int, following_base_offsets: list[int]
+    base_offsets: IntArray,
+    last_offsets: IntArray,
+    previous_offset: int,
+    following_base_offsets: list[int],
 ) -> BoolArray:
     """The mask of the batches whose offsets increase.
 
     A batch that jumps forward is dropped if most of the following batches continue the previous one
     instead. following_base_offsets: base offsets of the batches after these.
     """
-    is_kept = np.ones(len(base), np.bool_)
-    if not len(base):
+    is_kept = np.ones(len(base_offsets), np.bool_)
+    if not len(base_offsets):
         return is_kept
-    if (base > np.append(previous_offset, last[:-1])).all() and (
-        not following_base_offsets or following_base_offsets[0] > last[-1]
+    if (base_offsets > np.append(previous_offset, last_offsets[:-1])).all() and (
+        not following_base_offsets or following_base_offsets[0] > last_offsets[-1]
     ):
         return is_kept
-    bases = np.append(base, np.array(following_base_offsets, np.int64))
-    min_following = np.append(np.minimum.accumulate(bases[::-1])[::-1][1:], NO_END)
-    for i, (first, end) in enumerate(zip(base.tolist(), last.tolist(), strict=True)):
-        if first <= previous_offset:
+    all_base_offsets = np.append(base_offsets, np.array(following_base_offsets, np.int64))
+    min_following = np.append(np.minimum.accumulate(all_base_offsets[::-1])[::-1][1:], NO_END)
+    for i, (base_offset, last_offset) in enumerate(
+        zip(base_offsets.tolist(), last_offsets.tolist(), strict=True)
+    ):
+        if base_offset <= previous_offset:
             is_kept[i] = False
             continue
-        if min_following[i] <= end:
-            next_offsets = bases[i + 1 : i + 1 + LOOK_AHEAD]
+        if min_following[i] <= last_offset:
+            next_offsets = all_base_offsets[i + 1 : i + 1 + LOOKAHEAD_BATCHES]
             next_offsets = next_offsets[next_offsets > previous_offset]
-            if 2 * int((next_offsets <= end).sum()) > len(next_offsets):
+            if 2 * int((next_offsets <= last_offset).sum()) > len(next_offsets):
                 is_kept[i] = False
                 continue
-        previous_offset = end
+        previous_offset = last_offset
     return is_kept

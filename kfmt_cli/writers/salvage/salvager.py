@@ -43,7 +43,7 @@ _MISPLACED_CODES = (codes.OFFSETS_BACKWARDS, codes.OFFSET_OUT_OF_SEGMENT)
 # Codes for bytes that are not a complete batch. Their findings contain the number of bytes.
 _SIZED_CODES = (GARBAGE, BATCH_TRUNCATED)
 MAX_TRUNCATED_BATCH_BYTES = 64 << 20  # bytes of a batch that the end of the file truncates
-_HELD_COLUMNS = (
+_SCANNED_COLUMNS = (
     *("position", "size", "base_offset", "last_offset", "crc"),
     "partition_leader_epoch",
 )
@@ -66,7 +66,7 @@ class ScannedLog:
     """The result of scanning a log."""
 
     log: InputFile
-    undamaged: UndamagedBatches
+    undamaged_batches: UndamagedBatches
     n_bytes: int
     header_positions: IntArray
     """The position of every batch with a header."""
@@ -85,7 +85,7 @@ class Salvager:
     jobs: int
     keeps_remains: bool = False
     """Whether to keep the readable records of damaged batches."""
-    unreadable: UnreadableParts = field(default_factory=UnreadableParts)
+    unreadable_parts: UnreadableParts = field(default_factory=UnreadableParts)
     """The unreadable bytes of the logs."""
     last_offset: int = -1
     """The last offset of the batches kept."""
@@ -98,7 +98,7 @@ class Salvager:
         base_offset: int,
         is_replacement: bool,
         on_findings: Callable[[list[Finding]], None],
-        advance: Callable[[int], None],
+        on_progress: Callable[[int], None],
     ) -> ScannedLog:
         """Scan a log without writing; raises InputError. base_offset: the segment's base offset."""
         tables: list[IntArray] = []
@@ -107,10 +107,10 @@ class Salvager:
         remains: list[ReencodedBatch] = []
         producers: set[ProducerIdAndEpoch] = set()
         with open_checked_log(
-            log, read_ahead=False, wrap_source=self.unreadable.fill_source
-        ) as opened:
+            log, read_ahead=False, wrap_source=self.unreadable_parts.fill_source
+        ) as opened_log:
             log_check = LogRangeCheck(True, self.limit, base_offset)
-            for checked_run in self._iter_checked_runs(log, opened, base_offset, advance):
+            for checked_run in self._iter_checked_runs(log, opened_log, base_offset, on_progress):
                 findings = self._omit_filler_findings(
                     log, checked_run.run, log_check.merge_later(checked_run.range_check)
                 )
@@ -120,21 +120,27 @@ class Salvager:
                 remains += checked_run.remains
                 batches = checked_run.run.batches
                 rows = np.flatnonzero(checked_run.is_undamaged)
-                tables.append(np.array([batches[column][rows] for column in _HELD_COLUMNS]))
+                tables.append(np.array([batches[column][rows] for column in _SCANNED_COLUMNS]))
                 position_arrays.append(batches.position.copy())
                 producers |= _transactional_producers(batches, rows)
-            size = opened.reader.bytes_read
-        columns = np.concatenate([np.empty((len(_HELD_COLUMNS), 0), np.int64), *tables], axis=1)
+            size = opened_log.reader.bytes_read
+        columns = np.concatenate([np.empty((len(_SCANNED_COLUMNS), 0), np.int64), *tables], axis=1)
         order = np.argsort(columns[0], kind="stable")
         position, batch_size, first, last, crc, epoch = columns[:, order]
-        undamaged = UndamagedBatches(
+        undamaged_batches = UndamagedBatches(
             base_offset, position, batch_size, first, last, crc, epoch, is_replacement
         )
         header_positions = np.concatenate([np.empty(0, np.int64), *position_arrays])
-        return ScannedLog(log, undamaged, size, header_positions, damage_codes, remains, producers)
+        return ScannedLog(
+            log, undamaged_batches, size, header_positions, damage_codes, remains, producers
+        )
 
     def _iter_checked_runs(
-        self, log: InputFile, opened: OpenLog, base_offset: int, advance: Callable[[int], None]
+        self,
+        log: InputFile,
+        opened_log: OpenLog,
+        base_offset: int,
+        on_progress: Callable[[int], None],
     ) -> Iterator[_CheckedBatchRun]:
         """Check the runs of a log's batches, on several threads."""
 
@@ -142,12 +148,12 @@ class Salvager:
             range_check = LogRangeCheck(True, self.limit, base_offset)
             range_check.check_block(run)
             is_undamaged = _undamaged_mask(
-                run, range_check.findings, self.unreadable.ranges_of_file(log)
+                run, range_check.findings, self.unreadable_parts.file_ranges(log)
             )
             remains: list[ReencodedBatch] = []
             if self.keeps_remains:
                 reencoded_batches = self._reencode_damaged(
-                    log, opened, run, is_undamaged, range_check.findings
+                    log, opened_log, run, is_undamaged, range_check.findings
                 )
                 remains = [
                     batch
@@ -156,10 +162,10 @@ class Salvager:
                 ]
             return _CheckedBatchRun(run, range_check, is_undamaged, remains)
 
-        workers = self.jobs if opened.is_large else 0
+        workers = self.jobs if opened_log.is_large else 0
         yield from map_ordered(
             check_run,
-            self._decompress_runs(opened.blocks, advance),
+            self._decompress_runs(opened_log.blocks, on_progress),
             workers,
             must_decode_separately,
         )
@@ -171,7 +177,7 @@ class Salvager:
         write: WriteBytes,
         on_hole: Callable[[LogHole], None],
         on_findings: Callable[[list[Finding]], None] = lambda _: None,
-        advance: Callable[[int], None] = lambda _: None,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> SalvageCounts:
         """Salvage the next log, in which the offsets of undamaged batches increase; raises
         InputError.
@@ -183,19 +189,21 @@ class Salvager:
         base_offset = log.base_offset
         assert base_offset is not None
         result = SalvageCounts(max(self.last_offset, base_offset - 1))
-        holes = HoleTracker(result, on_hole, write, next_base_offset, self.producers)
+        hole_tracker = HoleTracker(result, on_hole, write, next_base_offset, self.producers)
         with open_checked_log(
-            log, read_ahead=False, wrap_source=self.unreadable.fill_source
-        ) as opened:
+            log, read_ahead=False, wrap_source=self.unreadable_parts.fill_source
+        ) as opened_log:
             log_check = LogRangeCheck(True, self.limit, base_offset)
-            for checked_run in self._iter_checked_runs(log, opened, base_offset, advance):
+            for checked_run in self._iter_checked_runs(log, opened_log, base_offset, on_progress):
                 findings = self._omit_filler_findings(
                     log, checked_run.run, log_check.merge_later(checked_run.range_check)
                 )
                 on_findings(findings)
-                self._copy_run(checked_run, holes, findings)
-            result.bytes = opened.reader.bytes_read
-            holes.close(result.bytes, None if next_base_offset == NO_END else next_base_offset)
+                self._copy_run(checked_run, hole_tracker, findings)
+            result.bytes = opened_log.reader.bytes_read
+            hole_tracker.close(
+                result.bytes, None if next_base_offset == NO_END else next_base_offset
+            )
         self.last_offset = result.last_offset
         return result
 
@@ -203,11 +211,11 @@ class Salvager:
         self, log: InputFile, run: Block, findings: list[Finding]
     ) -> list[Finding]:
         """Omit findings about bytes of filler."""
-        unreadable = self.unreadable.ranges_of_file(log)
-        if not unreadable.ranges:
+        unreadable_ranges = self.unreadable_parts.file_ranges(log)
+        if not unreadable_ranges.ranges:
             return findings
         batches = run.batches
-        reported = []
+        reported_findings = []
         for finding in findings:
             position = finding.position or 0
             i = int(np.searchsorted(batches.position, position, side="right")) - 1
@@ -216,14 +224,14 @@ class Salvager:
                 size = finding.found
             elif i >= 0 and position < batches.position[i] + batches.size[i]:
                 first, size = int(batches.position[i]), int(batches.size[i])
-            if unreadable.first_unreadable(first, size) is None:
-                reported.append(finding)
-        return reported
+            if unreadable_ranges.first_unreadable_position(first, size) is None:
+                reported_findings.append(finding)
+        return reported_findings
 
     def _reencode_damaged(
         self,
         log: InputFile,
-        opened: OpenLog,
+        opened_log: OpenLog,
         run: Block,
         is_undamaged: BoolArray,
         findings: list[Finding],
@@ -233,48 +241,54 @@ class Salvager:
         Of a batch with unreadable bytes, only the records before these bytes are re-encoded. Yields
         None for a batch without readable records.
         """
-        batches, unreadable = run.batches, self.unreadable.ranges_of_file(log)
+        batches, unreadable_ranges = run.batches, self.unreadable_parts.file_ranges(log)
         for i in np.flatnonzero(~is_undamaged).tolist():
             position_in_log, size = int(batches.position[i]), int(batches.size[i])
-            end = unreadable.first_unreadable(position_in_log, size)
+            end = unreadable_ranges.first_unreadable_position(position_in_log, size)
             if end is None:
                 yield reencode_batch(run, i, self.limit, findings)
             else:
-                yield self._reencode_start(opened, position_in_log, end - position_in_log, findings)
-        if opened.size is None:
+                yield self._reencode_start(
+                    opened_log, position_in_log, end - position_in_log, findings
+                )
+        if opened_log.size is None:
             return
-        truncations = [finding for finding in run.findings if finding.code is BATCH_TRUNCATED]
-        for finding in truncations:
+        truncation_findings = [
+            finding for finding in run.findings if finding.code is BATCH_TRUNCATED
+        ]
+        for finding in truncation_findings:
             position, n_remaining = finding.position, finding.found
             if position is not None and isinstance(n_remaining, int):
-                end = unreadable.first_unreadable(position, n_remaining)
+                end = unreadable_ranges.first_unreadable_position(position, n_remaining)
                 size = n_remaining if end is None else end - position
-                yield self._reencode_start(opened, position, size, truncations)
+                yield self._reencode_start(opened_log, position, size, truncation_findings)
 
     def _reencode_start(
-        self, opened: OpenLog, position: int, size: int, findings: list[Finding]
+        self, opened_log: OpenLog, position: int, size: int, findings: list[Finding]
     ) -> ReencodedBatch | None:
         """Re-encode the records in the first `size` bytes of a batch."""
-        block = opened.reader.read_truncated_batch(position, min(size, MAX_TRUNCATED_BATCH_BYTES))
+        block = opened_log.reader.read_truncated_batch(
+            position, min(size, MAX_TRUNCATED_BATCH_BYTES)
+        )
         return None if block is None else reencode_batch(block, 0, self.limit, findings)
 
     def _decompress_runs(
-        self, blocks: Iterator[Block], advance: Callable[[int], None]
+        self, blocks: Iterator[Block], on_progress: Callable[[int], None]
     ) -> Iterator[Block]:
         for block in blocks:
-            advance(len(block.data))
-            for decompressed in decompress_ahead(block, self.limit):
-                yield from split_runs(decompressed)
+            on_progress(len(block.data))
+            for decompressed_block in decompress_ahead(block, self.limit):
+                yield from split_runs(decompressed_block)
 
     def _copy_run(
-        self, checked_run: _CheckedBatchRun, holes: HoleTracker, findings: list[Finding]
+        self, checked_run: _CheckedBatchRun, hole_tracker: HoleTracker, findings: list[Finding]
     ) -> None:
         """Copy the undamaged batches whose offsets are free. Remains of damaged batches, written
         before, may already have used them."""
-        batches, result = checked_run.run.batches, holes.result
-        is_beyond = batches.last_offset >= holes.end_offset
+        batches, result = checked_run.run.batches, hole_tracker.result
+        is_beyond = batches.last_offset >= hole_tracker.end_offset
         overlaps_previous = ~is_beyond & (batches.base_offset <= result.last_offset)
-        omitted = [
+        omitted_batches = [
             (batch_position, code.name)
             for rows, code in (
                 (is_beyond, SEGMENTS_OVERLAP),
@@ -282,7 +296,7 @@ class Salvager:
             )
             for batch_position in batches.position[checked_run.is_undamaged & rows].tolist()
         ]
-        holes.add_run(findings, omitted, checked_run.remains)
+        hole_tracker.add_run(findings, omitted_batches, checked_run.remains)
         rows = np.flatnonzero(checked_run.is_undamaged & ~is_beyond & ~overlaps_previous)
         position, size = batches.position[rows], batches.size[rows]
         # Copy contiguous batches together.
@@ -292,18 +306,18 @@ class Salvager:
             first_row, last_row = int(run_rows[0]), int(run_rows[-1])
             start, end = int(batches.start[first_row]), int(batches.end[last_row])
             start_position = int(batches.position[first_row])
-            holes.n_batches += first_row - next_row
-            holes.close(start_position, int(batches.base_offset[first_row]))
-            holes.write(memoryview(checked_run.run.data)[start:end])
+            hole_tracker.n_batches += first_row - next_row
+            hole_tracker.close(start_position, int(batches.base_offset[first_row]))
+            hole_tracker.write(memoryview(checked_run.run.data)[start:end])
             result.batches_after += len(run_rows)
             result.bytes_after += end - start
             result.last_offset = int(batches.last_offset[last_row])
             self.producers |= _transactional_producers(batches, run_rows)
-            holes.position = start_position + end - start
-            holes.n_batches = 0
+            hole_tracker.position = start_position + end - start
+            hole_tracker.n_batches = 0
             next_row = last_row + 1
-            holes.previous_offset = result.last_offset
-        holes.n_batches += len(batches) - next_row
+            hole_tracker.previous_offset = result.last_offset
+        hole_tracker.n_batches += len(batches) - next_row
         result.batches += len(batches)
 
 
@@ -321,7 +335,9 @@ def _transactional_producers(batches: BatchTable, rows: IntArray) -> set[Produce
     return {(int(id_), int(epoch)) for id_, epoch in id_epoch_pairs.T}
 
 
-def _undamaged_mask(run: Block, findings: list[Finding], unreadable: UnreadableRanges) -> BoolArray:
+def _undamaged_mask(
+    run: Block, findings: list[Finding], unreadable_ranges: UnreadableRanges
+) -> BoolArray:
     """The mask of batches without errors and without unreadable bytes.
 
     Errors in the order of batches do not count: the checksum does not cover the base offset.
@@ -331,7 +347,7 @@ def _undamaged_mask(run: Block, findings: list[Finding], unreadable: UnreadableR
     if not len(batches):
         return is_undamaged
     is_undamaged &= batches.last_offset >= batches.base_offset
-    ends = batches.position + batches.size
+    end_positions = batches.position + batches.size
     error_positions = [
         error.position or 0
         for error in filter(is_error, findings)
@@ -340,13 +356,13 @@ def _undamaged_mask(run: Block, findings: list[Finding], unreadable: UnreadableR
     if error_positions:
         positions = np.array(error_positions)
         batch_index = np.searchsorted(batches.position, positions, side="right") - 1
-        in_batch = (batch_index >= 0) & (positions < ends[batch_index])
-        is_undamaged[batch_index[in_batch]] = False
-    for unreadable_range in unreadable.ranges_after(int(batches.position[0])):
-        if unreadable_range.start >= ends[-1]:
+        in_batch_mask = (batch_index >= 0) & (positions < end_positions[batch_index])
+        is_undamaged[batch_index[in_batch_mask]] = False
+    for unreadable_range in unreadable_ranges.ranges_ending_after(int(batches.position[0])):
+        if unreadable_range.start >= end_positions[-1]:
             break
         is_undamaged[
-            (batches.position < unreadable_range.end) & (ends > unreadable_range.start)
+            (batches.position < unreadable_range.end) & (end_positions > unreadable_range.start)
         ] = False
     return is_undamaged
 
@@ -362,20 +378,27 @@ class LogOffsetRange:
 
 
 def find_offset_range(
-    log: InputFile, limit: DecompressionLimit, unreadable: UnreadableParts
+    log: InputFile, limit: DecompressionLimit, unreadable_parts: UnreadableParts
 ) -> LogOffsetRange | None:
     """The offset range of the undamaged batches of a log, None without any; raises InputError."""
-    first, last, previous_end, is_ordered = NO_END, -1, -NO_END, True
-    with open_checked_log(log, read_ahead=True, wrap_source=unreadable.fill_source) as opened:
-        for run in (run for block in opened.blocks for run in split_resolved_runs(block, limit)):
+    first, last, previous_offset, is_ordered = NO_END, -1, -NO_END, True
+    with open_checked_log(
+        log, read_ahead=True, wrap_source=unreadable_parts.fill_source
+    ) as opened_log:
+        for run in (
+            run for block in opened_log.blocks for run in split_resolved_runs(block, limit)
+        ):
             rows = np.flatnonzero(
-                _undamaged_mask(run, run.findings, unreadable.ranges_of_file(log))
+                _undamaged_mask(run, run.findings, unreadable_parts.file_ranges(log))
             )
             if len(rows):
-                base_offsets, ends = (
+                base_offsets, last_offsets = (
                     run.batches[name][rows] for name in ("base_offset", "last_offset")
                 )
-                is_ordered &= bool((base_offsets > np.append(previous_end, ends[:-1])).all())
-                first, last = min(first, int(base_offsets.min())), max(last, int(ends.max()))
-                previous_end = int(ends[-1])
+                is_ordered &= bool(
+                    (base_offsets > np.append(previous_offset, last_offsets[:-1])).all()
+                )
+                first = min(first, int(base_offsets.min()))
+                last = max(last, int(last_offsets.max()))
+                previous_offset = int(last_offsets[-1])
     return None if first == NO_END else LogOffsetRange(first, last, is_ordered)

@@ -74,11 +74,15 @@ def attributes_page(facts: PageFacts) -> Iterator[PageSection]:
     batches = block.batches
     lines = ["bits  name            of the first batches"]
     n = min(len(batches), 6)
-    for bits in ATTRIBUTES:
-        last_bit = bits.shift + bits.width - 1
-        bit_range = str(bits.shift) if bits.width == 1 else f"{bits.shift}–{last_bit}"
-        values = ((batches.attributes[:n] >> bits.shift) & ((1 << bits.width) - 1)).tolist()
-        lines.append(f"{bit_range:>4}  {bits.name:<15} {'  '.join(map(str, values))}")
+    for bit_field in ATTRIBUTES:
+        last_bit = bit_field.shift + bit_field.width - 1
+        bit_range = (
+            str(bit_field.shift) if bit_field.width == 1 else f"{bit_field.shift}–{last_bit}"
+        )
+        values = (
+            (batches.attributes[:n] >> bit_field.shift) & ((1 << bit_field.width) - 1)
+        ).tolist()
+        lines.append(f"{bit_range:>4}  {bit_field.name:<15} {'  '.join(map(str, values))}")
     yield lines
     yield f"The codecs: {', '.join(f'{i} {name}' for i, name in enumerate(CODECS))}."
     yield (
@@ -101,9 +105,11 @@ def varint_page(facts: PageFacts) -> Iterator[PageSection]:
     )
     lines = ["value     zigzag  groups of 7 bits   bytes"]
     for value in (0, 1, -1, 63, 64, 300, -300):
-        raw = zigzag_encode(value, 32)
-        bits = " ".join(f"{group:07b}" for group in reversed(varint_groups(raw)))
-        lines.append(f"{value:>5}  {raw:>9}  {bits:<17}  {encode_uvarint(raw).hex(' ')}")
+        zigzag_value = zigzag_encode(value, 32)
+        bits = " ".join(f"{group:07b}" for group in reversed(varint_groups(zigzag_value)))
+        lines.append(
+            f"{value:>5}  {zigzag_value:>9}  {bits:<17}  {encode_uvarint(zigzag_value).hex(' ')}"
+        )
     yield lines
     yield (
         "A 32-bit number takes at most 5 bytes, a 64-bit one 10. An int32 would always take 4: a "

@@ -104,13 +104,14 @@ class PageFacts:
 def load_page_facts(path: str | None) -> PageFacts:
     """Facts about the partition at a path, by default the sample that comes with kfmt. Raises
     InputError, and UsageError if there are several partitions."""
-    target = resolve_path(str(path or SAMPLE_PARTITION))
-    partition_listings = [listing for listing in target.directories if listing.logs]
+    input_path = resolve_path(str(path or SAMPLE_PARTITION))
+    partition_listings = [listing for listing in input_path.directories if listing.logs]
     if not partition_listings:
-        raise InputError(next(iter(target.listing_errors), format_no_log(target.path)))
+        raise InputError(next(iter(input_path.listing_errors), format_no_log(input_path.path)))
     if len(partition_listings) > 1:
         reason = "a topic is explained with a single partition"
         raise UsageError(
-            f"{format_display_name(target.path)}: {len(partition_listings)} partitions; {reason}"
+            f"{format_display_name(input_path.path)}: {len(partition_listings)} partitions; "
+            f"{reason}"
         )
     return PageFacts(partition_listings[0], is_sample=path is None)

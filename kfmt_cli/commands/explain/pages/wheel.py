@@ -17,7 +17,7 @@ _MAX_SHOWN_BUCKETS = 20  # buckets drawn
 
 def timing_wheel_page(facts: PageFacts) -> Iterator[PageSection]:
     """Timers added to the wheels, and what happens to them as time advances."""
-    tick_ms, size, delays, draw_at_ms = facts.wheel_settings
+    tick_ms, n_buckets, delays, draw_at_ms = facts.wheel_settings
     yield (
         "A broker has hundreds of thousands of timers: requests waiting for records, replicas or "
         "group members. In a queue ordered by time, each insertion gets slower as the queue "
@@ -25,31 +25,31 @@ def timing_wheel_page(facts: PageFacts) -> Iterator[PageSection]:
         "its bucket takes constant time. Timers beyond the ring go into a coarser wheel, whose "
         "tick is one full turn of the finer one."
     )
-    wheels = HierarchicalTimingWheels(tick_ms, size)
+    wheels = HierarchicalTimingWheels(tick_ms, n_buckets)
     lines = [format_timer_event(wheels.add(TimerTask(f"{delay} ms", delay))) for delay in delays]
     timers = ", ".join(f"{delay} ms" for delay in delays)
-    yield f"Wheels of {size} buckets of {tick_ms} ms; timers {timers}:"
+    yield f"Wheels of {n_buckets} buckets of {tick_ms} ms; timers {timers}:"
     yield lines
-    yield [line for i, level in enumerate(wheels.wheels) for line in draw_wheel(level, i)]
+    yield [line for i, wheel in enumerate(wheels.wheels) for line in draw_wheel(wheel, i)]
     yield (
         "Empty buckets are skipped: non-empty buckets are kept in a queue ordered by time, and "
         "the broker sleeps until the first one expires. Then each of its timers fires or, in a "
         "coarser wheel, moves down to a finer one:"
     )
     end_ms = draw_at_ms if draw_at_ms is not None else max(delays, default=0)
-    event_lines = [format_timer_event(step) for step in wheels.advance(end_ms)]
+    event_lines = [format_timer_event(event) for event in wheels.advance(end_ms)]
     yield event_lines or [f"{end_ms:>6} ms  no events yet"]
     if draw_at_ms is not None:
-        yield [line for i, level in enumerate(wheels.wheels) for line in draw_wheel(level, i)]
+        yield [line for i, wheel in enumerate(wheels.wheels) for line in draw_wheel(wheel, i)]
     yield "Kafka: org.apache.kafka.server.util.timer.TimingWheel, SystemTimer."
 
 
-def format_timer_event(step: TimerEvent) -> str:
+def format_timer_event(event: TimerEvent) -> str:
     """A timer event as a line."""
-    line = f"{step.time_ms:>6} ms  timer {step.timer.name:>9}  {step.kind:<8}"
-    if step.level is None:
+    line = f"{event.time_ms:>6} ms  timer {event.timer.name:>9}  {event.kind:<8}"
+    if event.level is None:
         return line.rstrip()
-    return f"{line}  level {step.level}, bucket {step.bucket}, looked at {step.bucket_due_ms} ms"
+    return f"{line}  level {event.level}, bucket {event.bucket}, looked at {event.bucket_due_ms} ms"
 
 
 def draw_wheel(wheel: TimingWheel, level: int) -> Iterator[str]:
@@ -69,8 +69,8 @@ def draw_wheel(wheel: TimingWheel, level: int) -> Iterator[str]:
 
 def iter_timer_events(facts: PageFacts) -> Iterator[TimerEvent]:
     """The timer events for the wheel settings, in order."""
-    tick_ms, size, delays, end_ms = facts.wheel_settings
-    wheels = HierarchicalTimingWheels(tick_ms, size)
+    tick_ms, n_buckets, delays, end_ms = facts.wheel_settings
+    wheels = HierarchicalTimingWheels(tick_ms, n_buckets)
     for delay in delays:
         yield wheels.add(TimerTask(f"{delay} ms", delay))
     yield from wheels.advance(end_ms if end_ms is not None else max(delays, default=0))

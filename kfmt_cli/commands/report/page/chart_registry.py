@@ -61,16 +61,16 @@ CHARTS: list[ChartGroup] = [
 def create_figures(data: PageData) -> PageFigures:
     """All figures that have rows."""
     page_figures = PageFigures()
-    for spec_group in CHARTS:
-        spec_group.add(page_figures, data)
+    for chart_group in CHARTS:
+        chart_group.add(page_figures, data)
     return page_figures
 
 
-def specs() -> dict[str, charts.Spec]:
+def chart_specs() -> dict[str, charts.Spec]:
     """Every chart by its name, without Altair's default style: the page has its own."""
     spec_by_name: dict[str, charts.Spec] = {}
-    for spec_group in CHARTS:
-        for name, create_chart in spec_group.specs.items():
+    for chart_group in CHARTS:
+        for name, create_chart in chart_group.specs.items():
             chart = create_chart()
             spec = chart if isinstance(chart, dict) else chart.to_dict()
             spec_by_name[name] = {

@@ -151,8 +151,13 @@ def codec_trials_chart() -> Any:
 
 
 def freed_bytes_chart() -> Any:
-    steps = {"interpolate": "step-after", "color": "#2a9d78", "opacity": 0.6, "line": True}
-    return _chart("freed", _fixed_height(160), type="area", **steps).encode(
+    mark_properties = {
+        "interpolate": "step-after",
+        "color": "#2a9d78",
+        "opacity": 0.6,
+        "line": True,
+    }
+    return _chart("freed", _fixed_height(160), type="area", **mark_properties).encode(
         x=_time_axis("at"),
         y=alt.Y("bytes:Q", axis=_number_axis("bytes freed by then")),
         tooltip=[
@@ -269,7 +274,7 @@ def treemap_spec() -> Spec:
             "size": [{"signal": "width"}, {"signal": "height"}],
         },
     ]
-    leaves = {"type": "filter", "expr": "datum.label != null"}
+    leaf_filter = {"type": "filter", "expr": "datum.label != null"}
     domain = {"data": "leaves", "field": "topic"}
     colour = {"name": "colour", "type": "ordinal", "domain": domain, "range": _AREA_COLOURS}
     tooltip = {"signal": "{topic: datum.topic, partition: datum.label, size: datum.size}"}
@@ -302,7 +307,7 @@ def treemap_spec() -> Spec:
         "data": [
             {"name": "areas"},
             {"name": "tree", "source": "areas", "transform": layout},
-            {"name": "leaves", "source": "tree", "transform": [leaves]},
+            {"name": "leaves", "source": "tree", "transform": [leaf_filter]},
         ],
         "scales": [colour],
         "marks": [

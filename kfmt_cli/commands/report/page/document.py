@@ -16,16 +16,16 @@ from markupsafe import Markup
 from kfmt_cli.broker.start.offset_intervals import count_offsets
 from kfmt_cli.broker.start.outcome import AFTER_CRASH
 from kfmt_cli.commands.report.page import html_columns, html_tables
-from kfmt_cli.commands.report.page.chart_registry import create_figures, specs
+from kfmt_cli.commands.report.page.chart_registry import chart_specs, create_figures
 from kfmt_cli.commands.report.page.figures import (
     ChartFigure,
-    by_topic,
     group_and_partition,
+    group_by_topic,
     lagging_commits,
     partition_or_label,
     split_outliers,
 )
-from kfmt_cli.commands.report.page.html_tables import FindingsOfCode, HtmlTable
+from kfmt_cli.commands.report.page.html_tables import FindingGroup, HtmlTable
 from kfmt_cli.commands.report.page.page_data import PageData, PageRow, row_label
 from kfmt_cli.core.json_text import json_text
 from kfmt_cli.core.times import format_interval_end, format_time
@@ -63,7 +63,7 @@ class PageTopic:
     name: str
     anchor: str
     figures: list[ChartFigure]
-    sheets: list[HtmlTable]
+    tables: list[HtmlTable]
     n_findings: int
 
 
@@ -71,8 +71,8 @@ def render_page(data: PageData, load_chart_script: Callable[[], str]) -> str:
     """The page. load_chart_script: returns the script that draws the charts; without one, the page
     has only their data."""
     figures = create_figures(data)
-    anchors = _anchors(data)
-    groups = list(html_tables.finding_groups(data))
+    anchor_by_topic = _topic_anchors(data)
+    finding_groups = list(html_tables.finding_groups(data))
     template_directory = Path(__file__).parent
     environment = Environment(
         loader=FileSystemLoader(template_directory),
@@ -82,17 +82,17 @@ def render_page(data: PageData, load_chart_script: Callable[[], str]) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(grouped=format_grouped, safe_words=escape_terminal)
-    about = data.rows_of_type("report")[0]
+    page_row = data.rows_of_type("report")[0]
     chart_tables = {name: chart_data_table(name, rows) for name, rows in figures.tables.items()}
     return environment.get_template("page.html.j2").render(
-        about=about,
-        made_at=f"{format_time(about.made_at)[:19]} UTC",
-        answers=list(_answers(data, groups)),
+        about=page_row,
+        made_at=f"{format_time(page_row.made_at)[:19]} UTC",
+        answers=list(_iter_answers(data, finding_groups)),
         figures=defaultdict(list, figures.overview),
         tables={
             "disk": html_tables.disk_usage_table(data),
             "topics": html_tables.topics_table(
-                data, {name: f"#{anchor}" for name, anchor in anchors.items()}
+                data, {name: f"#{anchor}" for name, anchor in anchor_by_topic.items()}
             ),
             "codecs": html_tables.codec_trials_table(data),
             "times": html_tables.time_order_table(data.rows_of_type("time_order")),
@@ -104,15 +104,15 @@ def render_page(data: PageData, load_chart_script: Callable[[], str]) -> str:
         },
         cluster=data.cluster,
         numbers=chart_tables,
-        groups=groups,
+        groups=finding_groups,
         is_checked=data.is_checked,
-        left_out=about.left_out,
-        topics=list(_topics(data, anchors, figures.topics)),
-        n_more_topics=len(data.topics) - len(anchors),
+        left_out=page_row.left_out,
+        topics=list(_iter_topics(data, anchor_by_topic, figures.topics)),
+        n_more_topics=len(data.topics) - len(anchor_by_topic),
         css=_escape_closing_tags((template_directory / "page.css").read_text()),
         js=_escape_closing_tags((template_directory / "page.js").read_text()),
         runtime=_escape_closing_tags(load_chart_script()),
-        charts_json=_script_json({"specs": specs(), "tables": figures.columnar()}),
+        charts_json=_script_json({"specs": chart_specs(), "tables": figures.columnar()}),
     )
 
 
@@ -146,58 +146,64 @@ _TIME_COLUMNS = frozenset({"from", "to", "at"})
 
 
 def _column(name: str) -> html_columns.HtmlTableColumn:
-    title, value_of = _HEADINGS.get(name, name.replace("_", " ")), itemgetter(name)
+    title, get_value = _HEADINGS.get(name, name.replace("_", " ")), itemgetter(name)
     if name in _NUMBER_COLUMNS:
-        return html_columns.integer_column(title, value_of)
+        return html_columns.integer_column(title, get_value)
     if name in _TIME_COLUMNS:
         return html_columns.HtmlTableColumn(
-            title, lambda row: html_columns.HtmlTableCell(format_time(value_of(row)), value_of(row))
+            title,
+            lambda row: html_columns.HtmlTableCell(format_time(get_value(row)), get_value(row)),
         )
-    return html_columns.text_column(title, value_of)
+    return html_columns.text_column(title, get_value)
 
 
-def _anchors(data: PageData) -> dict[str, str]:
+def _topic_anchors(data: PageData) -> dict[str, str]:
     """Anchors of the topics with a page of their own: those with errors are chosen first, then the
     largest."""
-    sizes: dict[str, int] = {}
+    size_by_label: dict[str, int] = {}
     for row in data.partitions:
-        sizes[row_label(row)] = sizes.get(row_label(row), 0) + row.bytes
+        size_by_label[row_label(row)] = size_by_label.get(row_label(row), 0) + row.bytes
     labels_with_errors = {label for label, _, severity in data.n_findings if severity == "error"}
-    ranked = sorted(sizes, key=lambda name: (name not in labels_with_errors, -sizes[name]))
-    selected = sorted(ranked[:MAX_TOPICS])
-    return {name: f"topic-{i}" for i, name in enumerate(selected)}
+    ranked_labels = sorted(
+        size_by_label, key=lambda name: (name not in labels_with_errors, -size_by_label[name])
+    )
+    selected_labels = sorted(ranked_labels[:MAX_TOPICS])
+    return {name: f"topic-{i}" for i, name in enumerate(selected_labels)}
 
 
-def _topics(
-    data: PageData, anchors: Mapping[str, str], figures: Mapping[str, list[ChartFigure]]
+def _iter_topics(
+    data: PageData, anchor_by_topic: Mapping[str, str], figures: Mapping[str, list[ChartFigure]]
 ) -> Iterator[PageTopic]:
     """The pages of topics."""
-    partitions, logs = by_topic(data.partitions), by_topic(data.rows_of_type("segment_strip"))
-    orders = by_topic(data.rows_of_type("time_order"))
-    transactions = by_topic(data.rows_of_type("transaction"))
+    partitions_by_topic = group_by_topic(data.partitions)
+    logs_by_topic = group_by_topic(data.rows_of_type("segment_strip"))
+    time_orders_by_topic = group_by_topic(data.rows_of_type("time_order"))
+    transactions_by_topic = group_by_topic(data.rows_of_type("transaction"))
     retention_by_file = {row.file: row for row in data.rows_of_type("retention")}
-    n_findings: Counter[str] = Counter()
+    n_findings_by_label: Counter[str] = Counter()
     for (label, _, _), n in data.n_findings.items():
-        n_findings[label] += n
-    for name, anchor in anchors.items():
+        n_findings_by_label[label] += n
+    for name, anchor in anchor_by_topic.items():
         candidates = [
-            html_tables.partitions_table(partitions[name]),
+            html_tables.partitions_table(partitions_by_topic[name]),
             html_tables.segments_table(
-                logs[name], retention_by_file, sum(row.segments for row in partitions[name])
+                logs_by_topic[name],
+                retention_by_file,
+                sum(row.segments for row in partitions_by_topic[name]),
             ),
-            html_tables.time_order_table(orders[name]),
-            html_tables.uncommitted_table(transactions[name]),
+            html_tables.time_order_table(time_orders_by_topic[name]),
+            html_tables.uncommitted_table(transactions_by_topic[name]),
         ]
         tables = [table for table in candidates if table is not None]
-        yield PageTopic(name, anchor, figures.get(name, []), tables, n_findings[name])
+        yield PageTopic(name, anchor, figures.get(name, []), tables, n_findings_by_label[name])
 
 
-def _answers(data: PageData, groups: Sequence[FindingsOfCode]) -> Iterator[PageAnswer]:
+def _iter_answers(data: PageData, finding_groups: Sequence[FindingGroup]) -> Iterator[PageAnswer]:
     """Answers to the five questions that a reader asks first."""
     page_row = data.rows_of_type("report")[0]
     yield _contents_answer(page_row, data)
-    yield _damage_answer(groups, data)
-    starts = [("", line) for line in data.answers[:MAX_START_ANSWER_LINES]]
+    yield _damage_answer(finding_groups, data)
+    start_lines = [("", line) for line in data.answers[:MAX_START_ANSWER_LINES]]
     is_harmed = any(row.lost_offsets or not row.starts for row in data.rows_of_type("broker_start"))
     advice = "Copy the directory before a broker starts on it: the start will change it."
     steps = [("", advice)] if is_harmed else []
@@ -206,9 +212,9 @@ def _answers(data: PageData, groups: Sequence[FindingsOfCode]) -> Iterator[PageA
     if len(commands) > MAX_STEPS:
         remaining_text = format_count(len(commands) - MAX_STEPS, "more step")
         steps.append(("", f"… and {remaining_text}; kfmt check --json lists all"))
-    yield _loss_answer(data, starts)
+    yield _loss_answer(data, start_lines)
     verdict = f"{format_count(len(steps), 'step')} to take" if steps else "No action needed"
-    if not steps and any(group.severity == "error" for group in groups):
+    if not steps and any(group.severity == "error" for group in finding_groups):
         verdict = "See each finding for details"
     elif not steps and data.exit_code is ExitCode.UNREADABLE:
         verdict = "Make the unread inputs readable, and check again"
@@ -234,13 +240,13 @@ def _loss_answer(data: PageData, lines: list[tuple[str, str]]) -> PageAnswer:
     ]
     sentences = []
     for name, adjective in (("lost_offsets", "lost"), ("unreachable_offsets", "unreachable")):
-        affected = [row for row in next_starts if row[name]]
-        if affected:
-            n = sum(count_offsets(row[name]) for row in affected)
-            lower_bound_text = "at least " if data.omits_harm else ""
+        affected_rows = [row for row in next_starts if row[name]]
+        if affected_rows:
+            n = sum(count_offsets(row[name]) for row in affected_rows)
+            lower_bound_text = "at least " if data.omits_harmful_start else ""
             sentences.append(
                 f"{lower_bound_text}{format_count(n, 'offset')} will be {adjective} "
-                f"{_location_text(affected)}"
+                f"{_location_text(affected_rows)}"
             )
     if any(not row.starts for row in [*next_starts, *data.rows_of_type("log_directory")]):
         return PageAnswer(question, "The broker would not start", "error", lines, "#start")
@@ -274,13 +280,13 @@ def _usual_times(data: PageData) -> list[tuple[str, str]]:
     rows = data.rows_of_type("time_bucket")
     if not rows:
         return []
-    _, usual, outliers = split_outliers(rows)
+    _, usual_rows, outliers = split_outliers(rows)
     if not outliers:
         return []
-    first = format_interval_end(usual[0].from_timestamp)
-    last = format_interval_end(usual[-1].to_timestamp)
-    n = format_count(sum(row.records for row in outliers), "record")
-    return [("", f"all but {n} from {first} to {last}")]
+    first_text = format_interval_end(usual_rows[0].from_timestamp)
+    last_text = format_interval_end(usual_rows[-1].to_timestamp)
+    count_text = format_count(sum(row.records for row in outliers), "record")
+    return [("", f"all but {count_text} from {first_text} to {last_text}")]
 
 
 def _location_text(rows: Iterable[PageRow]) -> str:
@@ -293,11 +299,11 @@ def _location_text(rows: Iterable[PageRow]) -> str:
     )
 
 
-def _damage_answer(groups: Sequence[FindingsOfCode], data: PageData) -> PageAnswer:
+def _damage_answer(finding_groups: Sequence[FindingGroup], data: PageData) -> PageAnswer:
     count_by_severity = dict.fromkeys(SEVERITIES, 0)
-    for group in groups:
+    for group in finding_groups:
         count_by_severity[group.severity] += group.count
-    notes = count_by_severity.pop("note")
+    n_notes = count_by_severity.pop("note")
     verdict = ", ".join(format_count(n, severity) for severity, n in count_by_severity.items() if n)
     style = (
         "error"
@@ -312,11 +318,11 @@ def _damage_answer(groups: Sequence[FindingsOfCode], data: PageData) -> PageAnsw
         verdict, style = "Nothing in what could be read", "warning"
     lines = [
         ("", f"{format_grouped(group.count)} × {group.code} {_location_text(group.rows)}")
-        for group in groups[:MAX_ANSWER_ITEMS]
+        for group in finding_groups[:MAX_ANSWER_ITEMS]
         if group.severity != "note"
     ]
-    if notes:
-        lines.append(("", f"{format_count(notes, 'note')} for information"))
+    if n_notes:
+        lines.append(("", f"{format_count(n_notes, 'note')} for information"))
     return PageAnswer("What is damaged?", verdict or "Nothing", style, lines, "#findings")
 
 
@@ -332,6 +338,6 @@ def _lag_answer(data: PageData) -> PageAnswer:
     ]
     if not lagging_rows:
         return PageAnswer(question, "None", "good", lines, "#consumers")
-    groups = len({row.group for row in lagging_rows})
-    verdict = f"{format_count(groups, 'group')} on {format_count(len(lagging_rows), 'partition')}"
+    n_groups = len({row.group for row in lagging_rows})
+    verdict = f"{format_count(n_groups, 'group')} on {format_count(len(lagging_rows), 'partition')}"
     return PageAnswer(question, verdict, "warning", lines, "#consumers")

@@ -68,7 +68,7 @@ class PageFigures:
         }
 
 
-def by_topic(rows: Sequence[PageRow]) -> Mapping[str, list[PageRow]]:
+def group_by_topic(rows: Sequence[PageRow]) -> Mapping[str, list[PageRow]]:
     """Rows by `row_label`; an empty list for unknown labels."""
     rows_by_topic: dict[str, list[PageRow]] = defaultdict(list)
     for row in rows:
@@ -79,10 +79,10 @@ def by_topic(rows: Sequence[PageRow]) -> Mapping[str, list[PageRow]]:
 def add_treemap(figures: PageFigures, data: PageData) -> None:
     """Add the treemap of disk space: a rectangle per partition."""
     partitions = sorted(data.partitions, key=lambda row: -row.bytes)
-    drawn = [row for row in partitions if row.bytes][:MAX_TREEMAP_TILES]
-    if not drawn:
+    drawn_rows = [row for row in partitions if row.bytes][:MAX_TREEMAP_TILES]
+    if not drawn_rows:
         return
-    topics = dict.fromkeys(row_label(row) for row in drawn)
+    topics = dict.fromkeys(row_label(row) for row in drawn_rows)
     names = ("id", "parent", "bytes", "label", "topic", "size")
     tiles: list[Row] = [{**dict.fromkeys(names), "id": "all"}]
     tiles += [{"id": f"topic {name}", "parent": "all", "label": None} for name in topics]
@@ -95,13 +95,14 @@ def add_treemap(figures: PageFigures, data: PageData) -> None:
             "topic": row_label(row),
             "size": format_bytes(row.bytes),
         }
-        for i, row in enumerate(drawn)
+        for i, row in enumerate(drawn_rows)
     ]
     total = sum(row.bytes for row in partitions)
-    largest = drawn[0]
+    largest_row = drawn_rows[0]
     caption = (
-        f"{partition_or_label(largest)} is the largest partition: {format_bytes(largest.bytes)}, "
-        f"{largest.bytes / total:.0%} of {format_bytes(total)}."
+        f"{partition_or_label(largest_row)} is the largest partition: "
+        f"{format_bytes(largest_row.bytes)}, "
+        f"{largest_row.bytes / total:.0%} of {format_bytes(total)}."
     )
     figures.add("topics", ChartFigure("treemap", "Bytes by partition", caption), "areas", tiles)
 
@@ -117,18 +118,18 @@ def add_times(figures: PageFigures, data: PageData) -> None:
     rows = data.rows_of_type("time_bucket")
     if not rows:
         return
-    rows_by_topic = by_topic(rows)
-    sizes = {
+    rows_by_topic = group_by_topic(rows)
+    size_by_topic = {
         name: sum(row.bytes for row in topic_rows) for name, topic_rows in rows_by_topic.items()
     }
-    series = sorted(sizes, key=lambda name: -sizes[name])[:MAX_SERIES]
-    width, usual, outliers = split_outliers(rows)
+    series = sorted(size_by_topic, key=lambda name: -size_by_topic[name])[:MAX_SERIES]
+    width_ms, usual_rows, outliers = split_outliers(rows)
     stack_tops: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     totals_by_series_and_time: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
-    for row in usual:
+    for row in usual_rows:
         name = row_label(row)
         series_index = series.index(name) if name in series else MAX_SERIES
-        totals = totals_by_series_and_time[series_index, row.from_timestamp // width * width]
+        totals = totals_by_series_and_time[series_index, row.from_timestamp // width_ms * width_ms]
         totals[0] += row.bytes
         totals[1] += row.records
     table = []
@@ -138,14 +139,14 @@ def add_times(figures: PageFigures, data: PageData) -> None:
             "series": series[series_index] if series_index < len(series) else OTHERS,
             "from": begin,
         }
-        table_row |= {"to": begin + width, "bytes": size, "records": records}
+        table_row |= {"to": begin + width_ms, "bytes": size, "records": records}
         table_row |= {"bytes_from": stack_top[0], "bytes_to": stack_top[0] + size}
         table_row |= {"records_from": stack_top[1], "records_to": stack_top[1] + records}
         stack_tops[begin] = [stack_top[0] + size, stack_top[1] + records]
         table.append(table_row)
     begin, (size, _) = max(stack_tops.items(), key=lambda item: item[1][0])
     caption = (
-        f"Busiest period: {format_bytes(size)} in {format_duration(width)} from "
+        f"Busiest period: {format_bytes(size)} in {format_duration(width_ms)} from "
         f"{_utc_text(begin)}. Batches are placed at their max timestamp."
     )
     if outliers:
@@ -166,16 +167,22 @@ def add_times(figures: PageFigures, data: PageData) -> None:
 
 def _add_topic_times(figures: PageFigures, name: str, rows: list[PageRow]) -> None:
     """Add the data written to a topic over time."""
-    _, usual, outliers = split_outliers(rows)
+    _, usual_rows, outliers = split_outliers(rows)
     table = [
         {"topic": name, "from": row.from_timestamp, "to": row.to_timestamp, "bytes": row.bytes}
         | {"records": row.records}
-        for row in usual
+        for row in usual_rows
     ]
-    n = sum(row.records for row in usual)
+    n = sum(row.records for row in usual_rows)
     caption = f"{format_count(n, 'record')} "
-    caption += f"from {_utc_text(usual[0].from_timestamp)} to {_utc_text(usual[-1].to_timestamp)}"
-    caption += f", {format_duration(usual[0].to_timestamp - usual[0].from_timestamp)} per column."
+    caption += (
+        f"from {_utc_text(usual_rows[0].from_timestamp)} to "
+        f"{_utc_text(usual_rows[-1].to_timestamp)}"
+    )
+    caption += (
+        f", {format_duration(usual_rows[0].to_timestamp - usual_rows[0].from_timestamp)} "
+        "per column."
+    )
     if outliers:
         n = sum(row.records for row in outliers)
         caption += f" Not shown: {format_count(n, 'record')} with distant timestamps."
@@ -196,20 +203,22 @@ def split_outliers(rows: Sequence[PageRow]) -> tuple[int, list[PageRow], list[Pa
     for row in rows:
         counts = row.batches, row.records, row.bytes
         buckets.add_counts(row.from_timestamp, counts)
-    ordered = sorted(rows, key=lambda row: row.from_timestamp)
+    ordered_rows = sorted(rows, key=lambda row: row.from_timestamp)
     first, last = buckets.core_interval()
-    width = max(buckets.resampled(MAX_INTERVALS).width_ms, _length(min(rows, key=_length)))
-    margin = max((last - first) // 4, width)
+    width_ms = max(buckets.resampled(MAX_INTERVALS).width_ms, _bucket_ms(min(rows, key=_bucket_ms)))
+    margin = max((last - first) // 4, width_ms)
     usual_flags = [
-        first - margin <= row.from_timestamp <= last + margin and _length(row) <= width
-        for row in ordered
+        first - margin <= row.from_timestamp <= last + margin and _bucket_ms(row) <= width_ms
+        for row in ordered_rows
     ]
-    usual = [row for row, is_usual in zip(ordered, usual_flags, strict=True) if is_usual]
-    outliers = [row for row, is_usual in zip(ordered, usual_flags, strict=True) if not is_usual]
-    return (width, usual, outliers) if usual else (width, ordered, [])
+    usual_rows = [row for row, is_usual in zip(ordered_rows, usual_flags, strict=True) if is_usual]
+    outliers = [
+        row for row, is_usual in zip(ordered_rows, usual_flags, strict=True) if not is_usual
+    ]
+    return (width_ms, usual_rows, outliers) if usual_rows else (width_ms, ordered_rows, [])
 
 
-def _length(row: PageRow) -> int:
+def _bucket_ms(row: PageRow) -> int:
     return int(row.to_timestamp - row.from_timestamp)
 
 
@@ -233,10 +242,8 @@ def add_batch_histograms(figures: PageFigures, data: PageData) -> None:
         upper_bound = max(batches_by_bucket, key=lambda key: batches_by_bucket[key])
         fraction = batches_by_bucket[upper_bound] / sum(batches_by_bucket.values())
         # A bucket ends at a power of two.
-        size, lower_bound = (
-            format_count(upper_bound, noun),
-            upper_bound // 2 + 1,
-        )
+        size = format_count(upper_bound, noun)
+        lower_bound = upper_bound // 2 + 1
         if lower_bound < upper_bound:
             size = f"{format_grouped(lower_bound)} to {size}"
         caption = f"{fraction:.0%} of the batches have {size}."
@@ -257,20 +264,20 @@ def add_codecs(figures: PageFigures, data: PageData) -> None:
         figure = ChartFigure("codecs", "Bytes by codec", f"Share of batch bytes: {caption}.")
         figures.add("codecs", figure, "codecs", rows)
     trials = data.rows_of_type("what_if")
-    stored = max((row.stored_bytes for row in trials), default=0)
-    if not stored:
+    stored_bytes = max((row.stored_bytes for row in trials), default=0)
+    if not stored_bytes:
         return
     table = [
         {name: row[name] for name in ("codec", "would_be_bytes", "stored_bytes")} for row in trials
     ]
-    best = min(trials, key=lambda row: row.would_be_bytes)
-    ratio = best.sample_bytes / stored
+    best_trial = min(trials, key=lambda row: row.would_be_bytes)
+    ratio = best_trial.sample_bytes / stored_bytes
     verdict = "No codec compresses it better"
-    if best.saved > 0:
-        verdict = f"{best.codec} would save {best.saved:.0%}"
+    if best_trial.saved > 0:
+        verdict = f"{best_trial.codec} would save {best_trial.saved:.0%}"
     caption = (
-        f"A sample of {format_bytes(best.sample_bytes)} of records is stored in "
-        f"{format_bytes(stored)} ({ratio:.2f}:1, the red line). {verdict}."
+        f"A sample of {format_bytes(best_trial.sample_bytes)} of records is stored in "
+        f"{format_bytes(stored_bytes)} ({ratio:.2f}:1, the red line). {verdict}."
     )
     figures.add("codecs", ChartFigure("what_if", "Alternative codecs", caption), "what_if", table)
 
@@ -278,26 +285,28 @@ def add_codecs(figures: PageFigures, data: PageData) -> None:
 def add_freed_bytes(figures: PageFigures, data: PageData) -> None:
     """Add the bytes freed by retention over time."""
     rows = data.rows_of_type("retention")
-    now = int(data.rows_of_type("report")[0].now) if data.rows_of_type("report") else 0
+    now_ms = int(data.rows_of_type("report")[0].now) if data.rows_of_type("report") else 0
     bytes_by_deletion_time: dict[int, int] = defaultdict(int)
     for row in rows:
-        deletion_time = now if row.deletable else row.deletable_at
+        deletion_time = now_ms if row.deletable else row.deletable_at
         if deletion_time is not None and deletion_time < YEAR_10000_MS and not row.odd:
-            bytes_by_deletion_time[max(int(deletion_time), now)] += row.bytes
+            bytes_by_deletion_time[max(int(deletion_time), now_ms)] += row.bytes
     if not bytes_by_deletion_time:
         return
     bytes_much_later = sum(
-        size for time_ms, size in bytes_by_deletion_time.items() if time_ms > now + FAR_FUTURE_MS
+        size for time_ms, size in bytes_by_deletion_time.items() if time_ms > now_ms + FAR_FUTURE_MS
     )
-    times = sorted(time_ms for time_ms in bytes_by_deletion_time if time_ms <= now + FAR_FUTURE_MS)
+    times = sorted(
+        time_ms for time_ms in bytes_by_deletion_time if time_ms <= now_ms + FAR_FUTURE_MS
+    )
     cumulative_bytes = list(accumulate(bytes_by_deletion_time[time_ms] for time_ms in times))
     step = -(-len(times) // 200) if times else 1
     all_points = list(zip(times, cumulative_bytes, strict=True))
     points = dict([*all_points[::step], *all_points[-1:]])  # the last one is the total
-    table = [{"at": at, "bytes": size} for at, size in points.items()]
-    at_once = bytes_by_deletion_time.get(now, 0)
-    caption = f"The next retention check frees {format_bytes(at_once)}."
-    if times and cumulative_bytes[-1] > at_once:
+    table = [{"at": time_ms, "bytes": size} for time_ms, size in points.items()]
+    bytes_freed_now = bytes_by_deletion_time.get(now_ms, 0)
+    caption = f"The next retention check frees {format_bytes(bytes_freed_now)}."
+    if times and cumulative_bytes[-1] > bytes_freed_now:
         caption += (
             f" By {_utc_text(times[-1])}, {format_bytes(cumulative_bytes[-1])} in total "
             "if nothing more is written."
@@ -315,13 +324,10 @@ def add_lag(figures: PageFigures, data: PageData) -> None:
     lagging_rows = sorted(lagging_commits(data), key=lambda row: -row.lag)
     table = [{"who": group_and_partition(row), "lag": row.lag} for row in lagging_rows[:MAX_LAGS]]
     if table:
-        truncation_note = (
-            f" Showing the {MAX_LAGS} largest lags." if len(lagging_rows) > MAX_LAGS else ""
-        )
-        caption = (
-            f"{group_and_partition(lagging_rows[0])} lags by "
-            f"{format_count(lagging_rows[0].lag, 'record')}.{truncation_note}"
-        )
+        lag_text = format_count(lagging_rows[0].lag, "record")
+        caption = f"{group_and_partition(lagging_rows[0])} lags by {lag_text}."
+        if len(lagging_rows) > MAX_LAGS:
+            caption += f" Showing the {MAX_LAGS} largest lags."
         figures.add("consumers", ChartFigure("lag", "Consumer lag", caption), "lag", table)
 
 
@@ -356,9 +362,9 @@ def add_segment_maps(figures: PageFigures, data: PageData) -> None:
     for row in data.rows_of_type("finding"):
         if row.position is not None:
             findings_by_file[row.file].append(row)
-    orders = by_topic(data.rows_of_type("time_order"))
-    for topic, rows in by_topic(data.rows_of_type("segment_strip")).items():
-        _add_segment_map(figures, topic, rows, findings_by_file, orders[topic])
+    time_orders_by_topic = group_by_topic(data.rows_of_type("time_order"))
+    for topic, rows in group_by_topic(data.rows_of_type("segment_strip")).items():
+        _add_segment_map(figures, topic, rows, findings_by_file, time_orders_by_topic[topic])
 
 
 def _add_segment_map(
@@ -370,39 +376,44 @@ def _add_segment_map(
 ) -> None:
     """Add the maps of a topic's logs from first to last byte, and its timestamps by offset.
     findings_by_file: findings with a position, by file."""
-    with_cells = [row for row in rows if row.cells]
-    ranked = sorted(with_cells, key=lambda row: (row.file not in findings_by_file, -row.bytes))
-    drawn = sorted(
-        ranked[:MAX_SEGMENT_MAPS], key=lambda row: (row.partition or 0, row.base_offset or 0)
+    rows_with_cells = [row for row in rows if row.cells]
+    ranked_rows = sorted(
+        rows_with_cells, key=lambda row: (row.file not in findings_by_file, -row.bytes)
     )
-    log_names = _log_names(drawn)
-    cells = [cell for row in drawn for cell in _cells(topic, row, log_names[row.file])]
+    drawn_rows = sorted(
+        ranked_rows[:MAX_SEGMENT_MAPS], key=lambda row: (row.partition or 0, row.base_offset or 0)
+    )
+    log_name_by_file = _log_name_by_file(drawn_rows)
+    cells = [
+        cell for row in drawn_rows for cell in _iter_cells(topic, row, log_name_by_file[row.file])
+    ]
     if not cells:
         return
-    marks = [
+    finding_marks = [
         {
             "topic": topic,
-            "log": log_names[row.file],
+            "log": log_name_by_file[row.file],
             **{name: finding[name] for name in _MARK_COLUMNS},
         }
-        for row in drawn
+        for row in drawn_rows
         for finding in findings_by_file.get(row.file, ())
     ]
-    figures.tables.setdefault("marks", []).extend(marks)
+    figures.tables.setdefault("marks", []).extend(finding_marks)
     for table in ("index_entries", "control"):
         column_names = ("topic", "log", "position")
         marked_cells = [
             {name: cell[name] for name in column_names} for cell in cells if cell[table]
         ]
         figures.tables.setdefault(table, []).extend(marked_cells)
-    caption = f"{format_count(len(drawn), 'log')}, each from first byte to last."
-    if len(drawn) < len(with_cells):
+    caption = f"{format_count(len(drawn_rows), 'log')}, each from first byte to last."
+    if len(drawn_rows) < len(rows_with_cells):
         caption = (
-            f"{len(drawn)} of {len(with_cells)} logs: those with findings first, then the largest."
+            f"{len(drawn_rows)} of {len(rows_with_cells)} logs: those with findings "
+            "first, then the largest."
         )
     caption += " Ticks mark offset index entries; diamonds mark control batches."
-    if marks:
-        caption += f" Triangles mark findings ({format_grouped(len(marks))})."
+    if finding_marks:
+        caption += f" Triangles mark findings ({format_grouped(len(finding_marks))})."
     figures.add_topic(ChartFigure("strips", "Segment map", caption, topic), "cells", cells)
     if sum(cell["max_timestamp"] is not None for cell in cells) > 1:
         figure = ChartFigure("order", "Timestamps by offset", _order_caption(order_rows), topic)
@@ -412,7 +423,7 @@ def _add_segment_map(
 _MARK_COLUMNS = ("position", "code", "severity", "message")
 
 
-def _cells(topic: str, row: PageRow, log: str) -> Iterator[Row]:
+def _iter_cells(topic: str, row: PageRow, log: str) -> Iterator[Row]:
     """The cells of a log."""
     common_values = {"topic": topic, "log": log, "partition": partition_or_label(row)}
     for values in row.cells:
@@ -435,13 +446,15 @@ def _order_caption(rows: list[PageRow]) -> str:
     return caption
 
 
-def _log_names(rows: Sequence[PageRow]) -> dict[str, str]:
+def _log_name_by_file(rows: Sequence[PageRow]) -> dict[str, str]:
     """The name of each log within its topic, by file. If replicas share names, the log directory
     is added."""
-    names = {row.file: _log_name(row) for row in rows}
-    if len(set(names.values())) < len(names):
-        names = {row.file: f"{row.log_dir or ''} {names[row.file]}".strip() for row in rows}
-    return names
+    name_by_file = {row.file: _log_name(row) for row in rows}
+    if len(set(name_by_file.values())) < len(name_by_file):
+        name_by_file = {
+            row.file: f"{row.log_dir or ''} {name_by_file[row.file]}".strip() for row in rows
+        }
+    return name_by_file
 
 
 def _log_name(row: PageRow) -> str:
@@ -456,9 +469,9 @@ _OUTCOMES = ("open", "aborted", "committed")
 
 def add_transactions(figures: PageFigures, data: PageData) -> None:
     """Add the transactions of each topic."""
-    for topic, rows in by_topic(data.rows_of_type("transaction")).items():
-        counts = {outcome: data.n_transactions[topic, outcome] for outcome in _OUTCOMES}
-        _add_topic_transactions(figures, topic, rows, counts)
+    for topic, rows in group_by_topic(data.rows_of_type("transaction")).items():
+        count_by_outcome = {outcome: data.n_transactions[topic, outcome] for outcome in _OUTCOMES}
+        _add_topic_transactions(figures, topic, rows, count_by_outcome)
 
 
 def _add_topic_transactions(
@@ -466,8 +479,8 @@ def _add_topic_transactions(
 ) -> None:
     """Add the transactions of a topic by offset, open and aborted ones first. count_by_outcome: the
     number of all transactions, by outcome."""
-    with_offsets = [row for row in rows if row.first_offset is not None]
-    with_offsets.sort(key=lambda row: (row.outcome == "committed", row.outcome != "open"))
+    rows_with_offsets = [row for row in rows if row.first_offset is not None]
+    rows_with_offsets.sort(key=lambda row: (row.outcome == "committed", row.outcome != "open"))
     table = [
         {
             "topic": topic,
@@ -477,7 +490,7 @@ def _add_topic_transactions(
             "first": row.first_offset,
             "last": row.marker_offset or row.last_offset or row.first_offset,
         }
-        for row in with_offsets[:MAX_TRANSACTIONS]
+        for row in rows_with_offsets[:MAX_TRANSACTIONS]
     ]
     caption = f"{', '.join(f'{format_grouped(n)} {name}' for name, n in count_by_outcome.items())}."
     if sum(count_by_outcome.values()) > MAX_TRANSACTIONS:

@@ -31,42 +31,42 @@ class HtmlTableColumn:
     """A column: its heading, and the function that makes its cells."""
 
     title: str
-    make_cell: Callable[[Any], HtmlTableCell]
+    create_cell: Callable[[Any], HtmlTableCell]
     is_number: bool = False
 
 
-def text_column(title: str, value_of: Callable[[Any], object]) -> HtmlTableColumn:
+def text_column(title: str, get_value: Callable[[Any], object]) -> HtmlTableColumn:
     """A column of text."""
 
-    def cell(row: Any) -> HtmlTableCell:
-        value = value_of(row)
+    def create_cell(row: Any) -> HtmlTableCell:
+        value = get_value(row)
         return HtmlTableCell(NO_VALUE_TEXT if value is None else str(value))
 
-    return HtmlTableColumn(title, cell)
+    return HtmlTableColumn(title, create_cell)
 
 
 def _number_column(
-    title: str, value_of: Callable[[Any], Any], format_value: Callable[[Any], str], style: str = ""
+    title: str, get_value: Callable[[Any], Any], format_value: Callable[[Any], str], style: str = ""
 ) -> HtmlTableColumn:
-    def cell(row: Any) -> HtmlTableCell:
-        value = value_of(row)
+    def create_cell(row: Any) -> HtmlTableCell:
+        value = get_value(row)
         return (
             HtmlTableCell(NO_VALUE_TEXT)
             if value is None
             else HtmlTableCell(format_value(value), value, style=style)
         )
 
-    return HtmlTableColumn(title, cell, True)
+    return HtmlTableColumn(title, create_cell, True)
 
 
-def integer_column(title: str, value_of: Callable[[Any], Any]) -> HtmlTableColumn:
+def integer_column(title: str, get_value: Callable[[Any], Any]) -> HtmlTableColumn:
     """A column of whole numbers."""
-    return _number_column(title, value_of, format_grouped)
+    return _number_column(title, get_value, format_grouped)
 
 
-def decimal_column(title: str, value_of: Callable[[Any], Any]) -> HtmlTableColumn:
+def decimal_column(title: str, get_value: Callable[[Any], Any]) -> HtmlTableColumn:
     """A column of numbers with a fraction."""
-    return _number_column(title, value_of, _format_tenths)
+    return _number_column(title, get_value, _format_tenths)
 
 
 def _format_tenths(value: float) -> str:
@@ -74,40 +74,40 @@ def _format_tenths(value: float) -> str:
     return f"{format_grouped(int(whole_part))}.{tenths}"
 
 
-def size_column(title: str, value_of: Callable[[Any], Any]) -> HtmlTableColumn:
+def size_column(title: str, get_value: Callable[[Any], Any]) -> HtmlTableColumn:
     """A column of bytes."""
-    return _number_column(title, value_of, format_bytes)
+    return _number_column(title, get_value, format_bytes)
 
 
-def time_column(title: str, value_of: Callable[[Any], Any]) -> HtmlTableColumn:
+def time_column(title: str, get_value: Callable[[Any], Any]) -> HtmlTableColumn:
     """A column of times."""
-    return _number_column(title, value_of, format_interval_end, "time")
+    return _number_column(title, get_value, format_interval_end, "time")
 
 
-_SIZES = frozenset({"bytes", "disk_bytes", "freed_now", "freed_later"})
+_SIZE_MEMBERS = frozenset({"bytes", "disk_bytes", "freed_now", "freed_later"})
 
 
-_SIZES |= {"sample_bytes", "stored_bytes", "would_be_bytes"}
+_SIZE_MEMBERS |= {"sample_bytes", "stored_bytes", "would_be_bytes"}
 
 
-def member_columns(type_: RowType, *names: str) -> Iterator[HtmlTableColumn]:
+def member_columns(row_type: RowType, *names: str) -> Iterator[HtmlTableColumn]:
     """Columns for members of a type, formatted by their kinds. names: member names, or
     `member=heading` for a heading other than the name."""
     for name in names:
         member, _, title = name.partition("=")
-        column, value_of = type_[member], attrgetter(member)
+        column, get_value = row_type[member], attrgetter(member)
         title = title or member.replace("_", " ")
         if column.unit == MS_UNIT:
-            yield time_column(f"{title} (UTC)", value_of)
+            yield time_column(f"{title} (UTC)", get_value)
         elif column.kind is ColumnKind.REAL:
-            yield decimal_column(title, value_of)
+            yield decimal_column(title, get_value)
         elif column.kind is not ColumnKind.NUMBER:
-            yield text_column(title, value_of)
+            yield text_column(title, get_value)
         else:
             yield (
-                size_column(title, value_of)
-                if member in _SIZES
-                else integer_column(title, value_of)
+                size_column(title, get_value)
+                if member in _SIZE_MEMBERS
+                else integer_column(title, get_value)
             )
 
 
@@ -116,7 +116,7 @@ def file_column(rows: Sequence[PageRow], title: str) -> HtmlTableColumn:
     log_directories = {row.log_dir for row in rows}
     prefix = f"{log_directories.pop()}/" if len(log_directories) == 1 else ""
 
-    def cell(row: Any) -> HtmlTableCell:
+    def create_cell(row: Any) -> HtmlTableCell:
         return HtmlTableCell(row.file.removeprefix(prefix))
 
-    return HtmlTableColumn(title, cell)
+    return HtmlTableColumn(title, create_cell)

@@ -28,7 +28,7 @@ from kfmt_cli.core.times import format_duration, format_interval_end
 from kfmt_cli.findings.finding import SEVERITIES
 from kfmt_cli.render.style import format_count, format_grouped
 from kfmt_cli.rows.documents import DISK_USAGE_ROW, STATISTICS_ROW, TRANSACTIONS_ROW, WHAT_IF_ROW
-from kfmt_cli.rows.types.log_shape_rows import SEGMENT_STRIP_ROW, TIME_ORDER_ROW
+from kfmt_cli.rows.types.log_shape_rows import SEGMENT_MAP_ROW, TIME_ORDER_ROW
 from kfmt_cli.rows.types.state_rows import COMMITTED_OFFSET_ROW
 from kfmt_cli.rows.types.transaction import TRANSACTION_ROW
 
@@ -52,7 +52,7 @@ def create_table(
     """A table of rows; None if there are none. max_rows: the rest are only counted."""
     if not rows:
         return None
-    table_rows = [[column.make_cell(row) for column in columns] for row in rows[:max_rows]]
+    table_rows = [[column.create_cell(row) for column in columns] for row in rows[:max_rows]]
     return HtmlTable(caption, tuple(columns), table_rows, max(len(rows) - max_rows, 0))
 
 
@@ -61,14 +61,14 @@ def create_table(
 
 def disk_usage_table(data: PageData) -> HtmlTable | None:
     """Disk usage."""
-    headings = (
+    columns = (
         *member_columns(DISK_USAGE_ROW, "file=directory"),
         text_column("purpose", lambda row: str(row.purpose).replace("_", " ")),
         *member_columns(DISK_USAGE_ROW, "files", "bytes=size", "disk_bytes=on disk"),
         *member_columns(DISK_USAGE_ROW, "freed_now=freed by retention now", "freed_later"),
         *member_columns(DISK_USAGE_ROW, "becomes=effect on a broker"),
     )
-    return create_table("Disk usage", headings, data.rows_of_type("disk_usage"))
+    return create_table("Disk usage", columns, data.rows_of_type("disk_usage"))
 
 
 def topics_table(data: PageData, anchors: Mapping[str, str]) -> HtmlTable | None:
@@ -76,7 +76,7 @@ def topics_table(data: PageData, anchors: Mapping[str, str]) -> HtmlTable | None
     rows = [*data.topics, *(row for row in data.partitions if row.topic is None)]
     rows.sort(key=lambda row: -row.bytes)
     total = sum(row.bytes for row in rows) or 1
-    n_partitions = Counter(row_label(row) for row in data.partitions)
+    n_partitions_by_label = Counter(row_label(row) for row in data.partitions)
     count_by_label_and_severity: dict[str, Counter[str]] = defaultdict(Counter)
     for (label, _, severity), n in data.n_findings.items():
         count_by_label_and_severity[label][severity] += n
@@ -88,47 +88,50 @@ def topics_table(data: PageData, anchors: Mapping[str, str]) -> HtmlTable | None
     def findings_cell(row: PageRow) -> HtmlTableCell:
         counts = count_by_label_and_severity[row_label(row)]
         texts = [format_count(counts[name], name) for name in SEVERITIES[:2] if counts[name]]
-        worst = next((name for name in SEVERITIES[:2] if counts[name]), "good")
+        worst_severity = next((name for name in SEVERITIES[:2] if counts[name]), "good")
         return HtmlTableCell(
-            ", ".join(texts) or "ok", counts["error"] * 1e6 + counts["warning"], None, worst
+            ", ".join(texts) or "ok",
+            counts["error"] * 1e6 + counts["warning"],
+            None,
+            worst_severity,
         )
 
-    headings = (
+    columns = (
         HtmlTableColumn("topic", name_cell),
         HtmlTableColumn("findings", findings_cell),
-        integer_column("partitions", lambda row: n_partitions[row_label(row)]),
+        integer_column("partitions", lambda row: n_partitions_by_label[row_label(row)]),
         *member_columns(STATISTICS_ROW, "segments=logs", "bytes=size"),
         decimal_column("share (%)", lambda row: 100 * row.bytes / total),
         *member_columns(STATISTICS_ROW, "records", "records_per_batch", "bytes_per_record"),
         text_column("codecs", lambda row: ", ".join(row.codecs or ())),
         *member_columns(STATISTICS_ROW, "min_timestamp=from", "max_timestamp=to"),
     )
-    return create_table("Totals by topic", headings, rows)
+    return create_table("Totals by topic", columns, rows)
 
 
 def codec_trials_table(data: PageData) -> HtmlTable | None:
     """The effect of other codecs on a sample."""
-    headings = (
+    columns = (
         *member_columns(WHAT_IF_ROW, "codec", "sample_bytes=records in the sample"),
         *member_columns(WHAT_IF_ROW, "stored_bytes=stored now", "would_be_bytes=would be"),
         decimal_column("saved (%)", lambda row: 100 * row.saved),
         decimal_column("ratio", lambda row: row.sample_bytes / (row.would_be_bytes or 1)),
     )
-    return create_table("Alternative codecs, on a sample", headings, data.rows_of_type("what_if"))
+    return create_table("Alternative codecs, on a sample", columns, data.rows_of_type("what_if"))
 
 
 def time_order_table(rows: Sequence[PageRow]) -> HtmlTable | None:
     """The order of timestamps."""
-    headings = (
+    columns = (
         file_column(rows, "partition"),
         *member_columns(TIME_ORDER_ROW, "batches_with_time=batches with a timestamp"),
         *member_columns(TIME_ORDER_ROW, "batches_out_of_order=out of order"),
-        text_column("longest gaps without a batch", _gaps),
+        text_column("longest gaps without a batch", _gaps_text),
     )
-    return create_table("Timestamp order and gaps", headings, rows)
+    return create_table("Timestamp order and gaps", columns, rows)
 
 
-def _gaps(row: PageRow) -> str:
+def _gaps_text(row: PageRow) -> str:
     return (
         "; ".join(
             f"{format_duration(end - begin)} before offset {format_grouped(offset)}"
@@ -157,12 +160,12 @@ def broker_starts_table(data: PageData) -> HtmlTable | None:
 
         return create_cell
 
-    headings = (
+    columns = (
         HtmlTableColumn("directory", lambda item: HtmlTableCell(item[0])),
         HtmlTableColumn("after a crash", start_cell(AFTER_CRASH)),
         HtmlTableColumn("after a clean shutdown", start_cell(AFTER_CLEAN_SHUTDOWN)),
     )
-    return create_table("Broker start by partition", headings, rows)
+    return create_table("Broker start by partition", columns, rows)
 
 
 def replicas_table(data: PageData) -> HtmlTable | None:
@@ -195,7 +198,7 @@ def replicas_table(data: PageData) -> HtmlTable | None:
             outcomes_by_partition[_topic_and_partition(row)].get(order)
         )
 
-    headings = (
+    columns = (
         text_column("partition", lambda row: "{}-{}".format(*_topic_and_partition(row))),
         text_column("leader", lambda row: "none" if row.leader == -1 else row.leader),
         text_column("ISR", lambda row: ", ".join(map(str, row.isr))),
@@ -204,7 +207,7 @@ def replicas_table(data: PageData) -> HtmlTable | None:
         *(HtmlTableColumn(f"order {order}", outcome_cell(order)) for order in orders),
     )
     return create_table(
-        "Replicas, and the end of each order of starts", headings, data.rows_of_type("replicas")
+        "Replicas, and the end of each order of starts", columns, data.rows_of_type("replicas")
     )
 
 
@@ -226,11 +229,12 @@ def _replica_cell(row: PageRow | None) -> HtmlTableCell:
         return HtmlTableCell(NO_VALUE_TEXT)
     if row.file is None:
         return HtmlTableCell("missing", None, None, "error")
-    end, end_after_start = row.log_end_offset or 0, row.log_end_offset_after_start
-    text = format_grouped(end)
-    if end_after_start != end:
-        text += f" → {'offline' if end_after_start is None else format_grouped(end_after_start)}"
-    return HtmlTableCell(text, end, None, "error" if row.damaged_offsets else "good")
+    end_offset, end_offset_after_start = row.log_end_offset or 0, row.log_end_offset_after_start
+    text = format_grouped(end_offset)
+    if end_offset_after_start != end_offset:
+        is_offline = end_offset_after_start is None
+        text += f" → {'offline' if is_offline else format_grouped(end_offset_after_start)}"
+    return HtmlTableCell(text, end_offset, None, "error" if row.damaged_offsets else "good")
 
 
 def _outcome_cell(row: PageRow | None) -> HtmlTableCell:
@@ -274,48 +278,57 @@ def retention_table(data: PageData) -> HtmlTable | None:
     """How much retention deletes when, by topic."""
     totals_by_topic: dict[str, PageRow] = {}
     for row in data.rows_of_type("retention"):
-        empty_totals = PageRow(topic=row_label(row), logs=0, now=0, later=0, next_at=None, kept=0)
+        empty_totals = PageRow(
+            topic=row_label(row),
+            logs=0,
+            bytes_deletable_now=0,
+            bytes_deletable_later=0,
+            next_deletable_at=None,
+            kept_bytes=0,
+        )
         totals = totals_by_topic.setdefault(empty_totals.topic, empty_totals)
         totals.logs += 1
         if row.deletable:
-            totals.now += row.bytes
+            totals.bytes_deletable_now += row.bytes
         elif row.deletable_at is not None and not row.odd:
-            totals.later += row.bytes
-            totals.next_at = min(row.deletable_at, totals.next_at or row.deletable_at)
+            totals.bytes_deletable_later += row.bytes
+            totals.next_deletable_at = min(
+                row.deletable_at, totals.next_deletable_at or row.deletable_at
+            )
         else:
-            totals.kept += row.bytes
+            totals.kept_bytes += row.bytes
         totals.settings = ", ".join(
             f"{name}={setting.get('value')}" for name, setting in row.settings.items()
         )
-    headings = (
+    columns = (
         text_column("topic", attrgetter("topic")),
         integer_column("logs", attrgetter("logs")),
-        size_column("deletable now", attrgetter("now")),
-        size_column("deletable later", attrgetter("later")),
-        time_column("next at (UTC)", attrgetter("next_at")),
-        size_column("kept", attrgetter("kept")),
+        size_column("deletable now", attrgetter("bytes_deletable_now")),
+        size_column("deletable later", attrgetter("bytes_deletable_later")),
+        time_column("next at (UTC)", attrgetter("next_deletable_at")),
+        size_column("kept", attrgetter("kept_bytes")),
         text_column("settings", attrgetter("settings")),
     )
-    return create_table("Retention forecast", headings, list(totals_by_topic.values()))
+    return create_table("Retention forecast", columns, list(totals_by_topic.values()))
 
 
 def consumers_table(data: PageData) -> HtmlTable | None:
     """Groups and their progress, the largest lag first."""
     names = ("group", "topic", "partition", "offset=committed offset", "log_end_offset")
     more_names = ("lag=lag (records)", "commit_timestamp=committed at")
-    headings = tuple(member_columns(COMMITTED_OFFSET_ROW, *names, *more_names))
+    columns = tuple(member_columns(COMMITTED_OFFSET_ROW, *names, *more_names))
     rows = sorted(latest_commits(data), key=lambda row: -(row.lag or 0))
-    return create_table("Committed offsets", headings, rows)
+    return create_table("Committed offsets", columns, rows)
 
 
 def transactions_table(data: PageData) -> HtmlTable | None:
     """The partitions with transactions."""
-    headings = (
+    columns = (
         file_column(data.rows_of_type("transactions"), "partition"),
         *member_columns(TRANSACTIONS_ROW, "committed", "aborted", "open"),
         *member_columns(TRANSACTIONS_ROW, "last_stable_offset", "log_end_offset"),
     )
-    return create_table("Transactions by partition", headings, data.rows_of_type("transactions"))
+    return create_table("Transactions by partition", columns, data.rows_of_type("transactions"))
 
 
 # Tables of a topic.
@@ -323,13 +336,13 @@ def transactions_table(data: PageData) -> HtmlTable | None:
 
 def partitions_table(rows: Sequence[PageRow]) -> HtmlTable | None:
     """The partitions of a topic."""
-    headings = (
+    columns = (
         file_column(rows, "partition"),
         *member_columns(STATISTICS_ROW, "segments=logs", "bytes=size", "batches", "records"),
         *member_columns(STATISTICS_ROW, "first_offset", "last_offset"),
         *member_columns(STATISTICS_ROW, "min_timestamp=from", "max_timestamp=to", "producers"),
     )
-    return create_table("Partitions", headings, rows)
+    return create_table("Partitions", columns, rows)
 
 
 def segments_table(
@@ -347,24 +360,22 @@ def segments_table(
             "now" if retention.deletable else format_interval_end(deletable_at), deletable_at
         )
 
-    headings = (
+    columns = (
         file_column(rows, "log"),
-        *member_columns(SEGMENT_STRIP_ROW, "bytes=size", "batches", "records", "last_offset"),
-        *member_columns(
-            SEGMENT_STRIP_ROW, "index_entries", "min_timestamp=from", "max_timestamp=to"
-        ),
+        *member_columns(SEGMENT_MAP_ROW, "bytes=size", "batches", "records", "last_offset"),
+        *member_columns(SEGMENT_MAP_ROW, "index_entries", "min_timestamp=from", "max_timestamp=to"),
         HtmlTableColumn("deletable from (UTC)", deletion_cell),
         text_column("why", lambda row: retention_by_file.get(row.file, PageRow()).get("why")),
     )
-    ordered = sorted(rows, key=lambda row: (row.partition or 0, row.base_offset or 0))
-    table = create_table("Logs", headings, ordered) or HtmlTable("Logs", headings, [])
+    ordered_rows = sorted(rows, key=lambda row: (row.partition or 0, row.base_offset or 0))
+    table = create_table("Logs", columns, ordered_rows) or HtmlTable("Logs", columns, [])
     n_omitted = max(n_logs - len(table.rows), 0)
     return replace(table, n_omitted=n_omitted) if table.rows or n_omitted else None
 
 
 def uncommitted_table(rows: Sequence[PageRow]) -> HtmlTable | None:
     """Open and aborted transactions."""
-    headings = (
+    columns = (
         *member_columns(TRANSACTION_ROW, "outcome"),
         file_column(rows, "partition"),
         *member_columns(TRANSACTION_ROW, "producer_id=producer", "transactional_id"),
@@ -373,12 +384,12 @@ def uncommitted_table(rows: Sequence[PageRow]) -> HtmlTable | None:
         ),
         text_column("hanging", lambda row: {True: "yes", False: "no"}.get(row.hanging)),
     )
-    uncommitted = [row for row in rows if row.outcome != "committed"]
-    return create_table("Open and aborted transactions", headings, uncommitted)
+    uncommitted_rows = [row for row in rows if row.outcome != "committed"]
+    return create_table("Open and aborted transactions", columns, uncommitted_rows)
 
 
 @dataclass(frozen=True, slots=True)
-class FindingsOfCode:
+class FindingGroup:
     """Findings of one kind."""
 
     code: str
@@ -388,32 +399,34 @@ class FindingsOfCode:
     consequences: list[tuple[str, str]]
 
 
-def finding_groups(data: PageData) -> Iterator[FindingsOfCode]:
+def finding_groups(data: PageData) -> Iterator[FindingGroup]:
     """The findings by code and severity, the worst first."""
-    groups: dict[tuple[str, str], list[PageRow]] = defaultdict(list)
+    rows_by_code_and_severity: dict[tuple[str, str], list[PageRow]] = defaultdict(list)
     for row in data.rows_of_type("finding"):
-        groups[row.code, row.severity].append(row)
-    counts: Counter[tuple[str, str]] = Counter()
+        rows_by_code_and_severity[row.code, row.severity].append(row)
+    count_by_code_and_severity: Counter[tuple[str, str]] = Counter()
     for (_, code, severity), n in data.n_findings.items():
-        counts[code, severity] += n
+        count_by_code_and_severity[code, severity] += n
     # Findings with a position in a file come before findings about missing files.
-    ranked = sorted(
-        groups.items(),
+    ranked_groups = sorted(
+        rows_by_code_and_severity.items(),
         key=lambda item: (
             SEVERITIES.index(item[0][1]),
             item[1][0].position is None,
             -len(item[1]),
         ),
     )
-    for (code, severity), rows in ranked:
-        labels = (
+    for (code, severity), rows in ranked_groups:
+        labels_and_names = (
             ("after a crash", "after_crash"),
             ("after a clean shutdown", "after_clean_shutdown"),
             ("what to do", "advice"),
         )
         consequences = [
             (label, str(value))
-            for label, name in labels
+            for label, name in labels_and_names
             if len({row[name] for row in rows}) == 1 and (value := rows[0][name])
         ]
-        yield FindingsOfCode(code, severity, counts[code, severity], rows, consequences)
+        yield FindingGroup(
+            code, severity, count_by_code_and_severity[code, severity], rows, consequences
+        )

@@ -41,12 +41,12 @@ FIRST_OF_KIND = 40  # findings of a kind that rank with the worst
 class PageData:
     """The objects of a page, by type, in order of arrival."""
 
-    rows: dict[str, list[PageRow]] = field(default_factory=dict)
+    rows_by_type: dict[str, list[PageRow]] = field(default_factory=dict)
     n_findings: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Number of findings, kept or not, by label, code and severity."""
     n_transactions: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Number of transactions, kept or not, by label and outcome."""
-    omits_harm: bool = False
+    omits_harmful_start: bool = False
     """Whether a harmful start was dropped."""
     is_checked: bool = True
     """Whether the logs were checked."""
@@ -61,14 +61,14 @@ class PageData:
     message_lines: dict[str, None] = field(default_factory=dict)
     """The lines written to standard error."""
     exit_code: ExitCode = ExitCode.CLEAN
-    _ranks: dict[str, bytearray] = field(default_factory=dict)
+    _ranks_by_type: dict[str, bytearray] = field(default_factory=dict)
     """How much each kept object of a limited type matters, 0 most."""
-    _kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _n_by_code_and_severity: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Number of findings, by code and severity."""
 
     def rows_of_type(self, type_: str) -> list[PageRow]:
         """The objects of a type."""
-        return self.rows.get(type_, [])
+        return self.rows_by_type.get(type_, [])
 
     @property
     def partitions(self) -> list[PageRow]:
@@ -83,27 +83,27 @@ class PageData:
     def add(self, row: JsonObject) -> None:
         """Add an object; beyond the limit of its type, instead of one that matters less."""
         page_row = PageRow(row)
-        same_type = self.rows.setdefault(page_row.type, [])
+        rows_of_same_type = self.rows_by_type.setdefault(page_row.type, [])
         if page_row.type == "findings_left_out":
             self.n_findings[row_label(page_row), page_row.code, page_row.severity] += page_row.count
         max_rows = MAX_BY_TYPE.get(page_row.type)
         if max_rows is None:
-            same_type.append(page_row)
+            rows_of_same_type.append(page_row)
             return
         rank = self._count_and_rank(page_row)
-        ranks = self._ranks.setdefault(page_row.type, bytearray())
+        ranks = self._ranks_by_type.setdefault(page_row.type, bytearray())
         if rank == COMMITTED_RANK and ranks.count(rank) >= MAX_COMMITTED_TRANSACTIONS:
             self._omit(page_row)
             return
-        if len(same_type) >= max_rows:
+        if len(rows_of_same_type) >= max_rows:
             candidates = (ranks.rfind(worse_rank) for worse_rank in range(COMMITTED_RANK, rank, -1))
             index = next((candidate for candidate in candidates if candidate >= 0), None)
             if index is None:
                 self._omit(page_row)
                 return
-            self._omit(same_type.pop(index))
+            self._omit(rows_of_same_type.pop(index))
             del ranks[index]
-        same_type.append(page_row)
+        rows_of_same_type.append(page_row)
         ranks.append(rank)
 
     def _count_and_rank(self, row: PageRow) -> int:
@@ -111,8 +111,8 @@ class PageData:
         if row.type == "finding":
             code, severity = row.code, row.severity
             self.n_findings[row_label(row), code, severity] += 1
-            self._kinds[code, severity] += 1
-            is_first = self._kinds[code, severity] <= FIRST_OF_KIND
+            self._n_by_code_and_severity[code, severity] += 1
+            is_first = self._n_by_code_and_severity[code, severity] <= FIRST_OF_KIND
             return 0 if is_first else 1 + SEVERITIES.index(severity)
         if row.type == "transaction":
             self.n_transactions[row_label(row), row.outcome] += 1
@@ -123,12 +123,12 @@ class PageData:
 
     def _omit(self, row: PageRow) -> None:
         self.left_out[row.type] += 1
-        self.omits_harm |= row.type == "broker_start" and is_harmful(row)
+        self.omits_harmful_start |= row.type == "broker_start" and is_harmful(row)
 
-    def add_row(self, type_: RowType, values: Mapping[str, object]) -> None:
+    def add_row(self, row_type: RowType, values: Mapping[str, object]) -> None:
         """Add an object, given its members."""
-        row = build_members(type_, values)
-        self.add({"type": type_.name, **with_location(row, type_.location_source)})
+        row = build_members(row_type, values)
+        self.add({"type": row_type.name, **with_location(row, row_type.location_source)})
 
     def add_messages(self, text: str) -> None:
         """Keep a message's lines, without duplicates."""
@@ -136,12 +136,12 @@ class PageData:
             if line:
                 self.message_lines[line] = None
 
-    def objects(self) -> Iterator[JsonObject]:
+    def iter_objects(self) -> Iterator[JsonObject]:
         """All objects; the page's own comes first."""
-        first = REPORT_ROW.name
-        yield from self.rows_of_type(first)
-        for name, rows in self.rows.items():
-            if name != first:
+        report_type = REPORT_ROW.name
+        yield from self.rows_of_type(report_type)
+        for name, rows in self.rows_by_type.items():
+            if name != report_type:
                 yield from rows
 
 

@@ -53,9 +53,11 @@ class OpenTable(Protocol):
     def files(self) -> frozenset[str]:
         """The names of the table's files, relative to its directory."""
 
-    def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
+    def commit(
+        self, commit_number: int, added_files: Mapping[str, DataFile], removed_names: Set[str]
+    ) -> None:
         """Create the table if it is missing, and add and remove files in one transaction; raises
-        OutputError. number: of the export's commit."""
+        OutputError. commit_number: of the export's commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,49 +110,49 @@ class TargetTables:
     def update_to(self, output_directory: str, commit: TableCommit) -> None:
         """Commit the changes up to the export's commit to each table; raises OutputError,
         UsageError."""
-        current_files = _read_table_files(output_directory, commit)
+        current_files_by_table = _read_table_files(output_directory, commit)
         for name in LAKE_TABLES if commit.number else ():
             table = self._open_table(output_directory, name)
             if table.last_commit_number == commit.number or not (
-                table.last_commit_number or current_files[name]
+                table.last_commit_number or current_files_by_table[name]
             ):
                 continue
             previous_files = _read_table_files(
                 output_directory, read_commit(output_directory, table.last_commit_number)
             )[name]
-            removed = previous_files.keys() - current_files[name]
-            if removed and (foreign_files := removed - table.files()):
+            removed_names = previous_files.keys() - current_files_by_table[name]
+            if removed_names and (foreign_files := removed_names - table.files()):
                 raise OutputError(
                     f"{output_directory}/{name}: another writer replaced {min(foreign_files)}, so "
                     "its rows cannot be removed; nothing committed to this table; export to "
                     "another --to"
                 )
-            size_of_new_file = {
+            size_by_new_file = {
                 file: n_bytes
-                for file, n_bytes in current_files[name].items()
+                for file, n_bytes in current_files_by_table[name].items()
                 if file not in previous_files
             }
             with ThreadPoolExecutor(MAX_CONCURRENT_FOOTERS) as pool:
                 footers = pool.map(
-                    _read_footer, (f"{output_directory}/{name}/{file}" for file in size_of_new_file)
+                    _read_footer, (f"{output_directory}/{name}/{file}" for file in size_by_new_file)
                 )
-                added = dict(
+                added_files = dict(
                     zip(
-                        size_of_new_file,
-                        map(DataFile, size_of_new_file.values(), footers),
+                        size_by_new_file,
+                        map(DataFile, size_by_new_file.values(), footers),
                         strict=True,
                     )
                 )
-            table.commit(commit.number, added, removed)
+            table.commit(commit.number, added_files, removed_names)
 
 
 def _read_table_files(output_directory: str, commit: TableCommit) -> dict[str, dict[str, int]]:
     """The files of each table after a commit: name relative to the table's directory, and size in
     bytes. Raises InputError."""
     files_by_table: dict[str, dict[str, int]] = {table: {} for table in LAKE_TABLES}
-    for file in chain.from_iterable(read_file_groups(output_directory, commit).values()):
-        table = file["table"]
-        files_by_table[table][file["file"].removeprefix(f"{table}/")] = file["bytes"]
+    for file_row in chain.from_iterable(read_file_groups(output_directory, commit).values()):
+        table = file_row["table"]
+        files_by_table[table][file_row["file"].removeprefix(f"{table}/")] = file_row["bytes"]
     return files_by_table
 
 

@@ -41,9 +41,13 @@ class DeltaOpenTable:
         else:
             store_options = store_settings(f"{output_directory}/")
         self._path = f"{output_directory}/{name}"
-        self._options = None if store_options is None else {**store_options, "allow_http": "true"}
-        exists = DeltaTable.is_deltatable(self._path, self._options)
-        self._table = DeltaTable(self._path, storage_options=self._options) if exists else None
+        self._storage_options = (
+            None if store_options is None else {**store_options, "allow_http": "true"}
+        )
+        exists = DeltaTable.is_deltatable(self._path, self._storage_options)
+        self._table = (
+            DeltaTable(self._path, storage_options=self._storage_options) if exists else None
+        )
 
     @property
     def last_commit_number(self) -> int:
@@ -57,18 +61,24 @@ class DeltaOpenTable:
         quoted_paths = pa.table(self._table.get_add_actions())["path"].to_pylist()
         return frozenset(unquote(path) for path in quoted_paths)
 
-    def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
+    def commit(
+        self, commit_number: int, added_files: Mapping[str, DataFile], removed_names: Set[str]
+    ) -> None:
         """Create the table if it is missing, and add and remove files; raises OutputError."""
         if self._table is None:
-            schema = Schema.from_arrow(arrow_schema_of_files(added))
-            self._table = DeltaTable.create(self._path, schema, storage_options=self._options)
+            schema = Schema.from_arrow(arrow_schema_of_files(added_files))
+            self._table = DeltaTable.create(
+                self._path, schema, storage_options=self._storage_options
+            )
         modified_ms = now_ms()
         actions: list[AddAction | RemoveAction] = [
             AddAction(name, file.n_bytes, {}, modified_ms, True, _format_statistics(file.footer))
-            for name, file in added.items()
+            for name, file in added_files.items()
         ]
-        actions += [RemoveAction(name, True, modified_ms) for name in sorted(removed)]
-        commit_properties = CommitProperties(app_transactions=[Transaction(APPLICATION_ID, number)])
+        actions += [RemoveAction(name, True, modified_ms) for name in sorted(removed_names)]
+        commit_properties = CommitProperties(
+            app_transactions=[Transaction(APPLICATION_ID, commit_number)]
+        )
         try:
             self._table.create_write_transaction(
                 actions, "append", self._table.schema(), commit_properties=commit_properties
@@ -82,22 +92,22 @@ def _format_statistics(footer: pq.FileMetaData) -> str:
     min_values: dict[str, Any] = {}
     max_values: dict[str, Any] = {}
     null_counts: dict[str, int] = {}
-    names = [footer.schema.column(i).path for i in range(footer.num_columns)]
-    for name in (name for name in STATISTICS_COLUMNS if name in names):
+    column_names = [footer.schema.column(i).path for i in range(footer.num_columns)]
+    for name in (name for name in STATISTICS_COLUMNS if name in column_names):
         group_statistics = [
-            footer.row_group(i).column(names.index(name)).statistics
+            footer.row_group(i).column(column_names.index(name)).statistics
             for i in range(footer.num_row_groups)
         ]
         if any(group is None or group.null_count is None for group in group_statistics):
             continue
         null_counts[name] = sum(group.null_count for group in group_statistics)
-        with_bounds = [group for group in group_statistics if group.has_min_max]
+        bounded_statistics = [group for group in group_statistics if group.has_min_max]
         if (
-            len(with_bounds) == sum(group.num_values > 0 for group in group_statistics)
-            and with_bounds
+            len(bounded_statistics) == sum(group.num_values > 0 for group in group_statistics)
+            and bounded_statistics
         ):
-            min_values[name] = _to_json_value(min(group.min for group in with_bounds))
-            max_values[name] = _to_json_value(max(group.max for group in with_bounds))
+            min_values[name] = _to_json_value(min(group.min for group in bounded_statistics))
+            max_values[name] = _to_json_value(max(group.max for group in bounded_statistics))
     return json.dumps(
         {
             "numRecords": footer.num_rows,

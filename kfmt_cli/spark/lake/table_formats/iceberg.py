@@ -51,26 +51,28 @@ class IcebergOpenTable:
         """The names of the table's files, relative to its directory."""
         return frozenset() if self._table is None else frozenset(self._find_data_files(self._table))
 
-    def commit(self, number: int, added: Mapping[str, DataFile], removed: Set[str]) -> None:
+    def commit(
+        self, commit_number: int, added_files: Mapping[str, DataFile], removed_names: Set[str]
+    ) -> None:
         """Create the table if it is missing, and add and remove files; raises OutputError."""
         table = self._table
         if table is None:
             self._catalog.create_namespace_if_not_exists(self._namespace)
             table = self._catalog.create_table(
-                self._identifier, arrow_schema_of_files(added), location=self._location
+                self._identifier, arrow_schema_of_files(added_files), location=self._location
             )
-        data_file_by_name = self._find_data_files(table) if removed else {}
-        paths = (f"{self._location}/{name}" for name in added)
+        data_file_by_name = self._find_data_files(table) if removed_names else {}
+        paths = (f"{self._location}/{name}" for name in added_files)
         try:
             with table.transaction() as transaction:
-                if added or removed:
+                if added_files or removed_names:
                     with transaction.update_snapshot().overwrite() as snapshot:
-                        for name in sorted(removed):
+                        for name in sorted(removed_names):
                             snapshot.delete_data_file(data_file_by_name[name])
                         metadata = transaction.table_metadata
                         for file in parquet_files_to_data_files(table.io, metadata, paths):
                             snapshot.append_data_file(file)
-                transaction.set_properties({COMMIT_NUMBER_PROPERTY: str(number)})
+                transaction.set_properties({COMMIT_NUMBER_PROPERTY: str(commit_number)})
         except CommitFailedException as error:
             raise OutputError(f"{self._location}: commit failed: {error}") from error
 
@@ -88,7 +90,7 @@ def _load_catalog(output_directory: str, catalog_option: str) -> tuple[Catalog, 
         return SqlCatalog(
             "kfmt", uri=uri, warehouse=f"file://{strip_file_scheme(output_directory)}"
         ), NAMESPACE
-    name, _, namespace = catalog_option.partition(".")
+    catalog_name, _, namespace = catalog_option.partition(".")
     if not namespace:
         raise UsageError(
             f"{output_directory}: tables in a store need --catalog CATALOG.NAMESPACE"
@@ -96,6 +98,6 @@ def _load_catalog(output_directory: str, catalog_option: str) -> tuple[Catalog, 
             else f"--catalog {catalog_option!r} is not CATALOG.NAMESPACE"
         )
     try:
-        return load_catalog(name), namespace
+        return load_catalog(catalog_name), namespace
     except ValueError as error:
-        raise UsageError(f"--catalog {name}: {error}") from error
+        raise UsageError(f"--catalog {catalog_name}: {error}") from error

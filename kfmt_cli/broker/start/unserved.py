@@ -1,0 +1,47 @@
+"""Why a broker does not serve a partition that is in its log directories."""
+
+from __future__ import annotations
+
+from kfmt_cli.broker.cluster.cluster_image import ClusterImage
+
+
+def directory_owners(image: ClusterImage) -> dict[str, int]:
+    """The broker that the metadata log assigns each directory.id to, if it has replicas."""
+    return {
+        directory_id: broker
+        for partition in image.partitions.values()
+        for broker, directory_id in zip(
+            partition.leadership.replicas, partition.directory_ids, strict=False
+        )
+        if not is_reserved_id(directory_id)
+    }
+
+
+def stray_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
+    """Why the metadata log does not assign a partition to this broker, which makes it stray."""
+    metadata_topic_id = image.topic_ids.get(topic)
+    if metadata_topic_id is None:
+        return "the metadata log does not contain its topic"
+    if metadata_topic_id == topic_id:
+        return "the metadata log does not assign it to this broker"
+    return (
+        f"its topic has id {metadata_topic_id} in the metadata log, but {topic_id} in "
+        "partition.metadata"
+    )
+
+
+def foreign_topic_reason(image: ClusterImage, topic: str, topic_id: str) -> str:
+    """Why a partition with the id of another topic of this broker is not served."""
+    owner_topic = image.topic_name(topic_id)
+    reason = f"partition.metadata has id {topic_id}, the id of topic {owner_topic}"
+    metadata_topic_id = image.topic_ids.get(topic)
+    return (
+        reason
+        if metadata_topic_id is None
+        else f"{reason}; the id of its topic is {metadata_topic_id}"
+    )
+
+
+def is_reserved_id(directory_id: str) -> bool:
+    """Whether an id is reserved and names no known directory."""
+    return directory_id.startswith("AAAAAAAAAAAAAAAAAAAA")
