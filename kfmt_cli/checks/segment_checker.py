@@ -68,7 +68,8 @@ class SegmentChecker:
             is_healthy &= not block.findings
             if numbers is not None and is_healthy:
                 numbers.add_block(block)
-            # Both fill columns of control batches and wrappers, in a table that others also read.
+            # The index check and the history fill columns of control batches and wrappers: they
+            # get a copy, because others read the table, too.
             table = block.batches.copy()
             copied_block = Block(block.name, block.data, block.position, table, block.findings)
             if index_state is not None:

@@ -292,9 +292,9 @@ def unreadable_record_finding(
     record_label: str,
     trailing_note: str = "",
 ) -> Finding:
-    """The finding for a record or message of batch i that could not be read.
+    """The finding for a record or message that could not be read, in the batch at `batch_index`.
 
-    It begins at `location` and ends with `data`. trailing_note: text after the error.
+    The record begins at `location` and ends where `data` ends. trailing_note: text after the error.
     """
     is_v2 = block.batches.is_v2[batch_index]
     layout = (

@@ -42,5 +42,5 @@ def sink_class(name: str) -> type[Sink]:
     output_format = next(
         candidate for candidate in (*OUTPUT_FORMATS, *REPORT_FORMATS) if candidate.name == name
     )
-    sink: type[Sink] = load_target(output_format.sink_path)
-    return sink
+    sink_type: type[Sink] = load_target(output_format.sink_path)
+    return sink_type

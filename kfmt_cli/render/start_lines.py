@@ -130,7 +130,7 @@ def next_start_lines(
             prefix = f"{format_count(len(files), 'log directory', 'log directories')}: "
         yield theme.paint("bold", f"{prefix}{start_text}")
     if not next_starts:
-        yield theme.paint("bold", format_either_start(starts, n_unread))
+        yield theme.paint("bold", format_start_after_unknown_stop(starts, n_unread))
 
 
 def lost_lines(starts: Sequence[PredictedStart], theme: Theme) -> Iterator[str]:
@@ -265,17 +265,19 @@ def format_next_start(next_start: NextStart, n_unread: int = 0) -> str:
     )
 
 
-def format_either_start(starts: Sequence[PredictedStart], n_unread: int = 0) -> str:
+def format_start_after_unknown_stop(
+    starts: Sequence[PredictedStart], n_unread_partitions: int = 0
+) -> str:
     """Whether a broker starts if it is unknown how it stopped."""
     if not starts:
         text = "not a partition directory: no broker start predicted"
-        return _unpredicted_text(n_unread) if n_unread else text
+        return _unpredicted_text(n_unread_partitions) if n_unread_partitions else text
     versions_text = format_predicted_versions(start.predicted_version for start in starts)
-    failing_shutdowns = {start.after for start in starts if not start.starts}
-    if n_unread and len(failing_shutdowns) < 2:
-        return _unpredicted_text(n_unread)
+    stop_kinds_without_start = {start.after for start in starts if not start.starts}
+    if n_unread_partitions and len(stop_kinds_without_start) < 2:
+        return _unpredicted_text(n_unread_partitions)
     crash_outcome, clean_outcome = (
-        "would not start" if kind in failing_shutdowns else "would start"
+        "would not start" if kind in stop_kinds_without_start else "would start"
         for kind in (AFTER_CRASH, AFTER_CLEAN_SHUTDOWN)
     )
     if crash_outcome == clean_outcome:

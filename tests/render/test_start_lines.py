@@ -11,8 +11,8 @@ from kfmt_cli.broker.start.outcome import AFTER_CLEAN_SHUTDOWN, AFTER_CRASH, OFF
 from kfmt_cli.render.start_lines import (
     INTACT_TEXT,
     NextStep,
-    format_either_start,
     format_start,
+    format_start_after_unknown_stop,
     lost_lines,
     next_start_lines,
     step_lines,
@@ -134,7 +134,7 @@ def test_whether_a_broker_starts_if_it_is_unknown_how_it_stopped(
         predicted_start(after=AFTER_CRASH, reason=crash_reason),
         predicted_start(after=AFTER_CLEAN_SHUTDOWN, reason=clean_reason),
     ]
-    text = format_either_start(starts)
+    text = format_start_after_unknown_stop(starts)
     assert ("alike" in text) == is_same
     assert text.count("would not start") == (
         1 if is_same and crash_reason else crash_reason != clean_reason
@@ -162,5 +162,5 @@ def test_a_start_in_a_few_words(
 
 
 def test_unread_inputs_are_not_called_other_directories() -> None:
-    assert format_either_start([], 1) == "1 input not read: no broker start predicted"
-    assert format_either_start([]).startswith("not a partition directory")
+    assert format_start_after_unknown_stop([], 1) == "1 input not read: no broker start predicted"
+    assert format_start_after_unknown_stop([]).startswith("not a partition directory")

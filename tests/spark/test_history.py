@@ -305,7 +305,7 @@ def test_a_beat_that_fails_is_not_the_end_of_a_lease(
         path.write_text(json.dumps({**json.loads(path.read_text()), "owner": "another"}))
         assert lease.is_lost.wait(5)
         with pytest.raises(Exception, match="has taken over"):
-            lease.check(to)
+            lease.raise_if_lost(to)
     dead = {**json.loads(path.read_text()), "beat": 0}
     path.write_text(json.dumps(dead))
     with hold_lease(to, "export"):

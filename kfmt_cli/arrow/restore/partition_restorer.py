@@ -249,12 +249,14 @@ class PartitionRestorer:
     def _extend_open_batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Write the records that belong to the open batch; returns the other records."""
         last_offset, is_undamaged, is_v2 = self._open_batch
-        n_continuing = int(np.searchsorted(int_values(rows.column("offset")), last_offset, "right"))
-        if n_continuing and is_undamaged:
-            records = records_from_arrow(rows.slice(0, n_continuing))
-            self._n_undeclared_records += 0 if is_v2 else n_continuing
+        n_open_batch_rows = int(
+            np.searchsorted(int_values(rows.column("offset")), last_offset, "right")
+        )
+        if n_open_batch_rows and is_undamaged:
+            records = records_from_arrow(rows.slice(0, n_open_batch_rows))
+            self._n_undeclared_records += 0 if is_v2 else n_open_batch_rows
             self._assembler.extend(records)
-        return rows.slice(n_continuing)
+        return rows.slice(n_open_batch_rows)
 
     def _require_batches(self, offsets: IntArray, start_rows: IntArray, end_rows: IntArray) -> None:
         """Raise InputError if a record is in none of the batches.

@@ -400,7 +400,7 @@ class BrokerDirectories:
         return image if is_complete else None
 
     def _mark_duplicates(self, start_kind: str) -> None:
-        replica_by_partition: dict[tuple[tuple[str, int], str], PartitionReplica] = {}
+        replica_by_partition_and_mark: dict[tuple[tuple[str, int], str], PartitionReplica] = {}
         for directory in self.directories:
             for replica in directory.replicas:
                 topic_partition = parse_broker_topic_partition(replica.name)
@@ -410,7 +410,9 @@ class BrokerDirectories:
                     continue
                 if start.becomes in (STRAY, OFFLINE) or start.reason is not None:
                     continue
-                other = replica_by_partition.setdefault((topic_partition, marker_suffix), replica)
+                other = replica_by_partition_and_mark.setdefault(
+                    (topic_partition, marker_suffix), replica
+                )
                 if other is not replica:
                     start.reason = f"{replica.display_path}: same partition as {other.display_path}"
                     start.is_duplicate = True

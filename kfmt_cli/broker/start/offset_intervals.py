@@ -113,14 +113,14 @@ class LogOffsets:
         intervals: OffsetIntervals = []
         positions = sorted(self.damaged_positions | {batch.position for batch in self.batches})
         batch_by_position = {batch.position: batch for batch in self.batches}
-        next_offset, claimed_intervals, is_damaged = self.base, [], False
+        next_offset, invalid_batch_intervals, has_damage_since_batch = self.base, [], False
         for position in positions:
             if size is not None and position >= size:
                 break
             batch = batch_by_position.get(position)
             if batch is None or not batch.is_valid:
-                is_damaged = True
-                claimed_intervals += (
+                has_damage_since_batch = True
+                invalid_batch_intervals += (
                     [] if batch is None else [(batch.first_offset, batch.last_offset)]
                 )
                 continue
@@ -132,26 +132,32 @@ class LogOffsets:
                 <= self.base + MAX_RELATIVE_OFFSET
             ):
                 continue  # impossible offsets do not bound the damage around the batch
-            if is_damaged:
-                intervals += _gap_intervals(next_offset, batch.first_offset - 1, claimed_intervals)
-            next_offset, claimed_intervals, is_damaged = batch.last_offset + 1, [], False
-        if is_damaged:
+            if has_damage_since_batch:
+                intervals += _gap_intervals(
+                    next_offset, batch.first_offset - 1, invalid_batch_intervals
+                )
+            next_offset, invalid_batch_intervals, has_damage_since_batch = (
+                batch.last_offset + 1,
+                [],
+                False,
+            )
+        if has_damage_since_batch:
             last = None if next_base is None else next_base - 1
-            intervals += _gap_intervals(next_offset, last, claimed_intervals)
+            intervals += _gap_intervals(next_offset, last, invalid_batch_intervals)
         return merge_intervals(intervals)
 
 
 def _gap_intervals(
-    first: int, last: int | None, claimed_intervals: OffsetIntervals
+    first: int, last: int | None, invalid_batch_intervals: OffsetIntervals
 ) -> OffsetIntervals:
     """The offsets of damaged batches in a gap. last: the last offset of the gap, None if no batch
-    follows. claimed_intervals: the offsets in the headers of the damaged batches."""
+    follows. invalid_batch_intervals: the offsets in the headers of the damaged batches."""
     if last is not None:
         return [(first, last)]
     max_offset = first + MAX_RELATIVE_OFFSET
     return [
         (max(claimed_first, first), claimed_last)
-        for claimed_first, claimed_last in claimed_intervals
+        for claimed_first, claimed_last in invalid_batch_intervals
         if claimed_first <= claimed_last <= max_offset
     ]
 

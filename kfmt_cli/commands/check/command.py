@@ -412,10 +412,10 @@ def _read_log_directories(
     log_directory_by_path = {}
     for listing in listings:
         path = str(Path(listing.path))
-        is_new_directory = (
+        is_empty_directory = (
             path in explicit_paths and len(explicit_paths) > 1 and _are_empty([listing])
         )
-        if is_new_directory or is_log_directory(listing):
+        if is_empty_directory or is_log_directory(listing):
             log_directory_by_path[path] = read_log_directory(listing)
     return log_directory_by_path
 

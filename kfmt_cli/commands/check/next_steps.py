@@ -77,30 +77,31 @@ def add_private_key(steps: Iterable[NextStep]) -> Iterator[NextStep]:
 
 
 def _steps_per_partition(
-    amounts: Iterable[tuple[DirectoryCheckResult, int]],
+    results_with_amounts: Iterable[tuple[DirectoryCheckResult, int]],
     format_command: Callable[[str], str],
-    format_price: Callable[[int], str],
+    format_amount: Callable[[int], str],
 ) -> Iterator[NextStep]:
     """A step for each partition, with the command for all partitions of the log directory.
 
-    amounts: cost or gain of the step for each partition; that of the joint command is their sum.
+    results_with_amounts: cost or gain of the step for each partition; that of the joint command is
+    their sum.
     """
     steps = []
     amount_by_command: Counter[str] = Counter()
     n_partitions_by_command: Counter[str] = Counter()
-    for result, amount in amounts:
+    for result, amount in results_with_amounts:
         command_text, joint_command = (
             format_command(shell_quote_path(path))
             for path in (result.path, str(Path(result.path).parent))
         )
         steps.append(
-            NextStep(result.display_path, command_text, format_price(amount), joint_command)
+            NextStep(result.display_path, command_text, format_amount(amount), joint_command)
         )
         amount_by_command[joint_command] += amount
         n_partitions_by_command[joint_command] += 1
     for step in steps:
         joint_price = (
-            f"{format_price(amount_by_command[step.joint_command])} "
+            f"{format_amount(amount_by_command[step.joint_command])} "
             f"({format_count(n_partitions_by_command[step.joint_command], 'partition')})"
         )
         yield replace(step, joint_price=joint_price)
@@ -189,12 +190,12 @@ def _salvage_steps(
             )
         if offsets_at_risk and not result.n_partly_read:
             # Consumers receive the records before the damage in a batch.
-            amounts = (
+            results_with_amounts = (
                 record_amounts
                 if any(start.received_damaged for start in active_starts)
                 else batch_amounts
             )
-            amounts.append((result, count_offsets(offsets_at_risk)))
+            results_with_amounts.append((result, count_offsets(offsets_at_risk)))
     yield from _steps_per_partition(partly_read, "kfmt salvage {} DST".format, _partly_read_price)
     yield from _steps_per_partition(
         batch_amounts, "kfmt salvage {} DST".format, partial(_salvage_price, "undamaged batch")

@@ -34,7 +34,7 @@ def show_key_records(
         row.stays, row.why = (
             (True, never_reason)
             if never_reason
-            else _predict_retention(row, rows[i + 1 :], dirty_range)
+            else _predict_cleaning(row, rows[i + 1 :], dirty_range)
         )
         heading = partition.name if i == 0 else None
         run.sink.write_document(KEY_OUTCOME_ROW, row, key_lines(row, run.sink.out.theme, heading))
@@ -73,7 +73,7 @@ def _read_key_records(
 LATEST_REASON = "latest record for its key"
 
 
-def _predict_retention(
+def _predict_cleaning(
     record: FieldDict, later_records: list[FieldDict], dirty_range: DirtyRange
 ) -> tuple[bool, str]:
     """Whether the next cleaning keeps a record, and the reason. later_records: of the same key."""

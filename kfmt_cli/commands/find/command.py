@@ -58,7 +58,7 @@ class FindCommand:
 
     def search_paths(self, paths: tuple[str, ...]) -> None:
         """Search every partition under some paths."""
-        segment_by_path: dict[str, Segment] = {}
+        segment_by_identity: dict[str, Segment] = {}
         for input_path in resolve_paths(paths, self.run.report_unreadable):
             with self.run.catch_unreadable():
                 path_segments = list(input_path.exclude_marked(self.run.sink.note).iter_segments())
@@ -68,8 +68,8 @@ class FindCommand:
                 if path_segments and not segments_with_log:
                     raise InputError(_format_missing_log(input_path))
                 for segment in segments_with_log:
-                    segment_by_path.setdefault(segment.identity, segment)
-        segments_with_log = list(segment_by_path.values())
+                    segment_by_identity.setdefault(segment.identity, segment)
+        segments_with_log = list(segment_by_identity.values())
         log_start_notes = LogStartNotes(self.run)
         logs_to_read = (
             [segment.any_file for segment in segments_with_log] if self.selection_options else []

@@ -197,8 +197,12 @@ def _read_image(node: ClusterNode, read_errors: list[InputError]) -> ClusterImag
     for directory in node.directories:
         for replica in directory.replicas:
             if replica.name == METADATA_LOG_NAME:
-                predicted_start = _next_start(replica, directory)
-                end = predicted_start.log_end_offset if predicted_start is not None else None
+                predicted_broker_start = _next_start(replica, directory)
+                end = (
+                    predicted_broker_start.log_end_offset
+                    if predicted_broker_start is not None
+                    else None
+                )
                 return read_cluster(replica.directory, read_errors, end)
     return None
 

@@ -56,13 +56,15 @@ class VerdictBuilder:
         return self._bytes_verdict(position, codes.ZERO_TAIL, message, end, end - position)
 
     def zero_hole(
-        self, position: int, zeros_end: int, end: int, next_start: int | None
+        self, position: int, zeros_end: int, damage_end: int, next_batch_position: int | None
     ) -> DamageVerdict:
         message = f"{zeros_end - position} zero bytes"
-        if zeros_end < end:
-            message += f", then {end - zeros_end} bytes that are not a batch"
-        message += f"; {_format_skipped(position, end, next_start)}"
-        return self._bytes_verdict(position, codes.ZERO_HOLE, message, end, zeros_end - position)
+        if zeros_end < damage_end:
+            message += f", then {damage_end - zeros_end} bytes that are not a batch"
+        message += f"; {_format_skipped(position, damage_end, next_batch_position)}"
+        return self._bytes_verdict(
+            position, codes.ZERO_HOLE, message, damage_end, zeros_end - position
+        )
 
     def unknown_magic(
         self, header: BatchCandidate, end: int, next_start: int | None, matching_magic: int | None

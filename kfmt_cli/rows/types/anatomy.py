@@ -110,10 +110,10 @@ def _heading_line(path: tuple[str, ...], node: FieldNode) -> AnatomyLine:
 
 
 def _field_line(
-    path: tuple[str, ...], node: FieldNode, display_text: str, owner: FieldNode
+    path: tuple[str, ...], node: FieldNode, display_text: str, enclosing_field: FieldNode
 ) -> AnatomyLine:
-    """A line for a field with bytes. owner: the field that it belongs to, with its meaning and, if
-    it has none of its own, its fault."""
+    """The line of a field that occupies bytes. enclosing_field: the field whose meaning it shows,
+    and whose error if it has none itself."""
     return AnatomyLine(
         path,
         node.type,
@@ -122,9 +122,9 @@ def _field_line(
         True,
         node.value,
         display_text,
-        owner.meaning or describe_value(owner),
-        node.error or owner.error,
-        owner.is_invalid or owner.error is not None or node.error is not None,
+        enclosing_field.meaning or describe_value(enclosing_field),
+        node.error or enclosing_field.error,
+        enclosing_field.is_invalid or enclosing_field.error is not None or node.error is not None,
     )
 
 

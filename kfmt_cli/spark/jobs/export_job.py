@@ -184,7 +184,7 @@ def run_job(context: JobContext) -> JobSummary:
             observations.add_result(split, result)
     summary.count_findings()
     summary.counts["errors"] = summary.n_errors
-    context.directory_lease.check(context.output_directory)
+    context.directory_lease.raise_if_lost(context.output_directory)
     lake_table.commit_run(observations)
     summary.lines += lake_table.describe_retained()
     summary.output_paths = [

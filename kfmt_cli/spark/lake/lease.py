@@ -45,7 +45,7 @@ class DirectoryLease:
     def __init__(self) -> None:
         self.is_lost = threading.Event()
 
-    def check(self, output_directory: str) -> None:
+    def raise_if_lost(self, output_directory: str) -> None:
         """Raise OutputError if another job has taken over."""
         if self.is_lost.is_set():
             raise OutputError(

@@ -176,10 +176,11 @@ class SegmentEndCache:
         return self.find_epoch_before(segments, position.offset, position.epoch)
 
     def find_epoch_before(
-        self, segments: Sequence[FileSplit], offset: int, max_epoch: int = UNLIMITED
+        self, segments: Sequence[FileSplit], offset: int, stop_above_epoch: int = UNLIMITED
     ) -> int:
-        """The leader epoch of the batch with the offset before `offset`, or an epoch above
-        `max_epoch` of an earlier batch; -1 if it is unknown. Raises InputError."""
+        """The leader epoch of the batch that contains the offset before `offset`; -1 if it is
+        unknown. Stops at the first batch with an epoch above `stop_above_epoch`, and returns that
+        epoch. Raises InputError."""
         segment = segments[max(bisect_right(segments, offset - 1, key=GET_BASE_OFFSET) - 1, 0)]
         with closing(LogBytes(segment.path, segment.path)) as log_bytes:
             try:
@@ -187,8 +188,8 @@ class SegmentEndCache:
                     epoch = read_leader_epoch(log_bytes, batch)
                     if batch.base_offset >= offset:
                         # A batch after one that was cleaned away has its epoch or a later one.
-                        return epoch if 0 <= epoch < max_epoch < UNLIMITED else -1
-                    if epoch > max_epoch or batch.last_offset >= offset - 1:
+                        return epoch if 0 <= epoch < stop_above_epoch < UNLIMITED else -1
+                    if epoch > stop_above_epoch or batch.last_offset >= offset - 1:
                         return max(epoch, -1)
             except (CorruptError, StartError):
                 pass

@@ -205,8 +205,8 @@ class SegmentBuilder:
     def _begin_file(self, line: Record | Batch, target: TargetFile) -> None:
         """Begin or continue the file that a line names; raises LineError."""
         previous_target, self._target = self._target, target
-        keeps_names = self.writer.settings.keeps_named_segments
-        base_offset = target.base_offset if keeps_names else None
+        keeps_segment_names = self.writer.settings.keeps_named_segments
+        base_offset = target.base_offset if keeps_segment_names else None
         if (
             previous_target is None
             and self.options.base_offset is not None
@@ -217,13 +217,13 @@ class SegmentBuilder:
         partition.default_start_offset = base_offset or 0
         partition.shared_values = None
         if (
-            not keeps_names
+            not keeps_segment_names
             and previous_target is not None
             and previous_target.partition == target.partition
         ):
             return
-        is_named = keeps_names and line.file is not None
-        if not self.writer.begin(target.directory, base_offset, target.snapshot, is_named):
+        keeps_file_name = keeps_segment_names and line.file is not None
+        if not self.writer.begin(target.directory, base_offset, target.snapshot, keeps_file_name):
             raise line_error(line, f"lines of {line.file} must be contiguous; some came earlier")
 
     def _write_batches(self, batches: EncodedBatches) -> None:
