@@ -105,7 +105,7 @@ def _classic_assignment(group_metadata: RecordFields, member: RecordFields) -> A
     assert hasattr(_MEMBERS_FIELD.type, "element_type")
     embedded = next(
         field for field in _MEMBERS_FIELD.type.element_type.fields if field.name == "assignment"
-    ).embedded
+    ).embedded_message
     decoded = read_embedded_message(embedded, member.assignment, group_metadata)
     if decoded is None:
         return None
