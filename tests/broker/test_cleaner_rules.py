@@ -21,13 +21,13 @@ SEGMENTS = [
     for i, base in enumerate((0, 10, 20, 30))
 ]
 DEFAULTS: dict[str, Any] = {
-    "checkpoint": None,
+    "checkpoint_offset": None,
     "log_start": 0,
     "log_end": 40,
-    "stable": 40,
-    "min_lag": 0,
-    "max_lag": 10**9,
-    "now": 10_000,
+    "last_stable_offset": 40,
+    "min_lag_ms": 0,
+    "max_lag_ms": 10**9,
+    "now_ms": 10_000,
 }
 ACTIVE = "the active segment"
 YOUNG = "records newer than min.compaction.lag.ms"
@@ -37,23 +37,30 @@ YOUNG = "records newer than min.compaction.lag.ms"
     ("changes", "first", "end", "reason", "clean", "dirty"),
     [
         ({}, 0, 30, ACTIVE, 0, 7),
-        ({"checkpoint": 10}, 10, 30, ACTIVE, 1, 6),
-        ({"checkpoint": 15}, 15, 30, ACTIVE, 3, 6),  # within a segment, all of which is dirty
-        ({"checkpoint": 30}, 30, 30, ACTIVE, 7, 0),
-        ({"checkpoint": 40}, 40, 30, ACTIVE, 15, 0),
-        ({"checkpoint": 41}, 0, 30, ACTIVE, 0, 7),  # after the end: not of this log
-        ({"checkpoint": 5, "log_start": 10}, 10, 30, ACTIVE, 1, 6),
-        ({"checkpoint": 10, "log_start": 10}, 10, 30, ACTIVE, 1, 6),
-        ({"stable": 30}, 0, 30, ACTIVE, 0, 7),
-        ({"stable": 29}, 0, 20, "the last stable offset", 0, 3),
-        ({"stable": 20}, 0, 20, "the last stable offset", 0, 3),
-        ({"stable": 5}, 0, 0, "the last stable offset", 0, 0),
-        ({"min_lag": 6999}, 0, 30, ACTIVE, 0, 7),
-        ({"min_lag": 7000}, 0, 30, ACTIVE, 0, 7),  # as old as it must be
-        ({"min_lag": 7001}, 0, 20, YOUNG, 0, 3),
-        ({"min_lag": 9001}, 0, 0, YOUNG, 0, 0),
-        ({"min_lag": 9001, "checkpoint": 20}, 20, 20, YOUNG, 3, 0),
-        ({"min_lag": 8001, "stable": 5}, 0, 0, "the last stable offset", 0, 0),
+        ({"checkpoint_offset": 10}, 10, 30, ACTIVE, 1, 6),
+        (
+            {"checkpoint_offset": 15},
+            15,
+            30,
+            ACTIVE,
+            3,
+            6,
+        ),  # within a segment, all of which is dirty
+        ({"checkpoint_offset": 30}, 30, 30, ACTIVE, 7, 0),
+        ({"checkpoint_offset": 40}, 40, 30, ACTIVE, 15, 0),
+        ({"checkpoint_offset": 41}, 0, 30, ACTIVE, 0, 7),  # after the end: not of this log
+        ({"checkpoint_offset": 5, "log_start": 10}, 10, 30, ACTIVE, 1, 6),
+        ({"checkpoint_offset": 10, "log_start": 10}, 10, 30, ACTIVE, 1, 6),
+        ({"last_stable_offset": 30}, 0, 30, ACTIVE, 0, 7),
+        ({"last_stable_offset": 29}, 0, 20, "the last stable offset", 0, 3),
+        ({"last_stable_offset": 20}, 0, 20, "the last stable offset", 0, 3),
+        ({"last_stable_offset": 5}, 0, 0, "the last stable offset", 0, 0),
+        ({"min_lag_ms": 6999}, 0, 30, ACTIVE, 0, 7),
+        ({"min_lag_ms": 7000}, 0, 30, ACTIVE, 0, 7),  # as old as it must be
+        ({"min_lag_ms": 7001}, 0, 20, YOUNG, 0, 3),
+        ({"min_lag_ms": 9001}, 0, 0, YOUNG, 0, 0),
+        ({"min_lag_ms": 9001, "checkpoint_offset": 20}, 20, 20, YOUNG, 3, 0),
+        ({"min_lag_ms": 8001, "last_stable_offset": 5}, 0, 0, "the last stable offset", 0, 0),
     ],
 )
 def test_the_dirty_range(
@@ -61,12 +68,12 @@ def test_the_dirty_range(
 ) -> None:
     dirty_range = compute_dirty_range(SEGMENTS, **DEFAULTS | changes)
     assert asdict(dirty_range) == {
-        "first": first,
-        "end": end,
+        "first_dirty_offset": first,
+        "first_uncleanable_offset": end,
         "why": reason,
         "clean_bytes": clean,
         "dirty_bytes": dirty,
-        "forced": False,
+        "is_forced": False,
     }
     assert dirty_range.ratio == (dirty / (clean + dirty) if clean + dirty else 0.0)
 
@@ -75,13 +82,13 @@ def test_the_dirty_range(
     ("changes", "is_forced"),
     [
         # The first batch of the first dirty segment has the time 500, or 1500.
-        *(({"max_lag": 9499}, True), ({"max_lag": 9500}, False), ({"max_lag": 0}, True)),
-        *(({"max_lag": -1}, False), ({"max_lag": 10_000}, False)),
+        *(({"max_lag_ms": 9499}, True), ({"max_lag_ms": 9500}, False), ({"max_lag_ms": 0}, True)),
+        *(({"max_lag_ms": -1}, False), ({"max_lag_ms": 10_000}, False)),
         *(
-            ({"max_lag": 8499, "checkpoint": 10}, True),
-            ({"max_lag": 8500, "checkpoint": 10}, False),
+            ({"max_lag_ms": 8499, "checkpoint_offset": 10}, True),
+            ({"max_lag_ms": 8500, "checkpoint_offset": 10}, False),
         ),
-        ({"max_lag": 0, "checkpoint": 30}, False),  # nothing is dirty
+        ({"max_lag_ms": 0, "checkpoint_offset": 30}, False),  # nothing is dirty
     ],
 )
 def test_records_older_than_the_longest_lag_force_a_cleaning(
@@ -93,9 +100,9 @@ def test_records_older_than_the_longest_lag_force_a_cleaning(
 def test_a_first_batch_without_a_time_forces_none() -> None:
     for first in (None, 0, -1):
         segments = [CleanerSegment(base, 1, 5, first) for base in (0, 10)]
-        assert not compute_dirty_range(segments, **DEFAULTS | {"max_lag": 0}).is_forced
+        assert not compute_dirty_range(segments, **DEFAULTS | {"max_lag_ms": 0}).is_forced
     segments = [CleanerSegment(base, 1, 5, 1) for base in (0, 10)]
-    assert compute_dirty_range(segments, **DEFAULTS | {"max_lag": 0}).is_forced
+    assert compute_dirty_range(segments, **DEFAULTS | {"max_lag_ms": 0}).is_forced
 
 
 COUNTS = (

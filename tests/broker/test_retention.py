@@ -96,7 +96,7 @@ def test_why_and_when() -> None:
     [
         ({}, "time"),
         ({"size": 1 << 30}, "size"),
-        ({"entries": 10 << 17}, "index"),
+        ({"n_offset_entries": 10 << 17}, "index"),
         ({"last_offset": (1 << 31) + 4}, "offset"),
         ({"last_time": NOW - DAY_MS // 2 + 1000, "size": 900 << 20}, "size"),
         ({"first_time": NOW - 8 * DAY_MS}, "time"),
@@ -109,8 +109,8 @@ def test_what_rolls_next(changes: dict[str, int | None], reason: str) -> None:
         "first_time": NOW - DAY_MS // 2,
         "last_time": NOW,
         "last_offset": 10,
-        "entries": 1,
-        "times": 1,
+        "n_offset_entries": 1,
+        "n_time_entries": 1,
     }
     active = ActiveSegmentFacts("0.log", 5, **(facts | changes))  # type: ignore[arg-type]
     assert predict_roll(active, TopicSettings(), NOW, all_expired=False).reason == reason
