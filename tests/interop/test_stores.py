@@ -359,7 +359,7 @@ def test_a_server_that_says_nothing_is_given_up(
     for name, value in s3.env.items():
         monkeypatch.setenv(name, value)
     for module in (stores, file_systems):
-        monkeypatch.setattr(module, "PATIENCE", 1.0)
+        monkeypatch.setattr(module, "STORE_TIMEOUT_SECONDS", 1.0)
     source = stored_source.StoredSource(f"s3://silent/{large.name}/large-0/{ORDERS.name}")
     assert source.read_block(0, 8, 8) == bytes(8)
     started = time.monotonic()
