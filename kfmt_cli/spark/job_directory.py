@@ -121,25 +121,22 @@ class JobDirectory:
         return {"version": VERSION, "job": self.job.name, "options": self.job.options}
 
     @property
-    def _equivalent_descriptions(self) -> list[dict[str, Any]]:
-        """The stored descriptions of the jobs that this job can continue."""
-        rc1_options = {**self.job.options, **self.job.rc1_options}
-        rc1_description = {**self._job_description, "version": RC1_VERSION, "options": rc1_options}
-        return [
-            json.loads(json.dumps(description))
-            for description in (self._job_description, rc1_description)
-        ]
+    def _rc1_description(self) -> dict[str, Any]:
+        """The description that 1.0.0rc1 stored of this job, which this job can continue."""
+        options = {**self.job.options, **self.job.rc1_options}
+        return {**self._job_description, "version": RC1_VERSION, "options": options}
 
     def open(self) -> None:
         """Check that the directory is this job's or new; raises UsageError if it is not."""
         stored_job = read_json_file(self._job_path)
         if stored_job is None and list_file_names(self.path) - {"_kfmt"}:
             raise UsageError(f"{self.path}: not empty and not a kfmt pipeline directory")
-        if stored_job is not None and stored_job not in self._equivalent_descriptions:
-            raise UsageError(
-                f"{self.path}: {_describe_difference(stored_job, self._job_description)}; "
-                "choose another --to"
-            )
+        if stored_job is not None:
+            is_rc1 = stored_job.get("version") == RC1_VERSION
+            own_job = self._rc1_description if is_rc1 else self._job_description
+            if stored_job != json.loads(json.dumps(own_job)):
+                difference = _describe_difference(stored_job, own_job)
+                raise UsageError(f"{self.path}: {difference}; choose another --to")
         self._is_new = stored_job is None
 
     def plan(self, request: ReadRequest, files: FileSplits) -> None:
@@ -329,8 +326,7 @@ class JobDirectory:
 
 def _describe_difference(stored_job: dict[str, object], own_job: dict[str, object]) -> str:
     """A message: how a directory's stored job differs from this one."""
-    is_known_version = stored_job.get("version") in (VERSION, RC1_VERSION)
-    if stored_job.get("job") != own_job["job"] or not is_known_version:
+    if stored_job.get("job") != own_job["job"] or stored_job.get("version") != own_job["version"]:
         return f"contains results of another job or kfmt version ({stored_job.get('job')})"
     stored_options, own_options = stored_job.get("options"), own_job["options"]
     if not isinstance(stored_options, dict) or not isinstance(own_options, dict):

@@ -171,6 +171,13 @@ def test_a_directory_with_equal_options_is_continued(
         prepare(logs, to, key=b"other")
 
 
+def test_a_refusal_names_no_option_that_only_has_another_text(logs: Path) -> None:
+    to = copy_job_directory("export", logs)
+    with pytest.raises(UsageError, match="other options") as raised:
+        prepare_export(logs, to, key=b"other")
+    assert str(raised.value).count(" was ") == 1
+
+
 @pytest.mark.parametrize("prepare", [prepare_export, prepare_find])
 def test_options_are_stored_as_plain_values(
     prepare: Callable[..., JobDirectory], logs: Path
