@@ -7,9 +7,7 @@ from pathlib import Path
 
 from kfmt_cli.broker.start.brokers import BrokerDirectories
 from kfmt_cli.broker.start.directory import LogDirectory, open_log_directory
-from kfmt_cli.broker.version import (
-    PredictedVersion,
-)
+from kfmt_cli.broker.version import PredictedVersion
 
 
 def predict_broker_version(log_directory: Path) -> PredictedVersion:
@@ -33,40 +31,40 @@ def group_by_broker(
     groups: list[BrokerDirectories] = []
     for directory in all_directories:
         if directory.has_metadata_log:
-            existing_group = next(
-                (group for group in groups if _is_same_broker(group.directories[0], directory)),
-                None,
-            )
-            # A directory with the same directory.id is a copy, so another broker, unless the user
-            # named both.
-            directory_id = directory.meta_properties.directory_id
-            is_copy = (
-                existing_group is not None
-                and existing_group.directories[0].meta_properties.directory_id == directory_id
-            )
-            are_both_explicit = (
-                existing_group is not None
-                and {existing_group.directories[0].path, directory.path} <= user_paths
-            )
-            if existing_group is None or (is_copy and not are_both_explicit):
+            group = _find_group(groups, directory)
+            if group is None or _is_copy(group.directories[0], directory, user_paths):
                 groups.append(BrokerDirectories([directory]))
             else:
-                existing_group.directories.append(directory)
+                group.directories.append(directory)
     explicit_brokers = [group for group in groups if group.directories[0].path in user_paths]
     for directory in all_directories:
         if directory.has_metadata_log:
             continue
-        for broker in groups:
-            if _is_same_broker(broker.directories[0], directory):
-                broker.directories.append(directory)
-                break
+        group = _find_group(groups, directory)
+        if group is None and directory.path in user_paths and len(explicit_brokers) == 1:
+            [explicit_broker] = explicit_brokers
+            if not explicit_broker.is_owned_by_other(directory):
+                group = explicit_broker
+        if group is None:
+            groups.append(BrokerDirectories([directory]))
         else:
-            is_explicit = directory.path in user_paths and len(explicit_brokers) == 1
-            if is_explicit and not explicit_brokers[0].is_owned_by_other(directory):
-                explicit_brokers[0].directories.append(directory)
-            else:
-                groups.append(BrokerDirectories([directory]))
+            group.directories.append(directory)
     return groups
+
+
+def _find_group(
+    groups: list[BrokerDirectories], directory: LogDirectory
+) -> BrokerDirectories | None:
+    return next(
+        (group for group in groups if _is_same_broker(group.directories[0], directory)), None
+    )
+
+
+def _is_copy(original: LogDirectory, directory: LogDirectory, user_paths: frozenset[str]) -> bool:
+    """Whether a directory has the same directory.id as another, which makes it a copy and so
+    another broker's, unless the user named both."""
+    has_same_id = original.meta_properties.directory_id == directory.meta_properties.directory_id
+    return has_same_id and not {original.path, directory.path} <= user_paths
 
 
 def _is_same_broker(left: LogDirectory, right: LogDirectory) -> bool:
