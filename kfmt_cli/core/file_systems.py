@@ -78,9 +78,8 @@ def _open_file_system(scheme: str, host: str) -> tuple[fs.FileSystem, Callable[[
         try:
             file_system, root = load_target(store_spec.file_system_target)(scheme, host)
         except (ArrowException, OSError, ValueError, TypeError) as error:
-            raise InputError(
-                f"{display_url}: {first_error_line(error)}"
-            ) from None  # it may have the URL
+            # Without the cause, whose message may have the credentials of the URL.
+            raise InputError(f"{display_url}: {first_error_line(error)}") from None
         return file_system, lambda url: _join_path(root, url.partition("://")[2].partition("/")[2])
     try:
         from fsspec.core import url_to_fs

@@ -10,9 +10,8 @@ from operator import attrgetter
 from kfmt_cli.core.source import Source
 from kfmt_cli.errors import UnreadableBytesError
 
-FILLER_BYTE = (
-    b"\xff"  # zeros would look like the preallocated end of a file; no batch begins like this
-)
+# Zeros would look like the preallocated end of a file; no batch begins like this.
+FILLER_BYTE = b"\xff"
 _BY_END = attrgetter("end")
 
 

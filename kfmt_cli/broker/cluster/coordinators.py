@@ -7,10 +7,9 @@ Source: `kafka.coordinator.group.GroupMetadataManager.partitionFor`,
 from __future__ import annotations
 
 GROUPS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
-MIN_INT32 = -(1 << 31)  # the number whose absolute value does not fit an int
-DEFAULT_INTERNAL_PARTITIONS = (
-    50  # offsets.topic.num.partitions and transaction.state.log.num.partitions
-)
+MIN_INT32 = -(1 << 31)  # its absolute value does not fit an int
+# offsets.topic.num.partitions and transaction.state.log.num.partitions.
+DEFAULT_INTERNAL_PARTITIONS = 50
 
 
 def java_string_hash(text: str) -> int:

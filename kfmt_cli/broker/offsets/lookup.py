@@ -27,9 +27,8 @@ from kfmt_cli.errors import InputError
 from kfmt_cli.log.log_opening import open_log
 
 OFFSET_COLUMN, TIMESTAMP_COLUMN = "offset", "timestamp"
-WARM_SECTION_BYTES = (
-    8192  # the end of an index, which stays in the page cache and is searched first
-)
+# The end of an index, which stays in the page cache and is searched first.
+WARM_SECTION_BYTES = 8192
 MAX_LISTED_BATCHES = 8  # scanned batches that are listed one by one
 _BATCH_COLUMNS = ("position", "base_offset", "last_offset", "max_timestamp")
 

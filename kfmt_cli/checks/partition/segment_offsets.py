@@ -33,9 +33,8 @@ class SegmentOffsetsCheck(PartitionCheck):
         self._findings += self._iter_gap_findings(segment)
         if not segment.size:
             self._empty_segments.append(segment)
-            self._previous_segment = (
-                None  # the finding about the empty segment covers a gap after it
-            )
+            # The finding about the empty segment covers a gap after it.
+            self._previous_segment = None
         last_offset = segment.offset_range.last
         # An impossible offset for the segment is damage, and proves nothing about others.
         if last_offset is not None and last_offset - segment.base_offset <= MAX_RELATIVE_OFFSET:

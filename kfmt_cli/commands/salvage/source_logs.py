@@ -5,27 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
-from kfmt_cli.broker.start.checkpoints import (
-    LEADER_EPOCH_CHECKPOINT,
-)
+from kfmt_cli.broker.start.checkpoints import LEADER_EPOCH_CHECKPOINT
 from kfmt_cli.broker.start.log_directory_files import LOG_START_CHECKPOINT
 from kfmt_cli.commands.command_run import CommandRun
-from kfmt_cli.commands.salvage.partition_logs import (
-    SalvagedPartition,
-    base_offset_in_name,
-)
+from kfmt_cli.commands.salvage.partition_logs import SalvagedPartition, base_offset_in_name
 from kfmt_cli.core.urls import format_display_name
-from kfmt_cli.disk.directory_listing import (
-    DirectoryListing,
-    is_segment_log,
-)
+from kfmt_cli.disk.directory_listing import DirectoryListing, is_segment_log
 from kfmt_cli.disk.file_names import directory_mark, parse_topic_partition
 from kfmt_cli.disk.input_paths import resolve_path
 from kfmt_cli.disk.kinds import META_PROPERTIES_KIND, PARTITION_METADATA_KIND, QUORUM_STATE_KIND
 from kfmt_cli.disk.kinds.checkpoint import CHECKPOINT_KIND
-from kfmt_cli.disk.kinds.fixed_size_rows import (
-    PRODUCER_SNAPSHOT_KIND,
-)
+from kfmt_cli.disk.kinds.fixed_size_rows import PRODUCER_SNAPSHOT_KIND
 from kfmt_cli.disk.kinds.kind import SWAP_SUFFIX, InputFile
 from kfmt_cli.disk.kinds.logs import DELETED_LOG_SUFFIX, KRAFT_SNAPSHOT_KIND, LOG_KIND
 from kfmt_cli.errors import InputError, UsageError

@@ -64,9 +64,8 @@ class BatchSearch:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.may_have_compressed_sets = (
-            True  # whether there may be compressed message sets of magic 0 and 1
-        )
+        # Whether there may be compressed message sets of magic 0 and 1.
+        self.may_have_compressed_sets = True
         self._checksum_budget = SearchBudget(CHECKSUM_BUDGET_BYTES)
         self._lookahead_budget = SearchBudget(LOOKAHEAD_BUDGET_BYTES)
         self._searched_end = 0  # how far a search got; a pipe may have dropped bytes far before it

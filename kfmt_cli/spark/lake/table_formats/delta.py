@@ -20,9 +20,8 @@ from kfmt_cli.core.urls import is_local, strip_file_scheme
 from kfmt_cli.errors import OutputError
 from kfmt_cli.spark.lake.table_formats import DataFile, arrow_schema_of_files
 
-APPLICATION_ID = (
-    "kfmt"  # the application whose transactions have the numbers of the export's commits
-)
+# The application whose transactions have the numbers of the export's commits.
+APPLICATION_ID = "kfmt"
 # Columns whose bounds let readers skip files.
 STATISTICS_COLUMNS = (
     *("topic", "partition", "offset", "timestamp", "timestamp_ms"),
