@@ -19,9 +19,9 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import NoReturn, TextIO
 
 import pytest
 
@@ -31,9 +31,11 @@ from tools.line_map import SELECTION, SERVER
 ROOT = Path(__file__).resolve().parent.parent
 TIME_LIMIT = 60.0  # seconds for the tests of one mutant; beyond, it hangs
 MEMORY_LIMIT = 8 << 30  # bytes that a mutant may allocate
-IMPORT = "(import)"
-NOT_INSTALLED = "(not put in)"
-BROKEN = "(the process)"
+CAUGHT, SURVIVED, TIMED_OUT, NOT_COVERED = "caught", "survived", "timed out", "not covered"
+# Runs that say nothing about the tests: the code was not exchanged, the module was not imported,
+# the process ended before its tests.
+NOT_INSTALLED, NOT_IMPORTED, ENDED = "not installed", "not imported", "process ended"
+FINDINGS = (CAUGHT, TIMED_OUT, SURVIVED, NOT_COVERED, NOT_INSTALLED, NOT_IMPORTED, ENDED)
 OPTIONS = (
     *("-o", "addopts=", "-q", "-n", "0"),
     *("-p", "no:cacheprovider", "--hypothesis-seed=0"),
@@ -44,8 +46,8 @@ Change = tuple[str, int]  # a mutant's file and number
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run. found: survived, caught or timed out; by: the test that caught it, and
-    why: its message; ran: the number of tests."""
+    """The result of a run. found: one of FINDINGS; by: the test that caught it, and why: its
+    message; ran: the number of tests."""
 
     found: str
     by: str = ""
@@ -85,7 +87,7 @@ class Runs:
         key = (tuple(tests), fresh)
         if key not in self._passed:
             outcome = self.run(tests, None, fresh)
-            if outcome.found != "survived":
+            if outcome.found != SURVIVED:
                 return outcome.by if outcome.by in tests else tests[-1]
             self._passed.add(key)
         return ""
@@ -96,7 +98,7 @@ class Runs:
         start = time.monotonic()
         try:
             outcome = (
-                self._run_in_new_process(tests, change, directory)
+                run_in_new_process(tests, change, directory, self._limit)
                 if fresh
                 else self._run_forked(tests, change, directory)
             )
@@ -114,59 +116,61 @@ class Runs:
         os.close(writer)
         try:
             ready, _, _ = select.select([reader], [], [], self._limit)
-            reply = _read_all(reader) if ready else None
+            outcome = _outcome(_read_all(reader)) if ready else Outcome(TIMED_OUT)
         finally:
             os.close(reader)
             _kill(pid)
-        return _outcome(reply)
+        return outcome
 
     def _answer_from_fork(
         self, tests: Sequence[str], change: Change | None, directory: Path, writer: int
     ) -> NoReturn:
-        reply: dict[str, Any] = {"by": BROKEN, "ran": 0}
+        outcome = Outcome(ENDED)
         try:
             os.setsid()
             limit_memory()
-            reply = self._run_in_fork(tests, change, directory)
+            outcome = self._run_in_fork(tests, change, directory)
         finally:
-            os.write(writer, json.dumps(reply).encode())
+            os.write(writer, json.dumps(asdict(outcome)).encode())
             os._exit(0)
 
-    def _run_in_fork(
-        self, tests: Sequence[str], change: Change | None, directory: Path
-    ) -> dict[str, Any]:
+    def _run_in_fork(self, tests: Sequence[str], change: Change | None, directory: Path) -> Outcome:
         """Run the tests in the fork; the result for the parent process."""
         if not _install(change):
-            return {"by": NOT_INSTALLED, "ran": 0}
+            return Outcome(NOT_INSTALLED)
         items = [self._items[test] for test in tests]
         # The temporary directories of tests are in the directory of this run.
         items[0].config._tmp_path_factory._basetemp = directory  # type: ignore[attr-defined]
         return run_items(items, self._failures)
 
-    def _run_in_new_process(
-        self, tests: Sequence[str], change: Change | None, directory: Path
-    ) -> Outcome:
-        spec, result = directory / "spec.json", directory / "result.json"
-        spec.write_text(json.dumps({"tests": list(tests), "result": str(result)}))
-        env = {**os.environ, **(mutated.environment_of(*change) if change else {})}
-        with (directory / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tools.mutant_runs", str(spec)],
-                cwd=ROOT,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-            try:
-                process.wait(self._limit)
-            except subprocess.TimeoutExpired:
-                return Outcome("timed out")
-            finally:
-                _kill(process.pid, wait=False)
-                process.wait()
-        return _outcome(result.read_bytes()) if result.exists() else Outcome("caught", IMPORT)
+
+def run_in_new_process(
+    tests: Sequence[str], change: Change | None, directory: Path, limit: float, root: Path = ROOT
+) -> Outcome:
+    """Run tests in a process that imports all modules, so that a mutant may run at import."""
+    spec, result = directory / "spec.json", directory / "result.json"
+    spec.write_text(json.dumps({"tests": list(tests), "result": str(result)}))
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    if change is not None:
+        env |= mutated.environment_of(*change)
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tools.mutant_runs", str(spec)],
+            cwd=root,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            process.wait(limit)
+        except subprocess.TimeoutExpired:
+            return Outcome(TIMED_OUT)
+        finally:
+            _kill(process.pid, wait=False)
+            process.wait()
+    return _outcome(result.read_bytes()) if result.exists() else Outcome(NOT_IMPORTED)
 
 
 def _install(change: Change | None) -> bool:
@@ -180,12 +184,9 @@ def _install(change: Change | None) -> bool:
     return True
 
 
-def _outcome(reply: bytes | None) -> Outcome:
-    if reply is None:
-        return Outcome("timed out")
-    result: dict[str, Any] = json.loads(reply) if reply else {"by": BROKEN, "ran": 0}
-    test, reason = result["by"], result.get("why", "")
-    return Outcome("caught" if test else "survived", test, result["ran"], why=reason)
+def _outcome(reply: bytes) -> Outcome:
+    """The result that a process sent; it sent none if a signal ended it."""
+    return Outcome(**json.loads(reply)) if reply else Outcome(ENDED)
 
 
 def _read_all(fd: int) -> bytes:
@@ -207,15 +208,15 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_LIMIT, hard))
 
 
-def run_items(items: Sequence[pytest.Item], failures: Failures) -> dict[str, Any]:
+def run_items(items: Sequence[pytest.Item], failures: Failures) -> Outcome:
     """Run tests until one fails."""
     for index, item in enumerate(items):
         following = items[index + 1] if index + 1 < len(items) else None
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if failures.failures:
             test, message = failures.failures[0]
-            return {"by": test, "ran": index + 1, "why": message}
-    return {"by": "", "ran": len(items)}
+            return Outcome(CAUGHT, test, index + 1, why=message)
+    return Outcome(SURVIVED, ran=len(items))
 
 
 class Loop:
@@ -287,17 +288,17 @@ def main() -> None:
     spec = json.loads(Path(sys.argv[1]).read_text())
     tests: list[str] = spec["tests"]
 
+    def write(outcome: Outcome) -> None:
+        Path(spec["result"]).write_text(json.dumps(asdict(outcome)))
+
     def loop(session: pytest.Session) -> None:
         items = {item.nodeid: item for item in session.items}
+        if not items.keys() >= set(tests):
+            return  # a test file could not import the module
+        write(Outcome(ENDED))
         failures = Failures()
         session.config.pluginmanager.register(failures)
-        missing = [test for test in tests if test not in items]
-        result = (
-            {"by": missing[0], "ran": 0}
-            if missing
-            else run_items([items[test] for test in tests], failures)
-        )
-        Path(spec["result"]).write_text(json.dumps(result))
+        write(run_items([items[test] for test in tests], failures))
 
     files = list(dict.fromkeys(test.split("::", 1)[0] for test in tests))
     base = f"--basetemp={Path(sys.argv[1]).parent / 'tests'}"

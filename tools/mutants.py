@@ -1,8 +1,8 @@
 """Small faults in the package's sources, created in the syntax tree, each on one line.
 
 A mutant is the location of a node in a file's tree, and a node that replaces it. Docstrings,
-annotations, `TYPE_CHECKING` blocks, assertions, formatted text, `__repr__`, decorators and tables
-of text are not changed: changes there have no visible effect, or affect only text.
+annotations, `TYPE_CHECKING` blocks, assertions, the words of messages, `__repr__`, decorators and
+tables of text are not changed: changes there have no visible effect, or affect only text.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ EXTREMES = {"min": "max", "max": "min"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 CONTAINERS = (ast.Dict, ast.List, ast.Tuple, ast.Set)
 # Nodes that are never changed, and fields of nodes that are not.
-CLOSED = (ast.Assert, ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
+CLOSED = (ast.Assert, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
 UNSEEN_FUNCTIONS = ("__repr__",)
 UNSEEN_FIELDS = ("annotation", "returns", "decorator_list", "type_comment", "format_spec")
-UNSEEN_KEYWORDS = ("help", "short_help", "metavar", "epilog", "stacklevel")
+UNSEEN_KEYWORDS = ("help", "short_help", "metavar", "epilog", "stacklevel", "strict")
 UNSEEN_CALLS = ("cast", "TypeVar", "lru_cache")
 MODULE = "<module>"
 
@@ -64,13 +64,15 @@ class Mutant:
 
 @dataclass(frozen=True)
 class NodeLocation:
-    """The location of a node: a field of its parent, and the index if that is a list."""
+    """The location of a node: a field of its parent, and the index if that is a list. fstring: the
+    formatted text around it; before Python 3.12, nodes in it have no usable line and column."""
 
     parent: ast.AST
     field: str
     index: int | None
     statement: ast.stmt
     function: str
+    fstring: ast.JoinedStr | None
 
     def replace(self, new: ast.AST) -> None:
         """Replace the node."""
@@ -98,7 +100,7 @@ def mutants(source: str, file: str) -> list[Mutant]:
             file,
             number,
             fault.kind,
-            _line(fault.old, fault.location.statement),
+            _line(fault),
             fault.location.statement.lineno,
             fault.location.function,
             *_describe(fault, lines),
@@ -117,8 +119,9 @@ def mutated(source: str, number: int) -> ast.Module:
     raise IndexError(f"the source has no mutant {number}")
 
 
-def _line(node: ast.AST, statement: ast.stmt) -> int:
-    return getattr(node, "lineno", statement.lineno)
+def _line(fault: Fault) -> int:
+    location = fault.location
+    return getattr(location.fstring or fault.old, "lineno", location.statement.lineno)
 
 
 def _describe(fault: Fault, lines: list[str]) -> tuple[str, str]:
@@ -126,6 +129,8 @@ def _describe(fault: Fault, lines: list[str]) -> tuple[str, str]:
     old, new = fault.old, _for_display(fault.new)
     if isinstance(new, ast.Pass):
         return _short(ast.unparse(old)), "(dropped)"
+    if fault.location.fstring is not None:
+        return f"{{{_short(ast.unparse(old))}}}", f"{{{_short(ast.unparse(new))}}}"
     if not isinstance(old, ast.expr | ast.stmt) or old.end_lineno != old.lineno:
         return _short(ast.unparse(old)), _short(ast.unparse(new))
     line = lines[old.lineno - 1].encode()
@@ -134,10 +139,13 @@ def _describe(fault: Fault, lines: list[str]) -> tuple[str, str]:
     return _short(line.decode()), _short(changed_line)
 
 
-def _replacement(value: ast.expr, replacement: bool | None) -> ast.IfExp:
-    """A value that replaces an expression. The expression stays in the tree without being
-    evaluated, so the function refers to the same names and its code can be exchanged."""
-    return ast.IfExp(ast.Constant(False), copy.deepcopy(value), ast.Constant(replacement))
+def _replacement(value: ast.expr, replacement: ast.expr | bool | None) -> ast.IfExp:
+    """An expression or a constant that replaces an expression. The old one stays in the tree
+    without being evaluated, so the function refers to the same names and its code can be
+    exchanged."""
+    if not isinstance(replacement, ast.expr):
+        replacement = ast.Constant(replacement)
+    return ast.IfExp(ast.Constant(False), copy.deepcopy(value), replacement)
 
 
 def _for_display(new: ast.AST) -> ast.AST:
@@ -163,23 +171,29 @@ def _faults(tree: ast.Module) -> Iterator[Fault]:
 
 
 def _locations(
-    parent: ast.AST, function: str, statement: ast.stmt | None, outer: str = MODULE
+    parent: ast.AST,
+    function: str,
+    statement: ast.stmt | None,
+    outer: str = MODULE,
+    fstring: ast.JoinedStr | None = None,
 ) -> Iterator[tuple[NodeLocation, ast.AST]]:
     """Every node below `parent` that may be changed, with its location. outer: the function around
     `function`, in which defaults are evaluated."""
+    if isinstance(parent, ast.JoinedStr):
+        fstring = fstring or parent
     for field, index, node in _children(parent):
         inner = node if isinstance(node, ast.stmt) else statement
         if _closed(parent, field, node, function):
             continue
         if inner is not None:
-            yield NodeLocation(parent, field, index, inner, function), node
+            yield NodeLocation(parent, field, index, inner, function, fstring), node
         if isinstance(node, FUNCTIONS):
             name = f"{getattr(node, 'name', '<lambda>')}:{node.lineno}"
-            yield from _locations(node, name if function == MODULE else function, inner, function)
+            name = name if function == MODULE else function
+            yield from _locations(node, name, inner, function, fstring)
         else:
-            yield from _locations(
-                node, outer if isinstance(node, ast.arguments) else function, inner, outer
-            )
+            name = outer if isinstance(node, ast.arguments) else function
+            yield from _locations(node, name, inner, outer, fstring)
 
 
 def _children(parent: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
@@ -208,6 +222,8 @@ def _closed(parent: ast.AST, field: str, node: ast.AST, function: str) -> bool:
         return True
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True  # a docstring, or `...`
+    if isinstance(parent, ast.JoinedStr) and isinstance(node, ast.Constant):
+        return True
     if isinstance(parent, ast.arguments) and field in ("args", "posonlyargs", "kwonlyargs"):
         return True
     # A table of text, a type, a pattern: outside functions, only numbers, conditions and lambdas
@@ -236,7 +252,7 @@ def _variants(node: ast.AST, location: NodeLocation) -> Iterable[tuple[str, ast.
     """Replacements of a node, with their kinds."""
     yield from _conditions(node, location)
     if isinstance(node, ast.stmt):
-        yield from _statements(node)
+        yield from _statements(node, location)
     elif isinstance(node, ast.Compare):
         yield from _comparisons(node)
     elif isinstance(node, ast.BinOp) and not _joins(node.left, node.right):
@@ -244,15 +260,15 @@ def _variants(node: ast.AST, location: NodeLocation) -> Iterable[tuple[str, ast.
     elif isinstance(node, ast.Constant):
         yield from _constants(node, location)
     elif isinstance(node, ast.BoolOp):
-        new = copy.copy(node)
-        new.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield "boolean", new
+        yield from _booleans(node)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield "not", node.operand
     elif isinstance(node, ast.Call):
         yield from _calls(node)
     elif isinstance(node, ast.Slice):
         yield from _bounds(node)
+    elif isinstance(node, ast.FormattedValue):
+        yield "formatted", ast.Constant("")
 
 
 def _conditions(node: ast.AST, location: NodeLocation) -> Iterator[tuple[str, ast.AST]]:
@@ -267,19 +283,36 @@ def _conditions(node: ast.AST, location: NodeLocation) -> Iterator[tuple[str, as
             yield "condition", _replacement(node, value)
 
 
-def _statements(node: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
+def _booleans(node: ast.BoolOp) -> Iterator[tuple[str, ast.AST]]:
+    """`or` in place of `and` and vice versa; an operand less."""
+    new = copy.copy(node)
+    new.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+    yield "boolean", new
+    for index in range(len(node.values)):
+        others = node.values[:index] + node.values[index + 1 :]
+        reduced = others[0] if len(others) == 1 else ast.BoolOp(node.op, others)
+        yield "operand", _replacement(node, reduced)
+
+
+def _statements(node: ast.stmt, location: NodeLocation) -> Iterator[tuple[str, ast.AST]]:
+    dropped = ast.If(ast.Constant(False), [node], [])
     if isinstance(node, ast.Raise) or (
         isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)
     ):
-        yield "dropped", ast.If(ast.Constant(False), [node], [])
+        yield "dropped", dropped
     elif isinstance(node, ast.Continue):
         yield "loop", ast.Break()
     elif isinstance(node, ast.Break):
         yield "loop", ast.Continue()
-    elif isinstance(node, ast.AugAssign) and not _joins(node.value):
-        yield from (("arithmetic", new) for new in _other_operator(node))
-    elif isinstance(node, ast.Return) and node.value is not None:
-        yield from _returns(node.value)
+    elif isinstance(node, ast.AugAssign):
+        yield "dropped", dropped
+        if not _joins(node.value):
+            yield from (("arithmetic", new) for new in _other_operator(node))
+    elif isinstance(node, ast.Return):
+        if not isinstance(location.parent, FUNCTIONS):
+            yield "early return", dropped
+        if node.value is not None:
+            yield from _returns(node.value)
 
 
 def _returns(value: ast.expr) -> Iterator[tuple[str, ast.AST]]:
@@ -315,17 +348,28 @@ def _joins(*nodes: ast.AST) -> bool:
 
 
 def _comparisons(node: ast.Compare) -> Iterator[tuple[str, ast.AST]]:
+    """Another operator; a chain of comparisons without its first or its last one."""
     for index, op in enumerate(node.ops):
         new = copy.copy(node)
         new.ops = list(node.ops)
         new.ops[index] = COMPARISONS[type(op)]()
         yield "comparison", new
+    if len(node.ops) > 1:
+        first, *others = node.comparators
+        yield "chain", _replacement(node, ast.Compare(first, node.ops[1:], others))
+        yield (
+            "chain",
+            _replacement(node, ast.Compare(node.left, node.ops[:-1], node.comparators[:-1])),
+        )
 
 
 def _constants(node: ast.Constant, location: NodeLocation) -> Iterator[tuple[str, ast.AST]]:
-    """Numbers plus or minus one, and other text if it is compared."""
+    """Numbers plus or minus one, the other value of flags, other text if it is compared."""
     value = node.value
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        if isinstance(location.parent, ast.arguments | ast.keyword | ast.AnnAssign):
+            yield "flag", ast.Constant(not value)
+    elif isinstance(value, int):
         if isinstance(location.parent, ast.Slice):
             return  # see _bounds
         yield from (("number", ast.Constant(value + step)) for step in (1, -1))
@@ -347,12 +391,17 @@ def _is_compared(location: NodeLocation) -> bool:
 
 
 def _calls(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
-    """min in place of max and vice versa; two arguments exchanged."""
+    """min in place of max and vice versa; the argument in place of a call; two arguments
+    exchanged."""
     if isinstance(node.func, ast.Name) and node.func.id in EXTREMES:
         new = copy.copy(node)
         new.func = ast.copy_location(ast.Name(EXTREMES[node.func.id], ast.Load()), node.func)
         yield "min/max", new
         return  # their arguments have no order
+    if len(node.args) == 1 and not node.keywords and isinstance(node.func, ast.Name):
+        argument = node.args[0]
+        if isinstance(argument, ast.Name | ast.Attribute | ast.Subscript | ast.Call):
+            yield "call", _replacement(node, argument)
     for index, (left, right) in enumerate(zip(node.args, node.args[1:], strict=False)):
         if isinstance(left, ast.Name) and isinstance(right, ast.Name) and left.id != right.id:
             new = copy.copy(node)
@@ -361,12 +410,15 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _bounds(node: ast.Slice) -> Iterator[tuple[str, ast.AST]]:
-    """A missing bound, or one that is one more."""
+    """A missing bound, or one that is one more or less."""
     for field in ("lower", "upper"):
         bound = getattr(node, field)
         if bound is not None:
-            without_bound, shifted = copy.copy(node), copy.copy(node)
-            setattr(without_bound, field, None)
-            yield "slice", without_bound
-            setattr(shifted, field, ast.BinOp(bound, ast.Add(), ast.Constant(1)))
-            yield "slice", shifted
+            for changed_bound in (
+                None,
+                ast.BinOp(bound, ast.Add(), ast.Constant(1)),
+                ast.BinOp(bound, ast.Sub(), ast.Constant(1)),
+            ):
+                new = copy.copy(node)
+                setattr(new, field, changed_bound)
+                yield "slice", new

@@ -11,6 +11,10 @@ Compiled modules and Spark are skipped by default. Compiled modules run as Pytho
 are not recorded, they run with tests of modules that import them. --resume continues a report; with
 --again, mutants that survived some of their tests run with more, if --most-tests and --most-seconds
 allow more.
+
+The score is the share of caught mutants among those that were caught, survived or are not covered.
+A mutant that could not be installed or imported, or that ended the process, says nothing about the
+tests and has a column of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +32,17 @@ from typing import TextIO
 
 from tools.line_map import LineMap, line_map
 from tools.lint import LEVEL, PACKAGE, ROOT, House, Source
-from tools.mutant_runs import TIME_LIMIT, Outcome, Runs, with_tests
+from tools.mutant_runs import (
+    CAUGHT,
+    FINDINGS,
+    NOT_COVERED,
+    NOT_INSTALLED,
+    SURVIVED,
+    TIME_LIMIT,
+    Outcome,
+    Runs,
+    with_tests,
+)
 from tools.mutants import Mutant, mutants
 
 OPTIONAL_ROOMS = ("native", "spark")
@@ -48,7 +62,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a mutant: caught, survived, timed out, or not covered."""
+    """The result of a mutant: one of FINDINGS."""
 
     plan: Plan
     outcome: Outcome
@@ -63,10 +77,10 @@ class Result:
         """A line for readers."""
         mutant, outcome = self.plan.mutant, self.outcome
         end = f"  [by {outcome.by}]" if outcome.by else ""
-        if self.found == "survived":
+        if self.found == SURVIVED:
             end = f"  [{outcome.ran} tests]"
         change = f"{mutant.before}  →  {mutant.after}"
-        return f"{self.found:<11} {mutant.file}:{mutant.line} {mutant.kind}: {change}{end}"
+        return f"{self.found:<13} {mutant.file}:{mutant.line} {mutant.kind}: {change}{end}"
 
     @property
     def json(self) -> str:
@@ -197,16 +211,20 @@ def judge(plan: Plan, runs: Runs, output: TextIO) -> Result:
     tests = [test for test in plan.tests if test not in runs.broken]
     mutant = plan.mutant
     while tests:
-        outcome = runs.run(tests, (mutant.file, mutant.number), plan.fresh)
-        if outcome.found == "survived" or outcome.by not in (*tests, ""):
+        fresh = plan.fresh
+        outcome = runs.run(tests, (mutant.file, mutant.number), fresh)
+        if outcome.found == NOT_INSTALLED:  # it needs the import
+            fresh = True
+            outcome = runs.run(tests, (mutant.file, mutant.number), fresh)
+        if outcome.found == SURVIVED:
             return Result(plan, outcome)
-        failed = runs.failing(tests[: outcome.ran or None], plan.fresh)
+        failed = runs.failing(tests[: outcome.ran or None], fresh)
         if not failed:
             return Result(plan, outcome)
-        print(f"left out    {failed}: it fails without a mutant", file=output, flush=True)
+        print(f"{'left out':<13} {failed}: it fails without a mutant", file=output, flush=True)
         runs.broken.add(failed)
         tests.remove(failed)
-    return Result(plan, Outcome("not covered"))
+    return Result(plan, Outcome(NOT_COVERED))
 
 
 def judged(
@@ -228,11 +246,13 @@ def judged(
         print(results[-1].json, file=report, flush=True)
         if index % CONTROL == 0:
             tests = [test for test in plan.tests if test not in runs.broken]
-            control = runs.run(tests, None, plan.fresh) if tests else Outcome("survived")
+            control = runs.run(tests, None, plan.fresh) if tests else Outcome(SURVIVED)
             print(
-                f"control     {control.ran} tests, {control.seconds:.1f} s", file=output, flush=True
+                f"{'control':<13} {control.ran} tests, {control.seconds:.1f} s",
+                file=output,
+                flush=True,
             )
-            if control.found != "survived":
+            if control.found != SURVIVED:
                 raise SystemExit(f"without a mutant: {control.found} {control.by} {control.why}")
     return results
 
@@ -252,24 +272,22 @@ def known_from(report: Path) -> dict[Mutant, Outcome]:
 
 
 def table(results: Sequence[Result]) -> list[str]:
-    """The counts of results by room, and then the survivors."""
-    columns = ("caught", "timed out", "survived", "not covered")
+    """The counts of results by room, the score, and all mutants that no test caught."""
     counts = Counter((result.plan.room, result.found) for result in results)
+    totals = Counter(result.found for result in results)
     rooms = sorted({result.plan.room for result in results}, key=lambda room: (_level(room), room))
-    lines = ["", f"{'room':<12}{'made':>8}" + "".join(f"{name:>14}" for name in columns)]
+    lines = ["", f"{'room':<12}{'made':>6}" + "".join(f"{name:>15}" for name in FINDINGS)]
     for room in (*rooms, "all"):
-        row_counts = [
-            sum(
-                n
-                for (outcome_room, outcome), n in counts.items()
-                if outcome == name and room in (outcome_room, "all")
-            )
-            for name in columns
-        ]
-        lines.append(f"{room:<12}{sum(row_counts):>8}" + "".join(f"{n:>14}" for n in row_counts))
-    for name in ("survived", "not covered"):
-        lines += ["", f"{name}:"]
-        lines += [result.line for result in results if result.found == name]
+        row_counts = [totals[name] if room == "all" else counts[room, name] for name in FINDINGS]
+        lines.append(f"{room:<12}{sum(row_counts):>6}" + "".join(f"{n:>15}" for n in row_counts))
+    judged_count = totals[CAUGHT] + totals[SURVIVED] + totals[NOT_COVERED]
+    if judged_count:
+        share = totals[CAUGHT] / judged_count
+        lines += ["", f"score: {totals[CAUGHT]} of {judged_count} caught, {share:.0%}"]
+    for name in FINDINGS:
+        if name != CAUGHT and totals[name]:
+            lines += ["", f"{name}:"]
+            lines += [result.line for result in results if result.found == name]
     return lines
 
 
@@ -319,7 +337,7 @@ def main() -> None:
     if options.again:
         for plan in plans:
             outcome = previous.get(plan.mutant)
-            if outcome and outcome.found == "survived" and outcome.ran < len(plan.tests):
+            if outcome and outcome.found == SURVIVED and outcome.ran < len(plan.tests):
                 del previous[plan.mutant]
 
     def run(runs: Runs, output: TextIO) -> None:

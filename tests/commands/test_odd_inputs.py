@@ -32,6 +32,11 @@ def copy_partition(source: Path, target: Path, *suffixes: str) -> Path:
     return target
 
 
+def unwrapped(output: str) -> str:
+    """Output without its line breaks, which depend on the length of paths."""
+    return " ".join(output.split())
+
+
 def test_headers_hidden_on_a_narrow_terminal_are_named() -> None:
     output = run_on_terminal("request-header", REQUEST + REQUEST, columns=60)
     assert "columns hidden" in output
@@ -42,10 +47,11 @@ def test_pages_about_batches_do_not_read_old_messages_as_batches(page: str) -> N
     old_result = kfmt("explain", page, SAMPLES / "kafka-0.8.2.2/real08-gzip-0")
     assert old_result.code == 0
     assert "records_count            0" not in old_result.out
+    refusal = "has no batch of magic 2"
     if page != "lz4":
-        assert "has no batch of magic 2" in old_result.out
+        assert refusal in unwrapped(old_result.out)
     mixed_result = kfmt("explain", page, SAMPLES / "kafka-2.8.2/upgraded-0")
-    assert "has no batch of magic 2" not in mixed_result.out
+    assert refusal not in unwrapped(mixed_result.out)
 
 
 def test_a_lookup_is_explained_within_a_log_that_begins_later(tmp_path: Path) -> None:

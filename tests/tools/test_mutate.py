@@ -17,7 +17,17 @@ import pytest
 from tools.coverage_rooms import lines_by_room
 from tools.coverage_rooms import table as coverage_table
 from tools.lint import House
-from tools.mutant_runs import Outcome
+from tools.mutant_runs import (
+    CAUGHT,
+    ENDED,
+    FINDINGS,
+    NOT_COVERED,
+    NOT_IMPORTED,
+    NOT_INSTALLED,
+    SURVIVED,
+    Outcome,
+    run_in_new_process,
+)
 from tools.mutants import MODULE, Mutant, mutants, mutated
 from tools.mutate import (
     Plan,
@@ -68,6 +78,17 @@ def pair(left: int, right: int) -> int:
     """Put two together."""
     kind = "word" if left == "twelve" else "none"
     return left - right if kind == "none" else True
+
+
+def between(low: int, value: int, high: int, *, is_open: bool = True) -> str:
+    """Say in a message of 3 words where a value is."""
+    if low <= value < high:
+        return (
+            f"{value - low:4d} of "
+            f"{high - low}"
+        )
+    low += 1
+    return str(value)
 '''
 NAME = "toy_of_mutants.py"
 
@@ -91,9 +112,31 @@ def test_each_kind_of_mutant_is_made() -> None:
     assert changes("loop") == {"break", "continue"}
     assert "return None" in changes("return")
     assert "total = max(items) + 2 * key" in changes("min/max")
-    assert changes("slice") == {"for item in items[:]:", "for item in items[1 + 1:]:"}
+    assert changes("slice") == {
+        "for item in items[:]:",
+        "for item in items[1 + 1:]:",
+        "for item in items[1 - 1:]:",
+    }
     assert changes("arguments") == {"return pair(key, total)"}
     assert 'kind = "word" if left == \'XXtwelve\' else "none"' in changes("word")
+    assert changes("operand") == {
+        "if not items:",
+        "if key is None:",
+        "if item > LIMIT:",
+        "if key in items:",
+    }
+    assert changes("chain") == {"if low <= value:", "if value < high:"}
+    assert changes("early return") == {"(dropped)"}
+    assert any("is_open: bool = False" in line for line in changes("flag"))
+    assert "return value" in changes("call")
+
+
+def test_values_in_messages_are_mutated_and_their_words_are_not() -> None:
+    assert {"{value + low}", "{high + low}"} <= changes("arithmetic")
+    assert changes("formatted") == {"{''}"}
+    lines = {mutant.line for mutant in mutants(TOY, NAME) if mutant.before == "{high - low}"}
+    assert lines == {next(n for n, line in enumerate(TOY.splitlines(), 1) if "4d" in line)}
+    assert not any("of" in mutant.after for mutant in mutants(TOY, NAME) if "{" in mutant.after)
 
 
 def test_messages_and_types_are_not_mutated() -> None:
@@ -102,7 +145,7 @@ def test_messages_and_types_are_not_mutated() -> None:
         assert not any(text in old_line for old_line in changed_lines), text
     new_lines = " ".join(mutant.after for mutant in mutants(TOY, NAME))
     assert "Literal[5]" not in new_lines
-    assert "+ 9" not in new_lines  # in a message
+    assert "XXnone of" not in new_lines  # in a message
     assert "XXnone" in new_lines  # compared
     assert "XXword" not in new_lines
 
@@ -167,8 +210,8 @@ class ToyRuns:
         exec(compile(tree, NAME, "exec"), names)  # noqa: S102
         for n_run, test in enumerate(tests, 1):
             if not self._tests[test](names):
-                return Outcome("caught", test, n_run)
-        return Outcome("survived", ran=len(tests))
+                return Outcome(CAUGHT, test, n_run)
+        return Outcome(SURVIVED, ran=len(tests))
 
     def failing(self, tests: list[str], fresh: bool) -> str:
         """As Runs.failing."""
@@ -197,30 +240,82 @@ def results(*tests: str) -> tuple[list[str], str]:
 
 def test_a_mutant_that_a_test_notices_is_caught() -> None:
     outcomes, output = results("weak", "adds")
-    assert outcomes == ["caught"]
+    assert outcomes == [CAUGHT]
     assert "by adds" in output
 
 
 def test_a_mutant_that_no_test_notices_survived() -> None:
     outcomes, output = results("weak")
-    assert outcomes == ["survived"]
+    assert outcomes == [SURVIVED]
     assert f"{NAME}:" in output
     assert PLUS in output
 
 
 def test_a_line_that_no_test_executes_is_reported() -> None:
-    assert results()[0] == ["not covered"]
+    assert results()[0] == [NOT_COVERED]
 
 
 def test_a_test_that_fails_without_the_mutant_catches_none() -> None:
     outcomes, output = results("wrong", "weak")
-    assert outcomes == ["survived"]
-    assert "left out    wrong" in output
+    assert outcomes == [SURVIVED]
+    assert "left out      wrong" in output
 
 
 def test_a_run_without_a_mutant_that_fails_ends_all() -> None:
     with pytest.raises(SystemExit, match="without a mutant: caught opposite"):
         results("opposite")
+
+
+class UselessRuns(ToyRuns):
+    """Runs that end with a mutant before a test says anything about it."""
+
+    def __init__(self, found_in_fork: str, found_in_new_process: str) -> None:
+        super().__init__({"adds": lambda names: names["pair"](5, 3) == 2})
+        self._found = {False: found_in_fork, True: found_in_new_process}
+
+    def run(self, tests: list[str], change: tuple[str, int] | None, fresh: bool = False) -> Outcome:
+        """As Runs.run."""
+        return super().run(tests, None) if change is None else Outcome(self._found[fresh])
+
+
+@pytest.mark.parametrize(
+    ("found_in_fork", "found_in_new_process", "expected"),
+    [
+        (ENDED, CAUGHT, ENDED),
+        (NOT_INSTALLED, NOT_IMPORTED, NOT_IMPORTED),
+        (NOT_INSTALLED, NOT_INSTALLED, NOT_INSTALLED),
+        (NOT_INSTALLED, SURVIVED, SURVIVED),
+    ],
+)
+def test_a_run_that_says_nothing_is_no_success(
+    found_in_fork: str, found_in_new_process: str, expected: str
+) -> None:
+    runs: Any = UselessRuns(found_in_fork, found_in_new_process)
+    plan = Plan(mutant_to(PLUS), "core", ["adds"], fresh=False)
+    judgements = judged([plan], {}, runs, io.StringIO(), io.StringIO())
+    assert [result.found for result in judgements] == [expected]
+    caught = Result(plan, Outcome(CAUGHT))
+    lines = table([*judgements, caught])
+    assert lines[1].split("  ")[-1].strip() == FINDINGS[-1]
+    n_judged = 2 if expected == SURVIVED else 1
+    assert f"score: 1 of {n_judged} caught, {1 / n_judged:.0%}" in lines
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("assert True", SURVIVED),
+        ("assert False", CAUGHT),
+        ("import os; os._exit(0)", ENDED),
+        ("assert True\n\nimport no_such_module", NOT_IMPORTED),
+    ],
+)
+def test_a_new_process_says_how_its_tests_ended(tmp_path: Path, body: str, expected: str) -> None:
+    (tmp_path / "test_toy.py").write_text(f"def test_it():\n    {body}\n")
+    test = "test_toy.py::test_it"
+    outcome = run_in_new_process([test], None, tmp_path, limit=60.0, root=tmp_path)
+    assert outcome.found == expected
+    assert outcome.by == (test if expected == CAUGHT else "")
 
 
 def test_mutants_are_spread_over_rooms_and_functions(tmp_path: Path) -> None:
@@ -265,7 +360,7 @@ def test_tests_are_those_of_the_line_and_at_import_those_of_the_file(tmp_path: P
 def test_a_report_is_read_again(tmp_path: Path) -> None:
     plan = Plan(mutant_to(PLUS), "core", ["weak"], fresh=False)
     file = tmp_path / "report.jsonl"
-    first, last = (Result(plan, Outcome(outcome, ran=1)) for outcome in ("survived", "caught"))
+    first, last = (Result(plan, Outcome(outcome, ran=1)) for outcome in (SURVIVED, CAUGHT))
     file.write_text(f"{first.json}\n{last.json}\n")
     assert known_from(file) == {plan.mutant: last.outcome}
 
